@@ -81,8 +81,7 @@ def _of_all(submission: Submission) -> Submission:
 
 def _compared(service: Gateway, submission: Submission, names: Sequence[str]) -> MethodsCompared:
     """Queue a job for each method, follow them one after the other, and read what they came to."""
-    from cli.watch import follow
-    from onboard.report.methods import MethodResult, MethodsCompared
+    from onboard.report.methods import MethodResult
 
     queued: list[tuple[str, str | MethodResult]] = []
     for name in names:
@@ -97,6 +96,23 @@ def _compared(service: Gateway, submission: Submission, names: Sequence[str]) ->
         except InputError as error:
             say(f"{name}: {error.message} {error.remedy}")
             queued.append((name, MethodResult(name, "refused", error=error.message)))
+    try:
+        return _followed(service, str(submission.task), queued)
+    except KeyboardInterrupt:
+        jobs = [job for _, job in queued if isinstance(job, str)]
+        say(f"the jobs go on without you: {' '.join(jobs)}")
+        say(
+            f"onboard jobs list --task {submission.task}, or: onboard jobs cancel JOB; "
+            f"what each came to: onboard versions {submission.task}"
+        )
+        raise typer.Exit(130) from None
+
+
+def _followed(service: Gateway, task: str, queued: Sequence[tuple[str, str | MethodResult]]) -> MethodsCompared:
+    """Follow the jobs of methods one after the other, and read what they came to."""
+    from cli.watch import follow
+    from onboard.report.methods import MethodResult, MethodsCompared
+
     documents: list[Document] = []
     results: list[MethodResult] = []
     for name, job in queued:
@@ -106,6 +122,6 @@ def _compared(service: Gateway, submission: Submission, names: Sequence[str]) ->
         say(f"{name}: job {job}")
         documents.append(follow(service, job))
         number = documents[-1].get("version")
-        version = None if number is None else service.version(f"{submission.task}@v{number}")
+        version = None if number is None else service.version(f"{task}@v{number}")
         results.append(MethodResult.of(name, documents[-1], version))
-    return MethodsCompared.of(str(submission.task), documents, results)
+    return MethodsCompared.of(task, documents, results)

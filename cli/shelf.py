@@ -23,18 +23,22 @@ def push(
     ] = False,
     licence: Annotated[str, typer.Option(metavar="NAME", help="Licence for the card, such as apache-2.0.")] = "",
     private: Annotated[bool, typer.Option("--private", help="Show a new repository to nobody else.")] = False,
+    signing_key: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Private key (PEM) that signs; default ONBOARD_SIGNING_KEY.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Put a version on the Hugging Face hub: embedding, card, pins and the digest of every file."""
     from onboard.domain.task import EmbeddingVersion
-    from onboard.versions import shelf
+    from onboard.settings import Settings
+    from onboard.versions import hub_place, shelf
 
-    where = shelf.Place.parse(place)
+    key, where = signing_key or Settings().signing_key, hub_place.Place.parse(place)
     with connected() as service, tempfile.TemporaryDirectory(prefix="onboard-push-") as folder:
         document = service.version(task)
         version = EmbeddingVersion.from_json(document)
         service.fetch(version.reference, Path(folder), bundle)
-        pushed = shelf.push(version, Path(folder), where, licence=licence, private=private)
+        pushed = shelf.push(version, Path(folder), where, licence=licence, private=private, key=key)
     if not pushed.has_base:
         say(f"the base {version.base_digest} is not pushed with it; whoever pulls it needs that one, or --bundle")
     emit({**document, **pushed.to_json()}, as_json, lambda: f"{version.reference} is on {pushed.place}")
@@ -43,15 +47,23 @@ def push(
 def pull(
     place: Annotated[str, typer.Argument(help="hf://OWNER/NAME[@REVISION].")],
     output: Annotated[Path | None, typer.Option(help="Folder; default ./TASK-vN.")] = None,
+    trusted_key: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Public key (PEM) that must have signed it; default ONBOARD_TRUSTED_KEY."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Take a version from the Hugging Face hub into a folder, as `onboard fetch` writes it, verified by digest."""
-    from onboard.versions import shelf
+    from onboard.settings import Settings
+    from onboard.versions import hub_place, shelf
 
     def folder(version: EmbeddingVersion) -> Path:
         return output or Path(f"{version.task}-v{version.version}")
 
-    pulled = shelf.pull(shelf.Place.parse(place), folder)
+    pulled = shelf.pull(hub_place.Place.parse(place), folder, key=trusted_key or Settings().trusted_key)
+    if pulled.signed and not pulled.verified:
+        say("it is signed, which nobody checked: --trusted-key FILE, with the public key of whoever signs")
     files = [str(path) for path in pulled.files]
-    document = {**pulled.version.to_json(), "commit": pulled.commit, "files": files}
+    signature = {"signed": pulled.signed, "signature_verified": pulled.verified}
+    document = {**pulled.version.to_json(), "commit": pulled.commit, **signature, "files": files}
     emit(document, as_json, lambda: "\n".join([pulled.version.reference, *files]))

@@ -100,6 +100,13 @@ class Settings(BaseSettings):
         default="",
         description="Owners whose datasets it reads for others with its own hub token, private ones too.",
     )
+    signing_key: Path | None = Field(
+        default=None, description="File with the private key that `onboard push` signs with; PEM, an elliptic curve's."
+    )
+    trusted_key: Path | None = Field(
+        default=None,
+        description="File with the public key by which whatever `onboard pull` takes must be signed.",
+    )
     api_url: str = Field(default="", description="URL of a remote service; when set the commands talk to it.")
     token: SecretStr = Field(default=SecretStr(""), description="Bearer token for the remote service.")
     api_insecure: bool = Field(
@@ -178,7 +185,7 @@ class Settings(BaseSettings):
         _ = self.webhooks, self.hub_terms  # raises where they are wrong, before anything begins
         return self
 
-    @field_validator("bootstrap_token_file", mode="before")
+    @field_validator("bootstrap_token_file", "signing_key", "trusted_key", mode="before")
     @classmethod
     def _know_file(cls, given: Any) -> Any:
         """Compose files set a variable that nobody gave a value to nothing, which would be the present folder."""
@@ -335,3 +342,8 @@ def environment_without_settings() -> dict[str, str]:
 def cuda_visible_devices() -> str | None:
     """The GPUs that CUDA lets this process see, as its own variable names them; None when it names none."""
     return os.environ.get("CUDA_VISIBLE_DEVICES")
+
+
+def switch_off_mlflow_telemetry() -> None:
+    """Keep MLflow's client, where it is imported later, from telling its makers how it is used; unless it is set."""
+    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")

@@ -15,6 +15,7 @@ from onboard.domain.extras import require_extra
 from onboard.domain.moment import from_iso
 from onboard.errors import ConflictError, InputError, UnavailableError
 from onboard.report.html import render
+from onboard.settings import switch_off_mlflow_telemetry
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -83,6 +84,7 @@ def log_job(document: Mapping[str, Any], uri: str, experiment: str) -> tuple[str
         InputError, UnavailableError: MLflow refuses the address or what it is told, or cannot be reached.
     """
     run = JobRun.of(document)
+    switch_off_mlflow_telemetry()
     require_extra("mlflow", "mlflow")
     _require_reachable(uri)
     with _errors_in_our_words(uri):

@@ -66,6 +66,21 @@ def test_each_method_makes_a_version_of_the_same_rows(run: CommandLine, desk: De
     assert plot.read_text(encoding="utf-8").count("<circle") == 3
 
 
+def test_whoever_stops_watching_is_told_what_goes_on_and_how_to_look_at_it(
+    run: CommandLine, desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(service: Any, job: str) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("cli.watch.follow", interrupted)
+    said = run("compare-methods", write_rows(tmp_path / "mood.jsonl", opinions(24)), "--methods", "default,linear")
+    jobs = [job.id for job in desk.jobs()]
+    assert (said.code, len(jobs)) == (130, 2)
+    (line,) = [line for line in said.err.splitlines() if "go on without you" in line]
+    assert sorted(line.partition(": ")[2].split()) == sorted(jobs)
+    assert "onboard jobs list --task mood-methods" in said.err
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

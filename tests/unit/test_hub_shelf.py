@@ -6,12 +6,25 @@ import base64
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
+from hashlib import sha1, sha256
 from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import unquote
 
+import model_signing.hashing
+import model_signing.verifying
 import numpy as np
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+)
+from support.command_line import CommandLine
 from support.fake_hub import COMMIT, HubHandler, hub_of
 
 from onboard.domain.task import EmbeddingVersion
@@ -19,7 +32,8 @@ from onboard.errors import ConflictError, DamagedError, InputError, NotAllowedEr
 from onboard.storage.embedding import embedding_digest, embedding_facts, pack_embedding
 from onboard.storage.weights import pack_weights, weights_digest
 from onboard.versions.fetch import write_files
-from onboard.versions.shelf import MANIFEST, Place, pull, push
+from onboard.versions.hub_place import Place
+from onboard.versions.shelf import MANIFEST, pull, push
 
 HERE = Place("owner/mood")
 Z = np.arange(8, dtype=np.float32)
@@ -62,6 +76,8 @@ class FakeHub(HubHandler):
             if part["key"] == "file":
                 content = base64.b64decode(part["value"]["content"])
                 self.repositories[repository][part["value"]["path"]] = content
+            if part["key"] == "deletedFile":
+                del self.repositories[repository][part["value"]["path"]]
         return self.answer(200, {"commitUrl": f"{self.origin}/{repository}/commit/{COMMIT}", "commitOid": COMMIT})
 
     def do_GET(self) -> None:
@@ -82,7 +98,11 @@ class FakeHub(HubHandler):
         repository, _, rest = path.removeprefix("/").partition("/resolve/")
         name = rest.partition("/")[2]
         content = self.repositories[repository][name]
-        headers = {"ETag": f'"{name}"', "X-Repo-Commit": COMMIT, "Content-Length": str(len(content))}
+        headers = {
+            "ETag": f'"{sha1(content).hexdigest()}"',
+            "X-Repo-Commit": COMMIT,
+            "Content-Length": str(len(content)),
+        }
         return self.send(200, content if body else b"", headers)
 
     @property
@@ -244,3 +264,128 @@ def test_a_hub_that_refuses_connections_is_unavailable(folder: Path, tmp_path: P
         push(VERSION, folder, HERE, endpoint="http://127.0.0.1:9")
     with pytest.raises(UnavailableError):
         pulled_to(tmp_path / "pulled", "http://127.0.0.1:9")
+
+
+@pytest.fixture(scope="module")
+def keys(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
+    """A private key, its public half, and the public half of another."""
+    folder = tmp_path_factory.mktemp("keys")
+    for name, curve in (("ours", ec.SECP256R1()), ("theirs", ec.SECP384R1())):
+        private = ec.generate_private_key(curve)
+        (folder / f"{name}.pem").write_bytes(private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+        public = private.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+        (folder / f"{name}.pub").write_bytes(public)
+    locked = private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"secret"))
+    (folder / "locked.pem").write_bytes(locked)
+    return folder / "ours.pem", folder / "ours.pub", folder / "theirs.pub"
+
+
+def test_what_is_signed_is_pulled_by_who_has_the_public_key_and_the_library_agrees(
+    endpoint: str, folder: Path, tmp_path: Path, keys: tuple[Path, Path, Path]
+) -> None:
+    private, public, _ = keys
+    assert push(VERSION, folder, HERE, key=private, endpoint=endpoint).signed
+    pulled = pull(HERE, lambda _: tmp_path / "pulled", key=public, endpoint=endpoint)
+    assert (pulled.signed, pulled.verified, pulled.version) == (True, True, VERSION)
+    assert (tmp_path / "pulled" / "base" / "base.json").read_text() == "{}"
+    unchecked = pull(HERE, lambda _: tmp_path / "pulled", endpoint=endpoint)
+    assert (unchecked.signed, unchecked.verified) == (True, False)
+    for name, content in FakeHub.repositories["owner/mood"].items():  # as somebody has it who downloads all of it
+        (tmp_path / "all" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "all" / name).write_bytes(content)
+    hashing = model_signing.hashing.Config().set_ignored_paths(paths=["model.sig"])
+    config = model_signing.verifying.Config().use_elliptic_key_verifier(public_key=public).set_hashing_config(hashing)
+    config.verify(tmp_path / "all", tmp_path / "all" / "model.sig")
+
+
+def test_what_another_signed_or_nobody_is_refused(
+    endpoint: str, folder: Path, tmp_path: Path, keys: tuple[Path, Path, Path]
+) -> None:
+    private, public, other = keys
+    push(VERSION, folder, HERE, key=private, endpoint=endpoint)
+    with pytest.raises(DamagedError, match=r"does not hold under .*theirs\.pub"):
+        pull(HERE, lambda _: tmp_path / "pulled", key=other, endpoint=endpoint)
+    signed = json.loads(FakeHub.repositories["owner/mood"]["model.sig"])
+    hint = {"publicKey": {"hint": sha256(other.read_bytes()).hexdigest()}}  # says that it is the other's
+    claimed = {**signed, "verificationMaterial": {**signed["verificationMaterial"], **hint}}
+    FakeHub.repositories["owner/mood"]["model.sig"] = json.dumps(claimed).encode()
+    with pytest.raises(DamagedError, match="does not hold"):
+        pull(HERE, lambda _: tmp_path / "pulled", key=other, endpoint=endpoint)
+    push(VERSION, folder, HERE, endpoint=endpoint)
+    assert "model.sig" not in FakeHub.repositories["owner/mood"]
+    with pytest.raises(NotAllowedError, match="not signed"):
+        pull(HERE, lambda _: tmp_path / "pulled", key=public, endpoint=endpoint)
+    assert not (tmp_path / "pulled").exists()
+
+
+def test_no_file_can_be_changed_added_or_left_out_under_a_signature(
+    endpoint: str, folder: Path, tmp_path: Path, keys: tuple[Path, Path, Path]
+) -> None:
+    private, public, _ = keys
+    push(VERSION, folder, HERE, key=private, endpoint=endpoint)
+    signed = dict(FakeHub.repositories["owner/mood"])
+    manifest = json.loads(signed[MANIFEST])
+    changed = {**manifest["files"], "base/base.json": f"sha256:{sha256(b'[]').hexdigest()}"}
+    fewer = {name: digest for name, digest in manifest["files"].items() if name != "base/base.json"}
+    others: list[dict[str, bytes]] = [
+        {"base/base.json": b"[]", MANIFEST: json.dumps({**manifest, "files": changed}).encode()},
+        {MANIFEST: json.dumps({**manifest, "files": fewer}).encode()},
+        {MANIFEST: json.dumps({**manifest, "version": {**manifest["version"], "words": ["yes", "no"]}}).encode()},
+        {"README.md": b"better than it is"},
+        {"model.sig": b"{}"},
+        {"model.sig": b"\xff"},
+        {"model.sig": b"[" * 100_000},
+        {"model.sig": signed["model.sig"].replace(b'"payload":"', b'"payload":"A')},
+        {"model.sig": signed["model.sig"].replace(b'"signatures":[', b'"signatures":[],"x":[')},
+    ]
+    for files in others:
+        FakeHub.repositories["owner/mood"] = {**signed, **files}
+        with pytest.raises(DamagedError, match="does not hold"):
+            pull(HERE, lambda _: tmp_path / "pulled", key=public, endpoint=endpoint)
+    assert not (tmp_path / "pulled").exists()
+
+
+def test_a_key_that_is_none_is_refused_before_anything_is_pushed(
+    endpoint: str, folder: Path, tmp_path: Path, keys: tuple[Path, Path, Path]
+) -> None:
+    private, public, _ = keys
+    for file in (public, private.with_name("locked.pem"), folder / "base" / "base.json"):
+        with pytest.raises(InputError, match="without a password") as caught:
+            push(VERSION, folder, HERE, key=file, endpoint=endpoint)
+        assert "openssl ecparam" in caught.value.remedy
+    with pytest.raises(NotFoundError, match="There is no key"):
+        push(VERSION, folder, HERE, key=tmp_path / "none.pem", endpoint=endpoint)
+    assert FakeHub.repositories == {}
+    push(VERSION, folder, HERE, key=private, endpoint=endpoint)
+    with pytest.raises(InputError, match="no key that is taken here"):
+        pull(HERE, lambda _: tmp_path / "pulled", key=private, endpoint=endpoint)
+
+
+def test_files_of_an_earlier_version_leave_and_those_of_people_stay(endpoint: str, folder: Path) -> None:
+    push(VERSION, folder, HERE, endpoint=endpoint)
+    FakeHub.repositories["owner/mood"]["picture.png"] = b"x"
+    (folder / "base" / "tokenizer" / "tokenizer.json").unlink()
+    push(VERSION, folder, HERE, endpoint=endpoint)
+    names = {"README.md", MANIFEST, "embedding.safetensors", "base/base.json", "picture.png"}
+    assert set(FakeHub.repositories["owner/mood"]) == names
+
+
+def test_the_command_line_takes_keys_as_options_or_from_the_settings(
+    endpoint: str,
+    folder: Path,
+    tmp_path: Path,
+    keys: tuple[Path, Path, Path],
+    monkeypatch: pytest.MonkeyPatch,
+    command_line: CommandLine,
+) -> None:
+    private, public, other = keys
+    push(VERSION, folder, HERE, key=private, endpoint=endpoint)
+    monkeypatch.setattr("onboard.versions.shelf.pull", partial(pull, endpoint=endpoint))
+    pulled = command_line("pull", "hf://owner/mood", "--output", tmp_path / "pulled", "--json")
+    assert (pulled.document["signed"], pulled.document["signature_verified"]) == (True, False)
+    assert "--trusted-key" in pulled.err
+    arguments = ("pull", "hf://owner/mood", "--output", tmp_path / "pulled", "--json")
+    assert command_line(*arguments, "--trusted-key", public).document["signature_verified"]
+    monkeypatch.setenv("ONBOARD_TRUSTED_KEY", str(other))
+    assert command_line(*arguments).code == 1
+    assert command_line(*arguments, "--trusted-key", public).code == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import subprocess
 import sys
 import warnings
 from pathlib import Path
@@ -17,6 +18,8 @@ from onboard.errors import ConflictError, InputError, NotFoundError, Unavailable
 from onboard.registry.jobs import JobRepository
 from onboard.report.mlflow_run import JOB_TAG, JobRun, log_job
 from onboard.services import Services
+
+ROOT = Path(__file__).parent.parent.parent.parent
 
 
 @pytest.fixture
@@ -86,6 +89,23 @@ def test_a_server_that_is_away_is_told_at_once(document: dict[str, Any], store: 
 def test_an_address_that_mlflow_does_not_know_is_refused(document: dict[str, Any], store: str) -> None:
     with pytest.raises(InputError, match="nowhere"):
         log_job(document, "nowhere://there", "tickets")
+
+
+def test_its_makers_are_not_told_how_it_is_used(document: dict[str, Any], store: str) -> None:
+    program = (
+        "import json, sys\n"
+        "from onboard.report.mlflow_run import log_job\n"
+        "log_job(json.load(sys.stdin), sys.argv[1], 'tickets')\n"
+        "from mlflow.telemetry.utils import is_telemetry_disabled\n"
+        "assert is_telemetry_disabled()"
+    )
+    # an environment of its own: where MLflow sees that it is tested, it tells nothing anyway
+    environment = {"PYTHONPATH": str(ROOT), "MLFLOW_ALLOW_FILE_STORE": "true"}
+    done = subprocess.run(
+        [sys.executable, "-c", program, store], input=json.dumps(document), env=environment, text=True,
+        capture_output=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
 
 
 def test_without_the_extra_the_command_that_installs_it_is_the_remedy(

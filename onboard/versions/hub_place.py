@@ -1,0 +1,79 @@
+"""A repository of the Hugging Face hub, and what can go wrong with one, in our words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from onboard.data.hub import SCHEME
+from onboard.data.hub_deadline import unreachable
+from onboard.errors import InputError, NotAllowedError, NotFoundError, UnavailableError
+
+_PLACE: Final = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]{0,95}/[A-Za-z0-9][A-Za-z0-9._-]{0,95})(?:@([A-Za-z0-9._-]+))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A repository of the hub, and a revision of it."""
+
+    repository: str
+    revision: str | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> Place:
+        """Read `hf://OWNER/NAME[@REVISION]`. Raises InputError."""
+        named = _PLACE.fullmatch(text.removeprefix(SCHEME)) if text.startswith(SCHEME) else None
+        if named is None or ".." in text:
+            raise InputError(f"{text!r} is no place on the hub.", "Write hf://OWNER/NAME", place=text)
+        return cls(named[1], named[2])
+
+    def __str__(self) -> str:
+        return f"{SCHEME}{self.repository}" + (f"@{self.revision}" if self.revision else "")
+
+
+@contextmanager
+def translated(place: Place) -> Iterator[None]:
+    """What the hub's library raises meanwhile, as our errors.
+
+    Raises:
+        NotAllowedError: nobody is signed in, it is gated, or may not be written.
+        NotFoundError: there is no such repository, revision or file, or it is private.
+        UnavailableError: the hub cannot be reached.
+    """
+    from huggingface_hub.errors import (
+        EntryNotFoundError,
+        GatedRepoError,
+        HfHubHTTPError,
+        LocalTokenNotFoundError,
+        RepositoryNotFoundError,
+        RevisionNotFoundError,
+    )  # fmt: skip
+
+    sign_in = "Sign in at the hub with a token that may write: hf auth login"
+    try:
+        yield
+    except LocalTokenNotFoundError as error:
+        raise NotAllowedError("Nobody is signed in at the hub.", sign_in, place=str(place)) from error
+    except GatedRepoError as error:
+        remedy = "Accept its terms on the hub and sign in: hf auth login"
+        raise NotAllowedError(f"{place} is gated.", remedy, place=str(place)) from error
+    except (RepositoryNotFoundError, RevisionNotFoundError, EntryNotFoundError) as error:
+        message = f"There is no {place} on the hub, or it is private."
+        raise NotFoundError(message, "Check the name; private ones need a token: hf auth login") from error
+    except HfHubHTTPError as error:
+        status = getattr(getattr(error, "response", None), "status_code", None)
+        if status in (401, 403):
+            raise NotAllowedError(f"The hub does not let you write to {place}.", sign_in, place=str(place)) from error
+        raise _unavailable(place, error) from error
+    except unreachable() as error:
+        if isinstance(error, OSError) and error.filename is not None:  # of this machine's files
+            raise
+        raise _unavailable(place, error) from error
+
+
+def _unavailable(place: Place, error: Exception) -> UnavailableError:
+    reason = str(error).partition("\n")[0].rstrip(".") or type(error).__name__
+    return UnavailableError(f"The hub cannot be reached for {place}: {reason}.", "Try again later.", place=str(place))

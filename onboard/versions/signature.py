@@ -1,0 +1,108 @@
+"""Signatures of a folder's files, made and checked with a key of one's own by the OpenSSF's `model-signing`.
+
+The signature is one more file of the folder, `model.sig`: the digest of every other file, signed. Nothing is asked of
+the network. `model_signing verify key` of that library checks it as well, without Onboard.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from onboard.domain.extras import require_extra
+from onboard.errors import DamagedError, InputError, NotAllowedError, NotFoundError
+
+if TYPE_CHECKING:
+    from model_signing.hashing import Config as Hashing
+
+SIGNATURE: Final = "model.sig"
+MOST_BYTES: Final = 1 << 20
+
+_MAKE: Final = "openssl ecparam -name prime256v1 -genkey -noout -out key.pem"
+_PUBLIC: Final = "openssl ec -in key.pem -pubout -out key.pub"
+
+Made = TypeVar("Made")
+
+
+def sign(folder: Path, key: Path) -> None:
+    """Write `model.sig` into a folder: its files as they are now, signed.
+
+    Args:
+        key: file with a private key of an elliptic curve (P-256, P-384 or P-521) as PEM, without a password.
+
+    Raises:
+        NotFoundError: there is no such key, or the extra `sign` is not installed.
+        NotAllowedError: it cannot be read.
+        InputError: it is no such key.
+    """
+    require_extra("sign", "OpenSSL", "model_signing")
+    from model_signing import signing
+
+    config = signing.Config()
+    _with_key(key, lambda: config.use_elliptic_key_signer(private_key=key), f"Make one: {_MAKE}")
+    config.set_hashing_config(_hashing()).sign(folder, folder / SIGNATURE)
+
+
+def verify_signature(folder: Path, key: Path, ignored: tuple[str, ...] = ()) -> None:
+    """Raise unless the files of a folder are those that `model.sig` there was made of, with this key.
+
+    Args:
+        key: file with the public key as PEM.
+        ignored: names in the folder that are no part of it.
+
+    Raises:
+        NotFoundError: there is no such key, or the extra `sign` is not installed.
+        NotAllowedError: the key cannot be read, or nothing is signed.
+        InputError: it is no public key of an elliptic curve.
+        DamagedError: the signature is of another key or of other files, or cannot be read.
+    """
+    require_extra("sign", "OpenSSL", "model_signing")
+    from cryptography.exceptions import InvalidSignature
+    from model_signing import verifying
+
+    config = verifying.Config().set_hashing_config(_hashing(*ignored))
+    _with_key(key, lambda: config.use_elliptic_key_verifier(public_key=key), f"The public half: {_PUBLIC}")
+    if not (folder / SIGNATURE).is_file():
+        raise NotAllowedError(
+            f"It is not signed, and a signature that {key} verifies is demanded.",
+            "Have it pushed with --signing-key, or leave the trusted key away.",
+        )
+    try:
+        with redirect_stdout(io.StringIO()):  # where it warns of signatures of its older releases
+            config.verify(folder, folder / SIGNATURE)
+    except InvalidSignature as error:
+        raise _refused(key, "it was made with another key") from error
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
+        reason = str(error).partition("\n")[0].rstrip(". ") if isinstance(error, ValueError) else "it cannot be read"
+        raise _refused(key, reason) from error
+
+
+def _refused(key: Path, reason: str) -> DamagedError:
+    return DamagedError(
+        f"The signature {SIGNATURE} does not hold under {key}: {reason}.",
+        "Use the public key of whoever pushed it, or have it pushed again.",
+        file=SIGNATURE,
+    )
+
+
+def _hashing(*ignored: str) -> Hashing:
+    from model_signing import hashing
+
+    return hashing.Config().set_ignored_paths(paths=[SIGNATURE, *ignored])
+
+
+def _with_key(key: Path, read: Callable[[], Made], remedy: str) -> Made:
+    data: dict[str, Any] = {"key": str(key)}
+    try:
+        return read()
+    except FileNotFoundError as error:
+        raise NotFoundError(f"There is no key {key}.", remedy, **data) from error
+    except OSError as error:
+        message = f"The key {key} cannot be read: {error.strerror}."
+        raise NotAllowedError(message, "Let this user read it.", **data) from error
+    except (ValueError, TypeError, AttributeError) as error:  # no PEM; with a password; of another kind
+        kinds = "an elliptic curve's (P-256, P-384, P-521) as PEM, without a password"
+        raise InputError(f"{key} is no key that is taken here: {kinds}.", remedy, **data) from error
