@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from onboard.api.access import requires
 from onboard.api.deps import OpenServices
-from onboard.api.pages.frame import PageRoute, page, place_of
+from onboard.api.pages.frame import page, place_of
 from onboard.domain.access import Scope
 from onboard.domain.job import JobState
 from onboard.domain.job_search import JobSearch
@@ -29,7 +29,7 @@ FormText = Annotated[str, Form(max_length=_MOST_LETTERS)]
 Asked = Annotated[Change, Form()]
 Number = Annotated[int, Form(ge=0, lt=2**31)]
 
-router = APIRouter(include_in_schema=False, route_class=PageRoute)
+router = APIRouter(include_in_schema=False)
 
 
 @dataclass(frozen=True, slots=True)

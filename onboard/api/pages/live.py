@@ -14,7 +14,6 @@ from starlette.concurrency import run_in_threadpool
 from onboard.api.access import requires
 from onboard.api.deps import OpenServices
 from onboard.api.following import COMMENT_SECONDS, Readers, event_stream
-from onboard.api.pages.frame import PageRoute
 from onboard.api.routes.jobs import JobId
 from onboard.domain.access import Scope
 from onboard.errors import UnavailableError
@@ -25,7 +24,7 @@ from onboard.registry.database import Database
 LOOK_SECONDS: Final = 1.0
 _READ: Final = [Depends(requires(Scope.READ))]
 
-router = APIRouter(include_in_schema=False, route_class=PageRoute)
+router = APIRouter(include_in_schema=False)
 
 
 class Pulse:

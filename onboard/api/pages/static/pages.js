@@ -62,6 +62,16 @@
   });
   setInterval(() => { if (part()?.dataset.live && Date.now() - askedAt > STALE_MS) news(); }, STALE_MS / 3);
   document.addEventListener("htmx:responseError", () => location.reload()); // the session is over: the form says so
+  document.addEventListener("htmx:sendError", (event) => {
+    const target = event.detail.target;
+    if (!target || target.id === "live" || target.querySelector("[data-lost]")) return;
+    const said = document.createElement("p");
+    said.className = "callout warn";
+    said.setAttribute("role", "alert");
+    said.dataset.lost = "";
+    said.textContent = "It did not arrive whole: the service was not reached. Send it again; the same form is done once.";
+    target.prepend(said);
+  });
   document.addEventListener("htmx:beforeSwap", (event) => {
     const { xhr, target } = event.detail;
     const isPage = xhr.getResponseHeader("content-type")?.startsWith("text/html");
