@@ -128,7 +128,7 @@ class Guard:
             self._limit.take(address)
             raise SignInError("This needs a token.")
         try:
-            identity = await _identify(scope["app"].state.services, headers)
+            identity = await identified(scope["app"].state.services, headers)
         except SignInError:
             # A good token is let in whatever others behind the same proxy try: none of 256 bits is found by trying.
             scope["app"].state.failures.take(address)
@@ -139,8 +139,8 @@ class Guard:
         return identity
 
 
-async def _identify(services: Services, headers: Headers) -> Identity:
-    """By the bearer token if there is one, else by the cookie. Raises SignInError."""
+async def identified(services: Services, headers: Headers) -> Identity:
+    """Who asks: by the bearer token if there is one, else by the cookie. Raises SignInError."""
     given = headers.get("authorization")
     if given is not None:
         kind, _, secret = given.partition(" ")
