@@ -3,43 +3,51 @@
     python -m bench.pages --output bench/results/pages.json --table docs/results/pages.md
 
 Milliseconds of whole requests, one after another over one kept connection, after a warm-up; the server has one core
-for itself. Open pages follow the server's events and ask for the overview at each, while one job a second is submitted.
+for itself. Open pages follow the server's events while jobs are submitted; another request is measured with and without
+them, in turns. A browser says when the first page is painted, when a change is on a page, and what axe finds.
 Exits with 1 when a page is slower or heavier than is wanted, or open pages slow others down more than that.
 """
 
 from __future__ import annotations
 
-import http.client
 import os
+import statistics
 import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from bench.api import percentiles
 from bench.harness.command import asked_sizes, command_line
 from bench.harness.deployed import PLACES, analyse, deployed, measurable
 from bench.harness.many_jobs import add_jobs, add_tasks
+from bench.harness.open_pages import open_pages
 from bench.harness.page import made_on, table, table_row
 from bench.harness.report import made_by, report
 from bench.harness.server import Asker, serving
-from onboard.domain.access import Scope
+from onboard.domain.access import ALL_SCOPES
+from onboard.domain.job import JobSpec
 from onboard.hypernetworks.register import register_base
 from onboard.operations.access import create_token
+from onboard.registry.claims import ClaimRepository
+from onboard.registry.jobs import JobRepository
 from onboard.services import Services, open_services
 from onboard.settings import Settings
 
 WANTED_MS: Final = 100.0  # of server time, 95th percentile, for each page
 WANTED_BYTES: Final = 150_000  # of the first page with all that it loads
 WANTED_SHARE: Final = 0.05  # by which open pages may raise the 99th percentile of another request
+WANTED_PAINT_MS: Final = 1000.0
+WANTED_SHOWN_SECONDS: Final = 2.0
+_CHANGE_SECONDS: Final = 2.0  # between jobs that are submitted meanwhile
 _HTML: Final = {"Accept": "text/html"}
 _OTHER: Final = "/v1/tasks/sst2/embeddings/latest"
 _FILES: Final = ("onboard.css", "htmx.js", "pages.js")
+_NOTHING: Final = "/healthz"
 
 
 @dataclass(frozen=True)
@@ -52,6 +60,8 @@ class Sizes:
         requests: of each page.
         warm_up: requests of each page that do not count.
         open_pages: that follow meanwhile.
+        rounds: in which another request is measured without and with them.
+        looks: loads and changes that a browser is asked about; 0 asks none.
     """
 
     jobs: int = 10_000
@@ -60,13 +70,18 @@ class Sizes:
     requests: int = 200
     warm_up: int = 5
     open_pages: int = 50
+    rounds: int = 8
+    looks: int = 10
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Measure, print, and write the results."""
     asked, sizes = asked_sizes(command_line(__doc__), Sizes(), arguments)
     places = {name: measured_at(name, sizes) for name in measurable()}
-    limits = {"page_ms": WANTED_MS, "first_page_bytes": WANTED_BYTES, "share_of_others": WANTED_SHARE}
+    limits = {
+        "page_ms": WANTED_MS, "first_page_bytes": WANTED_BYTES, "share_of_others": WANTED_SHARE,
+        "paint_ms": WANTED_PAINT_MS, "shown_seconds": WANTED_SHOWN_SECONDS,
+    }  # fmt: skip
     document = {
         **made_by("python -m bench.pages"), "sizes": asdict(sizes), "wanted_at_most": limits, "places": places,
         "kept": not any(_missed(figures) for figures in places.values()),
@@ -90,12 +105,66 @@ def measure(settings: Settings, folder: Path, sizes: Sizes, core: int | None = N
         token, job = fill(services, sizes)
         kinds = pages_of(job)
         with serving(settings, folder / "server.log", core) as server, closing(Asker(server.url, token)) as asker:
+            nothing = timed(asker, _NOTHING, sizes.requests, sizes.warm_up)
             pages = {what: timed(asker, place, sizes.requests, sizes.warm_up, _HTML) for what, place in kinds.items()}
             first_bytes = sum(asker.size(place, _HTML) for place in ("/", *(f"/static/{name}" for name in _FILES)))
-            alone = timed(asker, _OTHER, 10 * sizes.requests, sizes.warm_up)
-            with submitted_meanwhile(services), opened(server.url, token, sizes.open_pages):
-                beside = timed(asker, _OTHER, 10 * sizes.requests, sizes.warm_up)
-    return {"pages": pages, "first_page_bytes": first_bytes, "alone": alone, "beside_open_pages": beside}
+            beside = beside_open_pages(services, server.url, token, sizes)
+            seen = looked_at(services, server.url, token, job, sizes.looks) if sizes.looks else None
+    return {"nothing": nothing, "pages": pages, "first_page_bytes": first_bytes, **beside, "browser": seen}
+
+
+def beside_open_pages(services: Services, url: str, token: str, sizes: Sizes) -> dict[str, Any]:
+    """Milliseconds of another request without and with open pages, in turns, and the share by which they raise it."""
+    taken: dict[str, list[list[float]]] = {"alone": [], "beside_open_pages": []}
+    with submitted_meanwhile(services), closing(Asker(url, token)) as asker:
+        for _ in range(sizes.rounds):
+            for arm, count in (("alone", 0), ("beside_open_pages", sizes.open_pages)):
+                with open_pages(url, token, count) if count else nullcontext():
+                    taken[arm].append(milliseconds(asker, _OTHER, sizes.requests, sizes.warm_up))
+    figures = {arm: percentiles([one for part in parts for one in part]) for arm, parts in taken.items()}
+    shares = [percentiles(with_pages)["p99"] / percentiles(without)["p99"] - 1
+              for without, with_pages in zip(*taken.values(), strict=True)]  # fmt: skip
+    return {**figures, "share_of_rounds": [round(share, 4) for share in sorted(shares)]}
+
+
+def looked_at(services: Services, url: str, token: str, job: str, times: int) -> dict[str, Any] | None:
+    """What a browser says; None where there is none."""
+    from bench.harness import browser as browsers
+    from bench.harness.looking import accessible, painted_ms, shown_seconds
+
+    if program := browsers.absent():
+        print(f"skipped: {program} is not installed")
+        return None
+
+    def submit(number: int) -> str:
+        submit_job(services, name := f"seen-{number}", priority=number + 1)
+        return name
+
+    submit_job(services, "noted")
+    with services.database.write() as session:
+        running = ClaimRepository(session).claim("bench", ["default"])
+    assert running is not None
+
+    def note(number: int) -> str:
+        with services.database.write() as session:
+            ClaimRepository(session).append(running.id, running.attempt, "note", text := f"step {number} of many")
+        return text
+
+    with browsers.chromium() as opened:
+        painted = painted_ms(opened, url, token, times)
+        on_overview = shown_seconds(opened, url, token, "/", submit, times)
+        on_job = shown_seconds(opened, url, token, f"/jobs/{running.id}", note, times)
+        wrong = accessible(opened, url, token, {**pages_of(job), **_OTHERS})
+    return {
+        "painted_ms": sorted(round(one, 1) for one in painted),
+        "shown_seconds": {"overview": _sorted(on_overview), "one job": _sorted(on_job)},
+        "faults_of_accessibility": wrong,
+        "pages_looked_at": 2 * len({**pages_of(job), **_OTHERS}),
+    }
+
+
+def _sorted(seconds: list[float]) -> list[float]:
+    return sorted(round(one, 3) for one in seconds)
 
 
 def pages_of(job: str) -> dict[str, str]:
@@ -104,7 +173,13 @@ def pages_of(job: str) -> dict[str, str]:
         "overview": "/", "jobs": "/jobs", "failed jobs": "/jobs?state=failed", "one job": f"/jobs/{job}",
         "tasks": "/tasks", "tasks by name": "/tasks?name=99", "one task": "/tasks/sst2",
         "shipped tasks": "/tasks?shipped=yes", "hypernetworks": "/hypernetworks", "submit": "/submit",
+        "jobs, longest run": "/jobs?sort=longest-run", "jobs, longest wait": "/jobs?sort=longest-wait",
+        "jobs by task": "/jobs?sort=task", "map": "/map", "tokens": "/tokens", "audit": "/audit",
+        "webhooks": "/webhooks",
     }  # fmt: skip
+
+
+_OTHERS: Final = {"one hypernetwork": "/hypernetworks/1", "an error": "/nothing"}
 
 
 def fill(services: Services, sizes: Sizes) -> tuple[str, str]:
@@ -116,66 +191,42 @@ def fill(services: Services, sizes: Sizes) -> tuple[str, str]:
         job = add_jobs(session, sizes.jobs)
         add_tasks(session, sizes.tasks, sizes.versions)
     analyse(services.database)
-    scopes = [Scope.READ.value, Scope.SUBMIT.value]
-    return create_token(services.database, "bench", scopes)[1], job
+    return create_token(services.database, "bench", list(ALL_SCOPES))[1], job
 
 
 def timed(
     asker: Asker, place: str, requests: int, warm_up: int, headers: dict[str, str] | None = None
 ) -> dict[str, float]:
-    """Milliseconds of one request, many times."""
+    """Milliseconds of one request, many times, as percentiles."""
+    return percentiles(milliseconds(asker, place, requests, warm_up, headers))
+
+
+def milliseconds(
+    asker: Asker, place: str, requests: int, warm_up: int, headers: dict[str, str] | None = None
+) -> list[float]:
+    """Milliseconds of one request, many times; those of the warm-up do not count."""
     taken = []
     for _ in range(warm_up + requests):
         started = time.perf_counter()
         asker.ask(place, 200, headers)
         taken.append(1000 * (time.perf_counter() - started))
-    return percentiles(taken[warm_up:])
+    return taken[warm_up:]
 
 
-@contextmanager
-def opened(url: str, token: str, count: int) -> Iterator[None]:
-    """So many pages that follow the server and ask for the overview whenever they hear something."""
-    with ExitStack() as pages:
-        for _ in range(count):
-            pages.enter_context(_open_page(url, token))
-        yield
-
-
-@contextmanager
-def _open_page(url: str, token: str) -> Iterator[None]:
-    stream = http.client.HTTPConnection(urlsplit(url).netloc, timeout=60)
-    stream.request("GET", "/live", headers={"Authorization": f"Bearer {token}"})
-    answer, ended = stream.getresponse(), threading.Event()
-    follower = threading.Thread(target=_follow, args=(answer, Asker(url, token), ended), daemon=True)
-    follower.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        if (connected := stream.sock) is not None:
-            connected.close()
-        follower.join(10)
-
-
-def _follow(answer: http.client.HTTPResponse, asker: Asker, ended: threading.Event) -> None:
-    with closing(asker):
-        while not ended.is_set():
-            try:
-                if answer.readline().startswith(b"event: news"):
-                    asker.ask("/", 200, _HTML)
-            except (OSError, ValueError, http.client.HTTPException):
-                return
+def submit_job(services: Services, task: str, priority: int = 0) -> None:
+    """A job that waits, as a submitter leaves it."""
+    with services.database.write() as session:
+        JobRepository(session).add(JobSpec(task=task, dataset="sha256:0"), priority=priority)
 
 
 @contextmanager
 def submitted_meanwhile(services: Services) -> Iterator[None]:
-    """A job a second, so that open pages hear something."""
+    """A job every other second, so that open pages hear something."""
     ended = threading.Event()
 
     def submit() -> None:
-        while not ended.wait(1.0):
-            with services.database.write() as session:
-                add_jobs(session, 1, queued=True)
+        while not ended.wait(_CHANGE_SECONDS):
+            submit_job(services, "meanwhile")
 
     submitter = threading.Thread(target=submit)
     submitter.start()
@@ -193,12 +244,21 @@ def _missed(figures: dict[str, Any]) -> list[str]:
         missed.append("weight of the first page")
     if _share(figures) > WANTED_SHARE:
         missed.append("requests beside open pages")
+    if seen := figures["browser"]:
+        missed += ["first paint"] * (_middle(seen["painted_ms"]) > WANTED_PAINT_MS)
+        missed += [f"a change on {what}" for what, taken in seen["shown_seconds"].items()
+                   if _middle(taken) > WANTED_SHOWN_SECONDS]  # fmt: skip
+        missed += [f"accessibility: {what}" for what in seen["faults_of_accessibility"]]
     return missed
 
 
 def _share(figures: dict[str, Any]) -> float:
-    """By how much the 99th percentile of another request is higher while pages are open."""
-    return float(figures["beside_open_pages"]["p99"] / figures["alone"]["p99"] - 1)
+    """By how much the 99th percentile of another request is higher while pages are open: the median of the rounds."""
+    return _middle(figures["share_of_rounds"])
+
+
+def _middle(numbers: list[float]) -> float:
+    return float(statistics.median(numbers))
 
 
 def page(document: dict[str, Any]) -> str:
@@ -219,15 +279,34 @@ def page(document: dict[str, Any]) -> str:
         lines.append(table_row(what, *cells))
     for name, figures in places.items():
         alone, beside = figures["alone"]["p99"], figures["beside_open_pages"]["p99"]
+        shares = figures["share_of_rounds"]
         lines += ["", (
             f"{PLACES[name]}: the first page has {figures['first_page_bytes'] / 1000:,.0f} kB with all that it loads "
-            f"(wanted: at most {WANTED_BYTES // 1000}). With {sizes['open_pages']} pages open, while a job a second is "
-            f"submitted, the 99th percentile of the latest embedding goes from {alone:.2f} to {beside:.2f} ms "
-            f"(wanted: at most {100 * WANTED_SHARE:.0f}% more)."
+            f"(wanted: at most {WANTED_BYTES // 1000}). With {sizes['open_pages']} overviews open, while a job is "
+            f"submitted every {_CHANGE_SECONDS:.0f} seconds, the 99th percentile of the latest embedding changes by "
+            f"{100 * _share(figures):+.1f}% in the middle of {len(shares)} rounds "
+            f"({100 * shares[0]:+.0f}% to {100 * shares[-1]:+.0f}%; "
+            f"{alone:.2f} and {beside:.2f} ms over all; wanted: at most {100 * WANTED_SHARE:.0f}% more). "
+            f"A request that needs nothing took {figures['nothing']['p95']:.1f} ms at the 95th percentile."
         )]  # fmt: skip
+        if seen := figures["browser"]:
+            lines += ["", _seen(seen)]
         if missed := _missed(figures):
             lines += ["", f"Missed on {PLACES[name]}: {', '.join(missed)}."]
     return "\n".join(lines) + "\n"
+
+
+def _seen(seen: dict[str, Any]) -> str:
+    shown = "; ".join(
+        f"{what} {_middle(taken):.1f} s, at most {taken[-1]:.1f}" for what, taken in seen["shown_seconds"].items()
+    )
+    painted, faults = seen["painted_ms"], len(seen["faults_of_accessibility"])
+    return (
+        f"In Chromium: the overview is painted after {_middle(painted):.0f} ms, at most {painted[-1]:.0f}, with none "
+        f"of it stored (wanted: {WANTED_PAINT_MS:.0f}). From a change in the database to its being on an open "
+        f"page: {shown} (wanted: {WANTED_SHOWN_SECONDS:.0f} s). axe finds faults (WCAG AA) on {faults} "
+        f"of {seen['pages_looked_at']} pages, light and dark."
+    )
 
 
 if __name__ == "__main__":

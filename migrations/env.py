@@ -6,7 +6,7 @@ from alembic import context
 from sqlalchemy import Connection
 
 from onboard.registry.database import Database
-from onboard.registry.tables import Table
+from onboard.registry.tables import OF_EXPRESSIONS, Table
 from onboard.settings import Settings
 
 
@@ -15,6 +15,7 @@ def _run(connection: Connection) -> None:
         connection=connection,
         target_metadata=Table.metadata,
         compare_type=True,
+        include_object=lambda _, name, *__: name not in OF_EXPRESSIONS,
         render_as_batch=connection.dialect.name == "sqlite",
         transactional_ddl=True,
     )

@@ -10,11 +10,12 @@ from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
 
 from onboard import __version__
-from onboard.api import guarding, openapi, problems
+from onboard.api import guarding, openapi
 from onboard.api.access import require_guarded
 from onboard.api.following import Readers
 from onboard.api.intake import Intake
 from onboard.api.pages import ROUTERS as PAGES
+from onboard.api.pages import errors
 from onboard.api.pages.live import Pulse
 from onboard.api.pages.overview import Overview
 from onboard.api.pages.task_map import Maps
@@ -54,11 +55,11 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         openapi_url=None,  # described by a route of ours, which needs a token like any other
     )
     app.state.settings = settings
-    problems.install(app)
+    errors.install(app)
     for router in (*ROUTERS, *PAGES):
         app.include_router(router)
     openapi.install(app)
-    guarding.install(app, app.state.settings)
+    guarding.install(app, app.state.settings, errors.answer)
     require_guarded(app)
     return app
 

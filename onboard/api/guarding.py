@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ipaddress
 import socket
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from http import HTTPStatus
 from typing import Final
 from urllib.parse import urlsplit
@@ -16,10 +16,10 @@ from fastapi import FastAPI
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
-from starlette.requests import cookie_parser
+from starlette.requests import Request, cookie_parser
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from onboard.api import problems
 from onboard.api.access import SESSION_COOKIE, is_open
 from onboard.api.headers import with_headers
 from onboard.api.limits import RateLimit
@@ -39,12 +39,18 @@ _UPLOADS: Final = ("/v1/jobs", "/v1/check", "/submit", "/submit/check")  # these
 _CUSTOMER_BITS: Final = 64
 FAILURES_PER_MINUTE: Final = 60  # wrong tokens and codes of one address
 SAFE_METHODS: Final = ("GET", "HEAD", "OPTIONS")
+Answer = Callable[[Request, Exception], Response]
 
 
-def install(app: FastAPI, settings: Settings) -> None:
-    """Put the guard in front of the application's routes."""
+def install(app: FastAPI, settings: Settings, answer: Answer) -> None:
+    """Put the guard in front of the application's routes.
+
+    Args:
+        answer: what a refusal looks like to who is refused.
+    """
     app.state.failures = RateLimit(FAILURES_PER_MINUTE)
-    app.add_middleware(Guard, hosts=allowed_hosts(settings), limit=RateLimit(settings.requests_per_minute))
+    limit = RateLimit(settings.requests_per_minute)
+    app.add_middleware(Guard, hosts=allowed_hosts(settings), limit=limit, answer=answer)
 
 
 class Guard:
@@ -53,10 +59,12 @@ class Guard:
     Args:
         hosts: names by which we may be asked.
         limit: of the requests of one caller.
+        answer: what a refusal looks like; it logs what is not the caller's fault.
     """
 
-    def __init__(self, app: ASGIApp, hosts: frozenset[str], limit: RateLimit) -> None:
+    def __init__(self, app: ASGIApp, hosts: frozenset[str], limit: RateLimit, answer: Answer) -> None:
         self._app = app
+        self._answer = answer
         self._hosts = hosts
         self._limit = limit
         self._noting: set[str | None] = set()  # ids of the tokens whose use is being noted
@@ -75,8 +83,7 @@ class Guard:
             identity = await self._identified(scope)
             require_small(Headers(scope=scope), limit)
         except OnboardError as error:
-            problems.log(scope["method"], scope["path"], error)
-            await _refusal(scope, error)(scope, receive, send)
+            await self._refusal(scope, error)(scope, receive, send)
             return
         scope.setdefault("state", {})["identity"] = identity
         receive = _up_to(limit, receive)
@@ -87,6 +94,17 @@ class Guard:
             await self._app(scope, receive, send)
         if identity.use_due and identity.token not in self._noting:
             await self._note_use(scope["app"].state.services, identity)
+
+    def _refusal(self, scope: Scope, error: OnboardError) -> ASGIApp:
+        """Browsers that open or change a page without a session get the sign-in form."""
+        safe = scope["method"] in SAFE_METHODS
+        wants_page = (safe and scope["path"] == "/") or "text/html" in Headers(scope=scope).get("accept", "")
+        if not isinstance(error, SignInError) or not wants_page:
+            return self._answer(Request(scope), error)
+        if not safe:
+            return sign_in_page(error.http_status, "Nobody is signed in (any more): nothing was changed.")
+        query = scope["query_string"].decode("latin-1")
+        return sign_in_page(error.http_status, place=f"{scope['path']}?{query}" if query else scope["path"])
 
     async def _note_use(self, services: Services, identity: Identity) -> None:
         """One at a time of each token: while the database does not take it, only one thread waits for that."""
@@ -110,7 +128,7 @@ class Guard:
             self._limit.take(address)
             raise SignInError("This needs a token.")
         try:
-            identity = await _identify(scope["app"].state.services, headers)
+            identity = await identified(scope["app"].state.services, headers)
         except SignInError:
             # A good token is let in whatever others behind the same proxy try: none of 256 bits is found by trying.
             scope["app"].state.failures.take(address)
@@ -121,8 +139,8 @@ class Guard:
         return identity
 
 
-async def _identify(services: Services, headers: Headers) -> Identity:
-    """By the bearer token if there is one, else by the cookie. Raises SignInError."""
+async def identified(services: Services, headers: Headers) -> Identity:
+    """Who asks: by the bearer token if there is one, else by the cookie. Raises SignInError."""
     given = headers.get("authorization")
     if given is not None:
         kind, _, secret = given.partition(" ")
@@ -248,12 +266,3 @@ def _is_address(name: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _refusal(scope: Scope, error: OnboardError) -> ASGIApp:
-    """Browsers that open a page without a session get the sign-in form; all others a problem."""
-    wants_page = scope["path"] == "/" or "text/html" in Headers(scope=scope).get("accept", "")
-    if isinstance(error, SignInError) and scope["method"] in SAFE_METHODS and wants_page:
-        query = scope["query_string"].decode("latin-1")
-        return sign_in_page(error.http_status, place=f"{scope['path']}?{query}" if query else scope["path"])
-    return problems.of_error(error)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Final
 
-from fastapi import FastAPI, Request
+from fastapi import Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
@@ -26,15 +26,19 @@ _CODES: Final = {
     405: "method_not_allowed",
     413: "too_large",
 }
+FAULT: Final = "The service failed."
+FAULT_REMEDY: Final = "See the log of the service."
 _logger = logging.getLogger(__name__)
 
 
-def install(app: FastAPI) -> None:
-    """Let every error of the application be answered as a problem."""
-    app.add_exception_handler(OnboardError, _of_ours)
-    app.add_exception_handler(RequestValidationError, _of_validation)
-    app.add_exception_handler(HTTPException, _of_http)
-    app.add_exception_handler(Exception, _of_a_fault)
+def answer(request: Request, error: Exception) -> Response:
+    """Any error as a problem; what is not the caller's fault is logged."""
+    if isinstance(error, OnboardError):
+        log(request.method, request.url.path, error)
+        return of_error(error)
+    if isinstance(error, RequestValidationError):
+        return _of_validation(error)
+    return _of_http(request, error) if isinstance(error, HTTPException) else _of_a_fault(request, error)
 
 
 def problem(
@@ -86,7 +90,7 @@ def _told(error: OnboardError) -> dict[str, Any]:
 
 
 def of_error(error: OnboardError) -> Response:
-    """The problem of one of our errors; middleware answers with it too."""
+    """The problem of one of our errors."""
     error = error.outside
     headers = {}
     if error.http_status == HTTPStatus.UNAUTHORIZED:
@@ -96,20 +100,13 @@ def of_error(error: OnboardError) -> Response:
     return _answer(_told(error), headers)
 
 
-def _of_ours(request: Request, error: Exception) -> Response:
-    assert isinstance(error, OnboardError)
-    log(request.method, request.url.path, error)
-    return of_error(error)
-
-
 def log(method: str, path: str, error: OnboardError) -> None:
     """Log what is not the caller's fault, with what callers are not told."""
     if error.outside.http_status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         _logger.warning("%s %s: %s", method, path, error.message)
 
 
-def _of_validation(request: Request, error: Exception) -> Response:  # noqa: ARG001 - the handler's signature
-    assert isinstance(error, RequestValidationError)
+def _of_validation(error: RequestValidationError) -> Response:
     findings = [_finding(fault) for fault in error.errors()]
     first = findings[0]
     return problem(
@@ -131,26 +128,23 @@ def _finding(error: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def _of_http(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
+def http_detail(request: Request, error: HTTPException) -> str:
+    """What is wrong with a request that met no route of ours."""
+    if error.status_code == HTTPStatus.NOT_FOUND:
+        return f"There is nothing at {request.url.path}."
+    if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+        return f"{request.method} is not possible at {request.url.path}."
+    return str(error.detail)
+
+
+def _of_http(request: Request, error: HTTPException) -> Response:
     status = error.status_code
-    detail = str(error.detail)
-    if status == HTTPStatus.NOT_FOUND:
-        detail = f"There is nothing at {request.url.path}."
-    if status == HTTPStatus.METHOD_NOT_ALLOWED:
-        detail = f"{request.method} is not possible at {request.url.path}."
     code = _CODES.get(status, "input" if status < HTTPStatus.INTERNAL_SERVER_ERROR else "internal")
-    return problem(status, code, detail, "See /docs.", headers=error.headers)
+    return problem(status, code, http_detail(request, error), "See /docs.", headers=error.headers)
 
 
 def _of_a_fault(request: Request, error: Exception) -> Response:
     """The server logs what happened; who asked learns nothing of the inside."""
     _logger.error("%s %s failed", request.method, request.url.path, exc_info=error)
     # this is answered outside of all middleware
-    return problem(
-        HTTPStatus.INTERNAL_SERVER_ERROR,
-        "internal",
-        "The service failed.",
-        "See the log of the service.",
-        headers=HEADERS,
-    )
+    return problem(HTTPStatus.INTERNAL_SERVER_ERROR, "internal", FAULT, FAULT_REMEDY, headers=HEADERS)

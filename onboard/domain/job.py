@@ -242,6 +242,16 @@ class Job:
         """Which of its attempts this is: those handed back, and those before `jobs retry`, do not count."""
         return max(1, MAX_ATTEMPTS - (self.max_attempts - self.attempt))
 
+    def waited_seconds(self, now: float) -> float:
+        """How long it waited until a worker first took it, or it was given up; so far if it waits."""
+        put_off = self.started_at is not None and self.not_before_at > self.started_at
+        due = self.created_at if put_off else self.not_before_at
+        return max(0.0, (self.started_at or self.finished_at or now) - due)
+
+    def ran_seconds(self, now: float) -> float | None:
+        """How long it took from its first start to its end, or so far; None if it never started."""
+        return None if self.started_at is None else max(0.0, (self.finished_at or now) - self.started_at)
+
     @property
     def attempts_used_up(self) -> bool:
         """Whether no further claim is left."""

@@ -1,8 +1,9 @@
-"""Which jobs are looked for."""
+"""Which jobs are looked for, and in which order."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from enum import StrEnum
 
 from onboard.domain.job import JobState
 
@@ -27,3 +28,16 @@ class JobSearch:
     def of_any_state(self) -> JobSearch:
         """The same whatever the state."""
         return replace(self, states=())
+
+
+class JobOrder(StrEnum):
+    """Orders of a list of jobs. Of the longest, those that still wait or run come before all others."""
+
+    NEWEST = "newest"
+    OLDEST = "oldest"
+    LONGEST_WAIT = "longest-wait"
+    SHORTEST_WAIT = "shortest-wait"
+    LONGEST_RUN = "longest-run"
+    SHORTEST_RUN = "shortest-run"
+    TASK = "task"
+    TASK_BACKWARDS = "task-backwards"

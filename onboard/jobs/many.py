@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 from onboard.domain.job import Job, JobState, sources_of
-from onboard.domain.job_search import JobSearch
-from onboard.errors import ConflictError, NotFoundError
+from onboard.domain.job_search import JobOrder, JobSearch
+from onboard.errors import ConflictError, InputError, NotFoundError
+from onboard.registry.clock import read_clock
 from onboard.registry.database import Database
-from onboard.registry.jobs import JobRepository
+from onboard.registry.jobs import Edge, JobRepository
 
 Change = Literal["cancel", "retry"]
 MOST_AT_ONCE: Final = 100  # jobs that one call changes
 _MOST_REFUSALS: Final = 5  # that are told
+_APART: Final = "~"
+_NUMBER: Final = re.compile(r"-?\d{1,15}(\.\d{1,20})?(e-\d{1,3})?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +28,14 @@ class JobPage:
     Args:
         jobs: without what is wide: see `JobRepository.briefs`.
         counts: how many jobs stand where that fit all of the search but its states.
-        more: whether there are jobs after the last one.
+        next: where the next page begins; None on the last one.
+        now: the moment of it all, by the database's clock.
     """
 
     jobs: Sequence[Job]
     counts: dict[JobState, int]
-    more: bool
+    next: str | None
+    now: float
 
     def matching(self, search: JobSearch) -> int:
         """How many jobs fit in all."""
@@ -56,29 +62,47 @@ class Changed:
 
 
 def jobs_page(
-    database: Database, search: JobSearch, after: str | None, limit: int, *, oldest_first: bool = False
+    database: Database, search: JobSearch, after: str | None, limit: int, order: JobOrder = JobOrder.NEWEST
 ) -> JobPage:
-    """The jobs that fit, newest first unless the oldest are to be, with the counts of one moment.
+    """The jobs that fit, in this order, with the counts of one moment.
 
     Args:
-        after: id of the last job of the page before.
+        after: `next` of the page before, or the id of its last job.
 
     Raises:
+        InputError: `after` is no such place.
         NotFoundError: there is no such job (any more).
     """
     with database.snapshot() as session:
         repository = JobRepository(session)
-        jobs, more = _part(repository, search, after, limit, oldest_first=oldest_first)
-        return JobPage(jobs, repository.counts(search.of_any_state), more)
+        edge = None if after is None else _edge(repository, after, order)
+        jobs, more = _part(repository, search, order, edge, limit)
+        following = _place(repository, jobs[-1].id, order) if more else None
+        return JobPage(jobs, repository.counts(search.of_any_state), following, read_clock(session))
 
 
 def _part(
-    repository: JobRepository, search: JobSearch, after: str | None, limit: int, *, oldest_first: bool = False
+    repository: JobRepository, search: JobSearch, order: JobOrder, edge: Edge | None, limit: int
 ) -> tuple[list[Job], bool]:
-    """The next jobs that fit, and whether there are more; as `jobs_page`, without the counts of the whole table."""
-    edge = None if after is None else repository.number_of(after)
-    jobs = repository.briefs(search, edge, limit + 1, oldest_first=oldest_first)
+    """The next jobs that fit, and whether there are more."""
+    jobs = repository.briefs(search, order, edge, limit + 1)
     return jobs[:limit], len(jobs) > limit
+
+
+def _place(repository: JobRepository, job_id: str, order: JobOrder) -> str:
+    """Where a job stands, as text: its id, after a number that may change while somebody reads."""
+    key, *_ = repository.edge(job_id, order)
+    return f"{key!r}{_APART}{job_id}" if isinstance(key, float) else job_id
+
+
+def _edge(repository: JobRepository, place: str, order: JobOrder) -> Edge:
+    key, _, job_id = place.rpartition(_APART)
+    edge = repository.edge(job_id, order)
+    if not key:
+        return edge
+    if not (isinstance(edge[0], float) and _NUMBER.fullmatch(key)):
+        raise InputError(f"after: {place!r} is no place in this order.", "Begin again without it.", field="after")
+    return float(key), edge[1]
 
 
 def change_selected(database: Database, change: Change, jobs: Iterable[str]) -> Changed:
@@ -107,7 +131,9 @@ def change_matching(
     if not possible:
         return changed
     with database.read() as session:
-        jobs, more = _part(JobRepository(session), replace(search, states=tuple(possible)), after, most)
+        repository = JobRepository(session)
+        edge = None if after is None else repository.edge(after, JobOrder.NEWEST)
+        jobs, more = _part(repository, replace(search, states=tuple(possible)), JobOrder.NEWEST, edge, most)
     for job in jobs:
         _change(database, change, job.id, changed)
     changed.after = jobs[-1].id if more else None

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Collection, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Select, func, select, update
+from sqlalchemy import ColumnElement, Double, Select, SQLColumnExpression, func, literal_column, select, tuple_, update
 from sqlalchemy.orm import Session
 
 from onboard.domain.job import (
@@ -19,7 +20,7 @@ from onboard.domain.job import (
     require_time_limit,
     require_transition,
 )
-from onboard.domain.job_search import JobSearch
+from onboard.domain.job_search import JobOrder, JobSearch
 from onboard.domain.names import require_name
 from onboard.domain.release import release_number
 from onboard.errors import ConflictError, NotFoundError
@@ -27,8 +28,11 @@ from onboard.registry.audit import record
 from onboard.registry.clock import database_now
 from onboard.registry.events import EventRepository
 from onboard.registry.repository import Repository, record_of
-from onboard.registry.tables import JobRow
+from onboard.registry.tables import RUN_OF_JOB, WAIT_OF_JOB, JobRow
 from onboard.registry.upsert import insert_for
+
+Edge = tuple[float | str, ...]
+"""What a page of jobs is sorted by, of its last one: the number, before it the key of any other order."""
 
 
 class JobRepository(Repository):
@@ -120,31 +124,28 @@ class JobRepository(Repository):
         if states is not None and not states:
             return []
         search = JobSearch(tuple(states or ()), task, queue, owner)
-        edge = None if before is None else self.number_of(before)
-        statement = _paged(select(JobRow), search, edge, oldest_first=False).limit(limit)
+        edge = None if before is None else self.edge(before, JobOrder.NEWEST)
+        statement = _paged(select(JobRow), search, JobOrder.NEWEST, edge).limit(limit)
         return [to_job(row) for row in self._session.scalars(statement)]
 
-    def briefs(
-        self, search: JobSearch, edge: int | None, limit: int, *, oldest_first: bool = False
-    ) -> builtins.list[Job]:
-        """Jobs that fit, newest first unless the oldest are to be, without what is wide.
+    def briefs(self, search: JobSearch, order: JobOrder, edge: Edge | None, limit: int) -> builtins.list[Job]:
+        """Jobs that fit, in this order, without what is wide.
 
         Their spec says the task only, their result the version only.
 
         Args:
-            edge: number of the last job of the page before; None begins.
+            edge: of the last job of the page before; None begins.
         """
         columns = [column for column in JobRow.__table__.columns if column.name not in ("spec", "result")]
         asked = select(*columns, JobRow.result["version"].as_integer().label("version"))
-        statement = _paged(asked, search, edge, oldest_first=oldest_first).limit(limit)
-        return [_brief(row) for row in self._session.execute(statement)]
+        return [_brief(row) for row in self._session.execute(_paged(asked, search, order, edge).limit(limit))]
 
-    def number_of(self, job_id: str) -> int:
-        """Where a job stands in the order of submission. Raises NotFoundError."""
-        number = self._session.scalars(select(JobRow.number).where(JobRow.id == job_id)).one_or_none()
-        if number is None:
+    def edge(self, job_id: str, order: JobOrder) -> Edge:
+        """Where a job stands in an order just now. Raises NotFoundError."""
+        place = self._session.execute(select(*_KEYS[order].columns).where(JobRow.id == job_id)).one_or_none()
+        if place is None:
             raise _no_job(job_id)
-        return number
+        return tuple(place)
 
     def counts(self, search: JobSearch) -> dict[JobState, int]:
         """How many jobs that fit stand where; states without any are left out."""
@@ -243,15 +244,37 @@ def _no_job(job_id: str) -> NotFoundError:
     return NotFoundError(f"There is no job {job_id}.", "List them with: onboard jobs list", job=job_id)
 
 
-def _paged(statement: Select[Any], search: JobSearch, edge: int | None, *, oldest_first: bool) -> Select[Any]:
-    """By the order of submission, after the edge."""
+def _paged(statement: Select[Any], search: JobSearch, order: JobOrder, edge: Edge | None) -> Select[Any]:
+    """In this order, after the edge."""
+    key = _KEYS[order]
+    place = tuple_(*key.columns)
     statement = statement.where(*_fitting(search))
     if edge is not None:
-        statement = statement.where(JobRow.number > edge if oldest_first else JobRow.number < edge)
-    return statement.order_by(JobRow.number if oldest_first else JobRow.number.desc())
+        statement = statement.where(place < edge if key.descending else place > edge)
+    return statement.order_by(*(column.desc() if key.descending else column for column in key.columns))
 
 
 def _fitting(search: JobSearch) -> builtins.list[ColumnElement[bool]]:
     columns = ((JobRow.task, search.task), (JobRow.queue, search.queue), (JobRow.owner, search.owner))
     conditions = [column == asked for column, asked in columns if asked is not None]
     return [*conditions, JobRow.state.in_(search.states)] if search.states else conditions
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    columns: tuple[SQLColumnExpression[Any], ...]
+    descending: bool
+
+
+_WAIT: Final[ColumnElement[float]] = literal_column(WAIT_OF_JOB, Double())
+_RUN: Final[ColumnElement[float]] = literal_column(RUN_OF_JOB, Double())
+_KEYS: Final = {
+    JobOrder.NEWEST: _Key((JobRow.number,), descending=True),
+    JobOrder.OLDEST: _Key((JobRow.number,), descending=False),
+    JobOrder.LONGEST_WAIT: _Key((_WAIT, JobRow.number), descending=True),
+    JobOrder.SHORTEST_WAIT: _Key((_WAIT, JobRow.number), descending=False),
+    JobOrder.LONGEST_RUN: _Key((_RUN, JobRow.number), descending=True),
+    JobOrder.SHORTEST_RUN: _Key((_RUN, JobRow.number), descending=False),
+    JobOrder.TASK: _Key((JobRow.task, JobRow.number), descending=False),
+    JobOrder.TASK_BACKWARDS: _Key((JobRow.task, JobRow.number), descending=True),
+}

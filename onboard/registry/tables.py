@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
-from sqlalchemy import JSON, CheckConstraint, ForeignKey, ForeignKeyConstraint, Index, Text
+from sqlalchemy import JSON, CheckConstraint, ForeignKey, ForeignKeyConstraint, Index, Text, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from onboard.registry import access_tables, webhook_tables  # noqa: F401 - they declare the rest of the tables
 from onboard.registry.declared import BigNumber, partial_index
 from onboard.registry.declared import Table as Table  # from here it comes with all of them declared
+
+# By what jobs are sorted. What has not ended yet ends in the far future, so that no place in the order moves by itself.
+# A retry makes a job due anew; a job that was put off after its first start was due when it was submitted.
+WAIT_OF_JOB: Final = (
+    "(COALESCE(started_at, finished_at, 1e12) - "
+    "CASE WHEN not_before_at > started_at THEN created_at ELSE not_before_at END)"
+)
+RUN_OF_JOB: Final = "(COALESCE(COALESCE(finished_at, 1e12) - started_at, -1.0))"  # what never started comes before all
+
+
+OF_EXPRESSIONS: Final = ("ix_jobs_run", "ix_jobs_wait")
+"""Indexes that Alembic cannot compare: databases tell expressions in their own words, or not at all."""
 
 
 class ArtifactRow(Table):
@@ -90,7 +102,7 @@ class JobRow(Table):
     id: Mapped[str] = mapped_column(unique=True)
     key: Mapped[str | None] = mapped_column(unique=True)
     spec: Mapped[dict[str, Any]]
-    task: Mapped[str] = mapped_column(index=True)
+    task: Mapped[str]
     state: Mapped[str]
     queue: Mapped[str]
     priority: Mapped[int] = mapped_column()
@@ -129,6 +141,10 @@ class JobRow(Table):
         # what a worker asks about its own job, every other second
         partial_index("ix_jobs_running", "worker", where="state = 'running'"),
         Index("ix_jobs_queue_state", "queue", "state"),  # how many stand where, for whoever watches
+        # pages of the list of jobs, in each of its orders
+        Index("ix_jobs_task", "task", "number"),
+        Index("ix_jobs_wait", text(WAIT_OF_JOB), "number"),
+        Index("ix_jobs_run", text(RUN_OF_JOB), "number"),
     )  # fmt: skip
 
 

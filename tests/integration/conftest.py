@@ -30,6 +30,16 @@ from onboard.train.learning import Learned
 from onboard.train.settings import FewShotSettings
 
 
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Chromium, one for all tests of a file."""
+    from support import chromium
+
+    chromium.require()
+    with chromium.chromium() as opened:
+        yield opened
+
+
 @pytest.fixture
 def embedded(tmp_path: Path) -> Iterator[Deployment]:
     """SQLite and a folder of bells."""

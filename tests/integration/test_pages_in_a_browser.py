@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
-
 import pytest
 from support import chromium
 from support.browsing import app_without_base, fail
 from support.registry_samples import add_job, register_sample_base, running_job, sample_task, sample_version
-from support.watched_jobs import running, worker
+from support.watched_jobs import ended_together, running, worker
 
-from onboard.domain.access import ALL_SCOPES
-from onboard.domain.job import Stage
+from onboard.domain.access import ALL_SCOPES, Scope
+from onboard.domain.job import JobState, Stage
 from onboard.operations.access import create_token, offer_code, revoke_token
+from onboard.registry.claims import ClaimRepository
 from onboard.registry.versions import VersionRepository
 from onboard.services import Services
 
 playwright = pytest.importorskip("playwright.sync_api")
 pytestmark = [pytest.mark.timeout(1800)]
-SLOW_MS = 240_000  # whoever waits for a page on a busy machine
 LONG_SECONDS = 3600.0  # for which a worker lives that nobody runs
-PHONE = {"width": 390, "height": 844}
 PLACES = (
     "/",
     "/jobs",
@@ -34,16 +30,6 @@ PLACES = (
     "/audit",
     "/webhooks",
 )
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[playwright.Browser]:
-    if absent := chromium.absent():
-        if os.environ.get("CI") == "true":
-            pytest.fail(f"{absent} is not installed, and CI=true")
-        pytest.skip(f"{absent} is not installed (apt-get install chromium)")
-    with chromium.chromium() as opened:
-        yield opened
 
 
 @pytest.fixture
@@ -60,15 +46,7 @@ def token(services: Services) -> str:
 
 def opened(browser: playwright.Browser, port: int, token: str, **context) -> playwright.Page:
     """A page whose reader has signed in by the form."""
-    page = browser.new_context(base_url=f"http://127.0.0.1:{port}", **context).new_page()
-    page.set_default_timeout(SLOW_MS)
-    playwright.expect.set_options(timeout=SLOW_MS)
-    page.goto("/jobs")
-    page.fill("#token", token)
-    page.click("button")
-    playwright.expect(page.locator("nav [aria-current=page]")).to_have_text("Jobs")
-    page.goto("/")
-    return page
+    return chromium.readers_page(browser, f"http://127.0.0.1:{port}", token, **context)
 
 
 def test_it_is_live_and_acts_in_place_and_recovers_when_the_server_comes_back(
@@ -108,25 +86,60 @@ def test_jobs_by_the_hundred_one_job_and_a_token_that_ends_in_the_middle(
     browser, app, services: Services, token: str
 ) -> None:
     expect = playwright.expect
-    for _ in range(201):
+    ended_together(services.database, 500, JobState.FAILED)
+    for _ in range(101):
         add_job(services.database, "mood")
     with chromium.listening(app) as port:
         page = opened(browser, port, token)
         page.on("dialog", lambda dialog: dialog.accept())
-        page.goto("/jobs?state=queued")
-        page.locator('button[formaction="/jobs/matching"][value="cancel"]').click()
-        expect(page.get_by_text("That is all.")).to_be_visible()
-        expect(page.locator("#progress")).to_contain_text("201 cancelled")
+        for state, change, told in (("queued", "cancel", "101 cancelled"), ("failed", "retry", "500 queued again")):
+            page.goto(f"/jobs?state={state}")
+            page.locator(f'button[formaction="/jobs/matching"][value="{change}"]').click()
+            expect(page.get_by_text("That is all.")).to_be_visible()
+            expect(page.locator("#progress")).to_contain_text(told)
         worker(services.database, "w2", silent=-LONG_SECONDS)
         job = running(services.database, "w2", ago=20, stage=Stage.TRAIN, note="step 1")
         page.goto(f"/jobs/{job.id}")
         expect(page.get_by_text("step 1").first).to_be_visible()
+        with services.database.write() as session:
+            ClaimRepository(session).append(job.id, job.attempt, "note", "step 2")
+        expect(page.get_by_text("step 2").first).to_be_visible()
         page.get_by_role("button", name="Cancel").click()
         expect(page.get_by_text("asked to stop at its next step")).to_be_visible()
+        page.goto("/jobs")
         revoke_token(services.database, "tester")
         add_job(services.database, "other")
-        page.goto("/")
-        expect(page.locator("#token")).to_be_visible()
+        expect(page.locator("#token")).to_be_visible()  # by itself, and leads back
+        assert page.url.endswith("/jobs")
+        page.context.close()
+
+
+def test_who_may_only_read_has_no_buttons_and_links_from_elsewhere_find_him(browser, app, services: Services) -> None:
+    expect = playwright.expect
+    worker(services.database, "w1", silent=-LONG_SECONDS)
+    job = fail(services.database, "mood", "The disk is full.")
+    _, secret = create_token(services.database, "reader", [Scope.READ])
+    with chromium.listening(app) as port:
+        page = opened(browser, port, secret)
+        url = f"http://127.0.0.1:{port}"
+        for place in ("/", "/jobs", f"/jobs/{job}"):
+            page.goto(place)
+            assert page.get_by_role("button").all_inner_texts() in (["Sign out"], ["Sign out", "Show"]), place
+        here = "path => fetch(path, {method: 'POST'}).then(answer => answer.status)"
+        assert page.evaluate(here, f"/jobs/{job}/retry") == 403
+        elsewhere = f'''<a href="{url}/jobs/{job}">the job</a>
+            <form method="post" action="{url}/logout"><button>Free holidays</button></form>'''
+        page.route("http://elsewhere.example/**", lambda route: route.fulfill(body=elsewhere, content_type="text/html"))
+        page.goto("http://elsewhere.example/")
+        page.get_by_role("link", name="the job").click()
+        expect(page.get_by_text("The disk is full.").first).to_be_visible()
+        page.goto("http://elsewhere.example/")
+        page.get_by_role("button", name="Free holidays").click()
+        expect(page.get_by_role("alert")).to_contain_text("Not")
+        page.goto(f"{url}/nothing")
+        expect(page.get_by_role("alert")).to_contain_text("There is nothing at /nothing.")
+        page.get_by_role("link", name="Overview", exact=True).first.click()  # and is signed in still
+        expect(page.locator("th", has_text="w1")).to_be_visible()
         page.context.close()
 
 
@@ -135,7 +148,7 @@ def test_without_scripts_everything_is_readable_and_forms_work(browser, app, ser
     worker(services.database, "w1", silent=-LONG_SECONDS)
     with chromium.listening(app) as port:
         page = browser.new_context(base_url=f"http://127.0.0.1:{port}", java_script_enabled=False).new_page()
-        page.set_default_timeout(SLOW_MS)
+        page.set_default_timeout(chromium.SLOW_MS)
         page.goto(f"/login?code={offer_code(services.database)}")
         expect(page.locator("th", has_text="w1")).to_be_visible()
         page.get_by_role("button", name="Drain").click()
@@ -168,14 +181,14 @@ def test_every_page_is_accessible_and_fits_a_phone(browser, app, services: Servi
         with database.write() as session:
             VersionRepository(session).publish(version, sample_task("mood"), attempt=job.attempt, result={})
     with chromium.listening(app) as port:
-        page = opened(browser, port, token, color_scheme=scheme, viewport=PHONE)
+        page = opened(browser, port, token, color_scheme=scheme, viewport=chromium.PHONE)
         wrong: dict[str, object] = {}
         for place in PLACES:
             page.goto(place.format(job=failed))
             if listed := chromium.violations(page):
                 wrong[place] = listed
             wide = page.evaluate("document.documentElement.scrollWidth")
-            if wide > PHONE["width"]:
+            if wide > chromium.PHONE["width"]:
                 wrong[f"{place} is wide"] = wide
         assert wrong == {}
         page.context.close()

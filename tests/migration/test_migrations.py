@@ -14,7 +14,7 @@ from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import inspect, update
+from sqlalchemy import Connection, create_engine, inspect, text, update
 from support import watched_jobs as past
 from support.real_services import PostgresServer
 from support.registry_samples import ARTIFACT, BASE, register_sample_base, sample_spec, sample_task, sample_version
@@ -38,18 +38,46 @@ from onboard.registry.events import EventRepository
 from onboard.registry.job_figures import JobFigures
 from onboard.registry.jobs import JobRepository
 from onboard.registry.outbox import OutboxRepository
-from onboard.registry.tables import BaseRow, HypernetworkRow, Table
+from onboard.registry.tables import OF_EXPRESSIONS, BaseRow, HypernetworkRow, Table
 from onboard.registry.tasks import TaskRepository
 from onboard.registry.versions import VersionRepository
 from onboard.storage.artifacts import digest_of
 
 
+@pytest.mark.filterwarnings("ignore:.*expression-based index")
 def test_the_tables_of_the_code_and_of_the_migrations_are_the_same(database: Database) -> None:
+    compared = {
+        "compare_type": True,
+        "compare_server_default": True,
+        "include_object": lambda _, name, *__: name not in OF_EXPRESSIONS,
+    }
     with database.read() as session:
-        context = MigrationContext.configure(
-            session.connection(), opts={"compare_type": True, "compare_server_default": True}
-        )
+        context = MigrationContext.configure(session.connection(), opts=compared)
         assert compare_metadata(context, Table.metadata) == []
+
+
+def test_the_indexes_of_the_code_and_of_the_migrations_are_the_same_to_the_letter(
+    database: Database, request: pytest.FixtureRequest
+) -> None:
+    """Conditions and expressions too, which Alembic does not compare."""
+    url = "sqlite://" if database.is_sqlite else request.getfixturevalue("postgres").create("of_the_code")
+    made = create_engine(url)
+    with database.read() as session, made.connect() as connection:
+        Table.metadata.create_all(connection)
+        indexes = indexes_of(connection)
+        assert indexes_of(session.connection()) == indexes
+    made.dispose()
+    assert set(OF_EXPRESSIONS) <= indexes.keys()
+
+
+def indexes_of(connection: Connection) -> dict[str, str]:
+    """Every index with the statement that makes it, as the database tells it."""
+    of_sqlite = "SELECT name, sql FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL"
+    of_postgres = (
+        "SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = 'public' AND tablename <> 'alembic_version'"
+    )
+    statement = text(of_sqlite if connection.dialect.name == "sqlite" else of_postgres)
+    return {name: " ".join(definition.split()) for name, definition in connection.execute(statement)}
 
 
 def test_head_is_the_newest_file_and_files_carry_their_date() -> None:

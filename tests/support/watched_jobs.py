@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -49,6 +50,18 @@ def ended(
     with database.write() as session:
         session.execute(insert(JobRow).values(**row))
     return job_id
+
+
+def ended_together(database: Database, count: int, state: JobState) -> None:
+    """So many jobs that ended just now, and could be tried again."""
+    spec, now = sample_spec(), time.time()
+    row = {
+        "spec": spec.to_json(), "task": spec.task, "state": state, "queue": "default", "priority": 0, "attempt": 1,
+        "max_attempts": 3, "cancel_requested": False, "created_at": now - 60, "not_before_at": now - 60,
+        "started_at": now - 30, "finished_at": now,
+    }  # fmt: skip
+    with database.write() as session:
+        session.execute(insert(JobRow), [{**row, "id": new_job_id()} for _ in range(count)])
 
 
 def ended_long_ago(database: Database, *, count: int) -> None:

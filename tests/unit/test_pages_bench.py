@@ -16,7 +16,7 @@ from onboard.api.app import create_app
 from onboard.services import Services
 from onboard.settings import Settings
 
-SIZES = pages.Sizes(jobs=3, tasks=2, versions=4, requests=2, warm_up=1, open_pages=2)
+SIZES = pages.Sizes(jobs=3, tasks=2, versions=4, requests=2, warm_up=1, open_pages=2, rounds=2, looks=0)
 
 
 @contextmanager
@@ -33,7 +33,8 @@ def test_every_page_is_asked_for_and_others_are_measured_beside_open_ones(
     assert figures["pages"].keys() == pages.pages_of("").keys()
     assert all(taken["n"] == 2 for taken in figures["pages"].values())
     assert 50_000 < figures["first_page_bytes"] < pages.WANTED_BYTES
-    assert figures["beside_open_pages"]["n"] == 20
+    assert figures["beside_open_pages"]["n"] == figures["alone"]["n"] == 4
+    assert len(figures["share_of_rounds"]) == 2
 
 
 def test_what_is_missed_is_said() -> None:
@@ -43,11 +44,20 @@ def test_what_is_missed_is_said() -> None:
         "first_page_bytes": 1,
         "alone": {"p99": 1.0},
         "beside_open_pages": {"p99": 1.1},
+        "share_of_rounds": [0.0, 0.1, 0.2],
+        "nothing": taken,
+        "browser": {
+            "painted_ms": [900.0, 1100.0, 1200.0],
+            "shown_seconds": {"overview": [1.0, 2.5, 3.0]},
+            "faults_of_accessibility": {"map, dark": ["color-contrast"]},
+            "pages_looked_at": 30,
+        },
     }
     document = {
         "sizes": {"jobs": 1, "tasks": 1, "versions": 1, "requests": 1, "open_pages": 50},
         "places": {"sqlite": figures}, "command": "x", "machine": {"cores": 2, "processor": "y"},
     }  # fmt: skip
     shown = pages.page(document)
-    assert "Missed on SQLite: jobs, requests beside open pages." in shown
+    missed = "jobs, requests beside open pages, first paint, a change on overview, accessibility: map, dark"
+    assert f"Missed on SQLite: {missed}." in shown
     assert "101.0 **missed**" in shown

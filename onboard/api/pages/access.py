@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from onboard.api.access import requires
 from onboard.api.deps import OpenServices, decode_number
-from onboard.api.pages.frame import PageRoute, page, to
+from onboard.api.pages.frame import page, to
 from onboard.domain.access import LIFETIME, Scope
 from onboard.operations.access import changes, create_token, list_tokens, revoke_token
 
@@ -17,7 +17,7 @@ PAGE: Final = 100  # changes
 _MOST_LETTERS: Final = 64
 _ADMIN: Final = [Depends(requires(Scope.ADMIN))]
 
-router = APIRouter(include_in_schema=False, route_class=PageRoute, dependencies=_ADMIN)
+router = APIRouter(include_in_schema=False, dependencies=_ADMIN)
 
 
 @router.get("/tokens")

@@ -1,9 +1,8 @@
-"""What all pages have in common: how they are rendered, their `.json` twins, and errors as pages."""
+"""What all pages have in common: how they are rendered, and their `.json` twins."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache
 from http import HTTPStatus
@@ -12,17 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from urllib.parse import urlencode
 
 from fastapi import Depends, Form, Request
-from fastapi.exceptions import RequestValidationError
-from fastapi.routing import APIRoute
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 
-from onboard.api import problems
 from onboard.api.pages.assets import address
 from onboard.api.sign_in_page import MOST_LETTERS, own_place
 from onboard.domain.access import Identity, Scope
 from onboard.domain.methods import OWN_START, WITHOUT_EMBEDDING
 from onboard.domain.moment import seconds_text
-from onboard.errors import InputError, OnboardError
 from onboard.report.html import make_environment
 
 if TYPE_CHECKING:
@@ -32,7 +27,6 @@ if TYPE_CHECKING:
 NOT_KNOWN: Final = "–"
 _TEMPLATES: Final = Path(__file__).parent / "templates"
 _AFTERWARDS: Final = 303  # See Other: the answer to what was posted is another page
-_PART: Final = re.compile("[a-z-]{1,32}")
 _MEBIBYTE: Final = 2**20
 
 # Address, name, key after `g`, and the scope that it takes, of every page that the frame leads to.
@@ -49,29 +43,6 @@ NAVIGATION: Final = (
 )
 
 
-class PageRoute(APIRoute):
-    """A route whose errors are pages, for whoever asked for a page."""
-
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """The handler that FastAPI makes, and around it what makes pages of errors."""
-        handle = super().get_route_handler()
-
-        async def handled(request: Request) -> Response:
-            try:
-                return await handle(request)
-            except OnboardError as error:
-                if not _is_for_people(request):
-                    raise
-                problems.log(request.method, request.url.path, error)
-                return error_page(request, error)
-            except RequestValidationError as error:
-                if not _is_for_people(request):
-                    raise
-                return error_page(request, _of_validation(error))
-
-        return handled
-
-
 def page(
     request: Request, template: str, document: Mapping[str, Any], status: int = HTTPStatus.OK, **more: Any
 ) -> Response:
@@ -82,20 +53,25 @@ def page(
     """
     if request.url.path.endswith(".json"):
         return JSONResponse(dict(document), status)
-    return HTMLResponse(_rendered(request, template, document=document, **more), status)
+    return HTMLResponse(rendered(request, template, document=document, **more), status)
 
 
-def error_page(request: Request, error: OnboardError) -> Response:
-    """What is wrong and what mends it."""
-    error = error.outside
-    listed = error.data.get("problems")
-    target = request.headers.get("hx-target", "")  # the part of the page that it is shown in
-    more = {
-        "error": error,
-        "problems": listed if isinstance(listed, list) else [],
-        "target": target if _PART.fullmatch(target) else "",
-    }
-    return HTMLResponse(_rendered(request, "error.html", **more), error.http_status)
+def rendered(request: Request, template: str, **given: Any) -> str:
+    """A template as the one who asks sees it: with the pages that he may see, or none before he has signed in."""
+    identity: Identity | None = getattr(request.state, "identity", None)
+    may = {scope: identity is not None and identity.may(scope) for scope in Scope}
+    return (
+        environment()
+        .get_template(template)
+        .render(
+            identity=identity,
+            may={scope.value: allowed for scope, allowed in may.items()},
+            navigation=[(place, name, key) for place, name, key, scope in NAVIGATION if may[scope]],
+            path=request.url.path,
+            query=f"?{request.url.query}" if request.url.query else "",
+            **given,
+        )
+    )
 
 
 async def came_from(back: Annotated[str, Form(max_length=MOST_LETTERS)] = "/") -> str:
@@ -115,22 +91,6 @@ def place_of(path: str, given: Mapping[str, Any]) -> str:
     """An address with a query of all that is given and not empty; a list stands there once for each of its values."""
     query = urlencode({name: value for name, value in given.items() if value}, doseq=True)
     return f"{path}?{query}" if query else path
-
-
-def _rendered(request: Request, template: str, **given: Any) -> str:
-    identity: Identity = request.state.identity
-    return (
-        environment()
-        .get_template(template)
-        .render(
-            identity=identity,
-            may={scope.value: identity.may(scope) for scope in Scope},
-            navigation=[(place, name, key) for place, name, key, scope in NAVIGATION if identity.may(scope)],
-            path=request.url.path,
-            query=f"?{request.url.query}" if request.url.query else "",
-            **given,
-        )
-    )
 
 
 @cache
@@ -165,18 +125,3 @@ def count(number: float | None) -> str:
 def size(bytes_: float | None) -> str:
     """ "1,024 MiB"; a dash where it is not known."""
     return NOT_KNOWN if bytes_ is None else f"{bytes_ / _MEBIBYTE:,.0f} MiB"
-
-
-def _is_for_people(request: Request) -> bool:
-    if request.url.path.endswith(".json"):
-        return False
-    return "text/html" in request.headers.get("accept", "") or "hx-request" in request.headers
-
-
-def _of_validation(error: RequestValidationError) -> InputError:
-    """The first thing that is wrong with an address or a form, with what it may be."""
-    (first, *_) = error.errors()
-    field = ".".join(map(str, first["loc"][1:])) or str(first["loc"][0])
-    may_be = (first.get("ctx") or {}).get("expected")
-    remedy = f"It may be {may_be}." if may_be else "Correct it in the address or in the form."
-    return InputError(f"{field}: {str(first['msg']).rstrip('.')}.", remedy, field=field)

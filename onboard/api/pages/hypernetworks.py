@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from onboard.api.access import requires
 from onboard.api.deps import OpenServices
-from onboard.api.pages.frame import PageRoute, page, to
+from onboard.api.pages.frame import page, to
 from onboard.api.routes.hypernetworks import BaseDigest, digest_of_base
 from onboard.domain.access import Scope
 from onboard.hypernetworks.line import list_hypernetworks, revert_hypernetwork, show_hypernetwork
@@ -19,7 +19,7 @@ _READ: Final = [Depends(requires(Scope.READ))]
 _OPS: Final = [Depends(requires(Scope.OPS))]
 Number = Annotated[int, Path(ge=1, le=999_999_999)]
 
-router = APIRouter(prefix="/hypernetworks", include_in_schema=False, route_class=PageRoute)
+router = APIRouter(prefix="/hypernetworks", include_in_schema=False)
 
 
 @router.get("", dependencies=_READ)

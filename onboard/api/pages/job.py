@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from onboard.api.access import requires
 from onboard.api.deps import OpenServices
-from onboard.api.pages.frame import CameFrom, PageRoute, page, to
+from onboard.api.pages.frame import CameFrom, page, to
 from onboard.api.pages.timeline import timeline
 from onboard.api.routes.jobs import JobId
 from onboard.domain.access import Scope
@@ -21,7 +21,7 @@ from workers.waking import wake
 _READ: Final = [Depends(requires(Scope.READ))]
 _SUBMIT: Final = [Depends(requires(Scope.SUBMIT))]
 
-router = APIRouter(prefix="/jobs/{job}", include_in_schema=False, route_class=PageRoute)
+router = APIRouter(prefix="/jobs/{job}", include_in_schema=False)
 
 
 @router.get("", dependencies=_READ)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Form, Query, Request
 from starlette.responses import Response
 
 from onboard.api.access import requires
 from onboard.api.deps import OpenServices
-from onboard.api.pages.frame import PageRoute, page, place_of
+from onboard.api.pages.frame import page, place_of
 from onboard.domain.access import Scope
 from onboard.domain.job import JobState
-from onboard.domain.job_search import JobSearch
+from onboard.domain.job_search import JobOrder, JobSearch
 from onboard.errors import InputError
 from onboard.jobs.control import brief
 from onboard.jobs.many import MOST_AT_ONCE, Change, Changed, change_matching, change_selected, jobs_page
@@ -23,13 +23,23 @@ PAGE: Final = 50  # jobs
 _MOST_LETTERS: Final = 200
 _READ: Final = [Depends(requires(Scope.READ))]
 _SUBMIT: Final = [Depends(requires(Scope.SUBMIT))]
-Sort = Literal["newest", "oldest"]
 Text = Annotated[str, Query(max_length=_MOST_LETTERS)]
 FormText = Annotated[str, Form(max_length=_MOST_LETTERS)]
 Asked = Annotated[Change, Form()]
 Number = Annotated[int, Form(ge=0, lt=2**31)]
 
-router = APIRouter(include_in_schema=False, route_class=PageRoute)
+_ORDERS: Final = {
+    JobOrder.NEWEST: "newest first",
+    JobOrder.OLDEST: "oldest first",
+    JobOrder.LONGEST_WAIT: "longest wait first",
+    JobOrder.SHORTEST_WAIT: "shortest wait first",
+    JobOrder.LONGEST_RUN: "longest run first",
+    JobOrder.SHORTEST_RUN: "shortest run first",
+    JobOrder.TASK: "task, A to Z",
+    JobOrder.TASK_BACKWARDS: "task, Z to A",
+}
+
+router = APIRouter(include_in_schema=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +47,14 @@ class Filters:
     """What the address says: a link that is sent shows the same jobs."""
 
     search: JobSearch
-    sort: Sort
+    sort: JobOrder
 
     def address(self, **changes: Any) -> str:
         """The address of the same list, or of one that differs in this."""
         search = self.search
         given: dict[str, Any] = {
             "state": [state.value for state in search.states], "task": search.task, "queue": search.queue,
-            "owner": search.owner, "sort": None if self.sort == "newest" else self.sort, **changes,
+            "owner": search.owner, "sort": None if self.sort is JobOrder.NEWEST else self.sort.value, **changes,
         }  # fmt: skip
         return place_of("/jobs", given)
 
@@ -75,7 +85,7 @@ def _filters(
     task: Text = "",
     queue: Text = "",
     owner: Text = "",
-    sort: Annotated[Sort, Query()] = "newest",
+    sort: Annotated[JobOrder, Query()] = JobOrder.NEWEST,
 ) -> Filters:
     return Filters(_search(state, task, queue, owner), sort)
 
@@ -86,7 +96,7 @@ def _posted(
     queue: FormText = "",
     owner: FormText = "",
 ) -> Filters:
-    return Filters(_search(state, task, queue, owner), "newest")
+    return Filters(_search(state, task, queue, owner), JobOrder.NEWEST)
 
 
 def _progress(after: FormText = "", done: Number = 0, refused: Number = 0) -> Progress:
@@ -98,15 +108,20 @@ def _progress(after: FormText = "", done: Number = 0, refused: Number = 0) -> Pr
 def list_jobs(
     request: Request, services: OpenServices, filters: Annotated[Filters, Depends(_filters)], after: Text = ""
 ) -> Response:
-    """A page of the jobs that fit, newest first."""
-    jobs = jobs_page(services.database, filters.search, after or None, PAGE, oldest_first=filters.sort == "oldest")
+    """A page of the jobs that fit, newest first or as is asked."""
+    jobs = jobs_page(services.database, filters.search, after or None, PAGE, filters.sort)
     document = {
-        "jobs": [brief(job) for job in jobs.jobs],
+        "jobs": [
+            {**brief(job), "waited_seconds": job.waited_seconds(jobs.now), "ran_seconds": job.ran_seconds(jobs.now)}
+            for job in jobs.jobs
+        ],
         "counts": {state.value: jobs.counts.get(state, 0) for state in JobState},
         "matching": jobs.matching(filters.search),
-        "next": jobs.jobs[-1].id if jobs.more else None,
+        "next": jobs.next,
     }
-    more: dict[str, Any] = {"filters": filters, "search": filters.search, "after": after, "states": list(JobState)}
+    more: dict[str, Any] = {
+        "filters": filters, "search": filters.search, "after": after, "states": list(JobState), "orders": _ORDERS,
+    }  # fmt: skip
     return page(request, "jobs.html", document, **more)
 
 

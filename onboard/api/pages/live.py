@@ -1,11 +1,16 @@
-"""What tells an open page that something happened, by server-sent events; the page then asks for its part anew."""
+"""What tells an open page that something happened, by server-sent events.
+
+The overview gets its live part, made once for all who have it open and may the same; another page asks for its own.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import time
-from collections.abc import AsyncIterator
-from typing import Annotated, Final
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
+from functools import partial
+from typing import Annotated, Final, Literal
 
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import StreamingResponse
@@ -14,44 +19,80 @@ from starlette.concurrency import run_in_threadpool
 from onboard.api.access import requires
 from onboard.api.deps import OpenServices
 from onboard.api.following import COMMENT_SECONDS, Readers, event_stream
-from onboard.api.pages.frame import PageRoute
+from onboard.api.guarding import identified
+from onboard.api.pages.frame import rendered
+from onboard.api.pages.overview import Overview
 from onboard.api.routes.jobs import JobId
-from onboard.domain.access import Scope
-from onboard.errors import UnavailableError
+from onboard.domain.access import Identity, Scope
+from onboard.errors import SignInError, UnavailableError
 from onboard.jobs.control import find_job
 from onboard.jobs.status import pulse
 from onboard.registry.database import Database
 
-LOOK_SECONDS: Final = 1.0
+_AWAY: Final = "away"
+LOOK_SECONDS: Final = 0.7  # at a time, and so old may what was seen be: together under two seconds
+AGE_SECONDS: Final = 10.0  # ages grow though nothing happens
+IDENTIFY_SECONDS: Final = 30.0  # after which a token that was revoked is noticed
 _READ: Final = [Depends(requires(Scope.READ))]
+Say = Callable[[], Awaitable[str]]
 
-router = APIRouter(include_in_schema=False, route_class=PageRoute)
+router = APIRouter(include_in_schema=False)
 
 
 class Pulse:
-    """The present pulse of the service, read once a second however many pages are open. Used on the event loop only."""
+    """The present pulse of the service, and the parts of pages that go with it, each read or made once in
+    `LOOK_SECONDS` however many pages are open. Used on the event loop only.
+    """
 
     def __init__(self) -> None:
         self._lock = asyncio.Lock()
         self._read_at = -LOOK_SECONDS
         self._beat = ""
+        self._parts: dict[Hashable, tuple[float, str]] = {}
 
     async def read(self, database: Database) -> str:
-        """What `onboard.jobs.status.pulse` said within the last second. Raises UnavailableError."""
+        """What `onboard.jobs.status.pulse` said lately. Raises UnavailableError."""
         async with self._lock:
             if time.monotonic() - self._read_at >= LOOK_SECONDS:
                 self._beat = await run_in_threadpool(pulse, database)
                 self._read_at = time.monotonic()
             return self._beat
 
+    async def part(self, readers: Hashable, make: Callable[[], str]) -> str:
+        """A part of a page as it is since the pulse was read.
 
-@router.get("/live", dependencies=_READ)
-async def follow_all(request: Request, services: OpenServices) -> StreamingResponse:
-    """An event `news` whenever something happened to a job, a worker or a queue."""
+        Args:
+            readers: for whom it is the same.
+            make: makes it, in a thread.
+        """
+        async with self._lock:
+            made_at, text = self._parts.get(readers, (-1.0, ""))
+            if made_at < self._read_at:
+                text = await run_in_threadpool(make)
+                self._parts[readers] = (time.monotonic(), text)
+            return text
+
+
+@router.get("/live")
+async def follow_all(
+    request: Request,
+    services: OpenServices,
+    identity: Annotated[Identity, Depends(requires(Scope.READ))],
+    of: Annotated[Literal["", "overview"], Query()] = "",
+) -> StreamingResponse:
+    """An event `news` whenever something happened to a job, a worker or a queue; of the overview its live part."""
     readers: Readers = request.app.state.readers
     readers.require_room()
-    beats = _beats(request.app.state.pulse, services.database, readers)
-    return event_stream(readers.present(beats))
+    heart: Pulse = request.app.state.pulse
+
+    async def say() -> str:
+        if of == "":
+            return _NEWS
+        make = partial(_overview, request, services.database)
+        return f"event: part\ndata: {await heart.part(identity.scopes, make)}\n\n"
+
+    beats = _beats(heart, services.database, readers, say)
+    return event_stream(readers.present(_while_signed_in(beats, partial(identified, services, request.headers))))
 
 
 @router.get("/live/{job}", dependencies=_READ)
@@ -64,18 +105,50 @@ def follow_one(
     return event_stream(readers.follow(services.database, find_job(services.database, job).id, since))
 
 
-async def _beats(pulse: Pulse, database: Database, readers: Readers) -> AsyncIterator[str]:
+def _overview(request: Request, database: Database) -> str:
+    overview: Overview = request.app.state.overview
+    overview.forget()  # what was read before the news is old
+    return json.dumps(rendered(request, "overview_part.html", document=overview.read(database)))
+
+
+_NEWS: Final = "event: news\ndata:\n\n"
+
+
+async def _news() -> str:
+    return _NEWS
+
+
+async def _beats(pulse: Pulse, database: Database, readers: Readers, say: Say = _news) -> AsyncIterator[str]:
+    """What `say` says at once and whenever something happened, and now and then as ages grow."""
     last, said_at = None, time.monotonic()
     while not readers.ending:
         try:
             beat = await pulse.read(database)
+            if beat != last or (say is not _news and time.monotonic() - said_at > AGE_SECONDS):
+                # the first one too: something may have happened since the page was rendered
+                yield await say()
+                last, said_at = beat, time.monotonic()
         except UnavailableError:
-            beat = "away"
-        if beat != last:
-            # the first one too: something may have happened since the page was rendered
-            yield "event: news\ndata:\n\n"
-            last, said_at = beat, time.monotonic()
-        elif time.monotonic() - said_at > COMMENT_SECONDS:
+            if last != _AWAY:
+                yield _NEWS
+                last, said_at = _AWAY, time.monotonic()
+        if time.monotonic() - said_at > COMMENT_SECONDS:
             yield ": still there\n\n"
             said_at = time.monotonic()
         await asyncio.sleep(LOOK_SECONDS)
+
+
+async def _while_signed_in(texts: AsyncIterator[str], identify: Callable[[], Awaitable[object]]) -> AsyncIterator[str]:
+    """What comes, until the token is over: the page comes again, and meets the form."""
+    asked_at = time.monotonic()
+    async for text in texts:
+        if time.monotonic() - asked_at > IDENTIFY_SECONDS:
+            try:
+                await identify()
+            except SignInError:
+                return
+            except UnavailableError:
+                yield ": the database is away\n\n"
+                continue
+            asked_at = time.monotonic()
+        yield text

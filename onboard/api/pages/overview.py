@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from onboard.api.access import requires, signed_in
 from onboard.api.deps import OpenServices
-from onboard.api.pages.frame import CameFrom, PageRoute, page, to
+from onboard.api.pages.frame import CameFrom, page, to
 from onboard.api.schemas.jobs import NAME
 from onboard.domain.access import Identity, Scope, sorted_scopes
 from onboard.domain.names import MOST_LETTERS
@@ -27,7 +27,7 @@ _OPS: Final = [Depends(requires(Scope.OPS))]
 QueueName = Annotated[str, Form(pattern=NAME, max_length=MOST_LETTERS)]
 WorkerName = Annotated[str, Form(max_length=200)]
 
-router = APIRouter(include_in_schema=False, route_class=PageRoute)
+router = APIRouter(include_in_schema=False)
 
 
 class Overview:

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from onboard.api.access import requires
 from onboard.api.deps import ClientLeft, OpenServices
 from onboard.api.intake import Intake
-from onboard.api.pages.frame import PageRoute, page, to
+from onboard.api.pages.frame import page, to
 from onboard.api.receiving import TypedJob
 from onboard.domain.access import Identity, Scope
 from onboard.domain.submission import Field, Submission, fields_of
@@ -24,7 +24,7 @@ _SUBMIT: Final = [Depends(requires(Scope.SUBMIT))]
 Submitter = Annotated[Identity, Depends(requires(Scope.SUBMIT))]
 Key = Annotated[str, Query(min_length=1, max_length=_MOST_LETTERS)]
 
-router = APIRouter(include_in_schema=False, route_class=PageRoute)
+router = APIRouter(include_in_schema=False)
 
 
 @router.get("/submit", dependencies=_SUBMIT)

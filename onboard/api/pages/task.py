@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from onboard.api.access import requires
 from onboard.api.deps import ClientLeft, OpenServices, decode_number
-from onboard.api.pages.frame import PageRoute, page, to
+from onboard.api.pages.frame import page, to
 from onboard.api.routes.embeddings import OpenShelf
 from onboard.api.routes.tasks import TaskName
 from onboard.api.schemas.jobs import NAME
@@ -72,7 +72,7 @@ def _texts(text: Text = "", text_a: Text = "", text_b: Text = "") -> dict[str, s
     return {name: value for name, value in given.items() if value.strip()}
 
 
-router = APIRouter(prefix="/tasks/{task}", include_in_schema=False, route_class=PageRoute)
+router = APIRouter(prefix="/tasks/{task}", include_in_schema=False)
 
 
 @router.get("", dependencies=_READ)

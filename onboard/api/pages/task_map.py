@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
 from onboard.api.access import requires
-from onboard.api.pages.frame import PageRoute, page
+from onboard.api.pages.frame import page
 from onboard.api.shelf import Shelf
 from onboard.domain.access import Scope
 from onboard.domain.names import LATEST
@@ -20,7 +20,7 @@ from onboard.versions.task_map import Embedded, map_tasks
 _KEPT: Final = 2  # maps, by the tag of all embeddings
 _READ: Final = [Depends(requires(Scope.READ))]
 
-router = APIRouter(include_in_schema=False, route_class=PageRoute)
+router = APIRouter(include_in_schema=False)
 
 
 class Maps:

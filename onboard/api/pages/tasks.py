@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from onboard.api.access import requires
 from onboard.api.deps import OpenServices
-from onboard.api.pages.frame import PageRoute, page, place_of
+from onboard.api.pages.frame import page, place_of
 from onboard.domain.access import Scope
 from onboard.domain.task_search import TaskSearch
 from onboard.report.versions import measured_text
@@ -23,7 +23,7 @@ Text = Annotated[str, Query(max_length=_MOST_LETTERS)]
 Choice = Annotated[Literal["", "no", "yes"], Query()]
 _CHOSEN: Final = {"": None, "no": False, "yes": True}
 
-router = APIRouter(include_in_schema=False, route_class=PageRoute)
+router = APIRouter(include_in_schema=False)
 
 
 @dataclass(frozen=True, slots=True)

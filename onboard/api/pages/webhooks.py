@@ -10,13 +10,13 @@ from starlette.responses import Response
 
 from onboard.api.access import requires
 from onboard.api.deps import OpenServices
-from onboard.api.pages.frame import PageRoute, page
+from onboard.api.pages.frame import page
 from onboard.domain.access import Scope
 from onboard.operations.health import webhook_standing
 
 _OPS: Final = [Depends(requires(Scope.OPS))]
 
-router = APIRouter(include_in_schema=False, route_class=PageRoute)
+router = APIRouter(include_in_schema=False)
 
 
 @router.get("/webhooks", dependencies=_OPS)

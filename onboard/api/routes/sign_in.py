@@ -49,7 +49,7 @@ def sign_browser_out(request: Request, services: OpenServices) -> Response:
     if cookie is not None:
         sign_out(services.database, cookie)
     answer = RedirectResponse("/login", _AFTERWARDS)
-    answer.delete_cookie(SESSION_COOKIE, httponly=True, samesite="strict")
+    answer.delete_cookie(SESSION_COOKIE, httponly=True, samesite="lax")
     return answer
 
 
@@ -70,6 +70,6 @@ def _signed_in(request: Request, begin: Callable[[], str], place: str = "/") -> 
         max_age=int(SESSION_SECONDS),
         httponly=True,
         secure=request.url.scheme == "https",
-        samesite="strict",
+        samesite="lax",  # a link on another site leads to our page; what changes anything says where it comes from
     )
     return answer

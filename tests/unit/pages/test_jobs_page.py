@@ -12,10 +12,10 @@ from fastapi.testclient import TestClient
 from sqlalchemy import update
 from support.browsing import EVIL, fail, without_quoted_scripts
 from support.registry_samples import add_job, claim_job, publish, register_sample_base
-from support.watched_jobs import ended
+from support.watched_jobs import ended, queued, running
 
 from onboard.domain.job import JobState
-from onboard.domain.job_search import JobSearch
+from onboard.domain.job_search import JobOrder, JobSearch
 from onboard.jobs.control import brief
 from onboard.jobs.many import change_matching, change_selected, jobs_page
 from onboard.registry.database import Database
@@ -40,15 +40,45 @@ def test_pages_go_by_key_and_counts_are_of_all_states(database: Database) -> Non
     failed = fail(database, "mood", "No.")
     search = JobSearch((JobState.QUEUED,), task="mood")
     first = jobs_page(database, search, None, 3)
-    assert ([job.id for job in first.jobs], first.more) == (jobs[:1:-1], True)
+    assert ([job.id for job in first.jobs], first.next) == (jobs[:1:-1], jobs[2])
     assert first.counts == {JobState.QUEUED: 5, JobState.FAILED: 1}
     assert (first.matching(search), first.matching(search.of_any_state)) == (5, 6)
     add_job(database, "mood")  # what comes meanwhile shifts nothing
-    second = jobs_page(database, search, first.jobs[-1].id, 3)
-    assert ([job.id for job in second.jobs], second.more) == (jobs[1::-1], False)
-    oldest = jobs_page(database, JobSearch(queue="gpu"), None, 2, oldest_first=True)
+    second = jobs_page(database, search, first.next, 3)
+    assert ([job.id for job in second.jobs], second.next) == (jobs[1::-1], None)
+    oldest = jobs_page(database, JobSearch(queue="gpu"), None, 2, JobOrder.OLDEST)
     assert [job.id for job in oldest.jobs] == jobs[:2]
     assert jobs_page(database, JobSearch(states=(JobState.FAILED,)), None, 9).jobs[0].id == failed
+
+
+def test_jobs_are_sorted_by_wait_run_and_task_page_by_page(database: Database) -> None:
+    waiting = [queued(database, ago=ago).id for ago in (30, 3000)]
+    working = running(database, "w1", ago=50).id
+    slow, quick = ended(database, ago=1, wait=5, run=400), ended(database, ago=1, wait=70, run=0.5)
+    never = ended(database, ago=1, wait=20, run=None, state=JobState.CANCELLED)
+    waited = [waiting[1], waiting[0], quick, never, slow, working]
+    ran = [working, slow, quick, never, waiting[1], waiting[0]]
+    for order, places in (("wait", waited), ("run", ran)):
+        assert listed(database, f"longest-{order}") == places, order
+        assert listed(database, f"shortest-{order}") == places[::-1], order
+    first = jobs_page(database, JobSearch(), None, 1, JobOrder.LONGEST_WAIT)
+    with database.write() as session:  # it is no longer what it was, and the next page goes on all the same
+        session.execute(update(JobRow).where(JobRow.id == waiting[1]).values(started_at=JobRow.not_before_at + 1))
+    assert jobs_page(database, JobSearch(), first.next, 1, JobOrder.LONGEST_WAIT).jobs[0].id == waiting[0]
+    other = queued(database, task="a").id
+    assert listed(database, "task")[0] == other
+    assert listed(database, "task-backwards")[-1] == other
+
+
+def listed(database: Database, order: str) -> list[str]:
+    """All jobs in this order, two a page."""
+    jobs, after = [], None
+    while True:
+        page = jobs_page(database, JobSearch(), after, 2, JobOrder(order))
+        jobs += [job.id for job in page.jobs]
+        after = page.next
+        if after is None:
+            return jobs
 
 
 def test_a_page_has_of_each_job_what_a_list_shows(database: Database) -> None:
@@ -116,13 +146,31 @@ def test_the_address_says_what_is_shown(browser: TestClient, services: Services)
     assert "<code>onboard jobs list --state failed --task mood</code>" in page
 
 
-def test_a_filter_that_does_not_parse_says_which_values_do(browser: TestClient) -> None:
+def test_columns_lead_to_their_order_and_back(browser: TestClient, services: Services) -> None:
+    fail(services.database, "mood", "No.")
+    page = unescape(browser.get("/jobs?state=failed&sort=longest-run").text)
+    for order in ("sort=task", "sort=longest-wait", "sort=shortest-run"):
+        assert f'<a href="/jobs?state=failed&{order}">' in page
+    assert '<a href="/jobs?state=failed">submitted</a>' in page
+    assert re.findall(r'aria-sort="(\w+)"><a [^>]+>(\w+)', page) == [("descending", "run")]
+    assert re.findall(r'aria-sort="(\w+)"><a [^>]+>(\w+)', browser.get("/jobs?sort=task").text) == [
+        ("ascending", "task")
+    ]
+    (job,) = browser.get("/jobs.json?sort=longest-run").json()["jobs"]
+    assert job["waited_seconds"] >= 0
+    assert job["ran_seconds"] >= 0
+
+
+def test_a_filter_that_does_not_parse_says_which_values_do(browser: TestClient, services: Services) -> None:
     for query, value in (("state=broken", "dead"), ("sort=sideways", "oldest")):
         answer = browser.get(f"/jobs?{query}")
         assert answer.status_code == 422
         assert value in answer.text
         assert 'role="alert"' in answer.text
     assert browser.get("/jobs?after=0123456789ab").status_code == 404
+    job = add_job(services.database, "mood").id
+    for place in (f"1~{job}", f"x~{job}&sort=longest-run", f"nan~{job}&sort=longest-run"):
+        assert browser.get(f"/jobs?after={place}").status_code == 422, place
 
 
 def test_a_long_list_has_pages(browser: TestClient, services: Services, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from fastapi import FastAPI
 from fastapi.testclient import TestClient
+from support.browsing import signed_in
 from support.registry_samples import add_job
 from support.watched_jobs import running, worker
 
 from onboard.api.following import Readers
 from onboard.api.pages import live
 from onboard.api.pages.live import Pulse
-from onboard.errors import UnavailableError
+from onboard.domain.access import ALL_SCOPES, Scope
+from onboard.errors import SignInError, UnavailableError
 from onboard.jobs.control import set_paused
 from onboard.jobs.status import pulse
 from onboard.registry.database import Database
@@ -110,3 +114,67 @@ def test_the_events_of_a_job_end_with_it(browser: TestClient, services: Services
     assert answer.headers["content-type"].startswith("text/event-stream")
     assert "event: end" in answer.text
     assert browser.get("/live/0123456789ab").status_code == 404
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_part_is_made_once_for_all_who_may_the_same(services: Services) -> None:
+    made: list[str] = []
+    heart, database = Pulse(), services.database
+
+    def make() -> str:
+        made.append("")
+        return f"part {len(made)}"
+
+    async def followed() -> list[str]:
+        await heart.read(database)
+        texts = await asyncio.gather(*(heart.part("those who read", make) for _ in range(20)))
+        other = await heart.part("those who may more", make)
+        add_job(database)
+        await asyncio.sleep(0.02)
+        await heart.read(database)
+        return [*sorted(set(texts)), other, await heart.part("those who read", make)]
+
+    assert asyncio.run(followed()) == ["part 1", "part 2", "part 3"]
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_stream_ends_once_its_token_is_revoked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "IDENTIFY_SECONDS", 0.0)
+    asked: list[Any] = [None, UnavailableError("away"), None, SignInError("It was revoked.")]
+
+    async def identify() -> None:
+        if error := asked.pop(0):
+            raise error
+
+    async def texts() -> AsyncIterator[str]:
+        for number in range(9):
+            await asyncio.sleep(0.001)
+            yield str(number)
+
+    async def followed() -> list[str]:
+        return [text async for text in live._while_signed_in(texts(), identify)]
+
+    assert asyncio.run(followed()) == ["0", ": the database is away\n\n", "2"]
+
+
+def test_the_part_of_the_overview_has_what_the_reader_may(page_app: FastAPI, services: Services) -> None:
+    worker(services.database, "w1")
+    for scopes, buttons in ((ALL_SCOPES, True), ((Scope.READ,), False)):
+        with signed_in(page_app, services.database, *scopes) as client:
+            page_app.state.readers = OneBeat()
+            kind, data = client.get("/live?of=overview").text.splitlines()[:2]
+            html = json.loads(data.removeprefix("data: "))
+            assert kind == "event: part"
+            assert html.lstrip().startswith('<div id="live"')
+            assert ("Drain" in html) is buttons
+
+
+class OneBeat(Readers):
+    """Of a service that leaves as soon as it has said something."""
+
+    asked = 0
+
+    @property
+    def ending(self) -> bool:
+        self.asked += 1
+        return self.asked > 1

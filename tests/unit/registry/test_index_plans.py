@@ -13,6 +13,7 @@ from support.registry_samples import register_sample_base, sample_spec, sample_t
 
 from onboard.domain.access import ALL_SCOPES
 from onboard.domain.job import JobState
+from onboard.domain.job_search import JobOrder, JobSearch
 from onboard.domain.names import Reference
 from onboard.domain.task_search import TaskSearch
 from onboard.registry.aliases import AliasRepository
@@ -54,6 +55,12 @@ ASKED: dict[str, Callable[[Session, str], object]] = {
     "open": lambda session, job: ClaimRepository(session).open(["default", "gpu"]),
     "job": lambda session, job: JobRepository(session).get(job),
     "key": lambda session, job: JobRepository(session).add(sample_spec(), key="known"),
+    **{
+        f"jobs by {order}": lambda session, job, order=order: JobRepository(session).briefs(
+            JobSearch(), order, JobRepository(session).edge(job, order), 50
+        )
+        for order in JobOrder
+    },
     "events": lambda session, job: EventRepository(session).list(job),
     "versions": lambda session, job: VersionRepository(session).list(task="blue"),
     "newest versions": lambda session, job: VersionRepository(session).newest("red", 50, 900),

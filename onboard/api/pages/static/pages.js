@@ -1,7 +1,7 @@
 // Live parts, the reader's time zone, keys, and copying. Pages work without it: then one reloads them oneself.
 "use strict";
 (() => {
-  const QUIET_MS = 1000; // news of one second are one asking
+  const QUIET_MS = 500; // news of so long are one asking
   const AGAIN_MS = 3000; // after which a closed stream is opened again
   const STALE_MS = 15000; // ages grow though nothing happens
   const KINDS = ["news", "state", "stage_started", "stage_finished", "note", "end"];
@@ -27,6 +27,7 @@
   const inUse = () => part().querySelector("input:checked:not([type=hidden]), textarea:focus, input:focus") !== null;
   const summaries = (selector) => [...document.querySelectorAll(`#live ${selector} > summary`)];
   let unfolded = []; // what the reader has opened stays so
+  const keepUnfolded = () => { unfolded = summaries("details[open]").map((summary) => summary.textContent); };
 
   function ask() {
     due = null;
@@ -37,11 +38,18 @@
   function news() {
     due ??= setTimeout(ask, QUIET_MS);
   }
+  function show(html) { // the part itself came
+    if (!part() || document.hidden || inUse()) return;
+    askedAt = Date.now();
+    keepUnfolded();
+    htmx.swap(part(), html, { swapStyle: "outerHTML" });
+  }
   function open() {
     const live = part();
     if (!live || !live.dataset.live || stream || document.hidden) return;
     stream = new EventSource(live.dataset.live);
     for (const kind of KINDS) stream.addEventListener(kind, news);
+    stream.addEventListener("part", (event) => show(JSON.parse(event.data)));
     stream.addEventListener("end", close);
     stream.onopen = () => part()?.removeAttribute("aria-busy");
     stream.onerror = () => {
@@ -62,12 +70,22 @@
   });
   setInterval(() => { if (part()?.dataset.live && Date.now() - askedAt > STALE_MS) news(); }, STALE_MS / 3);
   document.addEventListener("htmx:responseError", () => location.reload()); // the session is over: the form says so
+  document.addEventListener("htmx:sendError", (event) => {
+    const target = event.detail.target;
+    if (!target || target.id === "live" || target.querySelector("[data-lost]")) return;
+    const said = document.createElement("p");
+    said.className = "callout warn";
+    said.setAttribute("role", "alert");
+    said.dataset.lost = "";
+    said.textContent = "It did not arrive whole: the service was not reached. Send it again; the same form is done once.";
+    target.prepend(said);
+  });
   document.addEventListener("htmx:beforeSwap", (event) => {
     const { xhr, target } = event.detail;
     const isPage = xhr.getResponseHeader("content-type")?.startsWith("text/html");
     // what is open stays as it is while the service cannot answer
     if (!isPage || (xhr.status >= 500 && target.id === "live")) event.detail.shouldSwap = false;
-    else if (target.id === "live") unfolded = summaries("details[open]").map((summary) => summary.textContent);
+    else if (target.id === "live") keepUnfolded();
   });
   document.addEventListener("htmx:afterSwap", (event) => localTimes(event.detail.target.isConnected ? event.detail.target : document));
   document.addEventListener("htmx:afterSettle", () => {
