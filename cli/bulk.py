@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from cli.connection import connected
 from cli.output import Document, emit, say
-from cli.services import require_here
+from cli.services import opened, require_here
 from cli.standard_input import STANDARD_INPUT
 from onboard.errors import InputError
 
@@ -58,8 +58,11 @@ def queue_bulk(
     """The same as a job that the workers of a queue share. Raises as `onboard.serving.bulk.submit.submit_bulk`."""
     _require_readable_again(source)
     require_here("onboard predict --queue")
-    with connected() as service:
-        queued = service.submit_bulk([str(reference) for reference in references], source, output, queue, asked)
+    with opened() as services:
+        from cli.local import LocalGateway
+
+        names = [str(reference) for reference in references]
+        queued = LocalGateway(services).submit_bulk(names, source, output, queue, asked)
     emit(queued, as_json, lambda: f"job {queued['job']} is queued\nonboard jobs watch {queued['job']}")
 
 

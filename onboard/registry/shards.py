@@ -16,7 +16,7 @@ from onboard.domain.bulk import MAX_SHARD_ATTEMPTS, RATE_SECONDS, ShardClaim, Sh
 from onboard.domain.job import BULK, LEASE_SECONDS, MAX_ATTEMPTS, JobState
 from onboard.domain.release import release_number
 from onboard.domain.worker import WorkerState
-from onboard.errors import FencedError
+from onboard.errors import CancelledError, FencedError
 from onboard.registry.clock import database_now
 from onboard.registry.repository import Repository
 from onboard.registry.states import IS_OPEN, IS_RUNNING
@@ -47,27 +47,34 @@ class ShardRepository(Repository):
     """The shards of the jobs of a deployment."""
 
     def add(self, job_id: str, rows: Sequence[int], done: Collection[int]) -> None:
-        """Write a job's shards, unless that was done by an earlier attempt.
+        """Write a job's shards, unless an earlier attempt has.
 
         Args:
             rows: of each, in their order.
-            done: numbers of those whose answers are there; the others have to be written, whatever was known of them.
+            done: numbers of those whose answers are there already.
         """
-        known = set(self._session.scalars(select(JobShardRow.number).where(JobShardRow.job == job_id)))
-        at, values = self._session.scalars(select(database_now())).one(), []
-        for number in range(len(known), len(rows)):
-            finished = at if number in done else None
-            values.append({"job": job_id, "number": number, "rows": rows[number], "finished_at": finished})
-        for first in range(0, len(values), _INSERTED_AT_ONCE):
-            some = [
-                {**row, "attempt": 0, "max_attempts": MAX_SHARD_ATTEMPTS} for row in values[first:][:_INSERTED_AT_ONCE]
-            ]
-            self._session.execute(insert(JobShardRow), some)
-        mine = JobShardRow.job == job_id
-        written = self._session.scalars(select(JobShardRow.number).where(mine, JobShardRow.finished_at.is_not(None)))
-        for number in set(written) - set(done):  # somebody has deleted its file
-            which = and_(mine, JobShardRow.number == number)
-            self._session.execute(update(JobShardRow).where(which).values(finished_at=None))
+        count = self._session.scalars(select(func.count()).where(JobShardRow.job == job_id)).one()
+        at = self._session.scalars(select(database_now())).one()
+        new = [
+            {
+                "job": job_id, "number": number, "rows": rows[number], "attempt": 0,
+                "max_attempts": MAX_SHARD_ATTEMPTS, "finished_at": at if number in done else None,
+            }
+            for number in range(count, len(rows))
+        ]  # fmt: skip
+        for first in range(0, len(new), _INSERTED_AT_ONCE):
+            self._session.execute(insert(JobShardRow), new[first : first + _INSERTED_AT_ONCE])
+
+    def written(self, job_id: str) -> set[int]:
+        """The numbers of the shards whose answers are there."""
+        done = and_(JobShardRow.job == job_id, JobShardRow.finished_at.is_not(None))
+        return set(self._session.scalars(select(JobShardRow.number).where(done)))
+
+    def forget(self, job_id: str, numbers: Collection[int]) -> None:
+        """The answers of these are gone: they have to be written again."""
+        for number in numbers:
+            gone = and_(JobShardRow.job == job_id, JobShardRow.number == number)
+            self._session.execute(update(JobShardRow).where(gone).values(finished_at=None))
 
     def claim(
         self, job_id: str, worker: str, pid: int | None = None, lease_seconds: float = LEASE_SECONDS
@@ -122,11 +129,12 @@ class ShardRepository(Repository):
         """Keep it from other attempts until the transaction ends, to publish its answers meanwhile.
 
         Raises:
-            FencedError: it is no longer ours, or the job has ended.
+            FencedError: it is no longer ours.
+            CancelledError: the job has ended, or is to be cancelled.
         """
         self._owned(claim, attempt=claim.attempt)
         if self.stops(claim):
-            raise _fenced(claim)
+            raise CancelledError(f"Job {claim.job} was stopped while it ran.", job=claim.job)
 
     def finish(self, claim: ShardClaim) -> None:
         """Its answers are there: what its job has tried in vain before counts no more. Raises FencedError."""
@@ -163,9 +171,10 @@ class ShardRepository(Repository):
         held = update(JobShardRow).where(JobShardRow.worker == worker, _held())
         self._session.execute(held.values(lease_expires_at=None, max_attempts=JobShardRow.max_attempts + 1))
 
-    def held(self, worker: str) -> list[int | None]:
+    def held(self, worker: str) -> list[int]:
         """The processes of `worker` that hold a shard, one for each shard."""
-        return list(self._session.scalars(select(JobShardRow.worker_pid).where(JobShardRow.worker == worker, _held())))
+        mine = select(JobShardRow.worker_pid).where(JobShardRow.worker == worker, _held())
+        return [pid for pid in self._session.scalars(mine) if pid is not None]
 
     def holders(self) -> dict[str, str]:
         """The job of the shard that each worker holds."""

@@ -166,7 +166,7 @@ class WorkerRepository(Repository):
             IS_RUNNING, JobRow.lease_expires_at > database_now()
         )
         jobs = ShardRepository(self._session).holders()  # what it helps with; its own job comes first
-        jobs |= {worker: job for _, worker, job in sorted(self._session.execute(held).all())}
+        jobs |= {worker: job for _, worker, job in sorted(self._session.execute(held).all()) if worker is not None}
         return [_worker(row, live, age, jobs.get(row.name)) for row, live, age in rows]
 
     def serving(self, queue: str) -> Sequence[WorkerRecord]:

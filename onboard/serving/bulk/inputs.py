@@ -49,9 +49,11 @@ class Inputs(Protocol):
 
     Attributes:
         place: as it was asked for, the same on every machine.
+        near: whether looking into a file costs nothing.
     """
 
     place: str
+    near: bool
 
     def files(self) -> list[InputFile]:
         """All of them, by name, as they are now. Raises NotFoundError: nothing is there; InputError: no files are."""
@@ -96,6 +98,8 @@ def listing_digest(files: Sequence[InputFile]) -> str:
 
 class LocalInputs:
     """A file, a folder with those in it, or a pattern such as `logs/*.jsonl`."""
+
+    near = True
 
     def __init__(self, place: str) -> None:
         self.place = place
@@ -147,6 +151,8 @@ class LocalInputs:
 
 class RemoteInputs:
     """An object, a prefix with all below it, or a pattern such as `s3://bucket/logs/*.parquet`."""
+
+    near = False
 
     def __init__(self, place: str) -> None:
         self.place = place
