@@ -176,6 +176,12 @@ class ShardRepository(Repository):
         mine = select(JobShardRow.worker_pid).where(JobShardRow.worker == worker, _held())
         return [pid for pid in self._session.scalars(mine) if pid is not None]
 
+    def helps(self, worker: str) -> bool:
+        """Whether `worker` holds a shard of a job that goes on."""
+        mine = exists().where(JobShardRow.worker == worker, _held(), JobShardRow.job == JobRow.id)
+        goes_on = select(JobRow.id).where(IS_OPEN, JobRow.cancel_requested.is_(False), mine).limit(1)
+        return self._session.scalars(goes_on).one_or_none() is not None
+
     def holders(self) -> dict[str, str]:
         """The job of the shard that each worker holds."""
         held = self._session.execute(select(JobShardRow.worker, JobShardRow.job).where(_held())).all()
