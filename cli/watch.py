@@ -48,7 +48,8 @@ def wait_for(service: Gateway, job: str, as_json: bool) -> None:
 
 def result_document(job: Document) -> Document:
     """The document that `submit --wait --json` prints, of what `jobs show --json` prints."""
-    return {key: job.get(key) for key in (_OF_FILES if BULK in job["spec"]["options"] else _DOCUMENT)}
+    options = (job.get("spec") or {}).get("options") or {}
+    return {key: job.get(key) for key in (_OF_FILES if BULK in options else _DOCUMENT)}
 
 
 def follow(service: Gateway, job: str) -> Document:
