@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from cli.connection import connected
 from cli.output import Document, emit, say
+from cli.services import opened, require_here
 from cli.standard_input import STANDARD_INPUT
 from onboard.errors import InputError
 
@@ -21,23 +22,26 @@ if TYPE_CHECKING:
     from onboard.serving.bulk.plan import Plan
 
 
-def is_bulk(source: Path, output: str | None) -> bool:
-    """Whether answers go to a folder: the source is one, the output is one, or its name ends in a slash.
+def is_bulk(source: str, output: str | None) -> bool:
+    """Whether answers go to a folder: the source is more than one file of this machine, or the output is a folder.
 
     Raises:
-        InputError: the source is a folder, and no output is named.
+        InputError: the source is a folder, a pattern or a URL, and no output is named.
     """
+    from onboard.storage.objects import has_magic, is_url
+
+    several = is_url(source) or Path(source).is_dir() or (has_magic(source) and not Path(source).exists())
     if output is None:
-        if source.is_dir():
-            raise InputError(f"{source} is a folder.", "Say where the answers go: --output FOLDER/")
+        if several:
+            kind = "a URL" if is_url(source) else "a folder" if Path(source).is_dir() else "a pattern"
+            raise InputError(f"{source} is {kind}.", "Say where the answers go: --output FOLDER/")
         return False
-    return source.is_dir() or Path(output).is_dir() or output.endswith("/")
+    return several or is_url(output) or Path(output).is_dir() or output.endswith("/")
 
 
-def predict_in_bulk(references: Sequence[Reference], source: Path, output: Path, as_json: bool, **asked: Any) -> None:
-    """Answer every row of a file or a folder; `asked` are fields of a `BulkQuestion`. Raises as `predict_files`."""
-    if str(source) == STANDARD_INPUT:
-        raise InputError("Standard input cannot be read again.", "Write it to a file, or --output a file.")
+def predict_in_bulk(references: Sequence[Reference], source: str, output: str, as_json: bool, **asked: Any) -> None:
+    """Answer every row of the source; `asked` are fields of a `BulkQuestion`. Raises as `predict_files`."""
+    _require_readable_again(source)
     with connected() as service:
         done = _predicted(service, references, source, output, asked)
     plan = done.plan
@@ -48,8 +52,27 @@ def predict_in_bulk(references: Sequence[Reference], source: Path, output: Path,
     emit(done.to_json(), as_json, lambda: written)
 
 
+def queue_bulk(
+    references: Sequence[Reference], source: str, output: str, queue: str, as_json: bool, **asked: Any
+) -> None:
+    """The same as a job that the workers of a queue share. Raises as `onboard.serving.bulk.submit.submit_bulk`."""
+    _require_readable_again(source)
+    require_here("onboard predict --queue")
+    with opened() as services:
+        from cli.local import LocalGateway
+
+        names = [str(reference) for reference in references]
+        queued = LocalGateway(services).submit_bulk(names, source, output, queue, asked)
+    emit(queued, as_json, lambda: f"job {queued['job']} is queued\nonboard jobs watch {queued['job']}")
+
+
+def _require_readable_again(source: str) -> None:
+    if source == STANDARD_INPUT:
+        raise InputError("Standard input cannot be read again.", "Write it to a file, or --output a file.")
+
+
 def _predicted(
-    service: Gateway, references: Sequence[Reference], source: Path, output: Path, asked: Mapping[str, Any]
+    service: Gateway, references: Sequence[Reference], source: str, output: str, asked: Mapping[str, Any]
 ) -> BulkDone:
     from onboard.serving.bulk.answering import predict_files
     from onboard.serving.bulk.asked import BulkQuestion
@@ -72,17 +95,13 @@ def _predicted(
 
 def _require_fitting(plan: Plan, versions: Mapping[str, Document]) -> None:
     """Raise InputError where the rows are not what a version takes, or it has not the labels to choose from."""
-    from onboard.domain.names import Reference
-    from onboard.serving.bulk.plan import require_form
-    from onboard.serving.requests import PredictionRequest, label_places
+    from onboard.serving.bulk.plan import require_form, require_labels
 
-    require_form(plan, {reference: version["pairs"] for reference, version in versions.items()})
+    require_form(plan.pairs, {reference: version["pairs"] for reference, version in versions.items()})
     for reference, version in versions.items():
         if version["weak"]:
             say(f"warning: {reference} is weak, see: onboard versions {version['task']}")
-        if plan.question.labels:
-            request = PredictionRequest(Reference.parse(reference), "", None, plan.question.labels)
-            label_places(1, request, tuple(version["labels"]))
+        require_labels(reference, plan.question.labels, version["labels"])
 
 
 class _Rows:

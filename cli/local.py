@@ -138,6 +138,19 @@ class LocalGateway:
         """The newest `changes`, those before that id; `next` is the id to go on before, None at the end."""
         return access.changes(self._database, limit, before)
 
+    def submit_bulk(
+        self, references: Sequence[str], source: str, output: str, queue: str, asked: Mapping[str, Any]
+    ) -> Document:
+        """Queue a job that answers files; warnings are said. Raises as `onboard.serving.bulk.submit.submit_bulk`."""
+        from onboard.jobs.submit import warn_of_queue
+        from onboard.serving.bulk.submit import submit_bulk
+
+        job, warnings = submit_bulk(self._services, references, source, output, queue, asked)
+        for warning in filter(None, [*warnings, warn_of_queue(self._services, queue)]):
+            say(f"warning: {warning}")
+        wake(self._services, queue)
+        return {"job": job.id, "state": job.state.value, "task": job.spec.task}
+
     def predict(
         self,
         inputs: Sequence[Mapping[str, Any]],

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from cli.bulk import is_bulk, predict_in_bulk, require_references
+from cli.bulk import is_bulk, predict_in_bulk, queue_bulk, require_references
 from cli.connection import connected
 from cli.output import AsJson, Document, emit, say, table
 from cli.prediction_files import read_inputs, require_output, write_answers
@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from onboard.domain.names import Reference
     from onboard.domain.prediction import Outcome
 
-_INPUT: Final = "JSONL, CSV, TSV or Parquet with texts, or a folder of them; - is standard input (JSONL)."
-_OUTPUT: Final = "Write the answers: as CSV to ….csv, into a folder (…/) shard by shard, else as JSONL."
+_INPUT: Final = "JSONL, CSV, TSV or Parquet with texts, a folder or s3:// of them, or a pattern; - is standard input."
+_OUTPUT: Final = "Write the answers: as CSV to ….csv, into a folder (…/) or s3:// shard by shard, else as JSONL."
+_QUEUE: Final = "Leave it to the workers of this queue: a job, which they share. Paths have to be theirs too."
 _MOST_OTHERS: Final = 5  # labels that are shown with --probabilities, the answer among them
 
 
@@ -34,10 +35,11 @@ def predict(
     text: Annotated[str | None, typer.Option(help="A text.")] = None,
     text_a: Annotated[str | None, typer.Option(help="The first text of a pair.")] = None,
     text_b: Annotated[str | None, typer.Option(help="The second text of a pair.")] = None,
-    input_file: Annotated[Path | None, typer.Option("--input", help=_INPUT)] = None,
+    source: Annotated[str | None, typer.Option("--input", metavar="FILE|FOLDER|URL", help=_INPUT)] = None,
     text_field: Annotated[list[str] | None, typer.Option(help="Its field of the text; twice for pairs.")] = None,
     labels: Annotated[str, typer.Option(help="Choose from these of its labels only: A,B,…")] = "",
-    output: Annotated[str | None, typer.Option(help=_OUTPUT)] = None,
+    output: Annotated[str | None, typer.Option(metavar="FILE|FOLDER|URL", help=_OUTPUT)] = None,
+    queue: Annotated[str | None, typer.Option(help=_QUEUE)] = None,
     probabilities: Annotated[
         bool, typer.Option("--probabilities", help="Every label's probability too, and whether the version is weak.")
     ] = False,
@@ -54,11 +56,16 @@ def predict(
     texts = {"text": text, "text_a": text_a, "text_b": text_b}
     given = {name: value for name, value in texts.items() if value is not None}
     fields, target = tuple(text_field or ()), None if output is None else Path(output)
-    _require_one_source(given, input_file, fields)
-    if input_file is not None and is_bulk(input_file, output):
+    _require_one_source(given, source, fields)
+    _require_job(source, output, queue)
+    if source is not None and (queue is not None or is_bulk(source, output)):
         asked = {"text_fields": fields, "labels": chosen, "probabilities": probabilities}
-        predict_in_bulk(references, input_file, Path(str(output)), as_json, **asked)
+        if queue is not None:
+            queue_bulk(references, source, str(output), queue, as_json, **asked)
+        else:
+            predict_in_bulk(references, source, str(output), as_json, **asked)
         return
+    input_file = None if source is None else Path(source)
     rows = [TextRow(given, dict(given))] if input_file is None else read_inputs(input_file, fields)
     asked_rows = [(row, reference) for row in rows for reference in references]
     outcomes = _outcomes(asked_rows, chosen, probabilities, input_file, target)
@@ -115,7 +122,12 @@ def _show(
         raise typer.Exit(next(iter(errors.values())).exit_code)
 
 
-def _require_one_source(given: Mapping[str, str], path: Path | None, text_fields: tuple[str, ...]) -> None:
+def _require_job(source: str | None, output: str | None, queue: str | None) -> None:
+    if queue is not None and (source is None or output is None):
+        raise InputError("A job reads files, and writes into a folder.", "Name both: --input FOLDER --output FOLDER")
+
+
+def _require_one_source(given: Mapping[str, str], path: str | None, text_fields: tuple[str, ...]) -> None:
     sources = ["text" in given, "text_a" in given or "text_b" in given, path is not None]
     if sum(sources) != 1:
         raise InputError("Give one of --text, --text-a with --text-b, or --input.", "onboard predict --help")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from cli.output import Document, emit, report_error, say
-from onboard.domain.job import EVENTS_AT_ONCE, JobState, job_failure
+from onboard.domain.job import BULK, EVENTS_AT_ONCE, JobState, job_failure
 from onboard.domain.tuning import refused_by_guard
 from onboard.errors import ConflictError, UnavailableError
 
@@ -24,6 +24,7 @@ _DOCUMENT = (
     "job", "state", "task", "version", "embedding_digest", "hypernetwork_version", "init", "metrics", "guard",
     "seconds",
 )  # fmt: skip
+_OF_FILES = ("job", "state", "task", "versions", "output", "files", "rows", "bad_rows", "shards", "seconds")
 
 
 def wait_for(service: Gateway, job: str, as_json: bool) -> None:
@@ -47,7 +48,8 @@ def wait_for(service: Gateway, job: str, as_json: bool) -> None:
 
 def result_document(job: Document) -> Document:
     """The document that `submit --wait --json` prints, of what `jobs show --json` prints."""
-    return {key: job.get(key) for key in _DOCUMENT}
+    options = (job.get("spec") or {}).get("options") or {}
+    return {key: job.get(key) for key in (_OF_FILES if BULK in options else _DOCUMENT)}
 
 
 def follow(service: Gateway, job: str) -> Document:

@@ -16,6 +16,7 @@ from onboard.domain.job import Job, JobState
 from onboard.errors import CancelledError, FencedError, UnavailableError
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.database import Database
+from onboard.registry.shards import ShardRepository
 from workers.logs import fields_of
 
 _logger = logging.getLogger(__name__)
@@ -58,8 +59,12 @@ class Limits:
         with self.database.read() as session:
             overdue = ClaimRepository(session).overdue(self.worker)
             held = ClaimRepository(session).holding(self.worker)
+            helps = ShardRepository(session).helps(self.worker)
         if overdue:
             self._end_overdue()
+        if helps and not held:
+            self._settle()
+            return False
         kill = self._cancels_any(held) if held else self._is_stray()
         self._has_killed = self._has_killed or kill
         return kill

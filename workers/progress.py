@@ -5,13 +5,16 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Callable
 from contextvars import copy_context
 from typing import Any, Final
 
+from onboard.domain.bulk import ShardClaim
 from onboard.domain.job import EventKind, Job, Stage
 from onboard.errors import CancelledError, FencedError, OnboardError
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.database import Database
+from onboard.registry.shards import ShardRepository
 from workers.logs import log_stage
 
 _logger = logging.getLogger(__name__)
@@ -19,24 +22,24 @@ _LOOK_SECONDS: Final = 2.0  # how soon a request to cancel is seen
 
 
 class Heartbeat:
-    """Extends the lease of a job in a thread, as a context manager, and hears of cancelling and of losing the job.
+    """Extends a lease in a thread, as a context manager, and hears of cancelling and of losing what it is of.
 
     Args:
-        lease_seconds: how long each beat makes the lease.
-        heartbeat_seconds: time between beats.
+        name: of the thread.
+        extend: extends the lease; returns whether to stop, raises FencedError when another has it.
+        look: the same, but for extending: cheaper.
+        heartbeat_seconds: time between extensions.
     """
 
-    def __init__(self, database: Database, job: Job, lease_seconds: float, heartbeat_seconds: float) -> None:
-        self._database = database
-        self._job = job
-        self._lease_seconds = lease_seconds
+    def __init__(
+        self, name: str, extend: Callable[[], bool], look: Callable[[], bool], heartbeat_seconds: float
+    ) -> None:
+        self._name, self._extend, self._look = name, extend, look
         self._heartbeat_seconds = heartbeat_seconds
         self._over = threading.Event()
         self.cancelled = threading.Event()
         self.fenced = threading.Event()
-        self._thread = threading.Thread(
-            target=copy_context().run, args=(self._beat,), name=f"heartbeat-{job.id}", daemon=True
-        )
+        self._thread = threading.Thread(target=copy_context().run, args=(self._beat,), name=name, daemon=True)
 
     def __enter__(self) -> Heartbeat:
         self._thread.start()
@@ -45,6 +48,13 @@ class Heartbeat:
     def __exit__(self, *_: object) -> None:
         self._over.set()
         self._thread.join()
+
+    def raise_if_stopped(self) -> None:
+        """Raise CancelledError or FencedError as was heard; no database work."""
+        if self.fenced.is_set():
+            raise FencedError(f"Another has what {self._name} was of.")
+        if self.cancelled.is_set():
+            raise CancelledError(f"What {self._name} was of was stopped.")
 
     def _beat(self) -> None:
         last = time.monotonic()
@@ -61,13 +71,33 @@ class Heartbeat:
                 if asked:
                     self.cancelled.set()
 
-    def _extend(self) -> bool:
-        with self._database.write() as session:
-            return ClaimRepository(session).heartbeat(self._job.id, self._job.attempt, self._lease_seconds)
 
-    def _look(self) -> bool:
-        with self._database.read() as session:
-            return ClaimRepository(session).cancel_requested(self._job.id, self._job.attempt)
+def job_heartbeat(database: Database, job: Job, lease_seconds: float, heartbeat_seconds: float) -> Heartbeat:
+    """Of an attempt at a job."""
+
+    def extend() -> bool:
+        with database.write() as session:
+            return ClaimRepository(session).heartbeat(job.id, job.attempt, lease_seconds)
+
+    def look() -> bool:
+        with database.read() as session:
+            return ClaimRepository(session).cancel_requested(job.id, job.attempt)
+
+    return Heartbeat(f"heartbeat-{job.id}", extend, look, heartbeat_seconds)
+
+
+def shard_heartbeat(database: Database, claim: ShardClaim, lease_seconds: float, heartbeat_seconds: float) -> Heartbeat:
+    """Of a shard of a job that another worker runs."""
+
+    def extend() -> bool:
+        with database.write() as session:
+            return ShardRepository(session).extend(claim, lease_seconds)
+
+    def look() -> bool:
+        with database.read() as session:
+            return ShardRepository(session).stops(claim)
+
+    return Heartbeat(f"heartbeat-{claim.job}-{claim.number}", extend, look, heartbeat_seconds)
 
 
 class RegistryProgress:

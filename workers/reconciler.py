@@ -5,6 +5,7 @@ It runs inside every worker, one at a time by a leased row, so that there is not
 
 from __future__ import annotations
 
+import sys
 from typing import Final
 
 from sqlalchemy.orm import Session
@@ -14,6 +15,7 @@ from onboard.operations.webhooks import give_up
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.database import Database
 from onboard.registry.leases import LeaseRepository
+from onboard.registry.shards import ShardRepository
 from onboard.registry.transitions import TransitionRepository
 from onboard.registry.workers import WorkerRepository
 
@@ -47,8 +49,11 @@ def reconcile(database: Database, doorbell: Doorbell, holder: str, lease_seconds
 
 
 def _bells(session: Session) -> dict[str, int]:
-    """A bell per runnable job, but no more than workers are there to hear it: bells never pile up in the broker."""
-    runnable = ClaimRepository(session).runnable()
+    """A bell per runnable job, but no more than workers are there to hear it: bells never pile up in the broker.
+
+    Where a running job has shards that others may answer, one for every worker that has nothing else to do.
+    """
+    runnable = {**dict.fromkeys(ShardRepository(session).queues(), sys.maxsize), **ClaimRepository(session).runnable()}
     workers = WorkerRepository(session).list() if runnable else []
     idle = [worker for worker in workers if worker.takes_jobs and worker.job is None]
     return {queue: min(count, sum(queue in worker.queues for worker in idle)) for queue, count in runnable.items()}

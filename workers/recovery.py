@@ -7,7 +7,9 @@ from sqlalchemy.orm import Session
 from onboard.domain.worker import STARTING_SECONDS, WorkerRecord
 from onboard.operations.webhooks.deliver import LEASE as WEBHOOKS
 from onboard.registry.claims import ClaimRepository
+from onboard.registry.clock import read_clock
 from onboard.registry.leases import LeaseRepository
+from onboard.registry.shards import ShardRepository
 from onboard.registry.workers import WorkerRepository
 from workers.machine import host_name, is_alive
 
@@ -47,3 +49,7 @@ def _end_leases(session: Session, name: str) -> None:
     for job in claims.running(name):
         if job.worker_pid is not None and not is_alive(job.worker_pid, job.lease_expires_at or 0.0):
             claims.expire(name, job.worker_pid)
+    shards = ShardRepository(session)
+    for pid in set(shards.held(name)):
+        if not is_alive(pid, read_clock(session)):
+            shards.expire(name, pid)

@@ -18,7 +18,7 @@ from onboard.registry.jobs import JobRepository
 from onboard.services import Services
 from onboard.settings import Settings
 from workers.logs import fields_of, hide_places, log_fields
-from workers.progress import Heartbeat, RegistryProgress
+from workers.progress import RegistryProgress, job_heartbeat
 from workers.traced import traced
 
 if TYPE_CHECKING:
@@ -73,16 +73,23 @@ def work(
         return None
     with log_fields(**fields_of(job)):
         _logger.info("The attempt begins")
-        with Heartbeat(services.database, job, lease_seconds, heartbeat_seconds) as heartbeat:
+        with job_heartbeat(services.database, job, lease_seconds, heartbeat_seconds) as heartbeat:
             try:
                 progress = RegistryProgress(services.database, job, heartbeat)
-                _attempt(job, services, progress, partial(_traced, run, tracing))
+                way = _answering_files(lease_seconds) if job.spec.is_bulk else run
+                _attempt(job, services, progress, partial(_traced, way, tracing))
             except FencedError as error:
                 _logger.warning("Work dropped: %s", error.message)
         with services.database.read() as session:
             after = JobRepository(session).get(job.id)
         _logger.info("The attempt is over, the job is %s", after.state.value)
         return after
+
+
+def _answering_files(lease_seconds: float) -> Run:
+    from onboard.serving.bulk.job import run_bulk
+
+    return partial(run_bulk, lease_seconds=lease_seconds)
 
 
 def _traced(run: Run, tracing: TracerProvider | None, job: Job, services: Services, progress: Progress) -> None:

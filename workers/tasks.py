@@ -17,6 +17,7 @@ from onboard.registry.workers import WorkerRepository
 from onboard.services import Services, open_services
 from workers.bells import BELL
 from workers.doorbell import CeleryDoorbell
+from workers.helping import help_out
 from workers.logs import set_up_logging, take_over_loggers
 from workers.machine import device_in_use
 from workers.plan import WorkerPlan
@@ -87,7 +88,7 @@ def _say_ready(child: _Child) -> None:
 
 @shared_task(name=BELL)  # type: ignore[untyped-decorator]  # celery has no types
 def answer() -> None:
-    """Claim and run one job of this worker's queues, then ring for the next one."""
+    """Claim and run one job of this worker's queues, or help with one that runs; then ring for the next one."""
     try:
         child = _child()
         plan = child.plan
@@ -100,7 +101,10 @@ def answer() -> None:
             heartbeat_seconds=plan.heartbeat_seconds,
             tracing=child.tracing,
         )
-        if done is not None:
+        helped = done is None and help_out(
+            child.services, plan.name, plan.queues, plan.lease_seconds, plan.heartbeat_seconds
+        )
+        if done is not None or helped:
             _ring_for_the_next(child)
             send_spans(child.tracing)
     except OnboardError as error:  # the database is away: the reconciler rings again when it is back

@@ -19,6 +19,7 @@ from onboard.errors import FencedError, OnboardError
 from onboard.jobs.doorbell import Doorbell, ring_or_warn
 from onboard.operations.retention import retain
 from onboard.registry.claims import ClaimRepository
+from onboard.registry.shards import ShardRepository
 from onboard.registry.workers import WorkerRepository
 from onboard.services import Services
 from workers.hearing import Hearing
@@ -156,6 +157,7 @@ class Upkeep(threading.Thread):
     def _expire(self, pid: int) -> None:
         with self._services.database.write() as session:
             jobs = ClaimRepository(session).expire(self._plan.name, pid)
+            ShardRepository(session).expire(self._plan.name, pid)
         for job in jobs:
             _logger.warning("Its process %d died; another attempt will follow", pid, extra=fields_of(job))
             ring_or_warn(self._doorbell, job.queue)
@@ -167,9 +169,11 @@ class Upkeep(threading.Thread):
         with self._services.database.write() as session:
             state = WorkerRepository(session).heartbeat(self._plan.name, {**seen, **self._hearing.facts()})
         jobs = self._running()
-        for job in jobs:  # a child may have come and gone between two looks at the pool
-            if job.worker_pid is not None and job.worker_pid not in self._pool_pids():
-                self._expire(job.worker_pid)
+        for pid in {*(job.worker_pid for job in jobs), *self._helping()}:
+            if (
+                pid is not None and pid not in self._pool_pids()
+            ):  # a child may have come and gone between two looks at the pool
+                self._expire(pid)
         if state is WorkerState.DRAINING and not jobs:
             _logger.info("Drained")
             self._leave()
@@ -243,9 +247,10 @@ class Upkeep(threading.Thread):
             with self._services.database.write() as session:
                 WorkerRepository(session).heartbeat(self._plan.name)
         jobs = self._running()
-        if jobs and now - since >= self._plan.drain_seconds:
+        works = bool(jobs or self._helping())
+        if works and now - since >= self._plan.drain_seconds:
             self._hand_back(jobs)
-        if jobs:
+        if works:
             self._released_at = None
         elif self._released_at is None:
             self._released_at = now
@@ -271,6 +276,8 @@ class Upkeep(threading.Thread):
                 continue  # it ended at the last moment
             _logger.warning("Handed back to the queue", extra=fields_of(job))
             ring_or_warn(self._doorbell, job.queue)
+        with self._services.database.write() as session:
+            ShardRepository(session).give_back_all(self._plan.name)
         # Celery would go on waiting for the result of a task that is no longer anybody's
         self._kill_children()
         self._end_by_force()
@@ -285,6 +292,11 @@ class Upkeep(threading.Thread):
             WorkerRepository(session).stop(self._plan.name)
         logging.shutdown()
         os._exit(0)
+
+    def _helping(self) -> list[int]:
+        """The processes that answer shards of others' jobs, or of their own."""
+        with self._services.database.read() as session:
+            return ShardRepository(session).held(self._plan.name)
 
     def _running(self) -> list[Job]:
         with self._services.database.read() as session:

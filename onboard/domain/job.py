@@ -25,6 +25,7 @@ from onboard.errors import ConflictError, InputError, JobFailedError
 LEASE_SECONDS: Final = 60.0  # a worker that stays silent for so long has lost its job
 HEARTBEAT_SECONDS: Final = 15.0  # how often a worker extends its lease
 MAX_ATTEMPTS: Final = 3  # claims before a job is dead
+BULK: Final = "bulk"  # the option of a job's spec that makes it one that answers files
 EVENTS_AT_ONCE: Final = 1000  # of a job's log; fewer mean that there are no more
 
 TuneHypernetwork = Literal["never", "auto", "always"]
@@ -60,6 +61,11 @@ class Stage(StrEnum):
     GUARD = "guard"
     EVALUATE = "evaluate"
     PUBLISH = "publish"
+    PREDICT = "predict"  # of jobs that answer files, after check; they have no other
+
+
+LEARNING_STAGES: Final = tuple(stage for stage in Stage if stage is not Stage.PREDICT)
+BULK_STAGES: Final = (Stage.CHECK, Stage.PREDICT)
 
 
 TRANSITIONS: Final[Mapping[JobState, frozenset[JobState]]] = {
@@ -137,7 +143,8 @@ class JobSpec:
         base: name, folder or digest of the base.
         new_labels: whether another label set than the task's present one is wanted.
         options: whatever else it takes; `probe` names the probe's strategy where it is not to race, `readout` is
-            "never" where none is wanted, `method_setting` has the method's settings as NAME=VALUE.
+            "never" where none is wanted, `method_setting` has the method's settings as NAME=VALUE; `bulk` says what a
+            job that answers files reads, asks and writes: it has no dataset.
     """
 
     task: str
@@ -152,6 +159,11 @@ class JobSpec:
     base: str = "mini"
     new_labels: bool = False
     options: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_bulk(self) -> bool:
+        """Whether it answers files, instead of learning."""
+        return BULK in self.options
 
     @property
     def readout(self) -> ReadoutChoice:

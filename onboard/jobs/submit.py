@@ -93,11 +93,11 @@ def submit(services: Services, doorbell: Doorbell, request: Request) -> tuple[Jo
             spec, queue=request.queue, priority=request.priority, key=request.key, owner=request.owner,
             time_limit_seconds=request.time_limit_seconds,
         )  # fmt: skip
-    warnings = _warn_of_queue(services, request.queue), ring_or_warn(doorbell, request.queue)
+    warnings = warn_of_queue(services, request.queue), ring_or_warn(doorbell, request.queue)
     return job, " ".join(filter(None, warnings)) or None
 
 
-def _warn_of_queue(services: Services, queue: str) -> str | None:
+def warn_of_queue(services: Services, queue: str) -> str | None:
     """A warning only: where workers are started for what waits, a queue's first job comes before its first worker."""
     with services.database.read() as session:
         known = QueueRepository(session).known()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from sqlalchemy.orm import Session
@@ -13,6 +14,7 @@ from onboard.domain.running import Attempt, RunningJob
 from onboard.domain.worker import WorkerRecord
 from onboard.jobs.estimate import START_SECONDS, DatasetSize, estimate_seconds
 from onboard.registry.job_figures import JobFigures, TimedJob
+from onboard.registry.shards import ShardRepository
 
 _ESTIMATED_BASE: Final = "mini"  # the constants of `onboard.jobs.estimate` were measured on it
 
@@ -23,7 +25,17 @@ def running_jobs(session: Session, now: float, workers: Sequence[WorkerRecord]) 
     attempts = figures.attempts(now)
     timings = [_timing(timed) for timed in figures.timed(now)] if attempts else []
     records = {worker.name: worker for worker in workers}
-    return [_running(attempt, records.get(attempt.job.worker or ""), timings) for attempt in attempts]
+    running = [_running(attempt, records.get(attempt.job.worker or ""), timings) for attempt in attempts]
+    return [_with_shards(session, now, job) if job.attempt.job.spec.is_bulk else job for job in running]
+
+
+def _with_shards(session: Session, now: float, running: RunningJob) -> RunningJob:
+    """Of a job that answers files its shards say how far it is: it is no likelier to take what another took."""
+    attempt = running.attempt
+    standing = ShardRepository(session).standing(attempt.job.id, attempt.job.claimed_at, now)
+    if standing is None:
+        return replace(running, left=TimeLeft(None, "its rows are still being counted"))
+    return replace(running, left=standing.left, attempt=replace(attempt, note=standing.sentence))
 
 
 def _running(attempt: Attempt, worker: WorkerRecord | None, timings: Sequence[Timing]) -> RunningJob:

@@ -18,10 +18,11 @@ from onboard.domain.worker import WorkerState
 from onboard.errors import FencedError, InputError
 from onboard.registry.clock import database_now
 from onboard.registry.events import EventRepository
-from onboard.registry.job_figures import IS_OPEN, IS_RUNNING
 from onboard.registry.jobs import to_job
 from onboard.registry.leases import LeaseRepository
 from onboard.registry.repository import Repository
+from onboard.registry.shards import ShardRepository
+from onboard.registry.states import IS_OPEN, IS_RUNNING
 from onboard.registry.tables import JobRow, QueueRow, WorkerRow
 
 _RELEASE: Final = release_number()
@@ -138,6 +139,8 @@ class ClaimRepository(Repository):
         """
         job = self._owned(job_id, attempt, lease_expires_at=database_now() + lease_seconds)
         LeaseRepository(self._session).extend_all(job_id, lease_seconds)
+        if job.spec.is_bulk:
+            ShardRepository(self._session).extend_all(job_id, job.worker, lease_seconds)
         return job.cancel_requested
 
     def hold(self, job_id: str, attempt: int) -> Job:

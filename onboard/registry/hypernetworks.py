@@ -11,8 +11,8 @@ from onboard.domain.task import FIRST_HYPERNETWORK
 from onboard.errors import ConflictError
 from onboard.registry.aliases import names_version
 from onboard.registry.clock import database_now
-from onboard.registry.job_figures import IS_OPEN
 from onboard.registry.repository import Repository
+from onboard.registry.states import IS_OPEN
 from onboard.registry.tables import BaseRow, EmbeddingVersionRow, HypernetworkRow, JobRow, TaskRow
 
 

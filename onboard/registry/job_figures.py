@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import and_, case, func, literal_column, or_, select
+from sqlalchemy import and_, case, func, or_, select
 
 from onboard.domain.failures import FailedJob
 from onboard.domain.figures import EndedJob
@@ -17,6 +17,7 @@ from onboard.domain.job import Job, JobState, Stage
 from onboard.domain.running import Attempt
 from onboard.registry.jobs import to_job
 from onboard.registry.repository import Repository
+from onboard.registry.states import IS_OPEN, IS_RUNNING
 from onboard.registry.tables import JobEventRow, JobRow
 
 WINDOW_SECONDS: Final = 24 * 3600.0
@@ -24,9 +25,6 @@ MOST_ENDED: Final = 5_000  # jobs; a window with more of them is cut short, and 
 MOST_FAILED: Final = 500  # jobs whose reasons are compared
 MOST_TIMED: Final = 200  # jobs whose stages are compared with those of running ones
 
-# Written out, not bound: SQLite takes a partial index only for the very words that it was made with.
-IS_OPEN: Final = JobRow.state.in_([literal_column("'queued'"), literal_column("'running'")])
-IS_RUNNING: Final = JobRow.state == literal_column("'running'")
 _IS_QUEUED: Final = and_(IS_OPEN, JobRow.state == JobState.QUEUED)
 
 # A retry by hand or after an error makes a job due anew; before the first start it was due when it was submitted.

@@ -28,6 +28,7 @@ from onboard.registry.audit import record
 from onboard.registry.clock import database_now
 from onboard.registry.events import EventRepository
 from onboard.registry.repository import Repository, record_of
+from onboard.registry.shards import ShardRepository
 from onboard.registry.tables import RUN_OF_JOB, WAIT_OF_JOB, JobRow
 from onboard.registry.upsert import insert_for
 
@@ -182,13 +183,14 @@ class JobRepository(Repository):
         if not present.state.finished:
             raise ConflictError(f"Job {job_id} is {present.state.value}; it needs no retry.", job=job_id)
         require_transition(job_id, present.state, JobState.QUEUED)
-        if not present.spec.dataset:
+        if not present.spec.dataset and not present.spec.is_bulk:
             raise ConflictError(
                 f"The task of job {job_id} was deleted, and its rows with it.",
                 "Submit the dataset again: onboard submit --dataset FILE",
                 job=job_id,
             )
         record(self._session, "job.retry", job_id, task=present.spec.task)
+        ShardRepository(self._session).renew(job_id)
         return self._change(
             present,
             JobState.QUEUED,

@@ -164,6 +164,30 @@ class JobEventRow(Table):
     __table_args__ = (Index("ix_job_events_job_id", "job", "id"), {"sqlite_autoincrement": True})
 
 
+class JobShardRow(Table):
+    """A part of a job that answers files. A claim of it is fenced by its attempt, as a job's is."""
+
+    __tablename__ = "job_shards"
+    job: Mapped[str] = mapped_column(ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True)
+    number: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    rows: Mapped[int]
+    attempt: Mapped[int]
+    max_attempts: Mapped[int]
+    worker: Mapped[str | None]
+    worker_pid: Mapped[int | None]
+    lease_expires_at: Mapped[float | None]  # null unless somebody answers it
+    finished_at: Mapped[float | None]
+    error: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
+    __table_args__ = (
+        # what a claim looks through, however many are written before it
+        partial_index(
+            "ix_job_shards_open", "job", "number", "lease_expires_at", "attempt", "max_attempts",
+            where="finished_at IS NULL",
+        ),
+        partial_index("ix_job_shards_held", "worker", where="lease_expires_at IS NOT NULL"),
+    )  # fmt: skip
+
+
 class JobTransitionRow(Table):
     """How often jobs of a queue went from one state to another, counted from events; it outlives their rows.
 

@@ -20,9 +20,9 @@ from onboard.registry.aliases import AliasRepository, names_version
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.clock import database_now
 from onboard.registry.hypernetworks import hold_hypernetwork
-from onboard.registry.job_figures import IS_OPEN
 from onboard.registry.outbox import OutboxRepository
 from onboard.registry.repository import Repository, record_of
+from onboard.registry.states import IS_OPEN
 from onboard.registry.tables import AliasRow, ArtifactRow, EmbeddingVersionRow, JobRow, TaskRow
 from onboard.registry.tasks import TaskRepository
 from onboard.registry.unlearning import REBUILT, UnlearningRepository, require_not_unlearning

@@ -15,8 +15,9 @@ from onboard.errors import ConflictError, NotFoundError
 from onboard.registry.audit import record
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.clock import database_now
-from onboard.registry.job_figures import IS_OPEN, IS_RUNNING
 from onboard.registry.repository import Repository, record_of
+from onboard.registry.shards import ShardRepository
+from onboard.registry.states import IS_OPEN, IS_RUNNING
 from onboard.registry.tables import JobRow, QueueRow, WorkerRow
 from onboard.registry.upsert import put_row
 
@@ -152,7 +153,7 @@ class WorkerRepository(Repository):
         return True
 
     def list(self, *, include_stopped: bool = False) -> Sequence[WorkerRecord]:
-        """Workers by name, with the job that each holds by a lease: one whose lease ran out is anybody's.
+        """Workers by name, with the job that each holds, or a shard of it, by a lease: what ran out is anybody's.
 
         Args:
             include_stopped: those too that stopped.
@@ -164,7 +165,8 @@ class WorkerRepository(Repository):
         held = select(JobRow.number, JobRow.worker, JobRow.id).where(
             IS_RUNNING, JobRow.lease_expires_at > database_now()
         )
-        jobs = {worker: job for _, worker, job in sorted(self._session.execute(held).all())}
+        jobs = ShardRepository(self._session).holders()  # what it helps with; its own job comes first
+        jobs |= {worker: job for _, worker, job in sorted(self._session.execute(held).all()) if worker is not None}
         return [_worker(row, live, age, jobs.get(row.name)) for row, live, age in rows]
 
     def serving(self, queue: str) -> Sequence[WorkerRecord]:

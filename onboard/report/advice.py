@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from onboard.report.by_label import neglect, neglect_steps
-from onboard.report.reading import mapping, mappings, number, text, within
+from onboard.report.reading import bulk_request, mapping, mappings, number, text, within
 from onboard.report.sentences import TRIVIAL_BASELINES, baseline_name, better, deciding_metric, fair_split, value_text
 from onboard.report.submit_again import own_start, submit_again
 
@@ -28,8 +28,11 @@ class Callout:
 
 def callouts(document: Mapping[str, Any]) -> list[Callout]:
     """Everything to know before the numbers, the most serious first."""
+    error = _error(document)
+    if bulk_request(document):
+        return [] if error is None else [error]
     callouts = [
-        _error(document),
+        error,
         _neglect(document),
         _weak(document),
         _not_measured(document),

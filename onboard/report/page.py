@@ -19,7 +19,7 @@ from onboard.report.figures import (
 )
 from onboard.report.label_next import MoreLabels, more_labels
 from onboard.report.mistakes import Mistakes, mistakes
-from onboard.report.reading import mapping, mappings, number, text, within
+from onboard.report.reading import bulk_request, mapping, mappings, number, text, within
 from onboard.report.sentences import (
     baseline_name,
     deciding_metric,
@@ -224,6 +224,9 @@ def pinned_facts(document: Mapping[str, Any]) -> Facts:
     plain = ("job", "task", "version", "embedding_digest", "hypernetwork_version", "created_at", "finished_at")
     pins = mapping(document.get("pins"))
     named = {key: document.get(key) for key in plain} | {key: pins[key] for key in pins}
+    asked = bulk_request(document)
+    named |= {key: asked.get(key) for key in ("input", "output")}
+    named |= {"versions": mapping(asked.get("question")).get("pinned")}
     return [(key.replace("_", " "), _flat(value)) for key, value in named.items() if text(value)]
 
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from onboard.data.previews import both_ends
 from onboard.domain.dataset import label_text
+from onboard.domain.job import BULK
 
 _LABEL_CHARACTERS: Final = 40  # of a label in a table, a chart or a sentence
 
@@ -28,6 +29,11 @@ def within(document: Mapping[str, Any], *keys: str) -> Any:
     for key in keys:
         value = mapping(value).get(key)
     return value
+
+
+def bulk_request(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a job that answers files reads, asks and writes; empty of a job that learns."""
+    return mapping(within(document, "spec", "options", BULK))
 
 
 def listing(value: Any) -> Sequence[Any]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from onboard.domain.report import LOWER_IS_BETTER, METRICS, SHARE_METRICS, plain_number
-from onboard.report.reading import mapping, number, text, within
+from onboard.report.reading import bulk_request, listing, mapping, number, text, within
 
 METRIC_NAMES: Final = {
     "accuracy": "accuracy",
@@ -102,6 +102,8 @@ def headline(document: Mapping[str, Any]) -> str:
     state = text(document.get("state"))
     if state in ("queued", "running", "failed", "cancelled", "dead"):
         return _unfinished(document, state)
+    if bulk_request(document):
+        return _answered(document)
     split, deciding = fair_split(document), deciding_metric(document)
     if state != "succeeded" and document.get("version") is None and split is None:
         return "Nothing is known about this job yet."
@@ -118,6 +120,15 @@ def headline(document: Mapping[str, Any]) -> str:
     ]
     against = f"; {', '.join(compared)}" if compared else ""
     return f"{version_name(document)} {_achieved(deciding, metric)}{against}."
+
+
+def _answered(document: Mapping[str, Any]) -> str:
+    rows, bad = (number(document.get(key)) or 0.0 for key in ("rows", "bad_rows"))
+    seconds = number(within(document, "seconds", "predict")) or 0.0
+    rate = f", {rows / seconds:,.0f} a second" if seconds else ""
+    wrong = f"; {bad:,.0f} of them hold no text that can be answered, each says why" if bad else ""
+    by = ", ".join(f"`{text(version)}`" for version in listing(document.get("versions")))
+    return f"{rows:,.0f} rows are answered by {by}{rate}{wrong}. They are in `{text(document.get('output'))}`."
 
 
 def _achieved(name: str, metric: Mapping[str, Any]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from onboard.domain.job import JobState, Stage
+from onboard.domain.job import BULK, BULK_STAGES, LEARNING_STAGES, JobState, Stage
 from onboard.domain.moment import from_iso
 
 WAIT: Final = "wait"
@@ -67,7 +67,7 @@ def timeline(job: Mapping[str, Any], events: Sequence[Mapping[str, Any]]) -> lis
         attempts.append(Attempt(job["attempt"] + 1 if attempts else 0, [Step(WAIT, "now", None, queued_at)]))
     if attempts and not JobState(job["state"]).finished:
         attempts[-1].steps = sorted(
-            [*attempts[-1].steps, *_still_to_come(attempts)], key=lambda step: _ORDER[step.name]
+            [*attempts[-1].steps, *_still_to_come(attempts, _stages_of(job))], key=lambda step: _ORDER[step.name]
         )
     return attempts
 
@@ -81,8 +81,12 @@ def _enter(attempt: Attempt, event: Mapping[str, Any]) -> None:
                 step.state, step.seconds = "done", event["seconds"]
 
 
-def _still_to_come(attempts: Sequence[Attempt]) -> list[Step]:
+def _stages_of(job: Mapping[str, Any]) -> Sequence[Stage]:
+    return BULK_STAGES if BULK in job["spec"]["options"] else LEARNING_STAGES
+
+
+def _still_to_come(attempts: Sequence[Attempt], stages: Sequence[Stage]) -> list[Step]:
     """Stages that the last attempt has not entered; what an earlier one finished is not done again."""
     entered = {step.name for step in attempts[-1].steps}
     done = {step.name for attempt in attempts[:-1] for step in attempt.steps if step.state == "done"}
-    return [Step(stage, "done" if stage in done else "open") for stage in Stage if stage not in entered]
+    return [Step(stage, "done" if stage in done else "open") for stage in stages if stage not in entered]

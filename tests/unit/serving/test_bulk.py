@@ -10,6 +10,7 @@ import threading
 import tracemalloc
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ from onboard.errors import ConflictError, DamagedError, DatasetError, InputError
 from onboard.serving.bulk import answering, plan
 from onboard.serving.bulk.answering import BulkDone, predict_files
 from onboard.serving.bulk.asked import BulkQuestion
+from onboard.serving.bulk.inputs import inputs_of
+from onboard.serving.bulk.outputs import outputs_at
 from onboard.serving.bulk.plan import Plan, make_plan, read_plan
 
 QUESTION = BulkQuestion(("mood@latest",), ("mood@v2",))
@@ -250,11 +253,12 @@ def test_a_plan_cuts_long_texts_into_smaller_shards_and_is_read_as_it_was_writte
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(plan, "SHARD_CHARACTERS", 12)
-    made = make_plan(QUESTION, source)
+    made = make_plan(QUESTION, inputs_of(source))
     assert all(shard.rows <= 6 for shard in made.shards)
-    assert [sum(shard.rows for shard in shards) for shards in made.shards_by_file()] == [23, 10, 4]
-    (tmp_path / "plan.json").write_bytes(plan.plan_bytes(made))
-    assert read_plan(tmp_path) == made
+    by_file = groupby(made.shards, key=lambda shard: shard.file)
+    assert [sum(shard.rows for shard in shards) for _, shards in by_file] == [23, 10, 4]
+    (tmp_path / "plan.json").write_text(plan.plan_text(made))
+    assert read_plan(outputs_at(tmp_path)) == made
 
 
 def test_no_more_than_a_few_rows_are_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,273 @@
+"""A job that answers files, from the inside: one worker runs it, and everybody who is free answers shards of it.
+
+Whoever runs it plans and counts; what is to be done, and by whom, stands in the registry. A shard's answers are put in
+their place while its row is held, so nobody who has lost a shard can write over another's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from onboard.domain.bulk import ShardClaim, ShardsStanding
+from onboard.domain.job import LEASE_SECONDS, Job, JobState, Stage
+from onboard.domain.prediction import Prediction
+from onboard.domain.progress import Progress
+from onboard.errors import ConflictError, FencedError, JobFailedError, OnboardError
+from onboard.model.memory import memory_trouble_told
+from onboard.registry.claims import ClaimRepository
+from onboard.registry.clock import read_clock
+from onboard.registry.jobs import JobRepository
+from onboard.registry.leases import LeaseRepository
+from onboard.registry.shards import ShardRepository
+from onboard.services import Services
+from onboard.serving.bulk.answering import (
+    ShardRows,
+    answer_shard,
+    answered_lines,
+    begun_plan,
+    write_plan,
+)
+from onboard.serving.bulk.inputs import START_AGAIN, Inputs, inputs_of, listing_digest
+from onboard.serving.bulk.outputs import Outputs, outputs_at
+from onboard.serving.bulk.plan import Plan, make_plan, read_plan, require_form
+from onboard.serving.bulk.request import BulkRequest
+from onboard.serving.requests import parse_requests
+from onboard.versions.describe import resolve
+
+if TYPE_CHECKING:
+    from onboard.serving.predictor import Predictor
+
+_LOOK_SECONDS: Final = 0.5  # between two looks at what others do
+_NOTE_SECONDS: Final = 10.0  # between two lines of progress
+_predictors: list[tuple[Services, Predictor]] = []  # the last one of this process, loaded once
+
+
+class ShardWork:
+    """One process at work on the shards of a job.
+
+    Args:
+        plan: None reads the one that lies beside the answers.
+
+    Raises:
+        ConflictError: there is no plan, so the job has not begun, or its answers were deleted.
+    """
+
+    def __init__(self, services: Services, job: Job, plan: Plan | None = None) -> None:
+        request = BulkRequest.of(job.spec)
+        self.job_id, self._services = job.id, services
+        self._inputs, self._outputs = inputs_of(request.source), outputs_at(request.output)
+        written = plan or read_plan(self._outputs)
+        if written is None:
+            raise ConflictError(
+                f"There is no plan in {request.output}.", "The folder has to be one that all workers of the queue see."
+            )
+        self._plan, self._rows = written, ShardRows(written, self._inputs)
+
+    def answer(self, claim: ShardClaim, checkpoint: Callable[[], None]) -> None:
+        """Answer a shard and publish it.
+
+        Args:
+            checkpoint: called before every batch; may raise to stop.
+
+        Raises:
+            FencedError: somebody else has it by now.
+            CancelledError: the job is to stop.
+            ConflictError, DatasetError: its file is not what it was.
+            OnboardError: a version does not answer; the store is away.
+        """
+        shard = self._plan.shards[claim.number]
+        predict = partial(_predict, self._services, checkpoint)
+        lines = answered_lines(self._plan, self._rows.of(shard), predict, lambda _: checkpoint())
+        with self._outputs.in_our_words():
+            answer_shard(
+                shard, self._plan, self._inputs, self._outputs, lines,
+                attempt=claim.attempt, publish=partial(self._publish, claim, shard.name),
+            )  # fmt: skip
+
+    def close(self) -> None:
+        """Leave no copies of inputs behind."""
+        self._inputs.close()
+
+    def _publish(self, claim: ShardClaim, name: str, part: Path) -> None:
+        with self._services.database.write() as session:
+            shards = ShardRepository(session)
+            shards.hold(claim)
+            self._outputs.publish(part, name)
+            shards.finish(claim)
+
+
+def open_work(services: Services, job_id: str) -> ShardWork:
+    """Work on a job that somebody else runs. Raises what `ShardWork` does."""
+    with services.database.read() as session:
+        return ShardWork(services, JobRepository(session).get(job_id))
+
+
+@memory_trouble_told("this job")
+def run_bulk(job: Job, services: Services, progress: Progress, lease_seconds: float = LEASE_SECONDS) -> None:
+    """Run a claimed job to the last of its rows.
+
+    Args:
+        lease_seconds: of its shards; its heartbeat extends those that it holds.
+
+    Raises:
+        OnboardError: what is wrong with it; FencedError and CancelledError pass through.
+    """
+    request, began = BulkRequest.of(job.spec), time.monotonic()
+    progress.stage_started(Stage.CHECK)
+    with contextlib.closing(inputs_of(request.source)) as inputs:
+        plan = _planned(job, services, request, inputs, progress)
+    planned = time.monotonic()
+    summary = plan.summary()
+    progress.stage_finished(Stage.CHECK, round(planned - began, 3), summary)
+    progress.stage_started(Stage.PREDICT)
+    with contextlib.closing(ShardWork(services, job, plan)) as work:
+        if not _answer_all(job, services, work, progress, lease_seconds):
+            return  # the worker leaves: the job is its queue's again
+    seconds = {"check": round(planned - began, 3), "predict": round(time.monotonic() - planned, 3)}
+    outputs = outputs_at(request.output)
+    outputs.clear()
+    progress.stage_finished(Stage.PREDICT, seconds["predict"], {"rows": plan.rows, "bad_rows": plan.bad_rows})
+    result = {"output": request.output, **summary, "seconds": seconds}
+    with services.database.write() as session:
+        ClaimRepository(session).finish(job.id, job.attempt, JobState.SUCCEEDED, result=result)
+
+
+def _planned(job: Job, services: Services, request: BulkRequest, inputs: Inputs, progress: Progress) -> Plan:
+    """What the first attempt plans, or has planned; and its shards in the registry."""
+    outputs = outputs_at(request.output)
+    with outputs.in_our_words():
+        _take_output(job, services, request)
+        files = inputs.files()
+        if listing_digest(files) != request.listing:
+            raise ConflictError(
+                f"{request.source} has changed since the job was submitted: "
+                f"{request.files:,} files of {request.size_bytes:,} bytes then, "
+                f"{len(files):,} of {sum(file.size_bytes for file in files):,} now.",
+                START_AGAIN,
+            )
+        plan = begun_plan(inputs, outputs, request.question, files)
+        if plan is None:
+            plan = make_plan(request.question, inputs, progress.raise_if_cancelled_or_fenced)
+            versions = resolve(services.database, *request.question.pinned)
+            require_form(plan.pairs, {version.reference: version.pairs for version in versions})
+            write_plan(plan, outputs)
+        _write_shards(job, services, plan, outputs)
+    return plan
+
+
+def _take_output(job: Job, services: Services, request: BulkRequest) -> None:
+    """The job's heartbeat extends the right to write there, its end gives it back. Raises ConflictError."""
+    name = f"output {hashlib.sha256(request.output.encode()).hexdigest()}"
+    with services.database.write() as session:
+        leases = LeaseRepository(session)
+        if not leases.take(name, job.id, LEASE_SECONDS):
+            holder = leases.holder(name)
+            raise ConflictError(
+                f"Job {holder} writes to {request.output}.", f"onboard jobs watch {holder}, then submit this again",
+                job=holder,
+            )  # fmt: skip
+
+
+def _write_shards(job: Job, services: Services, plan: Plan, outputs: Outputs) -> None:
+    with services.database.read() as session:
+        known = ShardRepository(session).written(job.id)
+    names = outputs.names()  # after that: what is known has been published
+    present = {shard.number for shard in plan.shards if shard.name in names}
+    with services.database.write() as session:
+        ClaimRepository(session).hold(job.id, job.attempt)
+        shards = ShardRepository(session)
+        shards.add(job.id, [shard.rows for shard in plan.shards], present)
+        shards.forget(job.id, known - present)
+
+
+def _answer_all(job: Job, services: Services, work: ShardWork, progress: Progress, lease_seconds: float) -> bool:
+    """Claim and answer until nothing is left. Returns whether that is so: not where the worker leaves.
+
+    Raises:
+        OnboardError: of a shard, here or elsewhere.
+    """
+    worker, telling = job.worker or "", _Telling(job, services, progress)
+    while True:
+        telling.checkpoint()
+        with services.database.write() as session:
+            claim = ShardRepository(session).claim(job.id, worker, job.worker_pid, lease_seconds)
+        if claim is not None:
+            with contextlib.suppress(FencedError):  # the shard is another's; of the job the next checkpoint hears
+                _answered(services, work, claim, telling.checkpoint)
+            continue
+        standing = telling.look()
+        if standing.shards_done == standing.shards:
+            progress.note(standing.sentence)
+            return True
+        _require_possible(standing, job)
+        with services.database.write() as session:
+            if ShardRepository(session).leaves(worker):
+                ClaimRepository(session).release(job.id, job.attempt)
+                return False
+        time.sleep(_LOOK_SECONDS)
+
+
+def _answered(services: Services, work: ShardWork, claim: ShardClaim, checkpoint: Callable[[], None]) -> None:
+    """What fails is given back: whoever tries again begins it anew."""
+    try:
+        work.answer(claim, checkpoint)
+    except BaseException:
+        with contextlib.suppress(OnboardError), services.database.write() as session:
+            ShardRepository(session).give_back(claim)
+        raise
+
+
+def _require_possible(standing: ShardsStanding, job: Job) -> None:
+    if standing.error is not None:
+        error = standing.error
+        facts = {key: error[key] for key in ("worker", "shard") if key in error}
+        raise JobFailedError(error["message"], error.get("remedy", ""), **facts)
+    if standing.lost is not None:
+        remedy = f"Look for the cause in their logs (out of memory?), then: onboard jobs retry {job.id}"
+        message = f"Shard {standing.lost} has cost as many workers as it may."
+        raise JobFailedError(message, remedy, shard=standing.lost)
+
+
+class _Telling:
+    """Says how far the job is, now and then."""
+
+    def __init__(self, job: Job, services: Services, progress: Progress) -> None:
+        self._job, self._database, self._progress = job, services.database, progress
+        self._told_at = time.monotonic()
+
+    def checkpoint(self) -> None:
+        """Raise where the attempt is to stop; say how far it is when that was not said for long."""
+        self._progress.raise_if_cancelled_or_fenced()
+        if time.monotonic() - self._told_at >= _NOTE_SECONDS:
+            self._told_at = time.monotonic()
+            standing = self.look()
+            left = standing.left.seconds
+            self._progress.note(standing.sentence, left_seconds=None if left is None else round(left))
+
+    def look(self) -> ShardsStanding:
+        """How far it is now."""
+        with self._database.read() as session:
+            standing = ShardRepository(session).standing(self._job.id, self._job.claimed_at, read_clock(session))
+        assert standing is not None  # its shards are written before
+        return standing
+
+
+def _predict(
+    services: Services, checkpoint: Callable[[], None], inputs: Sequence[Mapping[str, Any]]
+) -> Sequence[Prediction]:
+    return _predictor(services).answer(parse_requests(inputs), checkpoint)
+
+
+def _predictor(services: Services) -> Predictor:
+    """Loaded once for all jobs of a worker's process."""
+    from onboard.serving.predictor import Predictor
+
+    if not _predictors or _predictors[0][0] is not services:
+        _predictors[:] = [(services, Predictor(services))]
+    return _predictors[0][1]

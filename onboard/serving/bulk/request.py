@@ -1,0 +1,53 @@
+"""What a job that answers files is told: where it reads, what it asks, where it writes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from onboard.domain.job import BULK, JobSpec
+from onboard.errors import InputError
+from onboard.serving.bulk.asked import BulkQuestion
+
+
+@dataclass(frozen=True, slots=True)
+class BulkRequest:
+    """As the job's spec keeps it.
+
+    Args:
+        source, output: absolute paths or URLs, which mean the same to every worker.
+        listing: digest of the files' names, sizes and states when the job was submitted.
+        files, size_bytes: how many there were, and of how many bytes.
+    """
+
+    source: str
+    output: str
+    question: BulkQuestion
+    listing: str
+    files: int
+    size_bytes: int
+
+    def to_json(self) -> dict[str, Any]:
+        """The request as a JSON-compatible document."""
+        return {
+            "input": self.source, "output": self.output, "question": self.question.to_json(),
+            "listing": self.listing, "files": self.files, "size_bytes": self.size_bytes,
+        }  # fmt: skip
+
+    @classmethod
+    def of(cls, spec: JobSpec) -> BulkRequest:
+        """That of a job. Raises InputError: it is of another form, for another version of this program."""
+        try:
+            return cls._read(spec.options[BULK])
+        except (KeyError, TypeError) as error:
+            raise InputError(
+                f"The job asks in a form that is not known here: {error}.",
+                "Install the version of onboard that it was submitted with, or a later one.",
+            ) from error
+
+    @classmethod
+    def _read(cls, document: Mapping[str, Any]) -> BulkRequest:
+        question = BulkQuestion.from_json(document["question"])
+        size = int(document["files"]), int(document["size_bytes"])
+        return cls(document["input"], document["output"], question, document["listing"], *size)

@@ -1,0 +1,103 @@
+"""Use case: files are to be answered by the workers of a queue. Nothing is queued unless everything is right."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from itertools import islice
+from typing import Any, Final
+
+from onboard.data.text_stream import stream_texts
+from onboard.data.texts import TextRow
+from onboard.domain.job import BULK, Job, JobSpec
+from onboard.domain.names import Reference, require_name
+from onboard.domain.task import EmbeddingVersion
+from onboard.errors import ConflictError
+from onboard.registry.jobs import JobRepository
+from onboard.registry.shards import ShardRepository
+from onboard.services import Services
+from onboard.serving.bulk.answering import begun_plan, require_apart
+from onboard.serving.bulk.asked import BulkQuestion
+from onboard.serving.bulk.inputs import InputFile, Inputs, inputs_of, listing_digest
+from onboard.serving.bulk.outputs import Outputs, outputs_at
+from onboard.serving.bulk.plan import require_form, require_labels
+from onboard.serving.bulk.request import BulkRequest
+from onboard.storage.objects import is_url
+from onboard.versions.describe import resolve
+
+_LOOKED_AT: Final = 100  # first rows of a file that say whether it has texts
+
+
+def submit_bulk(
+    services: Services, references: Sequence[str], source: str, output: str, queue: str, asked: Mapping[str, Any]
+) -> tuple[Job, list[str]]:
+    """Queue a job that answers every row. Nobody is woken by it.
+
+    Args:
+        references: the versions that answer; these answer to the end, whatever the names mean later.
+        source: file, folder, pattern or URL, which the workers see too.
+        output: folder or URL, new or empty, or that of the same run, which is gone on with.
+        asked: further fields of a `BulkQuestion`.
+
+    Returns:
+        The job, and warnings.
+
+    Raises:
+        NotFoundError: no such version, no such files.
+        InputError, DatasetError: a file has no texts, or not those that a version takes; the output lies in the input;
+            labels that a version has not; no name of a queue.
+        ConflictError: the output holds something else, or another job writes there.
+        NotAllowedError, StorageError: the output cannot be written, or the input not be read.
+    """
+    require_name(queue, "name of a queue")
+    versions = resolve(services.database, *references)
+    pinned = tuple(version.reference for version in versions)
+    question = BulkQuestion(tuple(references), pinned, **asked)
+    for version in versions:
+        require_labels(version.reference, question.labels, version.labels)
+    inputs, outputs = inputs_of(_everywhere(source)), outputs_at(_everywhere(output))
+    with closing(inputs):
+        files = inputs.files()
+        require_apart(inputs, outputs)
+        _require_texts(inputs, files, question, versions)
+        _require_free(inputs, outputs, question, files)
+    request = BulkRequest(
+        inputs.place, outputs.place, question, listing_digest(files), len(files),
+        sum(file.size_bytes for file in files),
+    )  # fmt: skip
+    spec = JobSpec(
+        Reference.parse(references[0]).task, dataset="", init="random", tune_hypernetwork="never",
+        base=services.settings.base, options={BULK: request.to_json()},
+    )  # fmt: skip
+    with services.database.write() as session:
+        writing = ShardRepository(session).job_writing_to(request.output)
+        if writing is not None:
+            remedy = f"--output another folder, or: onboard jobs watch {writing}"
+            raise ConflictError(f"Job {writing} writes to {request.output}.", remedy, job=writing)
+        job, _ = JobRepository(session).add(spec, queue=queue)
+    weak = [version for version in versions if version.weak]
+    return job, [f"{version.reference} is weak, see: onboard versions {version.task}" for version in weak]
+
+
+def _everywhere(place: str) -> str:
+    """A place as workers have to be told it, whatever folder they run in."""
+    return place.rstrip("/") if is_url(place) else os.path.abspath(place)  # noqa: PTH100 - which keeps patterns as they are
+
+
+def _require_texts(
+    inputs: Inputs, files: Sequence[InputFile], question: BulkQuestion, versions: Sequence[EmbeddingVersion]
+) -> None:
+    """Look at the first rows: of every file of this machine, of the first one of an object store."""
+    takes = {version.reference: version.pairs for version in versions}
+    for file in files if inputs.near else files[:1]:
+        rows = stream_texts(inputs.path(file.name), question.text_fields, shown=inputs.shown(file.name))
+        for row in islice(rows, _LOOKED_AT):
+            if isinstance(row, TextRow):
+                require_form(len(row.texts) == 2, takes)
+                break
+
+
+def _require_free(inputs: Inputs, outputs: Outputs, question: BulkQuestion, files: Sequence[InputFile]) -> None:
+    with outputs.in_our_words():
+        begun_plan(inputs, outputs, question, files)

@@ -1,0 +1,102 @@
+"""A worker that has no job to run helps with one that runs: it answers shards of it until a job waits."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from time import sleep
+from typing import TYPE_CHECKING, Final
+
+from onboard.domain.bulk import ShardClaim
+from onboard.errors import CancelledError, FencedError, OnboardError
+from onboard.registry.claims import ClaimRepository
+from onboard.registry.shards import ShardRepository
+from onboard.services import Services
+from workers.logs import hide_places, log_fields
+from workers.progress import Heartbeat, shard_heartbeat
+
+if TYPE_CHECKING:
+    from onboard.serving.bulk.job import ShardWork
+
+_logger = logging.getLogger(__name__)
+_PAUSE_SECONDS: Final = 5.0  # after a failure that may mend itself: a store that is away
+
+
+def help_out(
+    services: Services, worker: str, queues: Sequence[str], lease_seconds: float, heartbeat_seconds: float
+) -> bool:
+    """Answer shards of jobs that run in `queues`, the most urgent first. Returns whether there was one."""
+    with services.database.read() as session:
+        if not ShardRepository(session).queues() & set(queues):
+            return False
+    work: ShardWork | None = None
+    helped = False
+    try:
+        while (claim := _claim(services, worker, queues, lease_seconds)) is not None:
+            helped = True
+            with log_fields(job=claim.job, shard=claim.number, attempt=claim.attempt):
+                heartbeat = shard_heartbeat(services.database, claim, lease_seconds, heartbeat_seconds)
+                with heartbeat:
+                    work, goes_on = _answered(services, worker, work, claim, heartbeat)
+            if not goes_on or _job_waits(services, queues):
+                break
+    finally:
+        if work is not None:
+            work.close()
+    return helped
+
+
+def _claim(services: Services, worker: str, queues: Sequence[str], lease_seconds: float) -> ShardClaim | None:
+    with services.database.write() as session:
+        return ShardRepository(session).claim_any(worker, queues, os.getpid(), lease_seconds)
+
+
+def _job_waits(services: Services, queues: Sequence[str]) -> bool:
+    with services.database.read() as session:
+        return bool(ClaimRepository(session).claimable(queues))
+
+
+def _answered(
+    services: Services, worker: str, work: ShardWork | None, claim: ShardClaim, heartbeat: Heartbeat
+) -> tuple[ShardWork | None, bool]:
+    """The work on the claim's job, open, and whether to go on with other shards."""
+    from onboard.serving.bulk.job import open_work
+
+    try:
+        if work is None or work.job_id != claim.job:
+            if work is not None:
+                work.close()
+            work = open_work(services, claim.job)
+        work.answer(claim, heartbeat.raise_if_stopped)
+    except FencedError as error:
+        _logger.warning("Work dropped: %s", error.message)
+    except CancelledError as error:
+        _logger.info("%s", error.message)
+        _give_back(services, claim)
+    except OnboardError as error:
+        if error.retryable:
+            _logger.warning("%s %s", error.message, error.remedy)
+            _give_back(services, claim)
+            sleep(_PAUSE_SECONDS)
+            return work, False
+        _logger.error("%s %s", error.message, error.remedy)
+        _fail(services, claim, {**error.outside.to_json(), "worker": worker, "shard": claim.number})
+    except Exception as error:  # the process's outermost edge: whatever a shard does, the worker goes on
+        _logger.exception("The shard failed unexpectedly")
+        told = hide_places(f"{type(error).__name__}: {error}", services.settings)
+        remedy = f"This is a fault of the program. Its trace is in the log of {worker}."
+        _fail(services, claim, {"code": "error", "message": told, "remedy": remedy, "worker": worker})
+        return work, False
+    return work, True
+
+
+def _give_back(services: Services, claim: ShardClaim) -> None:
+    with services.database.write() as session:
+        ShardRepository(session).give_back(claim)
+
+
+def _fail(services: Services, claim: ShardClaim, error: dict[str, object]) -> None:
+    with suppress(FencedError), services.database.write() as session:
+        ShardRepository(session).fail(claim, error)
