@@ -66,7 +66,10 @@ class BundledVersions:
         readout = readout_alone(tensors, facts) if kind == "readout" else _bundled_readout(file.parent, facts)
         labels, words = tuple(facts["labels"]), tuple(facts["words"])
         task = Task(facts["task"], facts["kind"], labels, words, facts["low"], facts["high"])
-        served = ServedVersion(task, facts["version"], learned, version, facts["weak"], facts.get("pairs"), readout)
+        temperature = facts.get("temperature", 1.0)
+        served = ServedVersion(
+            task, facts["version"], learned, version, facts["weak"], facts.get("pairs"), readout, temperature
+        )
         self._served = fitting(served, engine)
 
     def resolve(self, references: Collection[Reference]) -> dict[str, ServedVersion | OnboardError]:

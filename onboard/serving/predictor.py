@@ -40,6 +40,7 @@ from onboard.serving.versions import (
     SourceVersions,
 )
 from onboard.settings import Settings
+from onboard.statistics.temperature import tempered
 from onboard.versions.fetch import BASE
 
 
@@ -254,7 +255,8 @@ def _unanswered(request: PredictionRequest, error: ServedVersion | OnboardError)
 
 def _answer(served: ServedVersion, probabilities: np.ndarray) -> Prediction:
     task = served.task
-    probabilities = probabilities[: len(task.words)]  # a task of the same batch may have more
+    own = probabilities[: len(task.words)]  # a task of the same batch may have more
+    probabilities = tempered(own[None], served.temperature)[0]
     best = int(probabilities.argmax())
     shown = tuple(float(value) for value in probabilities)
     if task.low is None or task.high is None:

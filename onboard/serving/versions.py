@@ -50,6 +50,7 @@ class ServedVersion:
         hypernetwork: version of the one that an embedding is pinned to; the first where none has a part in it.
         pairs: whether it takes two texts; None where nobody knows.
         readout: that answers beside it, or alone.
+        temperature: of its probabilities.
     """
 
     task: Task
@@ -59,6 +60,7 @@ class ServedVersion:
     weak: bool
     pairs: bool | None
     readout: Readout | None = None
+    temperature: float = 1.0
 
     @property
     def labels(self) -> tuple[Label, ...]:
@@ -191,7 +193,9 @@ class RegistryVersions:
             task = Task(version.task, version.task_kind, version.labels, version.words, version.low, version.high)
             learned, readout = self._learned(version), readout_of(self._services, version)
             pinned, pairs = version.hypernetwork_version, version.pairs
-            served = ServedVersion(task, version.version, learned, pinned, version.weak, pairs, readout)
+            served = ServedVersion(
+                task, version.version, learned, pinned, version.weak, pairs, readout, version.temperature
+            )
             served = fitting(served, self._engine)
         except OF_A_ROW as error:
             return error

@@ -56,6 +56,7 @@ def embedding_facts(version: EmbeddingVersion, hypernetwork_digest: str) -> dict
         "hypernetwork": hypernetwork_digest,
         "embedding": version.embedding_digest,
         **({} if version.readout is None else {"readout": version.readout}),
+        **({} if version.temperature == 1.0 else {"temperature": version.temperature}),
         **({} if version.learned_under is None else {"learned_under": version.learned_under}),
         "labels": list(version.labels),
         "words": list(version.words),

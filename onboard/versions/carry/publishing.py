@@ -59,7 +59,8 @@ def _moved_to_twin(services: Services, outcome: Outcome) -> int | None:
 
 def _answers(version: EmbeddingVersion) -> tuple[object, ...]:
     """What its answers follow from, beside the hypernetwork."""
-    return version.embedding_digest, version.readout, version.labels, version.words, version.low, version.high
+    numbers = version.embedding_digest, version.readout, version.temperature
+    return *numbers, version.labels, version.words, version.low, version.high
 
 
 def _published(services: Services, outcome: Outcome) -> int:
