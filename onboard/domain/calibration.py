@@ -19,3 +19,18 @@ class CalibrationJson(TypedDict):
     rows: int
     before: dict[str, float]
     after: dict[str, float]
+
+
+class UnknownJson(TypedDict):
+    """Which texts a version says are unlike its data.
+
+    limit: squared distance, in the frozen encoder's features, to the nearest label's mean.
+    false_alarms: share of `rows` rows of the task, left out of the means, that are beyond it.
+    misses: share of `texts` texts of other kinds that are within it.
+    """
+
+    limit: float
+    false_alarms: float
+    rows: int
+    misses: float
+    texts: int

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, NotRequired, TypedDict
 
-from onboard.domain.calibration import CalibrationJson
+from onboard.domain.calibration import CalibrationJson, UnknownJson
 from onboard.domain.label_scores import LabelScoreJson
 from onboard.domain.names import did_you_mean
 from onboard.domain.readout import ReadoutJson
@@ -343,6 +343,7 @@ class JobReport(TypedDict, total=False):
     tuning: TuningJson | None
     readout: ReadoutJson | None
     calibration: CalibrationJson | None
+    unknown: UnknownJson | None
     more_rows: MoreRowsJson | None
     label_next: LabelNextJson | None
     halved: list[HalvedJson] | None

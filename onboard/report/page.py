@@ -29,7 +29,15 @@ from onboard.report.sentences import (
     metric_text,
 )
 from onboard.report.start import CANDIDATE_HEAD, candidate_rows, start_notes, what_it_is, word_notes, word_rows
-from onboard.report.tuned import GUARD_HEAD, calibration_facts, guard_notes, guard_rows, readout_facts, tuning_facts
+from onboard.report.tuned import (
+    GUARD_HEAD,
+    calibration_facts,
+    guard_notes,
+    guard_rows,
+    readout_facts,
+    tuning_facts,
+    unknown_facts,
+)
 from onboard.report.warned import Warned, dataset_warnings
 
 Facts = list[tuple[str, str]]
@@ -113,6 +121,7 @@ def page_of(document: Mapping[str, Any]) -> Page:
             *training_facts(training),
             *readout_facts(document),
             *calibration_facts(document),
+            *unknown_facts(document),
             *tuning_facts(document),
             *memory_facts(document),
         ],

@@ -52,6 +52,19 @@ def calibration_facts(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     return facts
 
 
+def unknown_facts(document: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """How often it is wrong to say that a text is unlike the task's data, and how often it is missed."""
+    told = mapping(document.get("unknown"))
+    alarms, misses = number(told.get("false_alarms")), number(told.get("misses"))
+    if alarms is None or misses is None:
+        return []
+    rows, texts = text(told.get("rows")), text(told.get("texts"))
+    said = (
+        f"taken for it: {100 * alarms:.3g}% of {rows} own rows; missed: {100 * misses:.3g}% of {texts} of other kinds"
+    )
+    return [("unknown texts", said)]
+
+
 def tuning_facts(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Whether the hypernetwork was tuned with the embedding, why, and what the new task gained by it."""
     tuning = mapping(document.get("tuning"))
