@@ -43,6 +43,7 @@ def predict(
     probabilities: Annotated[
         bool, typer.Option("--probabilities", help="Every label's probability too, and whether the version is weak.")
     ] = False,
+    unknown: Annotated[bool, typer.Option("--unknown", help="Say whether a text is unlike the task's data.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Predict the labels of texts.
@@ -59,6 +60,8 @@ def predict(
     _require_one_source(given, source, fields)
     _require_job(source, output, queue)
     if source is not None and (queue is not None or is_bulk(source, output)):
+        if unknown:
+            raise InputError("--unknown is not told into a folder.", "--output a file: answers.jsonl or answers.csv")
         asked = {"text_fields": fields, "labels": chosen, "probabilities": probabilities}
         if queue is not None:
             queue_bulk(references, source, str(output), queue, as_json, **asked)
@@ -68,7 +71,8 @@ def predict(
     input_file = None if source is None else Path(source)
     rows = [TextRow(given, dict(given))] if input_file is None else read_inputs(input_file, fields)
     asked_rows = [(row, reference) for row in rows for reference in references]
-    outcomes = _outcomes(asked_rows, chosen, probabilities, input_file, target)
+    more = {**({"labels": list(chosen)} if chosen else {}), **({"unknown": True} if unknown else {})}
+    outcomes = _outcomes(asked_rows, more, probabilities, input_file, target)
     _show(asked_rows, outcomes, target, probabilities, as_json)
 
 
@@ -77,15 +81,14 @@ AskedRow = tuple[TextRow, "Reference"]
 
 def _outcomes(
     rows: Sequence[AskedRow],
-    labels: Sequence[str],
+    more: Mapping[str, object],
     probabilities: bool,
     source: Path | None,
     target: Path | None,
 ) -> Sequence[Outcome]:
     from onboard.serving.requests import parse_requests
 
-    chosen = {"labels": list(labels)} if labels else {}
-    inputs = [{**row.texts, "task": named.task, "ref": named.ref, **chosen} for row, named in rows]
+    inputs = [{**row.texts, "task": named.task, "ref": named.ref, **more} for row, named in rows]
     parse_requests(inputs)  # what is wrong is told before anything is opened
     if target is not None:
         require_output(target, source)
@@ -151,18 +154,22 @@ def _table(rows: Sequence[AskedRow], documents: Sequence[Document]) -> Renderabl
     from onboard.data.previews import preview_texts
 
     more = ("next likeliest",) if any("probabilities" in answer for answer in documents) else ()
+    strange = ("unknown",) if any("unknown" in answer for answer in documents) else ()
     answers: list[tuple[str, ...]] = []
     for (row, named), answer in zip(rows, documents, strict=True):
         if "error" in answer:
-            answers.append(("–", "–", *["–"] * len(more), str(named), preview_texts(list(row.texts.values()))))
+            answers.append(
+                ("–", "–", *["–"] * len(more + strange), str(named), preview_texts(list(row.texts.values())))
+            )
             continue
         listed = sorted(answer.get("probabilities", ()), key=lambda share: -share["probability"])
         others = ", ".join(f"{_shown(share['label'])} {share['probability']:.3f}" for share in listed[1:_MOST_OTHERS])
         answers.append((
             _shown(answer["label"]), f"{answer['probability']:.3f}", *([others] if listed else []),
+            *(("yes" if answer.get("unknown") else "no") for _ in strange),
             f"{answer['task']}@v{answer['version']}", preview_texts(list(row.texts.values())),
         ))  # fmt: skip
-    return table(("label", "probability", *more, "version", "text"), answers, folded=(*more, "text"))
+    return table(("label", "probability", *more, *strange, "version", "text"), answers, folded=(*more, "text"))
 
 
 def _shown(label: Any) -> str:

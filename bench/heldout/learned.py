@@ -19,6 +19,7 @@ from onboard.hypernetworks.engines import engine_at
 from onboard.jobs.submit import Request, submit
 from onboard.model.batched import log_probabilities
 from onboard.pipeline import run as pipeline
+from onboard.pipeline.attempt import Run
 from onboard.pipeline.check import check_stage
 from onboard.pipeline.outputs import ProbeOutput, TrainOutput
 from onboard.pipeline.probe import probe_stage
@@ -76,14 +77,15 @@ def learn(cell: Cell, init: str, *, whole: bool) -> Lessons:
         settings = Settings(home=Path(folder), base=str(cell.place.base.folder), device="cpu")
         services = open_services(settings)
         try:
-            job = _claimed(services, cell, init)
+            job = claimed(services, cell, init)
             embedding = _embedding(services, cell, job)
             return Lessons(embedding, _published(services, cell, job, embedding) if whole else None)
         finally:
             services.close()
 
 
-def _claimed(services: Services, cell: Cell, init: str) -> Job:
+def claimed(services: Services, cell: Cell, init: str) -> Job:
+    """The rows of a cell submitted, and the job taken as a worker takes it."""
     spec = JobSpec(task=cell.task, dataset="", base=services.settings.base, seed=cell.draw, init=init)
     submit(services, MemoryDoorbell(), Request(cell.checked, spec))
     with services.database.write() as session:
@@ -92,13 +94,19 @@ def _claimed(services: Services, cell: Cell, init: str) -> Job:
     return job
 
 
-def _embedding(services: Services, cell: Cell, job: Job) -> Learned:
-    """After check, probe and training, whose outputs are stored: the job goes on from there."""
-    started = time.process_time()
+def trained_of(services: Services, job: Job) -> tuple[Run, ProbeOutput, TrainOutput]:
+    """A job after check, probe and training, whose outputs are stored: it may go on from there."""
     attempt = check_stage(job, services, RecordedProgress())
     probed = attempt.stage(Stage.PROBE, ProbeOutput.from_json, lambda: probe_stage(attempt))
     attempt.bench = attempt.bench.without_witnesses(probed.known)
     trained = attempt.stage(Stage.TRAIN, TrainOutput.from_json, lambda: train_stage(attempt, probed), probed)
+    return attempt, probed, trained
+
+
+def _embedding(services: Services, cell: Cell, job: Job) -> Learned:
+    """The embedding alone, after its training."""
+    started = time.process_time()
+    attempt, probed, trained = trained_of(services, job)
     seconds, bench = time.process_time() - started, attempt.bench
     scores = log_probabilities(bench.engine, bench.encode(cell.test), trained.z, bench.engine.trie(probed.words))
     probabilities = np.exp(scores).astype(np.float64)

@@ -248,6 +248,7 @@ def prediction_of(document: Document) -> Prediction:
         document.label("label"), document.read("probability", float), document.read("task", str),
         document.read("version", int), tuple(share.read("probability", float) for share in shares),
         document.given("weak", bool) or False, tuple(share.label("label") for share in shares),
+        document.given("unknown", bool),
     )  # fmt: skip
 
 

@@ -98,7 +98,7 @@ def predict(inputs: Sequence[Mapping[str, Any]]) -> list[Prediction]:
     """Answers in the order of the inputs, with every label's probability; tasks may be mixed.
 
     Args:
-        inputs: `{"task", "ref"?, "text" | "text_a", "text_b"}` each.
+        inputs: `{"task", "ref"?, "labels"?, "unknown"?, "text" | "text_a", "text_b"}` each.
 
     Raises:
         InputError: an input is wrong; NotFoundError: no such task or version.

@@ -27,8 +27,8 @@ class Predictions(Asking):
         One version answers all inputs of a task and reference, though they go in several requests.
 
         Args:
-            inputs: `{"task", "ref"?, "labels"?, "text" | "text_a", "text_b"}` each; with `labels` the answer is
-                one of these.
+            inputs: `{"task", "ref"?, "labels"?, "unknown"?, "text" | "text_a", "text_b"}` each; with `labels` the
+                answer is one of these, with `unknown` it says whether the text is unlike the task's data.
             probabilities: answer with every label's probability too.
 
         Raises:

@@ -23,6 +23,7 @@ class Prediction:
             where they were asked for; else they are empty.
         weak: whether the version is no better than the commonest label.
         labels: what the probabilities are of; for a regression the buckets' values.
+        unknown: whether the text is unlike the task's data; None where that was not asked.
     """
 
     label: Label
@@ -32,10 +33,13 @@ class Prediction:
     probabilities: tuple[float, ...] = ()
     weak: bool = False
     labels: tuple[Label, ...] = ()
+    unknown: bool | None = None
 
     def to_json(self, *, probabilities: bool = False) -> dict[str, Any]:
         """The answer as `predict --json` prints it, and with `--probabilities`."""
         answer = {"label": self.label, "probability": self.probability, "task": self.task, "version": self.version}
+        if self.unknown is not None:
+            answer["unknown"] = self.unknown
         if not probabilities:
             return answer
         shares = zip(self.labels, self.probabilities, strict=True)

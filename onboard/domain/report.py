@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, NotRequired, TypedDict
 
+from onboard.domain.calibration import CalibrationJson, UnknownJson
 from onboard.domain.label_scores import LabelScoreJson
 from onboard.domain.names import did_you_mean
 from onboard.domain.readout import ReadoutJson
@@ -25,7 +26,8 @@ METRICS: Final[Mapping[str, Sequence[str]]] = {
     "classification": ("accuracy", "macro_f1", "mcc", "log_loss"),
     "regression": ("spearman", "pearson", "mse"),
 }
-LOWER_IS_BETTER: Final = frozenset({"log_loss", "mse"})
+CALIBRATION_ERROR: Final = "calibration_error"  # measured of classes beside these; it decides nothing
+LOWER_IS_BETTER: Final = frozenset({"log_loss", "mse", CALIBRATION_ERROR})
 SHARE_METRICS: Final = frozenset({"accuracy", "macro_f1"})  # shown as per cent
 
 
@@ -51,7 +53,8 @@ def require_metric(metric: str, kind: str) -> None:
 class MetricJson(TypedDict):
     """A metric with its 95% interval.
 
-    value: accuracy and macro_f1 are shares (0…1), mcc and correlations −1…1, log_loss nats, mse squared label units.
+    value: accuracy and macro_f1 are shares (0…1), mcc and correlations −1…1, log_loss nats, mse squared label units;
+        calibration_error 0…1: how far the probability of an answer is from the share that is right.
     low, high: ends of the interval; null where the rows are too few to have one.
     n: rows it was measured on.
     estimate: "cross-validated" where every row was predicted by a model that had not seen it, though the published
@@ -339,6 +342,8 @@ class JobReport(TypedDict, total=False):
     training: TrainingJson | None
     tuning: TuningJson | None
     readout: ReadoutJson | None
+    calibration: CalibrationJson | None
+    unknown: UnknownJson | None
     more_rows: MoreRowsJson | None
     label_next: LabelNextJson | None
     halved: list[HalvedJson] | None

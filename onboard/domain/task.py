@@ -70,6 +70,8 @@ class EmbeddingVersion:
         low: lowest value of a regression version, else None; `high` likewise.
         pairs: whether it takes two texts; None where that was never noted (earlier releases, imported bases).
         readout: digest of the file of its readout, which answers beside the embedding; None where there is none.
+        temperature: of its probabilities, which it makes less sure where it is above 1; 1 of a regression, and of
+            versions from before there was one.
         stored_bytes: of its files together, without the base's; None until it is published.
         seeds: every seed that had a part in it.
         code_version: version or digest of the code that made it.
@@ -102,6 +104,7 @@ class EmbeddingVersion:
     high: float | None = None
     pairs: bool | None = None
     readout: str | None = None
+    temperature: float = 1.0
     stored_bytes: int | None = None
     seeds: tuple[int, ...] = ()
     code_version: str
@@ -157,13 +160,13 @@ class EmbeddingVersion:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> EmbeddingVersion:
-        """Read what `to_json` wrote, here or in an older service: without mixtures, carried versions, `pairs`, readouts
-        and bytes.
+        """Read what `to_json` wrote, here or in an older service: without mixtures, carried versions, `pairs`,
+        readouts, temperatures and bytes.
 
         Raises KeyError, TypeError, ValueError for anything else.
         """
         later = ("learned_under", "pairs", "readout", "stored_bytes")
-        complete = {"mixed_from": {}, **dict.fromkeys(later), **document}
+        complete = {"mixed_from": {}, "temperature": 1.0, **dict.fromkeys(later), **document}
         facts = {declared.name: complete[declared.name] for declared in fields(cls) if declared.name not in _NOT_TOLD}
         lists = {name: tuple(facts[name]) for name in ("labels", "words", "seeds")}
         return cls(**{**facts, **lists, "created_at": from_iso(facts["created_at"])})

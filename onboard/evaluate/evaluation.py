@@ -9,7 +9,7 @@ import numpy as np
 
 from onboard.domain.dataset import Label
 from onboard.domain.label_scores import LabelScore
-from onboard.domain.report import METRICS
+from onboard.domain.report import CALIBRATION_ERROR, METRICS
 from onboard.errors import InputError, JobFailedError
 from onboard.evaluate import metrics
 from onboard.evaluate.intervals import Metric, bootstrap_confusion
@@ -42,7 +42,7 @@ def headline_metric(kind: str, metric: str | None = None) -> str:
 def evaluate_classification(
     true_index: IntArray, probabilities: FloatArray, metric: str | None = None, labels: Sequence[Label] = ()
 ) -> dict[str, Metric]:
-    """Accuracy, macro-F1 and log-loss; MCC where there are two classes or `metric` asks for it.
+    """Accuracy, macro-F1, log-loss and calibration error; MCC where there are two classes or `metric` asks for it.
 
     Args:
         true_index: class index per row, (n,), n ≥ 1.
@@ -68,6 +68,8 @@ def evaluate_classification(
     if classes == 2 or asked == "mcc":
         measured["mcc"] = _of_confusion(matrix, "mcc", metrics.why_undefined(true_index, predicted))
     measured["log_loss"] = _mean(metrics.row_log_loss(true_index, probabilities))
+    error = metrics.calibration_error(true_index, probabilities)
+    measured[CALIBRATION_ERROR] = Metric(error, None, None, len(true_index))
     return measured
 
 

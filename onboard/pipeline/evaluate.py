@@ -11,29 +11,32 @@ import numpy as np
 
 from onboard.data.hashes import unseen
 from onboard.data.limits import FEWEST_FOLDED_ROWS
+from onboard.domain.calibration import CalibrationJson
 from onboard.domain.dataset import Example
 from onboard.domain.job import JobSpec
 from onboard.domain.names import LATEST, Reference
 from onboard.domain.progress import Progress
-from onboard.domain.report import AliasMoveJson, ConfusionJson, MetricsJson, ValidationKind
+from onboard.domain.report import CALIBRATION_ERROR, AliasMoveJson, ConfusionJson, MetricsJson, ValidationKind
 from onboard.domain.task import EmbeddingVersion, label_keys, words_in_order
 from onboard.errors import DamagedError, InputError, NotFoundError
 from onboard.evaluate.baselines import Baselines, cross_validate_baselines, score_baselines
 from onboard.evaluate.crossvalidation import cross_validated
 from onboard.evaluate.evaluation import evaluate_classification, evaluate_regression, headline_metric
 from onboard.evaluate.intervals import Metric
-from onboard.evaluate.metrics import confusion
+from onboard.evaluate.metrics import calibration_error, confusion
 from onboard.evaluate.paired import Comparison, compare_classification, compare_regression
 from onboard.evaluate.verdicts import Weakness, may_replace, weakness
 from onboard.hypernetworks.engines import engine_at
 from onboard.model.readout import probabilities_of
 from onboard.model.task_weights import Answering
+from onboard.pipeline.calibration import temperature_of
 from onboard.pipeline.material import Workbench
 from onboard.pipeline.outputs import EvaluateOutput, Folds, ProbeOutput, TrainOutput
 from onboard.pipeline.own_weights import answering
 from onboard.pipeline.readout import Together, held_out, together
 from onboard.registry.versions import VersionRepository
 from onboard.services import Services
+from onboard.statistics.temperature import tempered
 from onboard.train.crossvalidation import rows_in_folds
 from onboard.versions.answers import answers, task_of_version
 from onboard.versions.compare import drawn, too_large
@@ -80,6 +83,7 @@ def judge(
         weak_reason=weak.reason,
         confusion=judged.confusion(),
         latest=judged.against_present(services, weak.weak),
+        calibration=judged.calibration(validation, test),
         numbers={deciding: headline.value if headline else None, "weak": weak.weak},
     )
 
@@ -141,7 +145,34 @@ class Judged:
         """Metrics on the held-out rows of "validation" or "test"; None without rows."""
         if not (rows := self._splits[split]):
             return None
-        return self._measured(rows, self._probabilities(split))
+        return self._measured(rows, self._tempered(self._probabilities(split)))
+
+    @cached_property
+    def _temperature(self) -> tuple[float, str, int]:
+        return temperature_of(self.bench, self.together.folds, self.predict)
+
+    def _tempered(self, probabilities: np.ndarray) -> np.ndarray:
+        return tempered(probabilities, self._temperature[0])
+
+    def calibration(self, validation: Metrics | None, test: Metrics | None) -> CalibrationJson | None:
+        """How sure the answers sound, and how far that is from what is right; None of a regression.
+
+        Args:
+            validation, test: metrics of what is published, where there are rows.
+        """
+        if self.bench.buckets is not None:
+            return None
+        temperature, evidence, rows = self._temperature
+        measured = {"validation": validation, "test": test}
+        after = {split: of_split[CALIBRATION_ERROR].value for split, of_split in measured.items() if of_split}
+        before = {split: self._error_untempered(split) for split in after}
+        return {"temperature": temperature, "evidence": evidence, "rows": rows, "before": before, "after": after}
+
+    def _error_untempered(self, split: str) -> float:
+        if rows := self._splits[split]:
+            return calibration_error(self._truth(rows), self._probabilities(split))
+        folds = self._folded()
+        return calibration_error(self._truth(rows_in_folds(self.bench.dataset, folds.fold)), folds.probabilities)
 
     def validation(self) -> tuple[Metrics | None, ValidationKind | None, str | None]:
         """Validation metrics, how they came about, and why when there are none."""
@@ -158,7 +189,8 @@ class Judged:
         reason = f"{predicted}; but they chose {self._chosen_in_folds()}, so it may be too good."
         if self._trained.weights is not None:
             reason = f"{predicted}, by weights of the other rows."
-        return cross_validated(self._measured(rows, self._folded().probabilities)), "cross-validated", reason
+        answered = self._tempered(self._folded().probabilities)
+        return cross_validated(self._measured(rows, answered)), "cross-validated", reason
 
     def _measured(self, rows: Sequence[Example], probabilities: np.ndarray) -> Metrics:
         if self.bench.buckets is not None:
@@ -244,7 +276,7 @@ class Judged:
         its_own = engine_at(services, bench.base, present.hypernetwork_version)
         task, readout = task_of_version(services, its_own, present, bench.dataset.labels)
         before = answers(its_own, present, task, words_in_order(present, bench.dataset.labels), rows, readout)
-        after = self._predict(rows)
+        after = self._tempered(self.predict(rows))
         if bench.buckets is not None:
             return compare_regression(_values(rows), before, self._expectation(after))
         return compare_classification(self._truth(rows), before, after)
@@ -264,10 +296,11 @@ class Judged:
 
     def _probabilities(self, split: str) -> np.ndarray:
         if split not in self._made:
-            self._made[split] = self._predict(self._splits[split])
+            self._made[split] = self.predict(self._splits[split])
         return self._made[split]
 
-    def _predict(self, rows: Sequence[Example]) -> np.ndarray:
+    def predict(self, rows: Sequence[Example]) -> np.ndarray:
+        """Probabilities (n, K) of rows by embedding and readout together, before any temperature."""
         engine, readout = self.bench.engine, self.together.readout
         checkpoint, ids = self._progress.raise_if_cancelled_or_fenced, self.bench.encode(rows)
         trie, at_once = engine.trie(self._words), self.bench.scored_at_once

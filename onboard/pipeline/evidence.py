@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -14,6 +15,9 @@ from onboard.statistics.readout import blend, choose_share
 from onboard.train.crossvalidation import log_of, mean_loss, rows_in_folds
 from onboard.train.learning import choosing
 from onboard.train.worth_tuning import fitted
+
+PREDICTED: Final = "rows that were predicted without themselves"
+HELD: Final = "held-out rows"
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,9 @@ import numpy as np
 from onboard.data.regression import Buckets
 from onboard.domain.dataset import Example, Label
 from onboard.domain.report import LabelNextJson, NextRowJson, decimals_of
+from onboard.model.readout import probabilities_of
 from onboard.pipeline.attempt import Run
+from onboard.pipeline.calibration import temperature_of
 from onboard.pipeline.material import Workbench
 from onboard.pipeline.outputs import TrainOutput
 from onboard.pipeline.own_weights import answering
@@ -33,10 +35,16 @@ def labelling(attempt: Run, bench: Workbench, words: Sequence[str], trained: Tra
         return None
     trie, ids = bench.engine.trie(words), bench.encode(bench.unlabelled)
     held = held_out(bench, words, trained, attempt.checkpoint)
-    readout = together(bench, trained, attempt.job.spec.readout, held).readout
-    task = answering(bench.engine, trained)
-    suggested = label_next(bench.engine, ids, trie, task, attempt.checkpoint, bench.scored_at_once, readout)
-    rows = [_row(suggestion, bench) for suggestion in suggested]
+    both, task = together(bench, trained, attempt.job.spec.readout, held), answering(bench.engine, trained)
+    how = (attempt.checkpoint, bench.scored_at_once)
+
+    def predict(rows: Sequence[Example]) -> np.ndarray:
+        return probabilities_of(bench.engine, bench.encode(rows), task, trie, both.readout, *how)
+
+    temperature, _, _ = temperature_of(bench, both.folds, predict)
+    suggested = label_next(bench.engine, ids, trie, task, *how, both.readout)
+    as_answered = [suggestion.at(temperature) for suggestion in suggested]
+    rows = [_row(suggestion, bench) for suggestion in sorted(as_answered, key=lambda text: -text.uncertainty)]
     pool = attempt.job.spec.options["unlabelled"]
     return {
         "read": pool["read"], "known": pool["known"], "repeated": pool["repeated"], "considered": pool["considered"],

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from onboard.domain.calibration import CalibrationJson
 from onboard.domain.report import (
     AliasMoveJson,
     BaselinesJson,
@@ -240,6 +241,7 @@ class EvaluateOutput(StageOutput):
         metric: that decides.
         metrics, baselines: by split; the second only of splits with rows.
         latest: whether the alias moves; `present` is the version that it names so far.
+        calibration: how sure its answers sound; None of a regression.
     """
 
     metric: str
@@ -252,3 +254,4 @@ class EvaluateOutput(StageOutput):
     confusion: ConfusionJson | None
     latest: AliasMoveJson
     numbers: dict[str, object]
+    calibration: CalibrationJson | None = None

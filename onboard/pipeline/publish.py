@@ -25,6 +25,7 @@ from onboard.errors import ConflictError, NotFoundError, PreconditionFailedError
 from onboard.hypernetworks.engines import store_hypernetwork
 from onboard.pipeline.attempt import Run
 from onboard.pipeline.evaluate import Judged
+from onboard.pipeline.novelty import novelty_of
 from onboard.pipeline.outcome import Outcome, untold
 from onboard.pipeline.outputs import EvaluateOutput, ProbeOutput, TrainOutput
 from onboard.pipeline.own_weights import stored
@@ -35,7 +36,9 @@ from onboard.registry.claims import ClaimRepository
 from onboard.registry.hypernetworks import hold_hypernetwork
 from onboard.registry.in_use import InUseRepository
 from onboard.registry.versions import VersionRepository
+from onboard.statistics.novelty import Novelty
 from onboard.storage.embedding import embedding_digest, embedding_facts, pack_embedding
+from onboard.storage.novelty import novelty_facts, novelty_tensors
 from onboard.storage.readout import pack_readout
 from onboard.storage.weights import pack_weights, weights_digest
 from onboard.versions.protected import newcomers
@@ -83,6 +86,7 @@ def publish(
             version is to be pinned to was collected.
     """
     started = time.monotonic()
+    novelty = novelty_of(attempt.bench, attempt.checkpoint)
     draft = replace(_draft(attempt, probed, outcome, evaluated), readout=_stored_readout(attempt, judged, outcome))
     tuned = None
     if outcome.tuned is not None:
@@ -93,10 +97,11 @@ def publish(
         with attempt.services.database.read() as session:
             present = AliasRepository(session).find(draft.task, LATEST) or 0
         evaluated = _judged_against_present(attempt, judged, evaluated)  # after `present` was read, which must hold
-        version = _with_file(attempt, drafts, outcome.trained)
+        version = _with_file(attempt, drafts, outcome.trained, novelty)
         attempt.seconds[Stage.PUBLISH.value] = round(time.monotonic() - started, 3)
         result = result_document(attempt, drafts.version, probed, outcome, evaluated)
         result["readout"] = judged.together.facts
+        result.update(novelty_facts(novelty))
         try:
             return _commit(attempt, replace(drafts, version=version), outcome, present, result)
         except (_NumberTakenError, PreconditionFailedError):
@@ -120,17 +125,19 @@ def _numbered(attempt: Run, draft: EmbeddingVersion, tuned: HypernetworkVersion 
     return _Drafts(replace(version, hypernetwork_version=tuned.version), tuned)
 
 
-def _with_file(attempt: Run, drafts: _Drafts, trained: TrainOutput) -> EmbeddingVersion:
+def _with_file(attempt: Run, drafts: _Drafts, trained: TrainOutput, novelty: Novelty | None) -> EmbeddingVersion:
     """The drafted version with its file, which carries its number and its hypernetwork's digest."""
     hypernetwork = drafts.hypernetwork
     if hypernetwork is None:
         with attempt.services.database.read() as session:
             hypernetwork = BaseRepository(session).hypernetwork(attempt.base.digest, attempt.base.head)
-    facts = embedding_facts(drafts.version, hypernetwork.digest)
+    facts = {**embedding_facts(drafts.version, hypernetwork.digest), **novelty_facts(novelty)}
+    known = novelty_tensors(novelty)
     if trained.has_embedding:
-        return replace(drafts.version, artifact=attempt.services.store(pack_embedding(trained.z, facts), "embedding"))
+        content = pack_embedding(trained.z, facts, known)
+        return replace(drafts.version, artifact=attempt.services.store(content, "embedding"))
     tensors, described = stored(trained)
-    packed = pack_weights(tensors, {**facts, **described})
+    packed = pack_weights({**tensors, **known}, {**facts, **described})
     return replace(drafts.version, artifact=attempt.services.store(packed, "weights"))
 
 
@@ -232,6 +239,7 @@ def _draft(attempt: Run, probed: ProbeOutput, outcome: Outcome, evaluated: Evalu
         low=dataset.low,
         high=dataset.high,
         pairs=dataset.pairs,
+        temperature=1.0 if evaluated.calibration is None else evaluated.calibration["temperature"],
         metrics=evaluated.metrics,
         weak=evaluated.weak,
         job=attempt.job.id,
@@ -261,6 +269,7 @@ def result_document(
         "weak": evaluated.weak,
         "weak_reason": evaluated.weak_reason,
         "latest": evaluated.latest,
+        "calibration": evaluated.calibration,
         "confusion": evaluated.confusion,
         "dataset": _dataset(attempt, draft, trained),
         "training": trained.training,

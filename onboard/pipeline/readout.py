@@ -11,6 +11,7 @@ import numpy as np
 from onboard.data.splits import evenly_spaced
 from onboard.domain.readout import ReadoutJson
 from onboard.model.readout import probabilities_of
+from onboard.pipeline.evidence import HELD, PREDICTED
 from onboard.pipeline.material import Workbench
 from onboard.pipeline.outputs import Folds, TrainOutput
 from onboard.statistics.readout import Fitted, Readout, blend, choose_share, fit_readout, mean_loss
@@ -18,8 +19,6 @@ from onboard.train.crossvalidation import in_a_fold, rows_in_folds
 from onboard.train.learning import choosing
 
 MOST_ROWS: Final = 2048  # that a readout is made of; more change little, and every one is a pass of the encoder
-_CHOSEN_ON: Final = "rows that were predicted without themselves"
-_HELD: Final = "held-out rows"
 
 
 def fit(bench: Workbench, fold: np.ndarray | None, checkpoint: Callable[[], None]) -> Fitted:
@@ -96,11 +95,11 @@ def together(bench: Workbench, trained: TrainOutput, asked: str, held: Callable[
     if folds is not None and trained.read_out is not None:
         rows = rows_in_folds(bench.dataset, folds.fold)
         answered = Answered(folds.probabilities, trained.read_out, bench.weighted(rows))
-        facts = _facts(asked, answered, _CHOSEN_ON)
+        facts = _facts(asked, answered, PREDICTED)
         both = blend(folds.probabilities, trained.read_out, facts["share"])
         return Together(_sharing(trained.readout, facts), replace(folds, probabilities=both), facts)
     if held is not None:
-        facts = _facts(asked, held(), _HELD)
+        facts = _facts(asked, held(), HELD)
         return Together(_sharing(trained.readout, facts), folds, facts)
     reason = "No rows show what it adds, so its share is the usual one."
     return Together(trained.readout, folds, {"asked": asked, "share": trained.readout.share, "reason": reason})

@@ -239,6 +239,7 @@ class EmbeddingVersionRow(Table):
     high: Mapped[float | None]
     pairs: Mapped[bool | None]  # null of versions from before it was noted
     readout: Mapped[str | None] = mapped_column(ForeignKey("artifacts.digest"), index=True)
+    temperature: Mapped[float] = mapped_column(server_default="1")
     stored_bytes: Mapped[int | None] = mapped_column(BigNumber)  # of both files
     seeds: Mapped[list[Any]]
     code_version: Mapped[str]

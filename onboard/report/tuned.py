@@ -37,6 +37,34 @@ def readout_facts(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
+def calibration_facts(document: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The temperature of the probabilities, and what it changes."""
+    calibration = mapping(document.get("calibration"))
+    temperature, rows = number(calibration.get("temperature")), number(calibration.get("rows"))
+    if temperature is None:
+        return []
+    chosen = f" (chosen on {rows:,.0f} {text(calibration.get('evidence'))})" if rows else " (no rows could choose it)"
+    facts = [("temperature", f"{temperature:.3g}{chosen}")]
+    for split in ("test", "validation"):
+        before, after = (number(within(calibration, when, split)) for when in ("before", "after"))
+        if before is not None and after is not None:
+            facts.append((f"calibration error, {split}", f"{before:.3f} without it, {after:.3f} with it"))
+    return facts
+
+
+def unknown_facts(document: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """How often it is wrong to say that a text is unlike the task's data, and how often it is missed."""
+    told = mapping(document.get("unknown"))
+    alarms, misses = number(told.get("false_alarms")), number(told.get("misses"))
+    if alarms is None or misses is None:
+        return []
+    rows, texts = text(told.get("rows")), text(told.get("texts"))
+    said = (
+        f"taken for it: {100 * alarms:.3g}% of {rows} own rows; missed: {100 * misses:.3g}% of {texts} of other kinds"
+    )
+    return [("unknown texts", said)]
+
+
 def tuning_facts(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Whether the hypernetwork was tuned with the embedding, why, and what the new task gained by it."""
     tuning = mapping(document.get("tuning"))

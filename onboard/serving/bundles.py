@@ -19,6 +19,7 @@ from onboard.serving.versions import ServedVersion, SourceVersions, fitting
 from onboard.statistics.readout import Readout
 from onboard.storage.artifacts import digest_of
 from onboard.storage.embedding import embedding_digest, read_facts, unpack_embedding
+from onboard.storage.novelty import novelty_in
 from onboard.storage.readout import READOUT, unpack_readout
 from onboard.storage.weights import WEIGHTS, Tensors, readout_alone, unpack_weights, weights_digest
 from onboard.versions.answers import module_in
@@ -66,7 +67,18 @@ class BundledVersions:
         readout = readout_alone(tensors, facts) if kind == "readout" else _bundled_readout(file.parent, facts)
         labels, words = tuple(facts["labels"]), tuple(facts["words"])
         task = Task(facts["task"], facts["kind"], labels, words, facts["low"], facts["high"])
-        served = ServedVersion(task, facts["version"], learned, version, facts["weak"], facts.get("pairs"), readout)
+        temperature = facts.get("temperature", 1.0)
+        served = ServedVersion(
+            task,
+            facts["version"],
+            learned,
+            version,
+            facts["weak"],
+            facts.get("pairs"),
+            readout,
+            temperature,
+            novelty_in(content),
+        )
         self._served = fitting(served, engine)
 
     def resolve(self, references: Collection[Reference]) -> dict[str, ServedVersion | OnboardError]:

@@ -40,6 +40,7 @@ from onboard.serving.versions import (
     SourceVersions,
 )
 from onboard.settings import Settings
+from onboard.statistics.temperature import tempered
 from onboard.versions.fetch import BASE
 
 
@@ -84,8 +85,8 @@ class Predictor:
         """Answers in input order; tasks may be mixed freely.
 
         Args:
-            inputs: `{"task", "ref"?, "labels"?, "text" | "text_a", "text_b"}` each; with `labels` the answer is
-                one of these.
+            inputs: `{"task", "ref"?, "labels"?, "unknown"?, "text" | "text_a", "text_b"}` each; with `labels` the
+                answer is one of these, with `unknown` it says whether the text is unlike the task's data.
 
         Raises:
             InputError: an input is wrong, has one text where its task takes two (or the reverse), or labels that its
@@ -129,7 +130,9 @@ class Predictor:
         asked: list[ServedVersion | OnboardError] = []
         for row, request in enumerate(requests):
             text = str(request.reference)
-            if row in chosen:
+            if request.unknown and text in ready and ready[text].novelty is None:
+                asked.append(_no_novelty(request, ready[text]))
+            elif row in chosen:
                 places = chosen[row]
                 if (text, places) not in narrowed:
                     narrowed[text, places] = ready[text].among(places)
@@ -199,33 +202,53 @@ class Predictor:
             whose = np.searchsorted(places, tasks[rows])
             scores = mixed_log_probabilities(self._engine, of_rows, weights, tries, whose, before_batch)
             probabilities[rows, : scores.shape[1]] = np.exp(scores.astype(np.float64))
-        self._read_out(probabilities, ids, tasks, served, before_batch)
-        return [_answer(version, row) for version, row in zip(asked, probabilities, strict=True)]
+        wanted = np.array([request.unknown for request in requests])
+        unknown = self._read(probabilities, ids, tasks, served, wanted, before_batch)
+        rows_of = zip(asked, probabilities, unknown, strict=True)
+        return [_answer(version, row, strange) for version, row, strange in rows_of]
 
-    def _read_out(
+    def _read(
         self,
         probabilities: np.ndarray,
         ids: Sequence[Sequence[int]],
         tasks: np.ndarray,
         served: Sequence[ServedVersion],
+        wanted: np.ndarray,
         before_batch: Callable[[], None],
-    ) -> None:
+    ) -> list[bool | None]:
         """Let readouts answer beside what the model says (n, K), which is overwritten; 0 where one answers alone.
 
-        Only the rows of versions that have one take the pass of the bare encoder, a text of several tasks once.
+        Only rows of versions that have one, and rows of which it is `wanted` (n,) whether their text is unknown, take
+        the pass of the bare encoder, a text of several tasks once.
+
+        Returns:
+            Whether each text is unknown; None where that is not wanted.
         """
-        readers = {place: version.readout for place, version in enumerate(served) if version.readout is not None}
-        if not readers:
-            return
-        rows = [np.flatnonzero(tasks == place) for place in readers]
-        every = np.concatenate(rows)
-        features = np.split(
-            bare_features(self._engine, [ids[row] for row in every], before_batch),
-            np.cumsum([len(part) for part in rows])[:-1],
-        )
-        for readout, part, of_part in zip(readers.values(), rows, features, strict=True):
-            labels = slice(0, len(readout.bias))  # a task of the same batch may have more
-            probabilities[part, labels] = readout.beside(probabilities[part, labels], of_part)
+        unknown: list[bool | None] = [None] * len(ids)
+        read = np.array([version.readout is not None for version in served])[tasks] | wanted
+        every = np.flatnonzero(read)
+        if not len(every):
+            return unknown
+        features = bare_features(self._engine, [ids[row] for row in every], before_batch)
+        for place in np.unique(tasks[every]).tolist():
+            version, own = served[place], tasks[every] == place
+            rows, of_rows = every[own], features[own]
+            if version.readout is not None:
+                labels = slice(0, len(version.readout.bias))  # a task of the same batch may have more
+                probabilities[rows, labels] = version.readout.beside(probabilities[rows, labels], of_rows)
+            if version.novelty is not None and wanted[rows].any():
+                for row, strange in zip(rows, version.novelty.unknown(of_rows), strict=True):
+                    unknown[row] = bool(strange) if wanted[row] else None
+        return unknown
+
+
+def _no_novelty(request: PredictionRequest, served: ServedVersion) -> InputError:
+    named = f"{request.reference.task}@v{served.version}"
+    return InputError(
+        f"{named} cannot say whether a text is unknown: it was published without, as shipped tasks are.",
+        f"Submit {request.reference.task} again with 8 rows or more, or leave unknown out.",
+        task=request.reference.task, field="unknown",
+    )  # fmt: skip
 
 
 def _groups(
@@ -252,9 +275,10 @@ def _unanswered(request: PredictionRequest, error: ServedVersion | OnboardError)
     return Unanswered(request.reference.task, request.reference.ref, error)
 
 
-def _answer(served: ServedVersion, probabilities: np.ndarray) -> Prediction:
+def _answer(served: ServedVersion, probabilities: np.ndarray, unknown: bool | None) -> Prediction:
     task = served.task
-    probabilities = probabilities[: len(task.words)]  # a task of the same batch may have more
+    own = probabilities[: len(task.words)]  # a task of the same batch may have more
+    probabilities = tempered(own[None], served.temperature)[0]
     best = int(probabilities.argmax())
     shown = tuple(float(value) for value in probabilities)
     if task.low is None or task.high is None:
@@ -262,7 +286,7 @@ def _answer(served: ServedVersion, probabilities: np.ndarray) -> Prediction:
     else:
         buckets = Buckets(task.low, task.high)
         labels, answer = buckets.values, buckets.expectation(shown)
-    return Prediction(answer, shown[best], task.name, served.version, shown, served.weak, labels)
+    return Prediction(answer, shown[best], task.name, served.version, shown, served.weak, labels, unknown)
 
 
 def _services_of(base_or_home: Base | Services | str | Path | None) -> Services | None:

@@ -13,7 +13,7 @@ from onboard.domain.task import texts_taken
 from onboard.errors import InputError
 
 TEXT_FIELDS: Final[Mapping[bool, tuple[str, ...]]] = {False: ("text",), True: ("text_a", "text_b")}  # by `pairs`
-_FIELDS = {"task", "ref", "labels", "text", "text_a", "text_b"}
+_FIELDS = {"task", "ref", "labels", "unknown", "text", "text_a", "text_b"}
 _MOST_NAMED: Final = 20  # labels that an error lists
 
 
@@ -26,12 +26,14 @@ class PredictionRequest:
         text_a: the text, or the first of a pair.
         text_b: the second of a pair, else None.
         labels: that the answer is chosen from; empty means all that the version has.
+        unknown: whether the answer is to say that the text is unlike the task's data.
     """
 
     reference: Reference
     text_a: str
     text_b: str | None
     labels: tuple[Label, ...] = ()
+    unknown: bool = False
 
 
 class Asked(Protocol):
@@ -47,7 +49,7 @@ class Asked(Protocol):
 
 
 def parse_requests(inputs: Sequence[Mapping[str, Any]]) -> list[PredictionRequest]:
-    """Requests from `{"task", "ref"?, "labels"?, "text" | "text_a", "text_b"}` documents.
+    """Requests from `{"task", "ref"?, "labels"?, "unknown"?, "text" | "text_a", "text_b"}` documents.
 
     Raises:
         InputError: the first input that is wrong, by its position from 1, with field and remedy.
@@ -133,18 +135,23 @@ def _parse(number: int, document: Mapping[str, Any]) -> PredictionRequest:
     unknown = sorted(map(str, set(document) - _FIELDS))
     if unknown:
         raise _wrong(
-            number, unknown[0], "is not a field of an input", "use task, ref, labels, text or text_a and text_b"
+            number,
+            unknown[0],
+            "is not a field of an input",
+            "use task, ref, labels, unknown, text or text_a and text_b",
         )
-    reference, labels = _reference(number, document), _labels(number, document)
+    reference, labels, unknown = _reference(number, document), _labels(number, document), document.get("unknown")
+    if unknown not in (None, True, False):
+        raise _wrong(number, "unknown", "is neither true nor false", "say true or false, or leave it out")
     if "text" in document:
         for field in ("text_a", "text_b"):
             if field in document:
                 raise _wrong(number, field, "stands beside text", "give text alone, or text_a and text_b")
-        return PredictionRequest(reference, _text(number, document, "text"), None, labels)
+        return PredictionRequest(reference, _text(number, document, "text"), None, labels, bool(unknown))
     if "text_a" not in document:
         raise _wrong(number, "text", "is missing", "give text, or text_a and text_b")
     pair = _text(number, document, "text_a"), _text(number, document, "text_b")
-    return PredictionRequest(reference, *pair, labels)
+    return PredictionRequest(reference, *pair, labels, bool(unknown))
 
 
 def _labels(number: int, document: Mapping[str, Any]) -> tuple[Label, ...]:

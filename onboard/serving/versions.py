@@ -26,9 +26,11 @@ from onboard.model.task_module import TaskModule
 from onboard.registry.search import Current, SearchRepository
 from onboard.registry.versions import VersionRepository
 from onboard.services import Services
+from onboard.statistics.novelty import Novelty
 from onboard.statistics.readout import Readout
 from onboard.storage.cache import Cache
 from onboard.storage.embedding import verified_embedding
+from onboard.storage.novelty import novelty_in
 from onboard.versions.answers import module_of
 from onboard.versions.describe import resolve_known
 from onboard.versions.readouts import readout_of
@@ -50,6 +52,8 @@ class ServedVersion:
         hypernetwork: version of the one that an embedding is pinned to; the first where none has a part in it.
         pairs: whether it takes two texts; None where nobody knows.
         readout: that answers beside it, or alone.
+        temperature: of its probabilities.
+        novelty: what it knows of texts; None of versions from before that, of few rows, and of shipped tasks.
     """
 
     task: Task
@@ -59,6 +63,8 @@ class ServedVersion:
     weak: bool
     pairs: bool | None
     readout: Readout | None = None
+    temperature: float = 1.0
+    novelty: Novelty | None = None
 
     @property
     def labels(self) -> tuple[Label, ...]:
@@ -82,7 +88,9 @@ class ServedVersion:
         """About what it takes in memory."""
         letters = sum(4 * len(str(text)) for text in (*self.task.labels, *self.task.words))
         readout = 0 if self.readout is None else self.readout.weights.nbytes + self.readout.bias.nbytes
-        return _AROUND_BYTES + _bytes_of(self.learned) + readout + letters + _LABEL_BYTES * len(self.task.words)
+        known = 0 if self.novelty is None else self.novelty.means.nbytes
+        around = _AROUND_BYTES + letters + _LABEL_BYTES * len(self.task.words)
+        return around + _bytes_of(self.learned) + readout + known
 
 
 class ServedVersions(Protocol):
@@ -189,21 +197,31 @@ class RegistryVersions:
         try:
             require_pins(version, self._base)
             task = Task(version.task, version.task_kind, version.labels, version.words, version.low, version.high)
-            learned, readout = self._learned(version), readout_of(self._services, version)
+            content = self._services.read(version.artifact)
+            learned, readout = self._learned(version, content), readout_of(self._services, version)
             pinned, pairs = version.hypernetwork_version, version.pairs
-            served = ServedVersion(task, version.version, learned, pinned, version.weak, pairs, readout)
+            served = ServedVersion(
+                task,
+                version.version,
+                learned,
+                pinned,
+                version.weak,
+                pairs,
+                readout,
+                version.temperature,
+                novelty_in(content),
+            )
             served = fitting(served, self._engine)
         except OF_A_ROW as error:
             return error
         self._kept.keep((version.task, version.version), served)
         return served
 
-    def _learned(self, version: EmbeddingVersion) -> Learned:
+    def _learned(self, version: EmbeddingVersion, content: bytes) -> Learned:
         """What a version is made of, beside a readout. Raises InputError: of a method that is not known here."""
         kind = version.content
         if kind == "readout":
             return None  # `readout_of` reads it
-        content = self._services.read(version.artifact)
         if kind == "weights":
             return module_of(content, version, self._engine)
         return verified_embedding(content, version)

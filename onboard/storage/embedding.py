@@ -26,11 +26,11 @@ def embedding_digest(z: np.ndarray) -> str:
     return "sha256:" + hashlib.sha256(np.ascontiguousarray(z, dtype="<f4").tobytes()).hexdigest()
 
 
-def pack_embedding(z: np.ndarray, facts: Mapping[str, Any]) -> bytes:
-    """`embedding.safetensors` of z (t,), with each fact as a string (JSON where it is none)."""
+def pack_embedding(z: np.ndarray, facts: Mapping[str, Any], beside: Mapping[str, np.ndarray] | None = None) -> bytes:
+    """`embedding.safetensors` of z (t,) and tensors beside it, with each fact as a string (JSON where it is none)."""
     from safetensors.numpy import save
 
-    tensors = {"z": np.ascontiguousarray(z, dtype=np.float32)}
+    tensors = {"z": np.ascontiguousarray(z, dtype=np.float32), **(beside or {})}
     return with_sorted_header(save(tensors, metadata=as_strings(facts)))
 
 
@@ -56,6 +56,7 @@ def embedding_facts(version: EmbeddingVersion, hypernetwork_digest: str) -> dict
         "hypernetwork": hypernetwork_digest,
         "embedding": version.embedding_digest,
         **({} if version.readout is None else {"readout": version.readout}),
+        **({} if version.temperature == 1.0 else {"temperature": version.temperature}),
         **({} if version.learned_under is None else {"learned_under": version.learned_under}),
         "labels": list(version.labels),
         "words": list(version.words),

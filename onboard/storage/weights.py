@@ -19,6 +19,7 @@ from onboard.domain.task import EmbeddingVersion
 from onboard.errors import DamagedError
 from onboard.statistics.readout import Readout
 from onboard.storage.embedding import as_strings
+from onboard.storage.novelty import TENSOR
 from onboard.storage.readout import require_sound
 
 WEIGHTS: Final = "weights.safetensors"  # what fetching calls the file
@@ -44,12 +45,12 @@ def pack_weights(tensors: Tensors, facts: Mapping[str, Any]) -> bytes:
 
 
 def unpack_weights(content: bytes) -> dict[str, np.ndarray]:
-    """Tensors by name. Raises DamagedError: the bytes are no safetensors file."""
+    """Tensors by name, without what it knows of texts. Raises DamagedError: the bytes are no safetensors file."""
     from safetensors import SafetensorError
     from safetensors.numpy import load
 
     try:
-        return dict(load(content))
+        return {name: tensor for name, tensor in load(content).items() if name != TENSOR}
     except (SafetensorError, KeyError, TypeError, ValueError) as error:
         raise DamagedError("The bytes hold no weights of a task.", "onboard doctor") from error
 

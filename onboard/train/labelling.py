@@ -19,6 +19,7 @@ from onboard.model.readout import probabilities_of
 from onboard.model.scoring import LabelTrie
 from onboard.model.task_weights import Answering
 from onboard.statistics.readout import Readout
+from onboard.statistics.temperature import tempered
 
 WANTED: Final = 20
 SHORTLIST: Final = 60  # most uncertain texts, at most, that are told apart by their features
@@ -36,6 +37,11 @@ class Next:
     row: int
     probabilities: np.ndarray
     uncertainty: float
+
+    def at(self, temperature: float) -> Next:
+        """The same as it is answered at that temperature."""
+        probabilities = tempered(self.probabilities[None], temperature)
+        return Next(self.row, probabilities[0], float(uncertainty(probabilities)[0]))
 
 
 def label_next(

@@ -17,6 +17,7 @@ from onboard.model.task_module import TaskModule
 from onboard.model.task_weights import Answering
 from onboard.services import Services
 from onboard.statistics.readout import Readout
+from onboard.statistics.temperature import tempered
 from onboard.storage.embedding import read_metadata, verified_embedding
 from onboard.storage.weights import Tensors, verified_weights
 from onboard.versions.readouts import readout_of
@@ -30,7 +31,8 @@ def answers(
     rows: Sequence[Example],
     readout: Readout | None,
 ) -> np.ndarray:
-    """Probabilities (n, K) in the order of the words; of a regression the expected numbers (n,), on its own scale.
+    """Probabilities (n, K) in the order of the words, at the version's temperature; of a regression the expected
+    numbers (n,), on its own scale.
 
     Args:
         engine: under the hypernetwork that is to be asked.
@@ -43,7 +45,7 @@ def answers(
     ids = engine.encoder.encode([(row.text_a, row.text_b) for row in rows])
     probabilities = probabilities_of(engine, ids, task, engine.trie(words), readout)
     if version.low is None or version.high is None:
-        return probabilities
+        return tempered(probabilities, version.temperature)
     numbers: np.ndarray = probabilities @ np.array(Buckets(version.low, version.high).values)
     return numbers
 

@@ -189,7 +189,7 @@ def test_metrics_are_measured_again_on_the_tasks_own_held_out_rows(desk: Desk, t
     carry_task(services, "mood")
     same, before = latest(services, "mood"), desk.version("mood@v1")
     assert {name: metric["n"] for name, metric in same.metrics["test"].items()} == {
-        "accuracy": 40, "macro_f1": 40, "mcc": 40, "log_loss": 40,
+        "accuracy": 40, "macro_f1": 40, "mcc": 40, "log_loss": 40, "calibration_error": 40,
     }  # fmt: skip
     assert same.metrics["validation"]["accuracy"]["n"] == 25
     for split, metrics in before.metrics.items():  # of the same weights

@@ -247,6 +247,15 @@ def test_versions_from_before_their_bytes_were_kept_get_them_by_their_files(data
         assert [version.stored_bytes for version in VersionRepository(session).list(task="colours")] == [7, 42]
 
 
+def test_versions_from_before_there_were_temperatures_answer_as_they_did(database: Database) -> None:
+    register_sample_base(database)
+    with database.write() as session:
+        VersionRepository(session).add(replace(sample_version(), temperature=1.5), sample_task())
+    down_and_up(database, "20261126a", "embedding_versions", "temperature")
+    with database.read() as session:
+        assert VersionRepository(session).resolve("colours").temperature == 1.0
+
+
 def add_job_of(database: Database, spec: JobSpec) -> Job:
     with database.write() as session:
         return JobRepository(session).add(spec)[0]

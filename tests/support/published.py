@@ -13,7 +13,9 @@ from onboard.domain.dataset import Label
 from onboard.domain.task import EmbeddingVersion, Task
 from onboard.registry.versions import VersionRepository
 from onboard.services import Services
+from onboard.statistics.novelty import Novelty
 from onboard.storage.embedding import embedding_digest, embedding_facts, pack_embedding
+from onboard.storage.novelty import novelty_facts, novelty_tensors
 
 
 def embedding_of(seed: int, size: int = 16) -> np.ndarray:
@@ -30,12 +32,14 @@ def add_version(
     z: np.ndarray | None = None,
     bounds: tuple[float, float] | None = None,
     pinned: str = "sha256:0",
+    novelty: Novelty | None = None,
     **changes: object,
 ) -> EmbeddingVersion:
     """The task's next version; a regression where `bounds` are given.
 
     Args:
         pinned: digest of the hypernetwork, as its file names it.
+        novelty: what it knows of texts.
         changes: overwrite fields of the version.
     """
     z = embedding_of(0) if z is None else z
@@ -63,7 +67,9 @@ def add_version(
     with services.database.read() as session:
         number = VersionRepository(session).next_number(task)
     draft = replace(draft, **{"version": number, **changes})  # type: ignore[arg-type]  # fields by their names
-    stored = replace(draft, artifact=services.store(pack_embedding(z, embedding_facts(draft, pinned)), "embedding"))
+    facts = {**embedding_facts(draft, pinned), **novelty_facts(novelty)}
+    content = pack_embedding(z, facts, novelty_tensors(novelty))
+    stored = replace(draft, artifact=services.store(content, "embedding"))
     with services.database.write() as session:
         owner = Task(task, draft.task_kind, draft.labels, draft.words, low, high)
         return VersionRepository(session).add(stored, owner)

@@ -20,6 +20,8 @@ router = APIRouter(prefix="/v1/predict", tags=["predictions"], dependencies=[Dep
 def predict(body: PredictionInputs, request: Request, left: ClientLeft) -> dict[str, Any]:
     """Answers in the order of the inputs. Of several, those that cannot be answered have an `error` instead."""
     inputs = [asked.model_dump(exclude_none=True) for asked in body.inputs]
+    if body.unknown:
+        inputs = [{**asked, "unknown": True} for asked in inputs]
     outcomes = request.app.state.predictions.predict(inputs, left)
     return {"predictions": [_document(outcome, request, body.probabilities) for outcome in outcomes]}
 

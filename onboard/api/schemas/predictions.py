@@ -21,6 +21,7 @@ class PredictionInput(BaseModel, extra="forbid"):
         list[str | bool | int | float] | None,
         Field(max_length=MAX_LABELS, description="Choose the answer from these of the task's labels."),
     ] = None
+    unknown: Annotated[bool, Field(description="Say whether the text is unlike the task's data.")] = False
     text: Text | None = None
     text_a: Text | None = None
     text_b: Text | None = None
@@ -31,6 +32,7 @@ class PredictionInputs(BaseModel, extra="forbid"):
 
     inputs: Annotated[list[PredictionInput], Field(min_length=1, max_length=MAX_INPUTS)]
     probabilities: Annotated[bool, Field(description="Answer with every label's probability too.")] = False
+    unknown: Annotated[bool, Field(description="Say of every text whether it is unlike its task's data.")] = False
 
 
 class LabelShare(BaseModel):
@@ -48,6 +50,9 @@ class PredictionDocument(BaseModel):
     task: str
     version: int
     weak: Annotated[bool, Field(description="Whether the version is no better than the commonest answer.")]
+    unknown: Annotated[
+        bool | None, Field(description="Whether the text is unlike the task's data; only where it was asked.")
+    ] = None
     probabilities: Annotated[
         list[LabelShare] | None, Field(description="In the task's order of labels; only where they were asked for.")
     ] = None

@@ -47,6 +47,7 @@ class VersionDocument(BaseModel):
     high: float | None
     pairs: Pairs
     readout: Annotated[str | None, Field(description="Digest of readout.safetensors; null where there is none.")]
+    temperature: Annotated[float, Field(description="Of its probabilities: above 1 they are made less sure.")]
     stored_bytes: Annotated[int | None, Field(description="Of its files together, without the base's.")]
     seeds: list[int]
     code_version: str

@@ -19,6 +19,7 @@ from onboard.registry.tasks import TaskRepository
 from onboard.registry.versions import VersionRepository, published_facts
 from onboard.services import Services
 from onboard.storage.embedding import embedding_facts, pack_embedding, verified_embedding
+from onboard.storage.novelty import novelty_facts, novelty_in, novelty_tensors
 from onboard.versions.carry.outcomes import Outcome
 
 if TYPE_CHECKING:
@@ -59,12 +60,14 @@ def _moved_to_twin(services: Services, outcome: Outcome) -> int | None:
 
 def _answers(version: EmbeddingVersion) -> tuple[object, ...]:
     """What its answers follow from, beside the hypernetwork."""
-    return version.embedding_digest, version.readout, version.labels, version.words, version.low, version.high
+    numbers = version.embedding_digest, version.readout, version.temperature
+    return *numbers, version.labels, version.words, version.low, version.high
 
 
 def _published(services: Services, outcome: Outcome) -> int:
     present, head = outcome.present, outcome.head
-    z = verified_embedding(services.read(present.artifact), present)
+    content = services.read(present.artifact)
+    z, novelty = verified_embedding(content, present), novelty_in(content)
     draft = replace(
         present,
         kind="carried",
@@ -80,7 +83,8 @@ def _published(services: Services, outcome: Outcome) -> int:
         with services.database.read() as session:
             digest = BaseRepository(session).hypernetwork(present.base_digest, head).digest
             number = VersionRepository(session).next_number(present.task)
-        packed = pack_embedding(z, embedding_facts(replace(draft, version=number), digest))
+        facts = {**embedding_facts(replace(draft, version=number), digest), **novelty_facts(novelty)}
+        packed = pack_embedding(z, facts, novelty_tensors(novelty))
         numbered = replace(draft, artifact=services.store(packed, "embedding"))
         try:
             return _commit(services, outcome, numbered, number)

@@ -27,6 +27,7 @@ from onboard.model.scoring import PackedTries, label_log_probabilities
 from onboard.registry.versions import VersionRepository
 from onboard.services import Services
 from onboard.statistics.readout import Readout
+from onboard.statistics.temperature import tempered
 from onboard.storage.embedding import verified_embedding
 from onboard.versions.export.readmes import onnx_readme
 from onboard.versions.fetch import Fetched, write_parts, write_whole
@@ -52,9 +53,12 @@ class Conditioned(nn.Module):
         z: (t,) the task embedding.
         words: K label words.
         readout: that answers beside the embedding.
+        temperature: of the probabilities.
     """
 
-    def __init__(self, engine: Engine, z: np.ndarray, words: Sequence[str], readout: Readout | None) -> None:
+    def __init__(
+        self, engine: Engine, z: np.ndarray, words: Sequence[str], readout: Readout | None, temperature: float = 1.0
+    ) -> None:
         super().__init__()
         self.backbone = engine.backbone
         self._attachment = engine.attachment
@@ -63,6 +67,7 @@ class Conditioned(nn.Module):
         start = engine.backbone.config.decoder_start_token_id
         self._tries = PackedTries.pack([engine.trie(words)], start, engine.device)
         self._readout = None if readout is None else _LinearReadout(readout).to(engine.device)
+        self._temperature = temperature
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         """Token ids (B, S), and 1 where they are no padding (B, S) → log-probabilities (B, K)."""
@@ -70,11 +75,13 @@ class Conditioned(nn.Module):
             states = self.backbone.encoder(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
             own = label_log_probabilities(self.backbone, states, attention_mask, self._tries, None)
         if self._readout is None:
-            return own
+            return self._tempered(own)
         with self._attachment.bare():
             states = self.backbone.encoder(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
-        together: Tensor = self._readout(own, states, attention_mask)
-        return together
+        return self._tempered(self._readout(own, states, attention_mask))
+
+    def _tempered(self, logs: Tensor) -> Tensor:
+        return logs if self._temperature == 1.0 else (logs / self._temperature).log_softmax(-1)
 
 
 class _LinearReadout(nn.Module):
@@ -127,7 +134,7 @@ def export_onnx(services: Services, reference: str, output: Path) -> Fetched:
         )
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / MODEL
-        write_model(Conditioned(engine, z, version.words, readout), engine, path)
+        write_model(Conditioned(engine, z, version.words, readout, version.temperature), engine, path)
         _require_agreement(runtime, path, engine, partial(_served, engine, z, version, readout))
         parts = {MODEL: partial(_copy, path), **_beside(version, base, engine)}
         return Fetched(version, write_parts(output, parts))
@@ -162,7 +169,8 @@ def _served(
     engine: Engine, z: np.ndarray, version: EmbeddingVersion, readout: Readout | None, ids: Sequence[Sequence[int]]
 ) -> np.ndarray:
     """Log-probabilities (n, K) as a predictor has them."""
-    logs: np.ndarray = np.log(probabilities_of(engine, ids, z, engine.trie(version.words), readout))
+    probabilities = probabilities_of(engine, ids, z, engine.trie(version.words), readout)
+    logs: np.ndarray = np.log(tempered(probabilities, version.temperature))
     return logs
 
 

@@ -35,7 +35,10 @@ The answer is the likeliest of these words, each of which ends in end-of-sequenc
 which one of the words goes on compete (a softmax over these); where there is one, its probability is 1.
 {number}
 {words}
-{readout}"""
+{temperature}{readout}"""
+_TEMPERATURE: Final = """
+Probabilities p become p^(1/{temperature:g}), normalised{after}: that is how sure the answers are to sound.
+"""
 _READOUT: Final = """
 ## The readout
 
@@ -82,7 +85,12 @@ def adapters_readme(version: EmbeddingVersion, base: Base, engine: Engine) -> st
     """Of `--format adapters`."""
     readout = "" if version.readout is None else _READOUT
     sizes, epsilon = engine.hypernetwork.sizes, LAYER_NORM_EPS
-    return _filled(_ADAPTERS, version, base, engine, readout=readout, sizes=sizes, epsilon=epsilon)
+    after = "" if version.readout is None else ", after the readout was added"
+    told = _TEMPERATURE.format(temperature=version.temperature, after=after)
+    temperature = "" if version.temperature == 1.0 else told
+    return _filled(
+        _ADAPTERS, version, base, engine, readout=readout, temperature=temperature, sizes=sizes, epsilon=epsilon
+    )
 
 
 def onnx_readme(version: EmbeddingVersion, base: Base, engine: Engine, agrees: float) -> str:

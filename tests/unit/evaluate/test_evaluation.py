@@ -15,7 +15,7 @@ def certain(predicted: list[int], classes: int) -> np.ndarray:
 
 def test_two_classes_get_accuracy_macro_f1_mcc_and_log_loss():
     metrics = evaluate_classification(np.array([0, 1, 1, 0]), certain([0, 1, 0, 0], 2))
-    assert list(metrics) == ["accuracy", "macro_f1", "mcc", "log_loss"]
+    assert list(metrics) == ["accuracy", "macro_f1", "mcc", "log_loss", "calibration_error"]
     assert metrics["accuracy"].value == 0.75
     assert {metric.n for metric in metrics.values()} == {4}
     assert all(metric.low <= metric.value <= metric.high for metric in metrics.values())

@@ -1,0 +1,237 @@
+"""How sure answers sound: calibration error without a temperature, with one that rows alone chose, and with the prior.
+
+    python -m bench.calibration [--part held-out|default|targets] [--report]
+
+Held-out tasks choose the prior (every third of them, the readout alone, which costs little; and a few with embedding
+and readout as a job learns them, before any tuning); the seven targets are only measured. Finished runs stand in
+--output: the same command goes on where it was stopped. The tasks stand beside the checkout (../shared/data) or in
+--data; where they are missing it says so and stops.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from argparse import Namespace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from math import inf
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import torch
+
+from bench.harness.as_if_new import drawn_tests
+from bench.harness.command import DATA, command_line, command_of, datasets_there
+from bench.harness.missing_runs import measure_missing
+from bench.harness.page import counted, met, table
+from bench.harness.report import write
+from bench.harness.rows import Row, finished
+from bench.heldout.families import held_out
+from bench.heldout.learned import claimed, trained_of
+from bench.heldout.material import Cell, Place, opened
+from bench.heldout.plan import DEFAULT, READOUT
+from bench.heldout.plan import Run as Draw
+from bench.transfer.material import read
+from onboard.data.splits import is_folded
+from onboard.evaluate.metrics import calibration_error, row_log_loss
+from onboard.pipeline.evaluate import Judged
+from onboard.pipeline.evidence import held_rows
+from onboard.pipeline.readout import fit
+from onboard.services import open_services
+from onboard.settings import Settings
+from onboard.statistics.temperature import DEVIATION, fit_temperature, tempered
+from onboard.testing import RecordedProgress
+from onboard.train.crossvalidation import fold_of, part_rows, rows_in_folds
+
+TARGETS: Final = ("boolq", "cb", "imdb", "paws", "scitail", "trec", "yelp_polarity")
+WITH_EMBEDDING: Final = ("airline_complaint", "asset_simpler", "epitome_exploration", "suggestion_mining")
+TESTS: Final[Mapping[str, int]] = {"wide": 300, "target": 1000}  # test rows at most
+DEVIATIONS: Final = (0.1, 0.2, DEVIATION, 0.5, inf)  # of the prior, ln T; infinite: the rows alone
+BARS: Final = {"held-out": 0.06, "targets": 0.05}
+
+
+@dataclass(frozen=True)
+class Run:
+    """A draw of a task's rows. suite: "wide" or "target"; rows: labelled ones in all; arm: what learns them."""
+
+    suite: str
+    task: str
+    rows: int
+    draw: int
+    arm: str
+
+
+@dataclass(frozen=True)
+class Said:
+    """Probabilities and targets (m, K) of rows that trained nothing of it, and probabilities of the test rows."""
+
+    evidence: np.ndarray
+    targets: np.ndarray
+    test: np.ndarray
+
+
+def plan(folder: Path) -> dict[str, list[Run]]:
+    """The runs of each part."""
+    third = [task for task in held_out(folder / "wide") if read(folder / "wide" / task).kind != "regression"][1::3]
+    return {
+        "held-out": [Run("wide", task, n, draw, READOUT) for task in third for n in (32, 100) for draw in (0, 1)],
+        "default": [Run("wide", task, n, 0, DEFAULT) for n in (32, 100) for task in WITH_EMBEDDING],
+        "targets": [Run("target", task, 100, 0, DEFAULT) for task in TARGETS],
+    }
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure what is missing of the part, and write the page."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    asked = _asked(words)
+    if not datasets_there(asked.data, "--data", ("wide", "target")):
+        return 0
+    torch.set_num_threads(1)
+    parts, place = plan(asked.data), opened("mini")
+    runs = [run for part, of_part in parts.items() if asked.part in (None, part) for run in of_part]
+    if not asked.report:
+        measure_missing(runs, _there(asked.output), lambda run: _row(place, asked.data, run), _line, asked.output)
+    there = _there(asked.output)
+    text = page({part: [there[run] for run in of_part if run in there] for part, of_part in parts.items()}, words)
+    write({}, None, text, asked.table)
+    print(text)
+    return 0
+
+
+def _asked(words: Sequence[str]) -> Namespace:
+    parser = command_line(__doc__, "calibration", "jsonl")
+    parser.add_argument("--data", type=Path, default=DATA, help="folder of the suites")
+    parser.add_argument("--part", choices=("held-out", "default", "targets"), help="only this part")
+    parser.add_argument("--report", action="store_true", help="measure nothing, write the page")
+    return parser.parse_args(words)
+
+
+def _there(work: Path) -> dict[Run, Row]:
+    return {Run(**{name: row[name] for name in Run.__annotations__}): row for row in finished(work)}
+
+
+def _line(run: Run, row: Row) -> str:
+    return f"{run.task} n={run.rows} draw {run.draw} {run.arm}: {row['temperature'][str(DEVIATION)]}"
+
+
+def _row(place: Place, folder: Path, run: Run) -> Row:
+    cell = Cell(place, read(folder / run.suite / run.task), Draw(run.task, run.rows, run.draw, run.arm))
+    cell.test = drawn_tests(read(folder / run.suite / run.task), TESTS[run.suite])
+    said = _read_out(cell) if run.arm == READOUT else _learned(cell)
+    return {**asdict(run), **errors(said, cell.truth, cell.columns, len(cell.labels))}
+
+
+def errors(said: Said, truth: np.ndarray, columns: Sequence[int], labels: int) -> Row:
+    """Temperature, calibration error and loss of the test rows without a temperature and by deviation of the prior.
+
+    Args:
+        truth: index of the true label (m,).
+        columns: which of the task's labels each label of the draw is.
+        labels: how many the task has.
+    """
+    chosen = {str(width): fit_temperature(said.evidence, said.targets, width) for width in DEVIATIONS}
+    temperatures = {"none": 1.0, **chosen}
+    error, loss = {}, {}
+    for name, temperature in temperatures.items():
+        probabilities = np.zeros((len(truth), labels))
+        probabilities[:, columns] = tempered(said.test, temperature)
+        known = np.isin(truth, columns)
+        error[name] = round(calibration_error(truth, probabilities), 4)
+        loss[name] = round(float(row_log_loss(truth[known], probabilities[known]).mean()), 4)
+    return {
+        "tests": len(truth),
+        "evidence": len(said.evidence),
+        "temperature": temperatures,
+        "error": error,
+        "loss": loss,
+    }
+
+
+def _read_out(cell: Cell) -> Said:
+    """A readout alone: folds, or held-out rows that it does not know."""
+    bench, dataset = cell.bench, cell.bench.dataset
+    parted = part_rows(dataset, cell.draw) if is_folded(dataset) else []
+    fitted = fit(bench, fold_of(len(dataset.train), parted) if parted else None, lambda: None)
+    test = fitted.readout.probabilities(bench.features(cell.test, lambda: None))
+    if parted:
+        rows = [dataset.train[row] for row in fitted.judged]
+        return Said(fitted.probabilities, bench.targets(rows), test)
+    held = held_rows(bench)
+    return Said(fitted.readout.probabilities(bench.features(held, lambda: None)), bench.targets(held), test)
+
+
+def _learned(cell: Cell) -> Said:
+    """Embedding and readout of a job, before any tuning."""
+    with tempfile.TemporaryDirectory() as folder:
+        services = open_services(Settings(home=Path(folder), base=str(cell.place.base.folder), device="cpu"))
+        try:
+            job = claimed(services, cell, "auto")
+            attempt, probed, trained = trained_of(services, job)
+            judged, bench = Judged(attempt.bench, job.spec, probed, trained, RecordedProgress()), attempt.bench
+            folds = judged.together.folds
+            rows = held_rows(bench) if folds is None else rows_in_folds(bench.dataset, folds.fold)
+            evidence = judged.predict(rows) if folds is None else folds.probabilities
+            return Said(evidence, bench.targets(rows), judged.predict(cell.test))
+        finally:
+            services.close()
+
+
+def page(parts: Mapping[str, Sequence[Row]], words: Sequence[str]) -> str:
+    """docs/results/calibration.md"""
+    lines = [
+        "# How sure answers sound", "",
+        f"`{command_of('calibration', [word for word in words if word != '--report'])}`; every run stands in "
+        "[calibration.jsonl](../../bench/results/calibration.jsonl). Calibration error in 15 bins "
+        "([Guo et al. 2017](https://arxiv.org/abs/1706.04599)) and beside it the loss in nats, means over tasks and "
+        "draws. On so few test rows perfect probabilities have an error of some 0.03 to 0.05, too. \"none\" is "
+        "temperature 1; the others are chosen on rows that did not train what answers, under a prior on ln T of that "
+        "deviation, \"inf\" by the rows alone. The service's is bold. Held-out tasks chose it; the targets were "
+        "measured once, with what was chosen.", "",
+    ]  # fmt: skip
+    names = ("none", *map(str, DEVIATIONS))
+    head = [f"**{name}**" if name == str(DEVIATION) else name for name in names]
+    rows = []
+    for part, of_part in parts.items():
+        for n in sorted({row["rows"] for row in of_part}):
+            at = [row for row in of_part if row["rows"] == n]
+            cells = [f"{_mean(at, 'error', name):.3f} / {_mean(at, 'loss', name):.3f}" for name in names]
+            tasks = len({row["task"] for row in at})
+            rows.append([_TITLES[part], n, f"{counted(tasks, 'task')}, {counted(len(at), 'run')}", *cells])
+    lines += table(["what", "rows", "measured", *head], rows)
+    lines += ["", *table("what was wanted | found | verdict", _verdicts(parts)), ""]
+    targets = parts.get("targets") or ()
+    lines += table(
+        "target | test rows | temperature | error without | error with",
+        ([row["task"], row["tests"], row["temperature"][str(DEVIATION)], row["error"]["none"],
+          row["error"][str(DEVIATION)]] for row in targets),
+    )  # fmt: skip
+    return "\n".join(lines) + "\n"
+
+
+_TITLES: Final = {
+    "held-out": "held-out tasks, readout alone", "default": "held-out tasks, embedding and readout",
+    "targets": "the seven targets, embedding and readout",
+}  # fmt: skip
+
+
+def _mean(rows: Iterable[Row], what: str, name: str) -> float:
+    return float(np.mean([row[what][name] for row in rows]))
+
+
+def _verdicts(parts: Mapping[str, Sequence[Row]]) -> Iterable[list[object]]:
+    wanted: list[tuple[str, str, int, Callable[[str], bool]]] = [
+        ("held-out", "held-out tasks at n = 32, readout alone", 32, lambda part: part == "held-out"),
+        ("held-out", "held-out tasks at n = 32, embedding and readout", 32, lambda part: part == "default"),
+        ("targets", "the seven targets at n = 100", 100, lambda part: part == "targets"),
+    ]
+    for bar, what, n, fits in wanted:
+        rows = [row for part, of_part in parts.items() if fits(part) for row in of_part if row["rows"] == n]
+        if rows:
+            error = _mean(rows, "error", str(DEVIATION))
+            yield [f"{what}: error at most {BARS[bar]}", f"{error:.3f}", met(error <= BARS[bar])]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,22 @@
+"""Versions have a temperature, which says how sure their answers sound; those from before answer as they did.
+
+Revision: 20261126b, after 20261126a.
+"""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "20261126b"
+down_revision = "20261126a"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    with op.batch_alter_table("embedding_versions", schema=None) as batch_op:
+        batch_op.add_column(sa.Column("temperature", sa.Double(), server_default="1", nullable=False))
+
+
+def downgrade() -> None:
+    with op.batch_alter_table("embedding_versions", schema=None) as batch_op:
+        batch_op.drop_column("temperature")

@@ -1,0 +1,39 @@
+"""What a job's rows look like, so that its version can say of a text that it is unlike them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+
+from onboard.data.splits import evenly_spaced
+from onboard.domain.dataset import Example
+from onboard.guard.canaries import canary_texts
+from onboard.pipeline.material import Workbench
+from onboard.pipeline.readout import drawn
+from onboard.statistics.novelty import Novelty, find_novelty
+
+MOST_TEXTS: Final = 64  # of other kinds, that say what is missed
+MOST_HELD: Final = 256  # held-out rows that say what is a false alarm
+
+
+def novelty_of(bench: Workbench, checkpoint: Callable[[], None]) -> Novelty | None:
+    """What the training rows say is known; None where they are too few.
+
+    The texts of other kinds are the guard's canaries, which were written for this repository: of one text where the
+    task takes one, pairs where it takes two.
+
+    Args:
+        bench: the job's material.
+        checkpoint: stops the work.
+    """
+    dataset = bench.dataset
+    rows = [dataset.train[row] for row in drawn(bench)]
+    held = [dataset.validation[row] for row in evenly_spaced(len(dataset.validation), MOST_HELD)]
+    pair = rows[0].text_b is not None
+    texts = [text for text in canary_texts() if (text[1] is not None) == pair]
+    others = [Example(*texts[place], label="") for place in evenly_spaced(len(texts), MOST_TEXTS)]
+    groups = np.zeros(len(rows), dtype=np.int64) if bench.buckets is not None else bench.targets(rows).argmax(1)
+    read, unread, strange = (bench.features(some, checkpoint) for some in (rows, held, others))
+    return find_novelty(read, groups, unread, strange)

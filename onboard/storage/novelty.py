@@ -1,0 +1,53 @@
+"""What a version knows of its texts, in the file of the version: a tensor beside its numbers, the limit as metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from onboard.errors import DamagedError
+from onboard.statistics.novelty import Novelty
+from onboard.storage.embedding import read_facts
+
+TENSOR: Final = "known"  # of the means; no method calls a tensor so
+FACT: Final = "unknown"
+
+
+def novelty_facts(novelty: Novelty | None) -> dict[str, Any]:
+    """The metadata of a version's file; none where there is nothing known."""
+    if novelty is None:
+        return {}
+    return {
+        FACT: {
+            "limit": novelty.limit, "false_alarms": novelty.false_alarms, "rows": novelty.rows,
+            "misses": novelty.misses, "texts": novelty.texts,
+        }
+    }  # fmt: skip
+
+
+def novelty_tensors(novelty: Novelty | None) -> Mapping[str, np.ndarray]:
+    """The tensors of a version's file, beside its own."""
+    return {} if novelty is None else {TENSOR: np.ascontiguousarray(novelty.means, dtype=np.float16)}
+
+
+def novelty_in(content: bytes) -> Novelty | None:
+    """What the file of a version knows; None of versions from before there was any.
+
+    Raises:
+        DamagedError: it holds something else.
+    """
+    from safetensors import SafetensorError
+    from safetensors.numpy import load
+
+    told = read_facts(content).get(FACT)
+    if told is None:
+        return None
+    try:
+        novelty = Novelty(load(content)[TENSOR], **told)
+        if novelty.means.ndim != 2 or not np.isfinite(novelty.means).all() or not np.isfinite(novelty.limit):
+            raise ValueError("not finite")
+    except (SafetensorError, KeyError, TypeError, ValueError) as error:
+        raise DamagedError("The file of the version does not hold what it knows.", "onboard doctor") from error
+    return novelty
