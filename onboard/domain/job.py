@@ -58,6 +58,7 @@ class Stage(StrEnum):
     TRAIN = "train"
     TUNE = "tune"
     GUARD = "guard"
+    CHOOSE = "choose"
     EVALUATE = "evaluate"
     PUBLISH = "publish"
 

@@ -13,6 +13,7 @@ from typing import Any, Final, Literal, NotRequired, TypedDict
 from onboard.domain.label_scores import LabelScoreJson
 from onboard.domain.names import did_you_mean
 from onboard.domain.readout import ReadoutJson
+from onboard.domain.tried import MethodsJson
 from onboard.domain.tuning import GuardJson, TuningJson
 from onboard.errors import InputError
 
@@ -339,6 +340,7 @@ class JobReport(TypedDict, total=False):
     training: TrainingJson | None
     tuning: TuningJson | None
     readout: ReadoutJson | None
+    methods: MethodsJson | None
     more_rows: MoreRowsJson | None
     label_next: LabelNextJson | None
     halved: list[HalvedJson] | None

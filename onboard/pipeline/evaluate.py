@@ -244,7 +244,7 @@ class Judged:
         its_own = engine_at(services, bench.base, present.hypernetwork_version)
         task, readout = task_of_version(services, its_own, present, bench.dataset.labels)
         before = answers(its_own, present, task, words_in_order(present, bench.dataset.labels), rows, readout)
-        after = self._predict(rows)
+        after = self.predict(rows)
         if bench.buckets is not None:
             return compare_regression(_values(rows), before, self._expectation(after))
         return compare_classification(self._truth(rows), before, after)
@@ -264,10 +264,11 @@ class Judged:
 
     def _probabilities(self, split: str) -> np.ndarray:
         if split not in self._made:
-            self._made[split] = self._predict(self._splits[split])
+            self._made[split] = self.predict(self._splits[split])
         return self._made[split]
 
-    def _predict(self, rows: Sequence[Example]) -> np.ndarray:
+    def predict(self, rows: Sequence[Example]) -> np.ndarray:
+        """Probabilities (n, K) of rows."""
         engine, readout = self.bench.engine, self.together.readout
         checkpoint, ids = self._progress.raise_if_cancelled_or_fenced, self.bench.encode(rows)
         trie, at_once = engine.trie(self._words), self.bench.scored_at_once
