@@ -6,8 +6,8 @@ Revision: 20261126b, after 20261126a.
 import sqlalchemy as sa
 from alembic import op
 
-revision = "20261126b"
-down_revision = "20261126a"
+revision = "20261126c"
+down_revision = "20261126b"
 branch_labels = None
 depends_on = None
 

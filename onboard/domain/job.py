@@ -59,6 +59,7 @@ class Stage(StrEnum):
     TRAIN = "train"
     TUNE = "tune"
     GUARD = "guard"
+    CHOOSE = "choose"
     EVALUATE = "evaluate"
     PUBLISH = "publish"
     PREDICT = "predict"  # of jobs that answer files, after check; they have no other

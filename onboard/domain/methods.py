@@ -22,6 +22,8 @@ OWN_WEIGHTS: Final = (
     "compacter++", "prompt-tuning-r", "prompt-tuning-t", "bitfit", "intrinsic-said",
 )  # fmt: skip
 COMPARED_ONLY: Final = "full-fine-tuning"
+AUTO: Final = "auto"  # the base's own, a readout alone, and small adapters: the cheapest that is as good as the best
+SMALL: Final = ("compacter", "pfeiffer-adapter")  # that `auto` tries behind the others, fewest bytes first
 WITHOUT_EMBEDDING: Final = (LINEAR, *OWN_WEIGHTS)  # what `--method` may name beside the base's own
 
 WEIGHTS_FORMAT: Final = "onboard-task-weights-1"  # of the files of versions without an embedding
@@ -69,9 +71,9 @@ def require_method(method: str, of_base: str, base: str) -> None:
         of_base: the base's own method.
         base: its name, for the error.
     """
-    if method in ("", of_base, *WITHOUT_EMBEDDING):
+    names = of_base, AUTO, *WITHOUT_EMBEDDING
+    if method in ("", *names):
         return
-    names = of_base, *WITHOUT_EMBEDDING
     remedy = f"Use one of: --method {', '.join(names)} (the table is in docs/methods.md)."
     if method == COMPARED_ONLY:
         message = f"{method} is compared only: it changes every weight of the base, so it publishes nothing."

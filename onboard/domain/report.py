@@ -14,6 +14,7 @@ from onboard.domain.calibration import CalibrationJson, UnknownJson
 from onboard.domain.label_scores import LabelScoreJson
 from onboard.domain.names import did_you_mean
 from onboard.domain.readout import ReadoutJson
+from onboard.domain.tried import MethodsJson
 from onboard.domain.tuning import GuardJson, TuningJson
 from onboard.errors import InputError
 
@@ -344,6 +345,7 @@ class JobReport(TypedDict, total=False):
     readout: ReadoutJson | None
     calibration: CalibrationJson | None
     unknown: UnknownJson | None
+    methods: MethodsJson | None
     more_rows: MoreRowsJson | None
     label_next: LabelNextJson | None
     halved: list[HalvedJson] | None

@@ -84,9 +84,11 @@ class Submission:
     ] = "auto"
     method: Annotated[
         str,
-        Option("Method; left out, the base's own: an embedding. Others: linear, compacter, …, see docs/methods.md.",
-               limits=_SHORT),
-    ] = ""  # fmt: skip
+        Option(
+            "Method; left out, the base's own: an embedding. Others: auto, linear, compacter, … (docs/methods.md).",
+            limits=_SHORT,
+        ),
+    ] = ""
     method_setting: Annotated[
         Sequence[str],
         Option("Setting of the method, such as reduction_factor=16; once for each.", limits={"max_length": 8}),

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from onboard.data.limits import FEWEST_FOLDED_ROWS, HOLDOUT_FREE_ROWS, MAX_TOKENS, PROBE_ROWS, PROBE_TOKENS
-from onboard.domain.methods import LINEAR, WITHOUT_EMBEDDING
+from onboard.domain.methods import AUTO, LINEAR, SMALL, WITHOUT_EMBEDDING
 from onboard.model.cost import Passes
 from onboard.probe.passes import probe_passes
 from onboard.train.learning_curve import affordable_curve
@@ -161,6 +161,9 @@ def estimate_seconds(
     else:
         probe = probe_passes(size.rows) if probed else Passes(min(size.rows, PROBE_ROWS))
         train = train_passes(size.rows, size.validation, tokens, regression=size.regression, gpu=gpu)
+    if method == AUTO:  # all that it may try
+        own = own_passes(size.rows, size.validation)
+        train = Passes(train.scored + len(SMALL) * own.scored, train.trained + len(SMALL) * own.trained)
     evaluated = Passes(size.validation + size.test + unlabelled)
     work = probe.seconds(min(tokens, PROBE_TOKENS)) + train.seconds(tokens) + evaluated.seconds(tokens)
     work += tuning_seconds(size.rows, size.validation, tokens) if tuned else 0.0

@@ -9,7 +9,7 @@ from onboard.bases import Base
 from onboard.data.splits import holdout
 from onboard.domain.dataset import Dataset, label_key
 from onboard.domain.job import JobSpec
-from onboard.domain.methods import LINEAR, OWN_WEIGHTS
+from onboard.domain.methods import AUTO, LINEAR, OWN_WEIGHTS
 from onboard.domain.methods import require_method as require_known
 from onboard.errors import InputError
 
@@ -33,6 +33,11 @@ def require_method(spec: JobSpec, dataset: Dataset, base: Base) -> None:
         raise InputError(
             f"{spec.method or base.method} has no settings.", "Leave --method-setting out.", method=spec.method
         )
+    if spec.method == AUTO and spec.tune_hypernetwork == "always":
+        raise InputError(
+            f"--tune-hypernetwork always has no meaning with --method {AUTO}, which publishes what rows say is best.",
+            "Leave --tune-hypernetwork out, or --method.", method=spec.method,
+        )  # fmt: skip
     if not spec.without_embedding:
         return
     _require_alone(spec)

@@ -31,7 +31,7 @@ class TaskModule(nn.Module, ABC):
     Attributes:
         METHOD: the method's name in files and on the command line.
         TITLE: its name in sentences.
-        LEARNING_RATE: of AdamW, as its authors train it.
+        LEARNING_RATE: of AdamW, as its authors train it; for few rows see `onboard.train.settings.FEW_STEPS_RATES`.
         INITIALISATION: how its parameters start, in a sentence.
         DEFAULTS: its settings, as the papers have them.
         PUBLISHES: whether a task learned with it can be stored as a version.

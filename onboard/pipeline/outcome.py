@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 
 from onboard.domain.report import MoreRowsJson
+from onboard.domain.tried import MethodsJson
 from onboard.domain.tuning import GuardJson, TuningJson
 from onboard.hypernetworks.engines import frozen_hypernetwork
 from onboard.model.hypernetwork import Hypernetwork
@@ -19,6 +20,7 @@ from onboard.versions.protected import Identity, line_of
 
 _CHOSEN: Final = "These rows chose how much of the tuning was kept, so these numbers are a little too good."
 _CURVE_BEFORE: Final = "The hypernetwork was tuned after the learning curve was made, which says nothing of the two."
+_CHOSE_METHOD: Final = "These rows chose the method, too, so these numbers are a little too good."
 _NO_ESTIMATE: Final = (
     "All rows trained the embedding and tuned the hypernetwork: none is left that could say how good the two are."
 )
@@ -37,6 +39,7 @@ class Outcome:
         considered: the embeddings in use that the guard knew of.
         line: the head that it was tuned from, and what that descends from.
         no_estimate: why no folds are left, where there were some before the tuning.
+        methods: that were tried, where the method was chosen by them.
     """
 
     bench: Workbench
@@ -47,12 +50,16 @@ class Outcome:
     considered: frozenset[Identity] = frozenset()
     line: frozenset[int] = frozenset()
     no_estimate: str | None = None
+    methods: MethodsJson | None = None
 
     @property
     def also_chosen(self) -> str | None:
         """What the rows of the validation estimate chose beside start and end of the training; None for nothing."""
         refused = self.guard is not None and self.guard["verdict"] == "rejected"
-        return _CHOSEN if "by_share" in (self.tuning or {}) and not refused else None
+        chosen = [_CHOSEN] if "by_share" in (self.tuning or {}) and not refused else []
+        if self.methods is not None and len(self.methods["tried"]) > 1:
+            chosen.append(_CHOSE_METHOD)
+        return " ".join(chosen) or None
 
 
 def outcome_of(

@@ -22,6 +22,7 @@ from onboard.domain.report import (
     ValidationKind,
     WarningJson,
 )
+from onboard.domain.tried import MethodsJson
 from onboard.domain.tuning import GuardJson, TuningJson
 from onboard.statistics.readout import Readout
 from onboard.storage.readout import pack_readout, unpack_readout
@@ -51,6 +52,8 @@ def _written(value: object) -> object:
         value = pack_readout(value, "")
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
+    if isinstance(value, StageOutput):
+        return value.to_json()
     if isinstance(value, Folds):
         return _written(vars(value))
     if isinstance(value, dict):
@@ -168,6 +171,30 @@ class TrainOutput(StageOutput):
     def has_embedding(self) -> bool:
         """Whether a hypernetwork answers with it; else weights of its own do, or the readout alone."""
         return len(self.z) > 0
+
+    @property
+    def method(self) -> str:
+        """What it was trained with."""
+        return self.training["method"] or ""
+
+
+def _trained(document: Mapping[str, Any] | None) -> TrainOutput | None:
+    return None if document is None else TrainOutput.from_json(document)
+
+
+@dataclass(frozen=True)
+class ChooseOutput(StageOutput):
+    """What `--method auto` has chosen.
+
+    Args:
+        trained: of another method than the base's own; None where what the stages before have left is published.
+        methods: all that were tried.
+    """
+
+    trained: TrainOutput | None
+    methods: MethodsJson
+    numbers: dict[str, object]
+    _readers: ClassVar[_Readers] = {"trained": _trained}
 
 
 @dataclass(frozen=True)

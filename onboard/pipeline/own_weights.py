@@ -6,15 +6,18 @@ version answers does not depend on the base's head, so it is learned under the b
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import torch
 
 from onboard.data.splits import is_folded
 from onboard.domain.methods import LINEAR, OWN_START
-from onboard.domain.report import TrainingJson
+from onboard.domain.report import TrainingJson, WarningJson
+from onboard.domain.task import FIRST_HYPERNETWORK
+from onboard.hypernetworks.engines import engine_at
 from onboard.model.batch import TrainingSet
 from onboard.model.engine import Engine
 from onboard.model.methods import TASK_METHODS, new_task
@@ -24,11 +27,12 @@ from onboard.pipeline.attempt import Run
 from onboard.pipeline.outputs import Folds, ProbeOutput, TrainOutput
 from onboard.pipeline.readout import fit
 from onboard.probe.candidates import in_sorted
+from onboard.statistics.readout import Readout
 from onboard.storage.embedding import read_metadata
 from onboard.storage.readout import readout_tensors
 from onboard.storage.weights import Tensors, described_readout, pack_weights, unpack_weights
 from onboard.train.crossvalidation import Fold, fold_of, in_a_fold, log_of, part_rows
-from onboard.train.own_weights import learn_task
+from onboard.train.own_weights import NewTask, learn_task, rate_of
 from onboard.train.settings import OwnWeightsSettings
 from onboard.train.suspects import suspected_rows, warning_of
 from onboard.train.witnesses import known_finding
@@ -38,9 +42,9 @@ _NOTHING: Final = np.zeros(0, dtype=np.float32)
 _CLOSED_FORM: Final = "The readout is computed in closed form: there is nothing to start from."
 
 
-def own_start(attempt: Run) -> ProbeOutput:
+def own_start(attempt: Run, method: str) -> ProbeOutput:
     """What stands for the output of the probe: no embedding, and the labels' own words."""
-    bench, method = attempt.bench, attempt.job.spec.method
+    bench = attempt.bench
     rows = np.unique(bench.hashes([*bench.dataset.train, *bench.dataset.validation, *bench.dataset.test]))
     reason = _CLOSED_FORM
     if method != LINEAR:
@@ -55,14 +59,32 @@ def own_start(attempt: Run) -> ProbeOutput:
     )
 
 
-def train_own(attempt: Run, probed: ProbeOutput) -> TrainOutput:
-    """Train on all rows, and on folds of them where none is held out."""
-    bench, spec = attempt.bench, attempt.job.spec
+def under_first_head(attempt: Run) -> Run:
+    """The same attempt where no head has a part in what it comes to: judged and pinned as if there were the first."""
+    bench, services = attempt.bench, attempt.services
+    first = replace(
+        bench, engine=engine_at(services, bench.base, FIRST_HYPERNETWORK), head=FIRST_HYPERNETWORK, known_rows=None
+    )
+    return replace(attempt, base=replace(attempt.base, head=FIRST_HYPERNETWORK), bench=first)
+
+
+def train_own(attempt: Run, probed: ProbeOutput, method: str, settings: Mapping[str, Any]) -> TrainOutput:
+    """Train on all rows, and on folds of them where none is held out.
+
+    Args:
+        attempt: at the job.
+        probed: names the words, and the rows that the folds may not judge by.
+        method: one without an embedding.
+        settings: of it.
+    """
+    bench = attempt.bench
     known = in_sorted(bench.hashes(bench.dataset.train), probed.known)
     folded = is_folded(bench.dataset)
-    parted = part_rows(bench.dataset, spec.seed, known=known) if folded else []
-    learn = _linear if spec.method == LINEAR else _weights
-    output = learn(attempt, probed, parted)
+    parted = part_rows(bench.dataset, attempt.job.spec.seed, known=known) if folded else []
+    if method == LINEAR:
+        output = _linear(attempt, parted)
+    else:
+        output = _weights(attempt, probed, parted, lambda: new_task(method, bench.engine.backbone, settings))
     warnings = known_finding({"training": int(known.sum()) if folded else 0, **bench.left_out})
     if output.folds is not None and bench.buckets is None:
         judged, estimate = in_a_fold(output.folds.fold), log_of(output.folds.probabilities)
@@ -90,17 +112,25 @@ def stored(trained: TrainOutput) -> tuple[Tensors, dict[str, str]]:
     return unpack_weights(trained.weights), read_metadata(trained.weights)
 
 
-def _weights(attempt: Run, probed: ProbeOutput, parted: list[Fold]) -> TrainOutput:
-    """Of a method that trains weights of the task's own."""
+def readout_alone(trained: TrainOutput) -> TrainOutput | None:
+    """What `linear` makes of the same rows and folds, where the training of an embedding left it; else None."""
+    if trained.readout is None:
+        return None
+    folds = None
+    if trained.folds is not None and trained.read_out is not None:
+        folds = replace(trained.folds, probabilities=trained.read_out, z=trained.folds.z[:, :0])
+    return _answering_alone(trained.readout, folds, trained.warnings)
+
+
+def _weights(attempt: Run, probed: ProbeOutput, parted: list[Fold], new: NewTask) -> TrainOutput:
+    """Of a method that trains weights of the task's own; `new` makes them as they start."""
     bench, spec = attempt.bench, attempt.job.spec
     rows = bench.labelled(bench.dataset.train)
     settings = OwnWeightsSettings().for_rows(len(rows.ids))
     steps = settings.steps + sum(settings.for_part(len(part.kept), len(rows.ids)).steps for part in parted)
     execution = bench.execution(attempt.checkpoint, attempt.course(steps).part("train", settings.steps))
-    learned = learn_task(
-        bench.engine, lambda: new_task(spec.method, bench.engine.backbone, spec.method_settings),
-        TrainingSet(rows, bench.engine.trie(probed.words)), settings, spec.seed, parted, execution,
-    )  # fmt: skip
+    training_set = TrainingSet(rows, bench.engine.trie(probed.words))
+    learned = learn_task(bench.engine, new, training_set, settings, spec.seed, parted, execution)
     folds = None
     if learned.folds is not None:
         probabilities = np.exp(learned.folds.scores).astype(np.float64)
@@ -108,8 +138,8 @@ def _weights(attempt: Run, probed: ProbeOutput, parted: list[Fold]) -> TrainOutp
     module = learned.module
     tensors = {name: tensor.numpy() for name, tensor in module.state().items()}
     training: TrainingJson = {
-        "method": spec.method, "settings": module.settings, "trained": module.trained, "steps": len(learned.losses),
-        "learning_rate": module.LEARNING_RATE, "loss": list(learned.losses), "padding_share": learned.padding_share,
+        "method": module.METHOD, "settings": module.settings, "trained": module.trained, "steps": len(learned.losses),
+        "learning_rate": rate_of(module), "loss": list(learned.losses), "padding_share": learned.padding_share,
         "chosen_on": None,
     }  # fmt: skip
     numbers = {"loss": learned.losses[-1], "trained": module.trained, "padding_share": learned.padding_share}
@@ -118,14 +148,17 @@ def _weights(attempt: Run, probed: ProbeOutput, parted: list[Fold]) -> TrainOutp
     )
 
 
-def _linear(attempt: Run, probed: ProbeOutput, parted: list[Fold]) -> TrainOutput:  # noqa: ARG001 (as `_weights`)
+def _linear(attempt: Run, parted: list[Fold]) -> TrainOutput:
     """Of a readout alone."""
     bench = attempt.bench
     fold = fold_of(len(bench.dataset.train), parted) if parted else None
     fitted = fit(bench, fold, attempt.checkpoint)
     nothing = np.zeros((len(parted), 0), dtype=np.float32)  # no embedding is trained
-    folds = None if fold is None else Folds(fold, fitted.probabilities, nothing)
-    readout = replace(fitted.readout, share=1.0)
+    return _answering_alone(fitted.readout, None if fold is None else Folds(fold, fitted.probabilities, nothing), [])
+
+
+def _answering_alone(readout: Readout, folds: Folds | None, warnings: list[WarningJson]) -> TrainOutput:
     trained = int(readout.weights.size + readout.bias.size)
     training: TrainingJson = {"method": LINEAR, "trained": trained, "steps": 0, "chosen_on": None}
-    return TrainOutput(_NOTHING, training, folds, None, None, [], {"trained": trained}, readout=readout)
+    whole = replace(readout, share=1.0)
+    return TrainOutput(_NOTHING, training, folds, None, None, warnings, {"trained": trained}, readout=whole)

@@ -33,7 +33,7 @@ def probe_stage(attempt: Run) -> ProbeOutput:
     """
     spec, bench = attempt.job.spec, attempt.bench
     if spec.without_embedding:
-        return own_start(attempt)
+        return own_start(attempt, spec.method)
     rows = bench.probed(spec.seed)
     fingerprint = bench.fingerprint(bench.encode(rows), bench.targets(rows))
     evaluator = _watched(attempt, rows)

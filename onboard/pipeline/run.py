@@ -1,20 +1,28 @@
-"""The way of one job: check → probe → train → [tune → guard] → evaluate → publish. Only this module knows the order."""
+"""The way of one job: check → probe → train → [tune → guard] → [choose] → evaluate → publish.
+
+Only this module knows the order.
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 from onboard.bases import find_base
 from onboard.domain.job import Job, Stage
+from onboard.domain.methods import AUTO
 from onboard.domain.progress import Progress
+from onboard.domain.tried import MethodsJson
 from onboard.errors import ConflictError
 from onboard.model.memory import memory_trouble_told
 from onboard.pipeline.attempt import Run
 from onboard.pipeline.check import check_stage
+from onboard.pipeline.choose import choose_stage
 from onboard.pipeline.evaluate import Judged, judge
 from onboard.pipeline.guard import guard_newcomers, guard_stage
 from onboard.pipeline.outcome import Outcome, outcome_of
 from onboard.pipeline.outputs import (
+    ChooseOutput,
     EvaluateOutput,
     GuardOutput,
     ProbeOutput,
@@ -23,6 +31,7 @@ from onboard.pipeline.outputs import (
     TuneOutput,
     tune_output,
 )
+from onboard.pipeline.own_weights import own_start, under_first_head
 from onboard.pipeline.probe import probe_stage
 from onboard.pipeline.publish import NewcomersError, publish
 from onboard.pipeline.slot import HeadMovedError
@@ -71,7 +80,21 @@ def _run(job: Job, services: Services, progress: Progress) -> None:
     if isinstance(tuned, ProposedStep):
         guard = partial(guard_stage, attempt, probed, trained, tuned)
         guarded = attempt.stage(Stage.GUARD, GuardOutput.from_json, guard, probed, trained, tuned)
-    _publish(attempt, probed, trained, alone, tuned, guarded)
+    methods = None
+    if job.spec.method == AUTO:
+        choose = partial(_choose, attempt, probed, alone, outcome_of(attempt, trained, tuned, guarded))
+        chosen = attempt.stage(Stage.CHOOSE, ChooseOutput.from_json, choose, probed, trained, tuned, guarded)
+        methods = chosen.methods
+        if chosen.trained is not None:
+            attempt, trained, tuned, guarded = under_first_head(attempt), chosen.trained, None, None
+            probed = own_start(attempt, trained.method)
+            alone = Judged(attempt.bench, job.spec, probed, trained, progress)
+    _publish(attempt, probed, trained, alone, tuned, guarded, methods)
+
+
+def _choose(attempt: Run, probed: ProbeOutput, alone: Judged, outcome: Outcome) -> ChooseOutput:
+    judged = alone if outcome.tuned is None else _judged(attempt, probed, outcome)
+    return choose_stage(attempt, probed, judged, outcome)
 
 
 def _publish(
@@ -81,9 +104,10 @@ def _publish(
     alone: Judged,
     tuned: TuneOutput | None,
     guarded: GuardOutput | None,
+    methods: MethodsJson | None,
 ) -> None:
     """Judge what the job has come to, and publish it; what was published while the guard ran is guarded before."""
-    outcome, evaluated = outcome_of(attempt, trained, tuned, guarded), None
+    outcome, evaluated = replace(outcome_of(attempt, trained, tuned, guarded), methods=methods), None
     while True:
         judged = alone if outcome.tuned is None else _judged(attempt, probed, outcome)
         if evaluated is None:
@@ -97,7 +121,7 @@ def _publish(
         except NewcomersError as met:
             assert guarded is not None
             guarded = guard_newcomers(attempt, outcome, guarded, met.versions)
-            outcome = outcome_of(attempt, trained, tuned, guarded)
+            outcome = replace(outcome_of(attempt, trained, tuned, guarded), methods=methods)
             evaluated = evaluated if outcome.tuned else None
         else:
             return

@@ -26,7 +26,7 @@ from onboard.train.witnesses import known_finding
 def train_stage(attempt: Run, probed: ProbeOutput) -> TrainOutput:
     """Train z, or what the method has instead, on all training rows; without held-out rows, on folds as well."""
     if attempt.job.spec.without_embedding:
-        output = train_own(attempt, probed)
+        output = train_own(attempt, probed, attempt.job.spec.method, attempt.job.spec.method_settings)
         return replace(output, label_next=labelling(attempt, attempt.bench, probed.words, output))
     bench, seed, checkpoint = attempt.bench, attempt.job.spec.seed, attempt.checkpoint
     known = in_sorted(bench.hashes(bench.dataset.train), probed.known)

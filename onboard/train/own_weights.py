@@ -1,6 +1,6 @@
 """Few-shot training of a task's own weights on a frozen backbone: adapters, prompts, biases, or few directions.
 
-A plain loop with AdamW at the rate of the method's authors, which falls linearly to nothing. Nothing is chosen on the
+A plain loop with AdamW, whose rate falls linearly to nothing. Nothing is chosen on the
 way, so rows that are predicted by weights that were trained without them tell fairly how good the weights of all are.
 """
 
@@ -25,7 +25,7 @@ from onboard.model.side_by_side import AT_ONCE, OTHER_SEED, Padding
 from onboard.model.task_module import TaskModule
 from onboard.train.crossvalidation import Fold, OutOfFold, fold_of, in_a_fold
 from onboard.train.fewshot import batches
-from onboard.train.settings import OwnWeightsSettings
+from onboard.train.settings import FEW_STEPS_RATES, OwnWeightsSettings
 
 NewTask = Callable[[], TaskModule]
 
@@ -110,6 +110,11 @@ def answered(
     return log_probabilities(engine, rows.ids, module.weights(), trie, execution.before_batch, execution.scored_at_once)
 
 
+def rate_of(module: TaskModule) -> float:
+    """Of the optimiser at the first step."""
+    return FEW_STEPS_RATES.get(module.METHOD, module.LEARNING_RATE)
+
+
 def train_task(
     engine: Engine,
     module: TaskModule,
@@ -121,7 +126,7 @@ def train_task(
     """Train a module, which is changed. Arguments and errors as of `learn_task`."""
     rows = training_set.rows
     order = batches([len(row) for row in rows.ids], settings.steps, settings.batch, seed)
-    optimiser = torch.optim.AdamW(module.parameters(), lr=module.LEARNING_RATE, weight_decay=0.0)
+    optimiser = torch.optim.AdamW(module.parameters(), lr=rate_of(module), weight_decay=0.0)
     rate = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: 1.0 - step / len(order))
     losing, losses = _Losing(engine, module, training_set, execution.trained_at_once), list[float]()
     for step, chosen in enumerate(order, 1):

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Self
 
 from torch import Tensor, nn
 
+from onboard.errors import InputError
 from onboard.model.methods.adapter_shaped import AdapterStack
 from onboard.model.methods.adapters import Adapters, DenseStack
 
@@ -14,7 +15,7 @@ _SHARED = ("gamma", "beta")
 
 
 class NormedStack(DenseStack):
-    """y ← y + LN_{γ,β}(U · gelu(D · y + b_D) + b_U) (eq. 3); γ starts at 1 and β at 0."""
+    """y ← y + LN_{γ,β}(U · gelu(D · y + b_D) + b_U) (eq. 3); β starts at 0."""
 
     OFFICIAL: ClassVar[Mapping[str, str]] = {}
     NORMED: ClassVar[bool] = True
@@ -22,7 +23,7 @@ class NormedStack(DenseStack):
     def __init__(self, *args: Any, **sizes: Any) -> None:
         super().__init__(*args, **sizes)
         self.gamma, self.beta = self.parameter(self.d_model), self.parameter(self.d_model)
-        nn.init.ones_(self.gamma)
+        nn.init.ones_(self.gamma)  # as the authors have it; `AdaptersDagger` knows better for few rows
         nn.init.zeros_(self.beta)
 
     def norm(self) -> tuple[Tensor, Tensor]:
@@ -33,13 +34,26 @@ class NormedStack(DenseStack):
 class AdaptersDagger(Adapters):
     """Adapters with a layer norm. A task that is learned alone has one of its own; several share theirs by `beside`.
 
-    What is stored of a task is whole in either case.
+    What is stored of a task is whole in either case. The authors let γ start at 1, where every adapter adds noise of
+    unit variance at first, more than a small backbone bears (docs/results/ablations.md): here it starts at the setting
+    `gamma_start`, 0 unless it is given.
     """
 
     METHOD: ClassVar[str] = "adapters-dagger"
     TITLE: ClassVar[str] = "Adapters†"
-    INITIALISATION: ClassVar[str] = "D and U from N(0, 0.01²), γ at 1, β and biases at 0, the T5's norms as they are."
+    INITIALISATION: ClassVar[str] = (
+        "D and U from N(0, 0.01²), γ at the setting gamma_start, β and biases at 0, the T5's norms as they are."
+    )
+    DEFAULTS: ClassVar[Mapping[str, Any]] = {"reduction_factor": 32, "gamma_start": 0}
     STACK: ClassVar[type[AdapterStack]] = NormedStack
+
+    def __init__(self, backbone: Any, **settings: Any) -> None:
+        super().__init__(backbone, **settings)
+        start = self.settings["gamma_start"]
+        if not isinstance(start, int | float) or isinstance(start, bool) or not 0 <= start <= 1:
+            raise InputError(f"gamma_start of {self.TITLE} is {start!r}.", "Give a number from 0 to 1.")
+        for stack in (self.encoder, self.decoder):
+            nn.init.constant_(stack.get_parameter("gamma"), float(start))
 
     def beside(self, other: AdaptersDagger) -> Self:
         """Share the other task's layer norms and T5 norms from now on: parameters of both, trained by both.

@@ -1,0 +1,194 @@
+"""The choose stage of a job with `--method auto`: what the stages before have left, a readout alone, and adapters.
+
+The rule itself is `onboard.train.method_choice`. Nothing is tried that rows could not judge.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from onboard.domain.dataset import Example
+from onboard.domain.job import Stage
+from onboard.domain.methods import SMALL
+from onboard.domain.tried import MethodsJson, TriedJson
+from onboard.errors import CancelledError, InputError, JobFailedError, OutOfMemoryError
+from onboard.pipeline.attempt import Run
+from onboard.pipeline.evaluate import Judged
+from onboard.pipeline.evidence import held_rows
+from onboard.pipeline.label_next import labelling
+from onboard.pipeline.material import Workbench
+from onboard.pipeline.outcome import Outcome
+from onboard.pipeline.outputs import ChooseOutput, ProbeOutput, TrainOutput
+from onboard.pipeline.own_weights import own_start, readout_alone, train_own
+from onboard.statistics.readout import Readout
+from onboard.statistics.student import paired
+from onboard.storage.readout import readout_tensors
+from onboard.storage.weights import unpack_weights
+from onboard.train.crossvalidation import log_of, rows_in_folds
+from onboard.train.method_choice import Choice, Tried, cheapest, least, nothing_to_gain
+
+_BEFORE = (Stage.PROBE, Stage.TRAIN, Stage.TUNE, Stage.GUARD)  # what the default takes
+_HELD, _FOLDED = "held-out rows", "rows that were predicted without themselves"
+
+
+def choose_stage(attempt: Run, probed: ProbeOutput, judged: Judged, outcome: Outcome) -> ChooseOutput:
+    """Try further methods while rows say that there is something to gain, and take the cheapest that is good enough.
+
+    Args:
+        attempt: at the job.
+        probed: output of that stage.
+        judged: what the stages before have come to, as it is judged.
+        outcome: the same.
+    """
+    witnesses = witnesses_of(outcome.bench, outcome.trained)
+    if witnesses is None:
+        return _alone(outcome)
+    trial = _Trial(attempt, probed, witnesses)
+    trial.add(judged, outcome.trained, sum(attempt.seconds.get(stage.value, 0.0) for stage in _BEFORE))
+    alone = readout_alone(outcome.trained)
+    if alone is not None:
+        trial.add(trial.judged(alone), alone, None)
+    stopped = trial.go_on()
+    choice = cheapest(trial.measured)
+    trained = trial.trained[choice.method]
+    if not trained.has_embedding:
+        trained = replace(trained, label_next=labelling(attempt, attempt.bench, probed.words, trained))
+    methods = trial.to_json(choice, stopped)
+    numbers: dict[str, object] = {"chosen": choice.method, "tried": len(methods["tried"])}
+    return ChooseOutput(None if trained.has_embedding else trained, methods, numbers)
+
+
+@dataclass(frozen=True)
+class Witnesses:
+    """Rows that judge a method and trained nothing of what answers them.
+
+    Args:
+        rows: m of them.
+        folded: whether they are training rows in folds; else they are held out.
+    """
+
+    rows: Sequence[Example]
+    folded: bool
+
+
+def witnesses_of(bench: Workbench, trained: TrainOutput) -> Witnesses | None:
+    """The rows that judge what was trained; None where there are none."""
+    folds = trained.folds
+    rows = held_rows(bench) if folds is None else rows_in_folds(bench.dataset, folds.fold)
+    return Witnesses(rows, folds is not None) if rows else None
+
+
+def measure(judged: Judged, trained: TrainOutput, witnesses: Witnesses) -> Tried:
+    """A method as its witnesses see it.
+
+    Args:
+        judged: what was trained, as it is judged.
+        trained: the same.
+        witnesses: the same rows for all methods.
+    """
+    bench, rows = judged.bench, witnesses.rows
+    if witnesses.folded:
+        folds = judged.together.folds
+        assert folds is not None  # the same folds for all
+        probabilities = folds.probabilities
+    else:
+        probabilities = judged.predict(rows)
+    losses = -(bench.weighted(rows) * log_of(probabilities)).sum(1)
+    right = probabilities.argmax(1) == bench.targets(rows).argmax(1)
+    accuracy = None if bench.buckets is not None else float(right.mean())
+    return Tried(trained.method, losses, accuracy, _stored_bytes(trained, judged.together.readout))
+
+
+def _stored_bytes(trained: TrainOutput, readout: Readout | None) -> int:
+    """What the numbers of a version take, without the headers of its files; `readout` answers beside or alone."""
+    tensors = [*([] if readout is None else readout_tensors(readout).values()), trained.z]
+    tensors += [] if trained.weights is None else unpack_weights(trained.weights).values()
+    return sum(tensor.nbytes for tensor in tensors)
+
+
+def _alone(outcome: Outcome) -> ChooseOutput:
+    method = outcome.trained.method
+    reason = "No rows are left that could compare it with others."
+    methods: MethodsJson = {
+        "chosen": method, "reason": reason, "stopped": reason, "evidence": None, "rows": 0, "tried": [],
+    }  # fmt: skip
+    return ChooseOutput(None, methods, {"chosen": method, "tried": 0})
+
+
+@dataclass
+class _Trial:
+    """Methods on the same rows.
+
+    Args:
+        attempt: at the job.
+        probed: names the words, and the rows that may not judge.
+        witnesses: that judge.
+        measured, trained, facts: of every method that was tried.
+    """
+
+    attempt: Run
+    probed: ProbeOutput
+    witnesses: Witnesses
+    measured: list[Tried] = field(default_factory=list)
+    trained: dict[str, TrainOutput] = field(default_factory=dict)
+    facts: dict[str, TriedJson] = field(default_factory=dict)
+
+    def judged(self, trained: TrainOutput) -> Judged:
+        """What a method without an embedding has trained, to be judged."""
+        attempt = self.attempt
+        return Judged(attempt.bench, attempt.job.spec, self.probed, trained, attempt.progress)
+
+    def add(self, judged: Judged, trained: TrainOutput, seconds: float | None) -> None:
+        """Measure what was trained."""
+        tried, method = measure(judged, trained, self.witnesses), trained.method
+        self.measured.append(tried)
+        self.trained[method] = trained
+        self.facts[method] = {
+            "method": method, "bytes": tried.stored_bytes, "trained": trained.training["trained"],
+            "seconds": None if seconds is None else round(seconds, 3), "reason": None,
+        }  # fmt: skip
+        self.attempt.progress.note(f"{method}: {tried.loss:.3f} nats on {len(tried.losses)} rows", loss=tried.loss)
+
+    def go_on(self) -> str:
+        """Try small adapters, the smallest first, until nothing is to gain; why no further one was tried."""
+        for method in SMALL:
+            stopped = nothing_to_gain(self.measured)
+            if stopped:
+                return stopped
+            self.attempt.checkpoint()
+            started = time.monotonic()
+            try:
+                trained = train_own(self.attempt, _started(self.attempt, self.probed, method), method, {})
+            except (CancelledError, OutOfMemoryError):
+                raise
+            except (InputError, JobFailedError) as error:  # it does not fit the base, or its loss is not finite
+                self.facts[method] = {"method": method, "loss": None, "reason": error.message}
+                continue
+            self.add(self.judged(trained), trained, time.monotonic() - started)
+        return nothing_to_gain(self.measured) or "There is no further method to try."
+
+    def to_json(self, choice: Choice, stopped: str) -> MethodsJson:
+        """For the job's document."""
+        best, by_name = least(self.measured), {tried.method: tried for tried in self.measured}
+        tried: list[TriedJson] = [
+            {**facts, **_compared(by_name[method], best)} if method in by_name else facts
+            for method, facts in self.facts.items()
+        ]
+        return {
+            "chosen": choice.method, "reason": choice.reason, "stopped": stopped,
+            "evidence": _FOLDED if self.witnesses.folded else _HELD, "rows": len(self.witnesses.rows),
+            "tried": sorted(tried, key=lambda facts: facts.get("bytes") or float("inf")),
+        }  # fmt: skip
+
+
+def _started(attempt: Run, probed: ProbeOutput, method: str) -> ProbeOutput:
+    """Where a method starts that has no embedding, judged by the rows that judge the default."""
+    return replace(own_start(attempt, method), known=probed.known)
+
+
+def _compared(tried: Tried, best: Tried) -> TriedJson:
+    low, high = tried.interval or (None, None)
+    behind, error = (0.0, 0.0) if tried is best else paired(tried.losses, best.losses)
+    return {"loss": tried.loss, "low": low, "high": high, "behind": behind, "error": error}
