@@ -1,6 +1,6 @@
 """Shards of jobs that answer files: claimed, leased and fenced one by one, by many workers at once.
 
-Revision: 20261126b, after 20261126a.
+Revision: 20261126c, after 20261126b.
 """
 
 import sqlalchemy as sa

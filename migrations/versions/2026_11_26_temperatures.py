@@ -1,6 +1,6 @@
 """Versions have a temperature, which says how sure their answers sound; those from before answer as they did.
 
-Revision: 20261126b, after 20261126a.
+Revision: 20261126d, after 20261126c.
 """
 
 import sqlalchemy as sa
