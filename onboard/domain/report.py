@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, NotRequired, TypedDict
 
 from onboard.domain.calibration import CalibrationJson, UnknownJson
+from onboard.domain.label_next import LabelNextJson
 from onboard.domain.label_scores import LabelScoreJson
 from onboard.domain.names import did_you_mean
 from onboard.domain.readout import ReadoutJson
@@ -224,43 +225,6 @@ class MoreRowsJson(TypedDict, total=False):
     low: float | None
     high: float | None
     reason: str | None
-
-
-class AnswerJson(TypedDict, total=False):
-    """A label and its probability."""
-
-    label: JsonLabel
-    probability: float
-
-
-class NextRowJson(TypedDict, total=False):
-    """A text that should be labelled next (its first 1,000 characters), or a pair of them.
-
-    uncertainty: entropy of the probabilities as a share of the most that there can be.
-    answers: the two likeliest labels; or, for a regression, `value` with its standard deviation `spread`.
-    """
-
-    text: str
-    text_a: str
-    text_b: str
-    uncertainty: float
-    answers: list[AnswerJson]
-    value: float
-    spread: float
-
-
-class LabelNextJson(TypedDict, total=False):
-    """Which texts of `--unlabelled FILE` to label next, the most uncertain first.
-
-    read: rows of the file; known: of them labelled in the dataset already; repeated: of them like another row;
-    considered: texts that were looked at.
-    """
-
-    rows: list[NextRowJson]
-    read: int
-    known: int
-    repeated: int
-    considered: int
 
 
 class HalvedJson(TypedDict, total=False):

@@ -9,7 +9,8 @@ import numpy as np
 
 from onboard.data.regression import Buckets
 from onboard.domain.dataset import Example, Label
-from onboard.domain.report import LabelNextJson, NextRowJson, decimals_of
+from onboard.domain.label_next import LabelNextJson, NextRowJson
+from onboard.domain.report import decimals_of
 from onboard.model.readout import probabilities_of
 from onboard.pipeline.attempt import Run
 from onboard.pipeline.calibration import temperature_of

@@ -10,12 +10,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from onboard.domain.calibration import CalibrationJson
+from onboard.domain.label_next import LabelNextJson
 from onboard.domain.report import (
     AliasMoveJson,
     BaselinesJson,
     ConfusionJson,
     InitJson,
-    LabelNextJson,
     MetricsJson,
     MoreRowsJson,
     TrainingJson,
