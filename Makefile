@@ -7,7 +7,7 @@ BENCH ?= step_time
 CHAOS_SEED ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check fmt docs bench chaos packages
+.PHONY: help install demo test check fmt docs bench chaos packages lock sbom
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -47,3 +47,9 @@ bench: install ## measure, into bench/results; BENCH="curriculum ablations" for 
 
 chaos: install packages ## kill workers, Redis and PostgreSQL under real jobs, count what was lost; under ten minutes
 	$(BIN)/python -m bench.chaos --seed $(CHAOS_SEED)
+
+lock: install ## write requirements.lock: what a deployment needs, each with the digest that pip checks
+	$(BIN)/python .ci/lock
+
+sbom: ## write sbom.json: every pinned dependency as CycloneDX
+	PYTHON=$(PYTHON) sh .ci/sbom

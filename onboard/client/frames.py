@@ -110,5 +110,6 @@ def _forget(error: InputError, folder: str) -> None:
         return text
 
     error.message, error.remedy = named(error.message), named(error.remedy)
+    error.args = (error.message,)  # which a traceback shows
     for problem in error.data.get("problems", ()):
         problem.update({key: named(value) for key, value in problem.items() if isinstance(value, str)})

@@ -26,7 +26,16 @@ from onboard import __version__
 
 ROOT = Path(__file__).parent.parent.parent
 PACKAGES = ("cli", "migrations", "onboard", "workers")
-BESIDE = ("pyproject.toml", "MANIFEST.in", "README.md", "LICENSE", "NOTICE", "CHANGELOG.md", "constraints.txt")
+BESIDE = (
+    "pyproject.toml",
+    "MANIFEST.in",
+    "README.md",
+    "LICENSE",
+    "NOTICE",
+    "CHANGELOG.md",
+    "constraints.txt",
+    "requirements.lock",
+)
 FOLDERS = (*PACKAGES, "docs", "examples", "recipes")
 ROWS = [
     {"text": f"{word} {thing}", "label": label}

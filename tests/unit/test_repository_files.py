@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-from importlib import resources
+import tomllib
+from collections.abc import Iterable
+from importlib import metadata, resources
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
 import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from onboard import __version__
 from onboard.bases.documents import notice, origins_table, write_documents
@@ -76,3 +80,35 @@ def test_the_licence_of_a_base_lists_the_licences_of_its_sources(tmp_path: Path)
     licence = (tmp_path / "LICENSE.md").read_text(encoding="utf-8")
     assert licence.startswith("# Licence of the base `ours`\n\nGiven under CC0.\n\n| source |")
     assert "someone/questions" in licence
+
+
+def pins(name: str) -> dict[str, list[str]]:
+    """What stands after the name in each line of a file of requirements, by the name as pip compares it."""
+    lines = [line for line in (ROOT / name).read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
+    return {canonicalize_name(re.split("==| ", line)[0]): line.partition("==")[2].split() for line in lines}
+
+
+def needed(requirements: Iterable[str], extras: Iterable[str], seen: set[tuple[str, str]]) -> set[str]:
+    """Names of all that is installed with these requirements, by what the packages here say that they need."""
+    names = set()
+    for requirement in map(Requirement, requirements):
+        if requirement.marker and not any(requirement.marker.evaluate({"extra": extra}) for extra in ("", *extras)):
+            continue
+        name = canonicalize_name(requirement.name)
+        names.add(name)
+        key = (name, ",".join(sorted(requirement.extras)))
+        if key not in seen and name in pins("constraints.txt"):
+            seen.add(key)
+            names |= needed(metadata.requires(name) or (), requirement.extras, seen)
+    return names
+
+
+def test_what_a_deployment_installs_is_locked_as_it_is_pinned_with_a_digest_each() -> None:
+    pinned, locked = pins("constraints.txt"), pins("requirements.lock")
+    assert {name: words[0] for name, words in locked.items()} == {name: pinned[name][0] for name in locked}
+    assert [name for name, words in locked.items() if not re.fullmatch("--hash=sha256:[0-9a-f]{64}", words[1])] == []
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    (extras,) = re.findall(r'"\.\[([a-z0-9,]+)\]"', (ROOT / "Dockerfile").read_text(encoding="utf-8"))
+    parts = [line for extra in extras.split(",") for line in project["optional-dependencies"][extra]]
+    closure = needed([*project["dependencies"], *parts], (), set())
+    assert closure & pinned.keys() - {"torch"} == locked.keys(), "after a change: make lock"

@@ -101,6 +101,7 @@ def test_rows_of_a_frame_are_told_by_their_number_and_not_by_a_file(home: Path) 
     frame = pd.DataFrame([*ROWS, {"text": None, "label": "good"}])
     with pytest.raises(DatasetError) as caught:
         local.check(frame, "mood")
+    assert "onboard-frames" not in str(caught.value)
     (problem,) = caught.value.data["problems"]
     assert (problem["file"], problem["row"], problem["code"]) == ("dataset", 13, "missing_text")
     assert caught.value.message.startswith("dataset: row 13")
