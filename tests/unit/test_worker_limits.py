@@ -15,6 +15,7 @@ from onboard.registry import database as database_module
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.database import Database
 from onboard.registry.jobs import JobRepository
+from onboard.registry.shards import ShardRepository
 from onboard.registry.tables import JobRow
 from workers.limits import Limits
 
@@ -78,6 +79,17 @@ def test_a_job_over_its_limit_fails_at_once_and_its_process_is_killed_when_it_go
     assert not parent.look(after=STRAY_SECONDS - 1)
     assert parent.look(after=1)
     assert not parent.look(after=1000)  # whatever Celery still thinks: the next process is starting
+
+
+def test_a_process_that_helps_with_anothers_job_is_no_stray_until_that_ends(parent: Parent) -> None:
+    with parent.database.write() as session:
+        ShardRepository(session).add(parent.job.id, [10], done=())
+        assert ShardRepository(session).claim(parent.job.id, "w2", pid=2) is not None
+    parent.limits.worker = "w2"
+    assert [parent.look(after=STRAY_SECONDS) for _ in range(3)] == [False] * 3
+    parent.ask_to_cancel()
+    assert not parent.look(after=STRAY_SECONDS)
+    assert parent.look(after=STRAY_SECONDS)  # it was to stop, and goes on
 
 
 def test_a_process_that_stops_by_itself_is_not_killed(parent: Parent) -> None:
