@@ -17,7 +17,8 @@ OnboardError                     exit  HTTP  retryable
 │   ├── SlotTakenError             5    503   yes    what only one job may have at a time is another one's now
 │   ├── StorageError               5    503   yes    an artifact cannot be written (full disk, read-only folder)
 │   ├── AnswerError                5    503   no     a service answered what its client cannot read
-│   └── RateLimitError             5    429   yes    too many requests at once
+│   ├── RateLimitError             5    429   yes    too many requests at once
+│   └── DeadlineError              5    504   yes    a prediction was not made in the time that was given
 ├── NotAllowedError                6    403   no     the file system or a token forbids it
 │   ├── SignInError                6    401   no     no token, or one that is unknown, expired or revoked
 │   └── ScopeError                 6    403   no     the token lacks a scope
@@ -37,6 +38,7 @@ __all__ = [
     "ConflictError",
     "DamagedError",
     "DatasetError",
+    "DeadlineError",
     "DeadlockError",
     "FencedError",
     "HeadTooLargeError",
@@ -185,6 +187,10 @@ class AnswerError(UnavailableError, code="answer"):
 
 class RateLimitError(UnavailableError, code="rate_limit", http_status=429):
     """Too many requests at once. `data["retry_after_seconds"]` says when the next one is answered."""
+
+
+class DeadlineError(UnavailableError, code="deadline", http_status=504):
+    """A prediction was not made in the time that its client gave it."""
 
 
 class NotAllowedError(OnboardError, code="not_allowed", exit_code=6, http_status=403):

@@ -15,17 +15,26 @@ class Places(threading.BoundedSemaphore):
     Args:
         most: how many there are.
         full: what whoever finds none is told; they may come again in `retry_seconds`.
+        error: how.
     """
 
-    def __init__(self, most: int, full: str, remedy: str = "Try again later.", *, retry_seconds: int = 10) -> None:
+    def __init__(
+        self,
+        most: int,
+        full: str,
+        remedy: str = "Try again later.",
+        *,
+        retry_seconds: int = 10,
+        error: type[UnavailableError] = UnavailableError,
+    ) -> None:
         super().__init__(most)
-        self._full, self._remedy, self._retry_seconds = full, remedy, retry_seconds
+        self._full, self._remedy, self._retry_seconds, self._error = full, remedy, retry_seconds, error
 
     @contextmanager
     def place(self) -> Iterator[None]:
-        """A place until the block ends. Raises UnavailableError: there is none."""
+        """A place until the block ends. Raises `error`: there is none."""
         if not self.acquire(blocking=False):
-            raise UnavailableError(self._full, self._remedy, retry_after_seconds=self._retry_seconds)
+            raise self._error(self._full, self._remedy, retry_after_seconds=self._retry_seconds)
         try:
             yield
         finally:

@@ -1,19 +1,21 @@
 """Predictions: one copy of the model, one batch at a time, and a short queue before it.
 
-Requests take turns batch by batch, so that a text alone does not wait for the hundreds of another request.
+Small requests that come together are answered together; larger ones take turns with them batch by batch, so that a
+text alone does not wait for the hundreds of another request.
 """
 
 from __future__ import annotations
 
 import threading
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
+from onboard.api.gathering import Deadline, Gathering
 from onboard.api.places import Places
+from onboard.api.turns import Turns
 from onboard.domain.prediction import all_answered
-from onboard.errors import InputError
+from onboard.errors import InputError, RateLimitError
 
 if TYPE_CHECKING:
     from onboard.domain.prediction import Outcome
@@ -21,46 +23,12 @@ if TYPE_CHECKING:
     from onboard.serving.predictor import Predictor
     from onboard.serving.requests import PredictionRequest
 
-MOST_WAITING: Final = 16  # requests that are answered or wait for it
-
-
-class Turns:
-    """A lock that goes to whoever has waited longest, and that its holder may lend to those who wait."""
-
-    def __init__(self) -> None:
-        self._guard = threading.Lock()
-        self._taken = False
-        self._waiting: deque[threading.Event] = deque()
-
-    @contextmanager
-    def taken(self) -> Iterator[None]:
-        """Hold it within the block."""
-        self._take()
-        try:
-            yield
-        finally:
-            self._pass_on()
-
-    def give_way(self) -> None:
-        """By its holder: everybody who waits now has a turn first."""
-        self._pass_on()
-        self._take()
-
-    def _take(self) -> None:
-        with self._guard:
-            if not self._taken:
-                self._taken = True
-                return
-            mine = threading.Event()
-            self._waiting.append(mine)
-        mine.wait()
-
-    def _pass_on(self) -> None:
-        with self._guard:
-            if self._waiting:
-                self._waiting.popleft().set()
-            else:
-                self._taken = False
+MOST_WAITING: Final = 32  # requests that are answered or wait for it
+MOST_WAITING_CHARACTERS: Final = 16 << 20  # of all their texts
+MOST_TOGETHER: Final = 64  # texts of small requests that are answered together; a larger request goes alone
+DEADLINE_SECONDS: Final = 300.0  # of a request that names none
+_FULL: Final = "Too many predictions wait."
+_REMEDY: Final = "Try again in a second."
 
 
 class PredictionQueue:
@@ -69,32 +37,68 @@ class PredictionQueue:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._turns = Turns()
-        self._places = Places(MOST_WAITING, "Too many predictions wait.", "Try again in a second.", retry_seconds=1)
+        self._places = Places(MOST_WAITING, _FULL, _REMEDY, retry_seconds=1, error=RateLimitError)
+        self._guard, self._characters = threading.Lock(), 0
+        self._gathering = Gathering(self._turns, self._answered, MOST_TOGETHER)
         self._predictor: Predictor | None = None
 
-    def predict(self, inputs: Sequence[dict[str, Any]], left: Callable[[], bool] = lambda: False) -> Sequence[Outcome]:
+    def predict(
+        self,
+        inputs: Sequence[dict[str, Any]],
+        left: Callable[[], bool] = lambda: False,
+        seconds: float = DEADLINE_SECONDS,
+    ) -> Sequence[Outcome]:
         """Answers in input order. Of several inputs those that cannot be answered are `Unanswered`.
 
         Args:
-            left: whether the client has gone; asked before every batch.
+            left: whether the client has gone; asked before every batch that is this request's alone.
+            seconds: after which nobody waits for the answer any more.
 
         Raises:
-            UnavailableError: too many wait already.
+            RateLimitError: too many wait already.
+            DeadlineError: the time is over.
             InputError: the client has gone, or an input is wrong.
             NotFoundError, PinMismatchError, DamagedError: the only input cannot be answered.
         """
         from onboard.serving.requests import parse_requests
 
+        deadline = Deadline(seconds)
+
         def before_batch() -> None:
             self._turns.give_way()
+            deadline.require()
             if left():
                 raise InputError("The client went away before it was answered.", "Ask again.")
 
         requests = parse_requests(inputs)
-        with self._places.place(), self._turns.taken():
-            outcomes: Sequence[Outcome] = [] if self._predictor else self._unknown(requests)
-            outcomes = outcomes or self._loaded().answer_others(requests, before_batch)
+        with self._places.place(), self._room(requests):
+            if len(requests) <= MOST_TOGETHER:
+                outcomes = self._gathering.outcomes(requests, deadline, before_batch)
+            else:
+                with self._turns.taken(deadline.left) as held:
+                    if not held:
+                        raise deadline.over
+                    outcomes = self._answered(requests, before_batch)
         return all_answered(outcomes) if len(outcomes) == 1 else outcomes
+
+    @contextmanager
+    def _room(self, requests: Sequence[PredictionRequest]) -> Iterator[None]:
+        """Room for their texts until the block ends. Raises RateLimitError: there is none."""
+        own = sum(len(request.text_a) + len(request.text_b or "") for request in requests)
+        with self._guard:
+            if self._characters and self._characters + own > MOST_WAITING_CHARACTERS:
+                raise RateLimitError(_FULL, _REMEDY, retry_after_seconds=1)
+            self._characters += own
+        try:
+            yield
+        finally:
+            with self._guard:
+                self._characters -= own
+
+    def _answered(self, requests: Sequence[PredictionRequest], before_batch: Callable[[], None]) -> Sequence[Outcome]:
+        """By whoever has its turn."""
+        outcomes: Sequence[Outcome] = [] if self._predictor else self._unknown(requests)
+        return outcomes or self._loaded().answer_others(requests, before_batch)
 
     def _unknown(self, requests: Sequence[PredictionRequest]) -> list[Outcome]:
         """The requests' errors where not one names a version: no model is loaded for them. Raises InputError."""

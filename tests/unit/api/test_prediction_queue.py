@@ -8,7 +8,9 @@ from collections.abc import Callable
 import pytest
 
 from bench.harness.services import wait_until
-from onboard.api.prediction_queue import PredictionQueue, Turns
+from onboard.api import prediction_queue
+from onboard.api.prediction_queue import PredictionQueue
+from onboard.api.turns import Turns
 from onboard.domain.task import EmbeddingVersion
 from onboard.errors import InputError, UnavailableError
 from onboard.services import Services
@@ -35,7 +37,10 @@ class Fake:
         return []
 
 
-def test_a_text_alone_is_answered_between_the_batches_of_others(services: Services) -> None:
+def test_a_text_alone_is_answered_between_the_batches_of_others(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prediction_queue, "MOST_TOGETHER", 0)  # as larger requests are answered
     queue, others = PredictionQueue(services), []
 
     def arrive() -> None:

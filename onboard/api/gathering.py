@@ -1,0 +1,188 @@
+"""Small requests that come at the same time are answered together: one pass of the model for all of them.
+
+Whoever comes first leads: it waits a moment, then for its turn, and takes everybody who has come until then along. Who
+comes later waits for the next leader, who waits for its turn meanwhile. So an idle service answers at once, and a busy
+one in batches.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NoReturn
+
+from onboard.api.turns import Turns
+from onboard.errors import DeadlineError, OnboardError
+
+if TYPE_CHECKING:
+    from onboard.domain.prediction import Outcome
+    from onboard.serving.requests import PredictionRequest
+
+WAIT_SECONDS: Final = 0.002  # of a leader, for others that come at the same time
+
+Answer = Callable[[Sequence["PredictionRequest"], Callable[[], None]], Sequence["Outcome"]]
+
+
+class Deadline:
+    """When whoever asked does not want the answer any more.
+
+    Args:
+        seconds: from now.
+        clock: seconds that never go backwards.
+    """
+
+    def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._seconds, self._clock, self._end = seconds, clock, clock() + seconds
+
+    @property
+    def left(self) -> float:
+        """Seconds; 0 when it is over."""
+        return max(0.0, self._end - self._clock())
+
+    def require(self) -> None:
+        """Raise DeadlineError when it is over."""
+        if not self.left:
+            raise self.over
+
+    @property
+    def over(self) -> DeadlineError:
+        """What is told when it is over."""
+        return DeadlineError(
+            f"The prediction was not made within {self._seconds:g} s.", "Ask again, for fewer texts or with more time."
+        )
+
+
+@dataclass(eq=False)
+class _Asked:
+    """A request that waits: woken when it is answered, or when it is to lead."""
+
+    requests: Sequence[PredictionRequest]
+    deadline: Deadline
+    woken: threading.Event = field(default_factory=threading.Event)
+    leads: bool = False
+    outcomes: Sequence[Outcome] | None = None
+    error: BaseException | None = None
+
+
+class Gathering:
+    """Answers small requests together.
+
+    Args:
+        turns: of everybody who uses the model.
+        answer: outcomes of requests in their order; its second argument is called before every batch.
+        most_rows: of requests that are answered together.
+    """
+
+    def __init__(self, turns: Turns, answer: Answer, most_rows: int) -> None:
+        self._turns, self._answer, self._most_rows = turns, answer, most_rows
+        self._guard = threading.Lock()
+        self._waiting: deque[_Asked] = deque()
+        self._led = False
+
+    def outcomes(
+        self, requests: Sequence[PredictionRequest], deadline: Deadline, before_batch: Callable[[], None]
+    ) -> Sequence[Outcome]:
+        """Answers in the order of the requests.
+
+        Args:
+            requests: of one caller.
+            deadline: of this caller.
+            before_batch: called before every batch that is this caller's alone; may raise to stop.
+
+        Raises:
+            DeadlineError: it was over first.
+            OnboardError: as of `answer` for these requests alone.
+        """
+        mine = _Asked(requests, deadline)
+        with self._guard:
+            self._waiting.append(mine)
+            mine.leads, self._led = not self._led, True
+        if not mine.leads:
+            mine.woken.wait(deadline.left)
+            self._leave_when_over(mine)
+        if mine.leads:
+            self._lead(mine, before_batch)
+        if mine.error is not None:
+            raise mine.error
+        assert mine.outcomes is not None
+        return mine.outcomes
+
+    def _leave_when_over(self, mine: _Asked) -> None:
+        """Raises DeadlineError where nobody has answered or asked to lead in time."""
+        with self._guard:
+            if mine.woken.is_set():
+                return
+            if mine in self._waiting:
+                self._waiting.remove(mine)
+        raise mine.deadline.over
+
+    def _lead(self, mine: _Asked, before_batch: Callable[[], None]) -> None:
+        time.sleep(WAIT_SECONDS)
+        with self._turns.taken(mine.deadline.left) as held:
+            if not held:
+                self._give_up(mine)
+            batch = self._taken()
+            try:
+                self._answer_all(batch, before_batch)
+            except BaseException as error:
+                for asked in batch:
+                    asked.error = asked.error or error
+                raise
+            finally:
+                for asked in batch:
+                    asked.woken.set()
+
+    def _give_up(self, mine: _Asked) -> NoReturn:
+        """Its turn did not come in time: another one leads."""
+        with self._guard:
+            self._waiting.remove(mine)
+            self._pass_on()
+        raise mine.deadline.over
+
+    def _pass_on(self) -> None:
+        """Let who has waited longest lead; by the holder of the guard."""
+        self._led = bool(self._waiting)
+        if self._waiting:
+            self._waiting[0].leads = True
+            self._waiting[0].woken.set()
+
+    def _taken(self) -> list[_Asked]:
+        """Who is answered now, in the order in which they came; the next one leads."""
+        batch, rows = [], 0
+        with self._guard:
+            while self._waiting and (not batch or rows + len(self._waiting[0].requests) <= self._most_rows):
+                asked = self._waiting.popleft()
+                batch.append(asked)
+                rows += len(asked.requests)
+            self._pass_on()
+        return batch
+
+    def _answer_all(self, batch: Sequence[_Asked], before_batch: Callable[[], None]) -> None:
+        for asked in batch:
+            try:
+                asked.deadline.require()
+            except DeadlineError as error:
+                asked.error = error
+        wanted = [asked for asked in batch if asked.error is None]
+        if len(wanted) > 1:
+            try:
+                self._answer_together(wanted)
+            except OnboardError:  # of one of them, who is to hear of it alone
+                wanted = [asked for asked in wanted if asked.outcomes is None]
+            else:
+                return
+        for asked in wanted:
+            try:
+                asked.outcomes = self._answer(asked.requests, before_batch if len(batch) == 1 else self._turns.give_way)
+            except OnboardError as error:
+                asked.error = error
+
+    def _answer_together(self, wanted: Sequence[_Asked]) -> None:
+        every = [request for asked in wanted for request in asked.requests]
+        outcomes, start = self._answer(every, self._turns.give_way), 0
+        for asked in wanted:
+            asked.outcomes = outcomes[start : start + len(asked.requests)]
+            start += len(asked.requests)

@@ -1,0 +1,56 @@
+"""A lock that is lent: whoever computes lets others go between two batches."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+class Turns:
+    """A lock that goes to whoever has waited longest, and that its holder may lend to those who wait."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._taken = False
+        self._waiting: deque[threading.Event] = deque()
+
+    @contextmanager
+    def taken(self, seconds: float | None = None) -> Iterator[bool]:
+        """Hold it within the block, which hears whether it does: not when its turn did not come within so many seconds.
+
+        None waits for ever.
+        """
+        held = self._take(seconds)
+        try:
+            yield held
+        finally:
+            if held:
+                self._pass_on()
+
+    def give_way(self) -> None:
+        """By its holder: everybody who waits now has a turn first."""
+        self._pass_on()
+        self._take()
+
+    def _take(self, seconds: float | None = None) -> bool:
+        with self._guard:
+            if not self._taken:
+                self._taken = True
+                return True
+            mine = threading.Event()
+            self._waiting.append(mine)
+        if not mine.wait(seconds):
+            with self._guard:
+                if mine in self._waiting:  # else it was given just now
+                    self._waiting.remove(mine)
+                    return False
+        return True
+
+    def _pass_on(self) -> None:
+        with self._guard:
+            if self._waiting:
+                self._waiting.popleft().set()
+            else:
+                self._taken = False
