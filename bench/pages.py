@@ -28,7 +28,7 @@ from bench.harness.many_jobs import add_jobs, add_tasks
 from bench.harness.open_pages import open_pages
 from bench.harness.page import made_on, table, table_row
 from bench.harness.report import made_by, report
-from bench.harness.server import Asker, serving
+from bench.harness.server import Asker, Server, core_seconds, serving
 from onboard.domain.access import ALL_SCOPES
 from onboard.domain.job import JobSpec
 from onboard.hypernetworks.register import register_base
@@ -44,6 +44,7 @@ WANTED_SHARE: Final = 0.05  # by which open pages may raise the 99th percentile 
 WANTED_PAINT_MS: Final = 1000.0
 WANTED_SHOWN_SECONDS: Final = 2.0
 _CHANGE_SECONDS: Final = 2.0  # between jobs that are submitted meanwhile
+_STANDING_SECONDS: Final = 10.0  # for which open pages are left alone
 _HTML: Final = {"Accept": "text/html"}
 _OTHER: Final = "/v1/tasks/sst2/embeddings/latest"
 _FILES: Final = ("onboard.css", "htmx.js", "pages.js")
@@ -84,6 +85,7 @@ def main(arguments: list[str] | None = None) -> int:
     }  # fmt: skip
     document = {
         **made_by("python -m bench.pages"), "sizes": asdict(sizes), "wanted_at_most": limits, "places": places,
+        "load": [round(load, 1) for load in os.getloadavg()],
         "kept": not any(_missed(figures) for figures in places.values()),
     }  # fmt: skip
     return report(document, asked, page)
@@ -106,25 +108,43 @@ def measure(settings: Settings, folder: Path, sizes: Sizes, core: int | None = N
         kinds = pages_of(job)
         with serving(settings, folder / "server.log", core) as server, closing(Asker(server.url, token)) as asker:
             nothing = timed(asker, _NOTHING, sizes.requests, sizes.warm_up)
-            pages = {what: timed(asker, place, sizes.requests, sizes.warm_up, _HTML) for what, place in kinds.items()}
+            pages = {what: of_page(asker, place, sizes, server.process.pid) for what, place in kinds.items()}
             first_bytes = sum(asker.size(place, _HTML) for place in ("/", *(f"/static/{name}" for name in _FILES)))
-            beside = beside_open_pages(services, server.url, token, sizes)
+            beside = beside_open_pages(services, server, token, sizes)
             seen = looked_at(services, server.url, token, job, sizes.looks) if sizes.looks else None
     return {"nothing": nothing, "pages": pages, "first_page_bytes": first_bytes, **beside, "browser": seen}
 
 
-def beside_open_pages(services: Services, url: str, token: str, sizes: Sizes) -> dict[str, Any]:
-    """Milliseconds of another request without and with open pages, in turns, and the share by which they raise it."""
+def of_page(asker: Asker, place: str, sizes: Sizes, pid: int) -> dict[str, float]:
+    """Milliseconds of a page as the client sees them, and `computed`: how long the server computed on average."""
+    asker.ask(place, 200, _HTML)
+    before = core_seconds(pid)
+    taken = milliseconds(asker, place, sizes.requests, sizes.warm_up, _HTML)
+    computed = 1000 * (core_seconds(pid) - before) / (sizes.requests + sizes.warm_up)
+    return {**percentiles(taken), "computed": round(computed, 2)}
+
+
+def beside_open_pages(services: Services, server: Server, token: str, sizes: Sizes) -> dict[str, Any]:
+    """Milliseconds of another request without and with open pages, in turns, and the share by which they raise it.
+
+    `cores`: how much of a core the server computes for the open pages alone, while jobs are submitted.
+    """
+    url, pid = server.url, server.process.pid
     taken: dict[str, list[list[float]]] = {"alone": [], "beside_open_pages": []}
     with submitted_meanwhile(services), closing(Asker(url, token)) as asker:
         for _ in range(sizes.rounds):
             for arm, count in (("alone", 0), ("beside_open_pages", sizes.open_pages)):
                 with open_pages(url, token, count) if count else nullcontext():
                     taken[arm].append(milliseconds(asker, _OTHER, sizes.requests, sizes.warm_up))
+        with open_pages(url, token, sizes.open_pages):
+            time.sleep(_CHANGE_SECONDS)
+            before = core_seconds(pid)
+            time.sleep(_STANDING_SECONDS)
+            cores = (core_seconds(pid) - before) / _STANDING_SECONDS
     figures = {arm: percentiles([one for part in parts for one in part]) for arm, parts in taken.items()}
     shares = [percentiles(with_pages)["p99"] / percentiles(without)["p99"] - 1
               for without, with_pages in zip(*taken.values(), strict=True)]  # fmt: skip
-    return {**figures, "share_of_rounds": [round(share, 4) for share in sorted(shares)]}
+    return {**figures, "share_of_rounds": [round(share, 4) for share in sorted(shares)], "cores": round(cores, 4)}
 
 
 def looked_at(services: Services, url: str, token: str, job: str, times: int) -> dict[str, Any] | None:
@@ -267,15 +287,17 @@ def page(document: dict[str, Any]) -> str:
     lines = [
         "# What the pages cost", "",
         f"{sizes['jobs']:,} jobs, {sizes['tasks']:,} tasks and {sizes['versions']:,} versions; {sizes['requests']:,} "
-        "requests of each page, one after another, to `onboard serve` with one core for itself. Milliseconds, as the "
-        f"client sees them. Wanted: a 95th percentile of at most {WANTED_MS:.0f} ms.", "",
-        f"{made_on(document)}. [Numbers](../../bench/results/pages.json).", "",
-        *table(["page", *(column for name in places for column in (f"{PLACES[name]} p50", "p95", "p99"))]),
+        "requests of each page, one after another, to `onboard serve` on one core. Milliseconds, as the client sees "
+        f"them (wanted: a 95th percentile of at most {WANTED_MS:.0f}), and how long the server "
+        "computed for one, on average: what else runs on the machine changes that little.", "",
+        f"{made_on(document)}; {document['load'][1]:.1f} processes computed on the machine at a time when it ended. "
+        "[Numbers](../../bench/results/pages.json).", "",
+        *table(["page", *(column for name in places for column in (f"{PLACES[name]} p50", "p95", "computed"))]),
     ]  # fmt: skip
     for what in next(iter(places.values()))["pages"]:
         taken = [places[name]["pages"][what] for name in places]
         cells = [f"{one[share]:.1f}" + " **missed**" * (share == "p95" and one[share] > WANTED_MS)
-                 for one in taken for share in ("p50", "p95", "p99")]  # fmt: skip
+                 for one in taken for share in ("p50", "p95", "computed")]  # fmt: skip
         lines.append(table_row(what, *cells))
     for name, figures in places.items():
         alone, beside = figures["alone"]["p99"], figures["beside_open_pages"]["p99"]
@@ -287,6 +309,7 @@ def page(document: dict[str, Any]) -> str:
             f"{100 * _share(figures):+.1f}% in the middle of {len(shares)} rounds "
             f"({100 * shares[0]:+.0f}% to {100 * shares[-1]:+.0f}%; "
             f"{alone:.2f} and {beside:.2f} ms over all; wanted: at most {100 * WANTED_SHARE:.0f}% more). "
+            f"The server computes {100 * figures['cores']:.1f}% of a core for them. "
             f"A request that needs nothing took {figures['nothing']['p95']:.1f} ms at the 95th percentile."
         )]  # fmt: skip
         if seen := figures["browser"]:

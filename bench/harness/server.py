@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+import psutil
+
 from bench.harness.programs import PROGRAM, environment_of
 from onboard.settings import Settings
 
@@ -30,6 +32,12 @@ class Server:
 
     url: str
     process: subprocess.Popen[str]
+
+
+def core_seconds(pid: int) -> float:
+    """How long a process has computed, to some ten milliseconds: what else runs on the machine changes it little."""
+    times = psutil.Process(pid).cpu_times()
+    return float(times.user + times.system)
 
 
 @contextmanager

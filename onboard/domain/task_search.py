@@ -23,6 +23,7 @@ class TaskSearch:
         weak: whether the latest version is weak.
         name: part of its name.
         shipped: whether it came with a base.
+        names: it is one of these.
     """
 
     label: str | None = None
@@ -32,6 +33,7 @@ class TaskSearch:
     weak: bool | None = None
     name: str | None = None
     shipped: bool | None = None
+    names: frozenset[str] | None = None
 
     def __post_init__(self) -> None:
         """Raise InputError for what could fit nothing, or would not count."""
@@ -51,6 +53,8 @@ class TaskSearch:
     def fits(self, task: Task, latest: EmbeddingVersion | None) -> bool:
         """Whether a task with this latest version is looked for."""
         if self.label is not None and self.label not in map(label_text, task.labels):
+            return False
+        if self.names is not None and task.name not in self.names:
             return False
         if (self.name or "") not in task.name or self.shipped not in (None, task.source):
             return False

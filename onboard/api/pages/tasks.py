@@ -1,8 +1,8 @@
-"""Tasks: searched by name, label and how good they are; those that came with the base apart."""
+"""Tasks: searched by name, label, family and how good they are; those that came with the base apart."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Depends, Query, Request
@@ -11,8 +11,10 @@ from starlette.responses import Response
 from onboard.api.access import requires
 from onboard.api.deps import OpenServices
 from onboard.api.pages.frame import page, place_of
+from onboard.api.pages.task_map import Maps
 from onboard.domain.access import Scope
 from onboard.domain.task_search import TaskSearch
+from onboard.errors import InputError
 from onboard.report.versions import measured_text
 from onboard.versions.describe import list_tasks
 
@@ -32,6 +34,7 @@ class Filters:
 
     name: str
     label: str
+    family: str
     weak: str
     shipped: str
 
@@ -44,12 +47,31 @@ class Filters:
 
     def address(self, **changes: Any) -> str:
         """The address of the same list, or of one that differs in this."""
-        given = {"name": self.name, "label": self.label, "weak": self.weak, "shipped": self.shipped, **changes}
+        given = {
+            "name": self.name,
+            "label": self.label,
+            "family": self.family,
+            "weak": self.weak,
+            "shipped": self.shipped,
+            **changes,
+        }
         return place_of("/tasks", given)
 
 
-def _filters(name: Text = "", label: Text = "", weak: Choice = "", shipped: Choice = "no") -> Filters:
-    return Filters(name.strip().lower(), label.strip(), weak, shipped)
+def _filters(
+    name: Text = "", label: Text = "", family: Text = "", weak: Choice = "", shipped: Choice = "no"
+) -> Filters:
+    return Filters(name.strip().lower(), label.strip(), family.strip(), weak, shipped)
+
+
+def _of_family(maps: Maps, family: str) -> frozenset[str]:
+    """The tasks that the map shows in a family. Raises InputError: there is none such."""
+    document = maps.document()
+    names = frozenset(task["task"] for task in document["tasks"] if task["family"] == family)
+    if not names:
+        known = ", ".join(known["family"] for known in document["families"])
+        raise InputError(f"There is no family {family!r}.", f"It may be {known}." if known else "", field="family")
+    return names
 
 
 @router.get("/tasks", dependencies=_READ)
@@ -58,6 +80,9 @@ def show_tasks(
     request: Request, services: OpenServices, filters: Annotated[Filters, Depends(_filters)], after: Text = ""
 ) -> Response:
     """A page of the tasks that fit, by name."""
-    tasks = list_tasks(services.database, filters.search, PAGE + 1, after or None)
+    search = filters.search
+    if filters.family:
+        search = replace(search, names=_of_family(request.app.state.maps, filters.family))
+    tasks = list_tasks(services.database, search, PAGE + 1, after or None)
     document = {"tasks": tasks[:PAGE], "next": tasks[PAGE - 1]["task"] if len(tasks) > PAGE else None}
     return page(request, "tasks.html", document, filters=filters, after=after, measured=measured_text)

@@ -6,6 +6,7 @@ import json
 import re
 from dataclasses import replace
 from html import unescape
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -77,6 +78,20 @@ def test_tasks_are_found_by_name_label_and_weakness(browser: TestClient, databas
     assert "accuracy 80% (10–90%) on 120 test rows" in browser.get("/tasks").text
     answer = browser.get("/tasks?weak=perhaps")
     assert (answer.status_code, "yes" in answer.text) == (422, True)
+
+
+def test_tasks_are_found_by_the_family_that_the_map_shows(
+    browser: TestClient, page_app: FastAPI, database: Database
+) -> None:
+    for name in ("mood", "topic"):
+        publish(database, name)
+    tasks = [{"task": "mood", "family": "sentiment"}, {"task": "topic", "family": "topics"}]
+    document = {"tasks": tasks, "families": [{"family": "sentiment"}, {"family": "topics"}]}
+    page_app.state.maps = SimpleNamespace(document=lambda: document)
+    assert tasks_on(browser.get("/tasks?family=topics").text) == ["topic"]
+    assert tasks_on(browser.get("/tasks?family=topics&name=mood").text) == []
+    answer = browser.get("/tasks?family=weather")
+    assert (answer.status_code, "It may be sentiment, topics." in answer.text) == (422, True)
 
 
 def test_many_tasks_have_pages(browser: TestClient, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
