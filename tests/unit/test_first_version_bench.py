@@ -24,8 +24,8 @@ def job(seconds: float) -> dict[str, Any]:
 def test_it_fails_when_all_of_it_or_the_job_took_longer_than_is_wanted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, install: float, spent: float, code: int, verdicts: list[str]
 ) -> None:
-    found = ({**SECONDS, "install": install}, job(spent))
-    monkeypatch.setattr(first_version, "first_version", lambda folder, rows: found)
+    measured = ({**SECONDS, "install": install}, job(spent))
+    monkeypatch.setattr(first_version, "first_version", lambda folder, rows: measured)
     output, table = tmp_path / "found.json", tmp_path / "found.md"
     assert first_version.main(["--output", str(output), "--table", str(table)]) == code
     assert json.loads(output.read_text(encoding="utf-8"))["kept"] is (code == 0)
