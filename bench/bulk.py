@@ -141,11 +141,11 @@ def killed_job(sizes: Sizes, folder: Path) -> dict[str, Any]:
         seconds = time.monotonic() - began
         ended = _job(services, job)
         services.close()
-    found = look_at(output, sizes.rows)
+    counts = look_at(output, sizes.rows)
     return {
         "state": ended.state.value, "error": ended.error, "attempts": ended.attempt, "seconds": round(seconds, 1),
-        "kills_done": [asdict(kill) for kill in kills], "found": asdict(found),
-        "kept": found.whole and ended.state is JobState.SUCCEEDED and len(kills) == sizes.kills,
+        "kills_done": [asdict(kill) for kill in kills], "found": asdict(counts),
+        "kept": counts.whole and ended.state is JobState.SUCCEEDED and len(kills) == sizes.kills,
     }  # fmt: skip
 
 
@@ -241,9 +241,9 @@ def _loop(predictor: Any, texts: Sequence[str]) -> None:
 
 def page(document: dict[str, Any]) -> str:
     """The page."""
-    found, rates, kills = document["found"], document["rates"], document["kills_done"]
+    counts, rates, kills = document["found"], document["rates"], document["kills_done"]
     ran = sum(kill["ran_the_job"] for kill in kills)
-    wrong = found["lost"] + found["doubled"] + found["misplaced"] + found["unanswered"]
+    wrong = counts["lost"] + counts["doubled"] + counts["misplaced"] + counts["unanswered"]
     lines = [
         "# A job over files whose workers are killed", "",
         f"{document['rows']:,} rows in {FILES} files, one job, {document['workers']} worker processes on PostgreSQL "
@@ -252,8 +252,8 @@ def page(document: dict[str, Any]) -> str:
         "claims, writes and goes on, not how fast a model is. Then every line of every shard is read, in order.", "",
         f"{made_on(document)}. [Numbers](../../bench/results/bulk.json).", "",
         *table("rows | lines | lost | doubled | out of order | without an answer | attempts of the job | seconds", [[
-            f"{document['rows']:,}", f"{found['lines']:,}", found["lost"], found["doubled"], found["misplaced"],
-            found["unanswered"], document["attempts"], f"{document['seconds']:,.0f}",
+            f"{document['rows']:,}", f"{counts['lines']:,}", counts["lost"], counts["doubled"], counts["misplaced"],
+            counts["unanswered"], document["attempts"], f"{document['seconds']:,.0f}",
         ]]), "",
         "## Beside a plain loop", "",
         f"`mini`, one process, one thread, {document['rate_rows']:,} rows, {ROUNDS} rounds in turn: files in, planned, "

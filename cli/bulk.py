@@ -22,7 +22,40 @@ if TYPE_CHECKING:
     from onboard.serving.bulk.plan import Plan
 
 
-def is_bulk(source: str, output: str | None) -> bool:
+def answered_in_bulk(
+    references: Sequence[Reference],
+    source: str | None,
+    output: str | None,
+    queue: str | None,
+    as_json: bool,
+    asked: Mapping[str, Any],
+    unknown: bool,
+) -> bool:
+    """Answer, or queue, where the answers go to a folder. Returns whether that was so.
+
+    Args:
+        asked: fields of a `BulkQuestion`.
+        unknown: whether answers are to say which texts are unlike the task's data, which a folder is not told.
+
+    Raises:
+        InputError: it is to be a job, and something is missing; or what `_predicted` and `submit_bulk` raise.
+    """
+    if queue is not None and (source is None or output is None):
+        raise InputError("A job reads files, and writes into a folder.", "Name both: --input FOLDER --output FOLDER")
+    if source is None or not (queue is not None or _is_bulk(source, output)):
+        return False
+    if unknown:
+        raise InputError("--unknown is not told into a folder.", "--output a file: answers.jsonl or answers.csv")
+    if source == STANDARD_INPUT:
+        raise InputError("Standard input cannot be read again.", "Write it to a file, or --output a file.")
+    if queue is None:
+        _predict(references, source, str(output), as_json, asked)
+    else:
+        _queue(references, source, str(output), queue, as_json, asked)
+    return True
+
+
+def _is_bulk(source: str, output: str | None) -> bool:
     """Whether answers go to a folder: the source is more than one file of this machine, or the output is a folder.
 
     Raises:
@@ -39,9 +72,10 @@ def is_bulk(source: str, output: str | None) -> bool:
     return several or is_url(output) or Path(output).is_dir() or output.endswith("/")
 
 
-def predict_in_bulk(references: Sequence[Reference], source: str, output: str, as_json: bool, **asked: Any) -> None:
-    """Answer every row of the source; `asked` are fields of a `BulkQuestion`. Raises as `predict_files`."""
-    _require_readable_again(source)
+def _predict(
+    references: Sequence[Reference], source: str, output: str, as_json: bool, asked: Mapping[str, Any]
+) -> None:
+    """Answer every row of the source. Raises as `predict_files`."""
     with connected() as service:
         done = _predicted(service, references, source, output, asked)
     plan = done.plan
@@ -52,11 +86,10 @@ def predict_in_bulk(references: Sequence[Reference], source: str, output: str, a
     emit(done.to_json(), as_json, lambda: written)
 
 
-def queue_bulk(
-    references: Sequence[Reference], source: str, output: str, queue: str, as_json: bool, **asked: Any
+def _queue(
+    references: Sequence[Reference], source: str, output: str, queue: str, as_json: bool, asked: Mapping[str, Any]
 ) -> None:
     """The same as a job that the workers of a queue share. Raises as `onboard.serving.bulk.submit.submit_bulk`."""
-    _require_readable_again(source)
     require_here("onboard predict --queue")
     with opened() as services:
         from cli.local import LocalGateway
@@ -64,11 +97,6 @@ def queue_bulk(
         names = [str(reference) for reference in references]
         queued = LocalGateway(services).submit_bulk(names, source, output, queue, asked)
     emit(queued, as_json, lambda: f"job {queued['job']} is queued\nonboard jobs watch {queued['job']}")
-
-
-def _require_readable_again(source: str) -> None:
-    if source == STANDARD_INPUT:
-        raise InputError("Standard input cannot be read again.", "Write it to a file, or --output a file.")
 
 
 def _predicted(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from cli.bulk import is_bulk, predict_in_bulk, queue_bulk, require_references
+from cli.bulk import answered_in_bulk, require_references
 from cli.connection import connected
 from cli.output import AsJson, Document, emit, say, table
 from cli.prediction_files import read_inputs, require_output, write_answers
@@ -56,19 +56,12 @@ def predict(
     chosen = split_labels(labels)
     texts = {"text": text, "text_a": text_a, "text_b": text_b}
     given = {name: value for name, value in texts.items() if value is not None}
-    fields, target = tuple(text_field or ()), None if output is None else Path(output)
+    fields = tuple(text_field or ())
     _require_one_source(given, source, fields)
-    _require_job(source, output, queue)
-    if source is not None and (queue is not None or is_bulk(source, output)):
-        if unknown:
-            raise InputError("--unknown is not told into a folder.", "--output a file: answers.jsonl or answers.csv")
-        asked = {"text_fields": fields, "labels": chosen, "probabilities": probabilities}
-        if queue is not None:
-            queue_bulk(references, source, str(output), queue, as_json, **asked)
-        else:
-            predict_in_bulk(references, source, str(output), as_json, **asked)
+    asked = {"text_fields": fields, "labels": chosen, "probabilities": probabilities}
+    if answered_in_bulk(references, source, output, queue, as_json, asked, unknown):
         return
-    input_file = None if source is None else Path(source)
+    input_file, target = (None if place is None else Path(place) for place in (source, output))
     rows = [TextRow(given, dict(given))] if input_file is None else read_inputs(input_file, fields)
     asked_rows = [(row, reference) for row in rows for reference in references]
     more = {**({"labels": list(chosen)} if chosen else {}), **({"unknown": True} if unknown else {})}
@@ -123,11 +116,6 @@ def _show(
     emit({"predictions": documents}, as_json, lambda: written if target is not None else _table(rows, documents))
     if errors:
         raise typer.Exit(next(iter(errors.values())).exit_code)
-
-
-def _require_job(source: str | None, output: str | None, queue: str | None) -> None:
-    if queue is not None and (source is None or output is None):
-        raise InputError("A job reads files, and writes into a folder.", "Name both: --input FOLDER --output FOLDER")
 
 
 def _require_one_source(given: Mapping[str, str], path: str | None, text_fields: tuple[str, ...]) -> None:

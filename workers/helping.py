@@ -85,9 +85,9 @@ def _answered(
         _fail(services, claim, {**error.outside.to_json(), "worker": worker, "shard": claim.number})
     except Exception as error:  # the process's outermost edge: whatever a shard does, the worker goes on
         _logger.exception("The shard failed unexpectedly")
-        told = hide_places(f"{type(error).__name__}: {error}", services.settings)
+        message = hide_places(f"{type(error).__name__}: {error}", services.settings)
         remedy = f"This is a fault of the program. Its trace is in the log of {worker}."
-        _fail(services, claim, {"code": "error", "message": told, "remedy": remedy, "worker": worker})
+        _fail(services, claim, {"code": "error", "message": message, "remedy": remedy, "worker": worker})
         return work, False
     return work, True
 

@@ -70,8 +70,8 @@ class ShardsStanding:
     def sentence(self) -> str:
         """The same for people."""
         rate = self.rows_per_second
-        told = "" if rate is None else f", {rate:,.0f} a second"
-        return f"{self.rows_done:,} of {self.rows:,} rows{told}, by {_counted(self.workers, 'worker')}"
+        speed = "" if rate is None else f", {rate:,.0f} a second"
+        return f"{self.rows_done:,} of {self.rows:,} rows{speed}, by {_counted(self.workers, 'worker')}"
 
 
 def _counted(count: int, noun: str) -> str:

@@ -86,8 +86,8 @@ class Objects:
                 )
             except FileNotFoundError:  # no such bucket
                 return []
-        found = [self._stored(path, facts) for path, facts in listed.items() if facts["type"] == "file"]
-        return sorted((stored for stored in found if not stored.name.endswith("/")), key=lambda stored: stored.name)
+        objects = [self._stored(path, facts) for path, facts in listed.items() if facts["type"] == "file"]
+        return sorted((stored for stored in objects if not stored.name.endswith("/")), key=lambda stored: stored.name)
 
     def names(self) -> set[str]:
         """The names of all objects under the URL."""

@@ -78,12 +78,7 @@ def predict_files(
     inputs, outputs = inputs_of(source), outputs_at(output)
     require_apart(inputs, outputs)
     with contextlib.closing(inputs), outputs.in_our_words():
-        with outputs.planning():
-            begun = begun_plan(inputs, outputs, question)
-            plan = begun or make_plan(question, inputs)
-            on_plan(plan)
-            if begun is None:
-                write_plan(plan, outputs)
+        plan = _planned(inputs, outputs, question, on_plan)
         run = _Run(plan, inputs, outputs, answer, on_rows)
         before = run.look(outputs.names())
         added = run.answer_shards()
@@ -91,6 +86,17 @@ def predict_files(
             time.sleep(_LOOK_SECONDS)
             added += run.answer_shards()
     return BulkDone(outputs.place, plan, before, added)
+
+
+def _planned(inputs: Inputs, outputs: Outputs, question: BulkQuestion, on_plan: Callable[[Plan], None]) -> Plan:
+    """What the first process to come plans, or has planned."""
+    with outputs.planning():
+        begun = begun_plan(inputs, outputs, question)
+        plan = begun or make_plan(question, inputs)
+        on_plan(plan)
+        if begun is None:
+            write_plan(plan, outputs)
+    return plan
 
 
 def require_apart(inputs: Inputs, outputs: Outputs) -> None:

@@ -113,8 +113,8 @@ class LocalInputs:
             raise NotFoundError(f"There is no {self._root}.", "Check the path.")
         if not self._pattern and not self._root.is_dir():
             return [self.look(self._root.name)]
-        found = self._root.glob(self._pattern) if self._pattern else self._root.rglob("*")
-        names = [path.relative_to(self._root).as_posix() for path in sorted(found) if path.is_file()]
+        paths = self._root.glob(self._pattern) if self._pattern else self._root.rglob("*")
+        names = [path.relative_to(self._root).as_posix() for path in sorted(paths) if path.is_file()]
         return [self.look(name) for name in _data(names, self.place)]
 
     def look(self, name: str) -> InputFile:
@@ -163,10 +163,10 @@ class RemoteInputs:
 
     def files(self) -> list[InputFile]:
         """All of them, by name."""
-        found = {stored.name: stored for stored in self._objects.find(self._pattern)}
-        if not found:
+        objects = {stored.name: stored for stored in self._objects.find(self._pattern)}
+        if not objects:
             raise NotFoundError(f"There is no {self.place}.", "Check the URL: aws s3 ls shows what is there.")
-        return [_file_of(found[name]) for name in _data(list(found), self.place)]
+        return [_file_of(objects[name]) for name in _data(list(objects), self.place)]
 
     def look(self, name: str) -> InputFile:
         """An object as the store has it."""

@@ -20,7 +20,7 @@ from onboard.services import Services
 from onboard.serving.bulk.answering import begun_plan, require_apart
 from onboard.serving.bulk.asked import BulkQuestion
 from onboard.serving.bulk.inputs import InputFile, Inputs, inputs_of, listing_digest
-from onboard.serving.bulk.outputs import Outputs, outputs_at
+from onboard.serving.bulk.outputs import outputs_at
 from onboard.serving.bulk.plan import require_form, require_labels
 from onboard.serving.bulk.request import BulkRequest
 from onboard.storage.objects import is_url
@@ -52,32 +52,39 @@ def submit_bulk(
     """
     require_name(queue, "name of a queue")
     versions = resolve(services.database, *references)
-    pinned = tuple(version.reference for version in versions)
-    question = BulkQuestion(tuple(references), pinned, **asked)
+    question = BulkQuestion(tuple(references), tuple(version.reference for version in versions), **asked)
     for version in versions:
         require_labels(version.reference, question.labels, version.labels)
-    inputs, outputs = inputs_of(_everywhere(source)), outputs_at(_everywhere(output))
-    with closing(inputs):
-        files = inputs.files()
-        require_apart(inputs, outputs)
-        _require_texts(inputs, files, question, versions)
-        _require_free(inputs, outputs, question, files)
-    request = BulkRequest(
-        inputs.place, outputs.place, question, listing_digest(files), len(files),
-        sum(file.size_bytes for file in files),
-    )  # fmt: skip
+    request = _checked(_everywhere(source), _everywhere(output), question, versions)
     spec = JobSpec(
         Reference.parse(references[0]).task, dataset="", init="random", tune_hypernetwork="never",
         base=services.settings.base, options={BULK: request.to_json()},
     )  # fmt: skip
+    job = _queued(services, spec, request, queue)
+    weak = [version for version in versions if version.weak]
+    return job, [f"{version.reference} is weak, see: onboard versions {version.task}" for version in weak]
+
+
+def _checked(source: str, output: str, question: BulkQuestion, versions: Sequence[EmbeddingVersion]) -> BulkRequest:
+    """The request, once its files and its output are what they have to be."""
+    inputs, outputs = inputs_of(source), outputs_at(output)
+    with closing(inputs):
+        files = inputs.files()
+        require_apart(inputs, outputs)
+        _require_texts(inputs, files, question, versions)
+        with outputs.in_our_words():
+            begun_plan(inputs, outputs, question, files)  # refuses what else is there
+    size_bytes = sum(file.size_bytes for file in files)
+    return BulkRequest(inputs.place, outputs.place, question, listing_digest(files), len(files), size_bytes)
+
+
+def _queued(services: Services, spec: JobSpec, request: BulkRequest, queue: str) -> Job:
     with services.database.write() as session:
         writing = ShardRepository(session).job_writing_to(request.output)
         if writing is not None:
             remedy = f"--output another folder, or: onboard jobs watch {writing}"
             raise ConflictError(f"Job {writing} writes to {request.output}.", remedy, job=writing)
-        job, _ = JobRepository(session).add(spec, queue=queue)
-    weak = [version for version in versions if version.weak]
-    return job, [f"{version.reference} is weak, see: onboard versions {version.task}" for version in weak]
+        return JobRepository(session).add(spec, queue=queue)[0]
 
 
 def _everywhere(place: str) -> str:
@@ -96,8 +103,3 @@ def _require_texts(
             if isinstance(row, TextRow):
                 require_form(len(row.texts) == 2, takes)
                 break
-
-
-def _require_free(inputs: Inputs, outputs: Outputs, question: BulkQuestion, files: Sequence[InputFile]) -> None:
-    with outputs.in_our_words():
-        begun_plan(inputs, outputs, question, files)

@@ -52,9 +52,9 @@ def claimed(database: Database, job: Job, worker: str = "w1") -> ShardClaim:
 
 def standing(database: Database, job: Job) -> ShardsStanding:
     with database.read() as session:
-        found = ShardRepository(session).standing(job.id, None, read_clock(session))
-    assert found is not None
-    return found
+        shards = ShardRepository(session).standing(job.id, None, read_clock(session))
+    assert shards is not None
+    return shards
 
 
 def let_expire(database: Database) -> None:
