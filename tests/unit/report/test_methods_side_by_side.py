@@ -97,6 +97,15 @@ def test_a_weak_version_of_a_method_is_submitted_again_with_it_and_starts_from_n
     ]
 
 
+def test_who_has_a_weak_embedding_is_told_that_rows_can_choose_the_method_once() -> None:
+    weak = {**WEAK, "init": {"chosen": "sst2@v1"}, "training": {"method": "hyperformer++"}, "tuning": {"asked": "auto"}}
+    asked = "onboard submit --dataset FILE --task mood --method auto"
+    assert f"Let the rows choose among methods: `{asked}`" in next_steps(weak)
+    chosen = {**WEAK, "methods": {"chosen": "compacter", "tried": []}}
+    assert submit_again(chosen) == asked
+    assert not any("choose among methods" in step for step in next_steps(chosen))
+
+
 def test_the_report_says_what_a_method_started_from_and_trained() -> None:
     page = page_of({**WEAK, "training": {**WEAK["training"], "trained": 1200, "steps": 120}})
     assert page.chosen_is == "its own parameters, no earlier task, Compacter starts as its paper says."
