@@ -13,7 +13,7 @@ from cli.connection import connected
 from cli.options import submit_options
 from cli.output import AsJson, Document, emit, say, table, write_file
 from cli.standard_input import STANDARD_INPUT, readable
-from onboard.domain.methods import WITHOUT_EMBEDDING
+from onboard.domain.methods import AUTO, WITHOUT_EMBEDDING
 from onboard.domain.names import MOST_LETTERS
 from onboard.domain.submission import Submission
 from onboard.errors import DatasetError, InputError
@@ -38,7 +38,7 @@ def compare_methods(
     plot: Annotated[Path | None, typer.Option(metavar="FILE.svg", help="Draw score against stored bytes.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Learn the same rows with several methods, and compare score, bytes, numbers trained and time.
+    """Learn the same rows with several methods, and compare score, bytes, numbers trained, time and memory.
 
     Each method is a job and makes a version of one task, FILE's name with -methods unless --task names it; --shots is
     32 unless it is given.
@@ -87,7 +87,7 @@ def _compared(service: Gateway, submission: Submission, names: Sequence[str]) ->
     for name in names:
         key = None if submission.key is None else f"{submission.key}-{name}"
         asked = replace(submission, method="" if name == DEFAULT else name, key=key)
-        if name != DEFAULT:
+        if name not in (DEFAULT, AUTO):
             asked = replace(asked, init="auto", tune_hypernetwork="never", probe="race", readout="auto")
         try:
             queued.append((name, str(service.submit(asked)["job"])))

@@ -23,7 +23,7 @@ OWN_WEIGHTS: Final = (
 )  # fmt: skip
 COMPARED_ONLY: Final = "full-fine-tuning"
 AUTO: Final = "auto"  # the base's own, a readout alone, and small adapters: the cheapest that is as good as the best
-SMALL: Final = ("compacter", "pfeiffer-adapter")  # that `auto` tries behind the others, fewest bytes first
+SMALL: Final = ("pfeiffer-adapter", "adapters")  # that `auto` tries behind the others, fewest bytes first
 WITHOUT_EMBEDDING: Final = (LINEAR, *OWN_WEIGHTS)  # what `--method` may name beside the base's own
 
 WEIGHTS_FORMAT: Final = "onboard-task-weights-1"  # of the files of versions without an embedding

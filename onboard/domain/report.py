@@ -280,6 +280,8 @@ class JobReport(TypedDict, total=False):
     seconds: by stage. events: the job's log, as `JobEvent.to_json` writes it.
     weak: no better than always giving the commonest label; weak_reason says by which numbers.
     validation_kind: how the validation metrics came about; null with `validation_reason` where there are none.
+    memory_bytes: the most that the last attempt held, with the base: of the GPU by PyTorch, on a CPU by its process;
+        null where the system does not tell.
     pins: digests and versions that this version depends on, by name.
     """
 
@@ -310,6 +312,7 @@ class JobReport(TypedDict, total=False):
     calibration: CalibrationJson | None
     unknown: UnknownJson | None
     methods: MethodsJson | None
+    memory_bytes: int | None
     more_rows: MoreRowsJson | None
     label_next: LabelNextJson | None
     halved: list[HalvedJson] | None

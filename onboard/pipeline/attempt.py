@@ -19,6 +19,7 @@ from onboard.domain.release import code_version
 from onboard.domain.report import HalvedJson
 from onboard.domain.task import BaseRecord
 from onboard.errors import DamagedError, NotFoundError
+from onboard.model.peak import PeakMemory
 from onboard.pipeline.course import Course
 from onboard.pipeline.material import Workbench
 from onboard.pipeline.outputs import StageOutput
@@ -37,6 +38,7 @@ class Run:
         base: as it was registered when the attempt began; its head is what the task is learned under.
         seconds: that each stage took, in this attempt or in the one that left its output.
         halved: where a GPU's memory was too small, by stage.
+        peak: the most memory that was held since the check.
     """
 
     job: Job
@@ -46,9 +48,11 @@ class Run:
     bench: Workbench
     seconds: dict[str, float] = field(default_factory=dict)
     halved: dict[str, list[HalvedJson]] = field(default_factory=dict)
+    peak: PeakMemory | None = None
     _halved_now: list[HalvedJson] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        self.peak = self.peak or PeakMemory(self.bench.engine.device)
         for at_once in (self.bench.trained_at_once, self.bench.scored_at_once):
             at_once.on_halved = self._tell_of_halving
 

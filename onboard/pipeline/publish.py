@@ -275,6 +275,7 @@ def result_document(
         "training": trained.training,
         "tuning": outcome.tuning,
         "methods": outcome.methods,
+        "memory_bytes": None if attempt.peak is None else attempt.peak.most_bytes,
         "more_rows": _more_rows(trained, evaluated),
         "label_next": trained.label_next,
         "halved": [{"stage": stage, **halving} for stage, halvings in attempt.halved.items() for halving in halvings],

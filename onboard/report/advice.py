@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from onboard.domain.methods import AUTO
 from onboard.report.by_label import neglect, neglect_steps
 from onboard.report.reading import bulk_request, mapping, mappings, number, text, within
 from onboard.report.sentences import TRIVIAL_BASELINES, baseline_name, better, deciding_metric, fair_split, value_text
@@ -87,6 +88,8 @@ def next_steps(document: Mapping[str, Any]) -> list[str]:
     if own_start(document):
         steps.append("See what other methods make of these rows: `onboard compare-methods FILE`")
         return [*steps, *_words_alone(document)]
+    if not mapping(document.get("methods")) and within(document, "tuning", "asked") != "always":
+        steps.append(f"Let the rows choose among methods: `{submit_again(document, method=AUTO)}`")
     other = f"another task than {text(init.get('chosen'))}" if init.get("reason") == "asked for" else "a task"
     steps.append(f"Start from {other} that you know to be alike: `{submit_again(document, init='TASK')}`")
     return [*steps, *_words_alone(document)]

@@ -32,6 +32,7 @@ class MethodResult:
         stored_bytes: of the version's files.
         trained: how many numbers of the task's own were trained.
         seconds: of all stages together.
+        memory_bytes: the most that was held meanwhile, with the base.
         error: why there is no version.
     """
 
@@ -44,6 +45,7 @@ class MethodResult:
     stored_bytes: int | None = None
     trained: int | None = None
     seconds: float | None = None
+    memory_bytes: int | None = None
     error: str | None = None
 
     @classmethod
@@ -54,13 +56,14 @@ class MethodResult:
         seconds = [taken for value in mapping(job.get("seconds")).values() if (taken := number(value)) is not None]
         error = text(within(job, "error", "message")) or None
         trained = number(within(job, "training", "trained"))
+        memory = number(job.get("memory_bytes"))
         published = mapping(version)
         return cls(
             method, text(job.get("state")), text(job.get("job")),
             f"{text(job.get('task'))}@v{job['version']}" if published else None,
             dict(score) if score else None, bool(published["weak"]) if published else None,
             published.get("stored_bytes"), None if trained is None else int(trained),
-            round(sum(seconds), 1) if seconds else None, error,
+            round(sum(seconds), 1) if seconds else None, None if memory is None else int(memory), error,
         )  # fmt: skip
 
 
@@ -99,13 +102,14 @@ class MethodsCompared:
         )
 
     def rows(self) -> list[tuple[str, ...]]:
-        """Method, score with interval, bytes, numbers trained, seconds and version or reason: the best first."""
+        """Method, score with interval, bytes, numbers trained, seconds, memory, version or reason: the best first."""
         return [
             (
                 f"{result.method}{' (weak)' if result.weak else ''}",
                 metric_text(self.metric, result.score) if result.score else "–",
                 _count(result.stored_bytes), _count(result.trained),
                 "–" if result.seconds is None else f"{result.seconds:.0f}",
+                "–" if result.memory_bytes is None else f"{result.memory_bytes / 1e6:,.0f} MB",
                 result.version or result.error or result.state,
             )
             for result in self.by_score
@@ -114,7 +118,7 @@ class MethodsCompared:
     def heads(self) -> tuple[str, ...]:
         """Of the columns of `rows`."""
         measured = f"{metric_name(self.metric)}, {self.split}" if self.metric else "score"
-        return "method", measured, "bytes", "trained", "seconds", "version"
+        return "method", measured, "bytes", "trained", "seconds", "memory", "version"
 
     def plot(self) -> str:
         """An SVG picture: score with its interval against the bytes that a task takes, on a logarithmic axis."""

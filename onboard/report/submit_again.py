@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from onboard.domain.methods import OWN_START
+from onboard.domain.methods import AUTO, OWN_START
 from onboard.domain.report import METRICS
 from onboard.report.reading import listing, mapping, number, text, within
 
@@ -21,7 +21,7 @@ def submit_again(document: Mapping[str, Any], **changed: str) -> str:
     task = text(document.get("task")) or "NAME"
     options = {**_asked(document), **changed}
     flags = (f"--{name.replace('_', '-')} {value}" for name, value in options.items())
-    settings = mapping(within(document, "training", "settings")) if "method" in options else {}
+    settings = mapping(within(document, "training", "settings")) if options.get("method", AUTO) != AUTO else {}
     of_method = (f"--method-setting {name}={json.dumps(value)}" for name, value in settings.items() if number(value))
     return " ".join(["onboard submit --dataset FILE --task", task, *flags, *of_method])
 
@@ -35,7 +35,9 @@ def _asked(document: Mapping[str, Any]) -> dict[str, str]:
     """Options that the document shows to have been given, by name."""
     asked = {}
     init, tuning = mapping(document.get("init")), mapping(document.get("tuning"))
-    if own_start(document):
+    if mapping(document.get("methods")):
+        asked["method"] = AUTO
+    elif own_start(document):
         asked["method"] = text(within(document, "training", "method"))
     if init.get("reason") == "asked for" and text(init.get("chosen")):
         asked["init"] = text(init.get("chosen"))

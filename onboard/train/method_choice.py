@@ -64,7 +64,7 @@ def nothing_to_gain(tried: Sequence[Tried]) -> str | None:
 
     1. There are fewer than 16 rows: they could not tell.
     2. 90% or more are right already.
-    3. A small adapter was tried, and the last one did not lower the least loss.
+    3. A small adapter was tried, and the last one is more than one standard error behind the least loss.
 
     Args:
         tried: in the order in which they were, at least one.
@@ -75,8 +75,8 @@ def nothing_to_gain(tried: Sequence[Tried]) -> str | None:
     if best.accuracy is not None and best.accuracy >= GOOD:
         return f"{best.method} gets {best.accuracy:.0%} of {rows} rows right: little is left to gain."
     last = tried[-1]
-    if last.method in SMALL and best.method != last.method:
-        return f"{last.method} did not lower the loss ({last.loss:.3f} nats; {best.method} has {best.loss:.3f})."
+    if last.method in SMALL and not _within(last, best, WITHIN):
+        return f"{last.method} is clearly behind ({last.loss:.3f} nats; {best.method} has {best.loss:.3f})."
     return None
 
 

@@ -62,6 +62,7 @@ def test_each_method_makes_a_version_of_the_same_rows(run: CommandLine, desk: De
     ]
     assert [result["trained"] for result in document["results"][:3]] == [16, 2 * 16 + 2, 100 * 16]
     assert all(result["seconds"] > 0 for result in document["results"][:3])
+    assert all(result["memory_bytes"] > 1e6 for result in document["results"][:3])
     assert "which does not divide" in document["results"][3]["error"]
     assert plot.read_text(encoding="utf-8").count("<circle") == 3
 
@@ -137,6 +138,6 @@ def test_methods_are_compared_from_elsewhere_as_beside_the_database(
 
 
 def _without_names(document: dict[str, Any]) -> list[dict[str, Any]]:
-    """The results, but jobs, tasks and seconds, which are others each time."""
-    own = ("job", "version", "seconds")
+    """The results, but jobs, tasks, seconds and memory, which are others each time."""
+    own = ("job", "version", "seconds", "memory_bytes")
     return [{key: value for key, value in result.items() if key not in own} for result in document["results"]]

@@ -16,7 +16,7 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 from onboard.api.pages.assets import address
 from onboard.api.sign_in_page import MOST_LETTERS, own_place
 from onboard.domain.access import Identity, Scope
-from onboard.domain.methods import OWN_START, WITHOUT_EMBEDDING
+from onboard.domain.methods import AUTO, OWN_START, WITHOUT_EMBEDDING
 from onboard.domain.moment import seconds_text
 from onboard.report.html import make_environment
 
@@ -99,6 +99,7 @@ def environment() -> Environment:
     environment = make_environment(_TEMPLATES)
     environment.filters.update(moment=moment, duration=duration, count=count, size=size)
     environment.globals.update(asset=address, unknown=NOT_KNOWN, own_start=OWN_START, own=WITHOUT_EMBEDDING)
+    environment.globals.update(auto_method=AUTO)
     return environment
 
 

@@ -24,7 +24,7 @@ def job(value: float | None, *, state: str = "succeeded", **more: Any) -> dict[s
 def compared() -> MethodsCompared:
     jobs = [
         job(0.6, training={"trained": 64}),
-        job(0.8, version=2, training={"trained": 1200}),
+        job(0.8, version=2, training={"trained": 1200}, memory_bytes=512_000_000),
         job(None, state="failed", version=None, error={"message": "The training loss became nan at step 3."}),
     ]
     versions = [{"weak": True, "stored_bytes": 2_000}, {"weak": False, "stored_bytes": 1_500_000}, None]
@@ -35,12 +35,12 @@ def compared() -> MethodsCompared:
 
 
 def test_the_best_comes_first_and_what_has_no_score_last(compared: MethodsCompared) -> None:
-    assert compared.heads() == ("method", "accuracy, test", "bytes", "trained", "seconds", "version")
+    assert compared.heads() == ("method", "accuracy, test", "bytes", "trained", "seconds", "memory", "version")
     assert compared.rows() == [
-        ("compacter", "80% (70–90%)", "1,500,000", "1,200", "3", "mood-methods@v2"),
-        ("default (weak)", "60% (50–70%)", "2,000", "64", "3", "mood-methods@v1"),
-        ("prompt-tuning-t", "–", "–", "–", "3", "The training loss became nan at step 3."),
-        ("linear", "–", "–", "–", "–", "A label has one row."),
+        ("compacter", "80% (70–90%)", "1,500,000", "1,200", "3", "512 MB", "mood-methods@v2"),
+        ("default (weak)", "60% (50–70%)", "2,000", "64", "3", "–", "mood-methods@v1"),
+        ("prompt-tuning-t", "–", "–", "–", "3", "–", "The training loss became nan at step 3."),
+        ("linear", "–", "–", "–", "–", "–", "A label has one row."),
     ]
 
 
@@ -58,7 +58,7 @@ def test_the_document_keeps_the_order_that_was_asked_for(compared: MethodsCompar
     assert document["results"][1] == {
         "method": "compacter", "state": "succeeded", "job": "0123", "version": "mood-methods@v2",
         "score": {"value": 0.8, "low": pytest.approx(0.7), "high": pytest.approx(0.9), "n": 50}, "weak": False,
-        "stored_bytes": 1_500_000, "trained": 1200, "seconds": 3.2, "error": None,
+        "stored_bytes": 1_500_000, "trained": 1200, "seconds": 3.2, "memory_bytes": 512_000_000, "error": None,
     }  # fmt: skip
 
 
@@ -77,7 +77,7 @@ def test_nothing_measured_is_an_empty_picture() -> None:
     refused = [MethodResult("linear", "refused", error="A label has one row.")]
     empty = MethodsCompared.of("mood", [], refused)
     assert "circle" not in empty.plot()
-    assert empty.rows() == [("linear", "–", "–", "–", "–", "A label has one row.")]
+    assert empty.rows() == [("linear", "–", "–", "–", "–", "–", "A label has one row.")]
 
 
 WEAK: dict[str, Any] = {
@@ -95,6 +95,15 @@ def test_a_weak_version_of_a_method_is_submitted_again_with_it_and_starts_from_n
         f"Add labelled rows (20 were trained on) and submit again: `{again}`",
         "See what other methods make of these rows: `onboard compare-methods FILE`",
     ]
+
+
+def test_who_has_a_weak_embedding_is_told_that_rows_can_choose_the_method_once() -> None:
+    weak = {**WEAK, "init": {"chosen": "sst2@v1"}, "training": {"method": "hyperformer++"}, "tuning": {"asked": "auto"}}
+    asked = "onboard submit --dataset FILE --task mood --method auto"
+    assert f"Let the rows choose among methods: `{asked}`" in next_steps(weak)
+    chosen = {**WEAK, "methods": {"chosen": "compacter", "tried": []}}
+    assert submit_again(chosen) == asked
+    assert not any("choose among methods" in step for step in next_steps(chosen))
 
 
 def test_the_report_says_what_a_method_started_from_and_trained() -> None:

@@ -1,0 +1,232 @@
+"""docs/results/methods.md: what was measured of the methods, how, and whether the numbers that were asked for came."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from bench.harness.page import NONE, VERDICTS, counted, met, table, table_row, unmeasured, were
+from bench.harness.rows import Row
+from bench.heldout.figures import plain, signed
+from bench.heldout.plan import Run
+from bench.methods.choosing import chosen
+from bench.methods.efficiency import COUNTERPARTS
+from bench.methods.figures import AUTO, SPREAD, Scores, regret
+from bench.methods.plan import DEFAULT, LINEAR, TFIDF
+from onboard.domain.methods import SMALL
+from onboard.report.methods import MethodResult, MethodsCompared
+
+MOST_TO_PEFT: Final = 1.1
+LEAST_MIXED: Final = 0.8
+MOST_BELOW: Final = 2.0  # points that auto may be below TF-IDF, or the readout alone, on a task
+MOST_REGRET: Final = 1.0
+PLOTTED_AT: Final = 100  # tasks that share the hypernetwork in the picture
+ERRORS: Final = (0.0, 0.5, 1.0, 2.0)  # standard errors that were tried for the rule
+TITLES: Final = {
+    AUTO: "**`--method auto`**", DEFAULT: "default, not tuned", LINEAR: "readout alone",
+    TFIDF: "TF-IDF + logistic regression",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the page is made from.
+
+    Args:
+        command: that measures the targets; the others differ by their options.
+        target, wide: rows by run.
+        missing: runs of the targets' plan that were not made.
+        shared: bytes of the hypernetwork.
+        costs: what `--efficiency` and `--throughput` measured; empty where they were not.
+    """
+
+    command: str
+    target: Mapping[Run, Row]
+    wide: Mapping[Run, Row]
+    missing: Sequence[Run]
+    shared: int
+    costs: Mapping[str, Any]
+
+
+def markdown(facts: Facts) -> str:
+    """The page."""
+    parts = [_head(facts), _verdicts(facts)]
+    for count in sorted({run.rows for run in facts.target}):
+        scores = Scores.of(facts.target, count)
+        parts += [_quality(scores), _bytes(scores, facts.shared)]
+    parts += [_rule(facts.wide), _efficiency(facts.costs.get("efficiency")), _throughput(facts.costs.get("throughput"))]
+    return "\n".join(line for part in parts for line in part)
+
+
+def picture(facts: Facts) -> str:
+    """Score against bytes a task, of the fewest labelled rows, as SVG."""
+    scores = Scores.of(facts.target, min((run.rows for run in facts.target), default=0))
+    tasks, results = scores.common(scores.arms), []
+    for arm in scores.arms:
+        mean, stored = scores.mean(arm, tasks), scores.stored(arm, facts.shared, PLOTTED_AT)
+        if mean and stored and arm != AUTO:
+            score = {"value": mean.value / 100, "low": mean.value / 100, "high": mean.value / 100}
+            results.append(MethodResult(arm, "succeeded", score=score, stored_bytes=round(stored)))
+    return MethodsCompared("", "accuracy", "test", results).plot()
+
+
+def _head(facts: Facts) -> list[str]:
+    draws = len({run.draw for run in facts.target})
+    left = f" **{were(len(facts.missing), 'run')} not made.**" if facts.missing else ""
+    return [
+        "# The methods beside one another", "",
+        f"Quality on the targets by `{facts.command}`, the rule on held-out tasks by the same with `--suite wide`; one "
+        "row a training stands in [methods.jsonl](../../bench/results/methods.jsonl). Step times by `python -m "
+        "bench.methods --efficiency`, mixed batches by `--throughput`: "
+        f"[methods.json](../../bench/results/methods.json).{left}", "",
+        f"Base `mini`, {counted(draws, 'draw')} of balanced rows, at most 300 test rows, one thread. The default is "
+        "the embedding with its readout; its hypernetwork was **not tuned** in these runs, and those of other methods "
+        "have no choice to make. What `auto` publishes is read off the same trainings, by the rule itself: it trains "
+        "what was trained here. T5-base on a GPU, and rows by the hundred or thousand, were not measured.", "",
+    ]  # fmt: skip
+
+
+def _verdicts(facts: Facts) -> list[str]:
+    lines = ["## What was asked for", "", *table(VERDICTS)]
+    peft = (facts.costs.get("efficiency") or {}).get("rows", {})
+    slowest = [row["to_peft"] for row in peft.values() if row["to_peft"] is not None]
+    what = f"a step at most {MOST_TO_PEFT} of PEFT's counterpart ({', '.join(COUNTERPARTS)}), T5-small shape, CPU"
+    lines.append(
+        table_row(what, f"{max(slowest):.2f}", met(max(slowest) <= MOST_TO_PEFT)) if slowest else unmeasured(what)
+    )
+    what = f"64 rows of 64 tasks in 4 methods: at least {LEAST_MIXED} of the throughput of one method"
+    mixed = (facts.costs.get("throughput") or {}).get("mixed_throughput")
+    lines.append(unmeasured(what) if mixed is None else table_row(what, f"{mixed:.2f}", met(mixed >= LEAST_MIXED)))
+    scores = Scores.of(facts.target, 32)
+    return [*lines, _best_single(scores), _below(scores), _regret(facts.wide), ""]
+
+
+def _best_single(scores: Scores) -> str:
+    family = [arm for arm in (DEFAULT, LINEAR, *SMALL) if arm in scores.arms]
+    tasks = scores.common([AUTO, *family])
+    own, others = scores.mean(AUTO, tasks), [mean for arm in family if (mean := scores.mean(arm, tasks))]
+    what = "`auto` at least the best single method of the family on the mean of the targets, n = 32"
+    if own is None or not others:
+        return unmeasured(what)
+    gain = own.value - max(mean.value for mean in others)
+    return table_row(what, f"{gain:+.1f}, {counted(len(tasks), 'task')} of 7", met(gain >= 0))
+
+
+def _below(scores: Scores) -> str:
+    what = f"`auto` on no target more than {MOST_BELOW:g} points below TF-IDF or the readout alone, n = 32"
+    tasks = scores.common([AUTO, TFIDF, LINEAR])
+    if not tasks:
+        return unmeasured(what)
+    worst = min(
+        (scores.of_task(AUTO, task) or 0.0) - max(scores.of_task(arm, task) or 0.0 for arm in (TFIDF, LINEAR))
+        for task in tasks
+    )
+    return table_row(what, f"{worst:+.1f} at worst, {counted(len(tasks), 'task')} of 7", met(worst >= -MOST_BELOW))
+
+
+def _regret(wide: Mapping[Run, Row]) -> str:
+    what = f"`auto` on held-out tasks at most {MOST_REGRET:g} point below the single method that is best on the mean"
+    lost = regret(wide, 1.0)
+    if lost is None:
+        return unmeasured(what)
+    return table_row(what, f"{lost[1]:+.1f}, {counted(lost[2], 'cell')}", met(lost[1] <= MOST_REGRET))
+
+
+def _quality(scores: Scores) -> list[str]:
+    common = scores.common(scores.arms)
+    head = ["method", *scores.tasks, f"mean of {len(common)}"]
+    lines = [
+        table_row(TITLES.get(arm, arm), *(_of_task(scores, arm, task) for task in scores.tasks), plain(mean))
+        for arm in scores.arms
+        for mean in (scores.mean(arm, common),)
+    ]
+    note = f"The mean is over the {counted(len(common), 'task')} that every method of the table was measured on."
+    return [f"## Accuracy, n = {scores.count}", "", *table(head), *lines, "", note, ""]
+
+
+def _of_task(scores: Scores, arm: str, task: str) -> str:
+    value = scores.of_task(arm, task)
+    return NONE if value is None else f"{value:.1f}"
+
+
+def _bytes(scores: Scores, shared: int) -> list[str]:
+    common = scores.common(scores.arms)
+    rows = []
+    for arm in scores.arms:
+        stored = [scores.stored(arm, shared, tasks) for tasks in SPREAD]
+        if None not in stored and arm != AUTO:
+            rows.append([TITLES.get(arm, arm), plain(scores.mean(arm, common)), *(f"{size:,.0f}" for size in stored)])
+    head = ["method", "accuracy", *(f"{counted(tasks, 'task')}" for tasks in SPREAD)]
+    return [
+        f"## Bytes a task, n = {scores.count}", "",
+        f"What a task stores, and its part of what tasks share: the hypernetwork of {shared:,} bytes. The backbone is "
+        f"the same for all. The picture has {PLOTTED_AT} tasks.", "",
+        *table(head, rows), "", "![score against bytes a task](methods.svg)", "",
+    ]  # fmt: skip
+
+
+def _rule(wide: Mapping[Run, Row]) -> list[str]:
+    if not wide:
+        return []
+    scores, rows = Scores.of(wide, 32), []
+    for errors in ERRORS:
+        lost = regret(wide, errors)
+        if lost:
+            taken = [one.arm for one in chosen(wide, errors).values()]
+            counts = ", ".join(f"{arm} {taken.count(arm)}" for arm in dict.fromkeys(sorted(taken)))
+            rows.append([f"{errors:g}", f"{lost[0]:.1f}", f"{lost[1]:+.1f}", counts])
+    gains = [
+        table_row(TITLES.get(arm, arm), signed_of(scores, arm), plain(scores.mean(arm, scores.common([AUTO, arm]))))
+        for arm in scores.arms
+        if arm != AUTO and AUTO in scores.arms
+    ]
+    return [
+        "## The rule, on held-out tasks, n = 32", "",
+        "How many standard errors of the paired difference fewer bytes may cost: points lost against the best method "
+        "of each cell, against the single method that is best on the mean, and what was taken.", "",
+        *table("standard errors | lost to the best of each | to the best single one | taken", rows), "",
+        *_quality(scores)[2:], *(table("method | `auto` less it | accuracy") if gains else []), *gains, "",
+    ]  # fmt: skip
+
+
+def signed_of(scores: Scores, arm: str) -> str:
+    """What `auto` gains over an arm, with its interval over tasks."""
+    from bench.heldout.figures import Part, Results
+
+    tasks = scores.common([AUTO, arm])
+    return signed(Results(scores.rows).gain(Part(scores.count, tasks), AUTO, arm))
+
+
+def _efficiency(costs: Mapping[str, Any] | None) -> list[str]:
+    if not costs:
+        return ["## A training step", "", "Not measured.", ""]
+    rows = [
+        [
+            name, f"{row['milliseconds']:,.0f}", f"{row['to_full']:.2f}", f"{row['memory'] / 2**20:,.0f}",
+            f"{row['memory_to_full']:.2f}", *(NONE if row[key] is None else f"{row[key]:,}" for key in
+            ("trained", "stored_bytes")), NONE if row["to_peft"] is None else f"{row['to_peft']:.2f}",
+        ]
+        for name, row in costs["rows"].items()
+    ]  # fmt: skip
+    head = "method | step, ms | to full | memory, MiB | to full | trained | bytes a task | to PEFT's"
+    return [
+        "## A training step, T5-small shape, CPU", "",
+        f"`{costs['command']}` on {costs['machine']['processor']}, one thread, medians of {costs['rounds']} steps "
+        "taken in turn, on a machine that was busy with other work: ratios count, not milliseconds. 16 rows of 64 "
+        "tokens, float32. `embedding` trains 64 numbers; `hyperformer++` also the hypernetwork, and stores 64 numbers "
+        "a task. Full fine-tuning would store all.", "",
+        *table(head, rows), "",
+    ]  # fmt: skip
+
+
+def _throughput(costs: Mapping[str, Any] | None) -> list[str]:
+    if not costs:
+        return []
+    times = ", ".join(f"{name} {milliseconds:,.0f}" for name, milliseconds in costs["milliseconds"].items())
+    return [
+        "## Tasks mixed in a batch", "",
+        f"{costs['tasks']} rows of {costs['tokens']} tokens of {costs['tasks']} tasks on `mini`; milliseconds: "
+        f"{times}. The mixed batch has {costs['mixed_throughput']:.2f} of the mean throughput of the four "
+        "methods alone.", "",
+    ]  # fmt: skip

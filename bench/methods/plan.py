@@ -1,0 +1,33 @@
+"""Which trainings there are: task × rows × draw × arm, those that the numbers depend on first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from typing import Final
+
+from bench.heldout.plan import Run
+
+DEFAULT, LINEAR, TFIDF = "default", "linear", "tfidf"
+FIRST: Final = (DEFAULT, LINEAR, TFIDF, "compacter", "pfeiffer-adapter", "adapters", "bitfit")
+LATER: Final = ("adapter-low-rank", "compacter++", "phm-adapter", "adapters-dagger", "adapter-drop", "prompt-tuning-r")
+ARMS: Final = (*FIRST, *LATER)
+TARGETS: Final = ("trec", "scitail", "paws", "cb", "boolq", "imdb", "yelp_polarity")  # short texts first
+# Held-out tasks of short texts, of several families: the rule is chosen on them.
+WIDE: Final = (
+    "nfcats_question", "airline_sentiment", "imppres_presupposition", "clickbait", "word_definition_match",
+    "dailydialog_act", "suggestion_mining", "stac_dialogue_relation",
+)  # fmt: skip
+SUITES: Final = {"target": TARGETS, "wide": WIDE}
+
+
+def plan(suite: str, rows: Sequence[int], draws: Sequence[int], tasks: Sequence[str], arms: Sequence[str]) -> list[Run]:
+    """The runs: of all tasks the arms that matter most, then the others; empty means every task, every arm."""
+    return [
+        Run(task, count, draw, arm)
+        for group in (FIRST, LATER)
+        for count, draw, task in product(rows, draws, SUITES[suite])
+        if not tasks or task in tasks
+        for arm in group
+        if not arms or arm in arms
+    ]

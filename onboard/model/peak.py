@@ -1,0 +1,42 @@
+"""The most memory that was held since a moment: of the GPU by PyTorch, on a CPU by the whole process."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final
+
+import torch
+
+_RESET, _STATUS = Path("/proc/self/clear_refs"), Path("/proc/self/status")  # Linux has them
+_RESET_PEAK: Final = "5"
+_PEAK: Final = re.compile(r"^VmHWM:\s+(\d+) kB$", re.MULTILINE)
+
+
+class PeakMemory:
+    """Begins to watch when it is made.
+
+    Args:
+        device: that is computed on.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self._device, self._reset = device, True
+        if device.type == "cuda":
+            torch.cuda.reset_peak_memory_stats(device)
+            return
+        try:
+            _RESET.write_text(_RESET_PEAK, encoding="ascii")
+        except OSError:  # another system, or one that does not allow it
+            self._reset = False
+
+    @property
+    def most_bytes(self) -> int | None:
+        """Since then; None where the system does not tell."""
+        if self._device.type == "cuda":
+            return int(torch.cuda.max_memory_allocated(self._device))
+        try:
+            told = _PEAK.search(_STATUS.read_text(encoding="ascii")) if self._reset else None
+        except OSError:
+            return None
+        return None if told is None else 1024 * int(told[1])
