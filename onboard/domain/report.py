@@ -13,6 +13,7 @@ from typing import Any, Final, Literal, NotRequired, TypedDict
 from onboard.domain.calibration import CalibrationJson, UnknownJson
 from onboard.domain.label_scores import LabelScoreJson
 from onboard.domain.names import did_you_mean
+from onboard.domain.progress import HalvedJson
 from onboard.domain.readout import ReadoutJson
 from onboard.domain.tuning import GuardJson, TuningJson
 from onboard.errors import InputError
@@ -260,14 +261,6 @@ class LabelNextJson(TypedDict, total=False):
     known: int
     repeated: int
     considered: int
-
-
-class HalvedJson(TypedDict, total=False):
-    """A GPU's memory was too small for so many rows at once; `rows_at_once` were taken from then on."""
-
-    stage: str
-    rows: int
-    rows_at_once: int
 
 
 class ComparisonJson(TypedDict, total=False):

@@ -29,15 +29,7 @@ from onboard.report.sentences import (
     metric_text,
 )
 from onboard.report.start import CANDIDATE_HEAD, candidate_rows, start_notes, what_it_is, word_notes, word_rows
-from onboard.report.tuned import (
-    GUARD_HEAD,
-    calibration_facts,
-    guard_notes,
-    guard_rows,
-    readout_facts,
-    tuning_facts,
-    unknown_facts,
-)
+from onboard.report.tuned import GUARD_HEAD, answering_facts, guard_notes, guard_rows
 from onboard.report.warned import Warned, dataset_warnings
 
 Facts = list[tuple[str, str]]
@@ -117,14 +109,7 @@ def page_of(document: Mapping[str, Any]) -> Page:
         words=word_rows(document),
         word_notes=word_notes(document),
         curves=curves(training),
-        training=[
-            *training_facts(training),
-            *readout_facts(document),
-            *calibration_facts(document),
-            *unknown_facts(document),
-            *tuning_facts(document),
-            *memory_facts(document),
-        ],
+        training=[*training_facts(training), *answering_facts(document), *memory_facts(document)],
         guard_head=GUARD_HEAD,
         guard=guard_rows(mapping(document.get("guard"))),
         guard_notes=guard_notes(mapping(document.get("guard"))),
