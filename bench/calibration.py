@@ -221,12 +221,12 @@ def _mean(rows: Iterable[Row], what: str, name: str) -> float:
 
 
 def _verdicts(parts: Mapping[str, Sequence[Row]]) -> Iterable[list[object]]:
-    wanted: list[tuple[str, str, int, Callable[[str], bool]]] = [
+    bars: list[tuple[str, str, int, Callable[[str], bool]]] = [
         ("held-out", "held-out tasks at n = 32, readout alone", 32, lambda part: part == "held-out"),
         ("held-out", "held-out tasks at n = 32, embedding and readout", 32, lambda part: part == "default"),
         ("targets", "the seven targets at n = 100", 100, lambda part: part == "targets"),
     ]
-    for bar, what, n, fits in wanted:
+    for bar, what, n, fits in bars:
         rows = [row for part, of_part in parts.items() if fits(part) for row in of_part if row["rows"] == n]
         if rows:
             error = _mean(rows, "error", str(DEVIATION))

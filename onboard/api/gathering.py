@@ -166,23 +166,23 @@ class Gathering:
                 asked.deadline.require()
             except DeadlineError as error:
                 asked.error = error
-        wanted = [asked for asked in batch if asked.error is None]
-        if len(wanted) > 1:
+        in_time = [asked for asked in batch if asked.error is None]
+        if len(in_time) > 1:
             try:
-                self._answer_together(wanted)
+                self._answer_together(in_time)
             except OnboardError:  # of one of them, who is to hear of it alone
-                wanted = [asked for asked in wanted if asked.outcomes is None]
+                in_time = [asked for asked in in_time if asked.outcomes is None]
             else:
                 return
-        for asked in wanted:
+        for asked in in_time:
             try:
                 asked.outcomes = self._answer(asked.requests, before_batch if len(batch) == 1 else self._turns.give_way)
             except OnboardError as error:
                 asked.error = error
 
-    def _answer_together(self, wanted: Sequence[_Asked]) -> None:
-        every = [request for asked in wanted for request in asked.requests]
+    def _answer_together(self, in_time: Sequence[_Asked]) -> None:
+        every = [request for asked in in_time for request in asked.requests]
         outcomes, start = self._answer(every, self._turns.give_way), 0
-        for asked in wanted:
+        for asked in in_time:
             asked.outcomes = outcomes[start : start + len(asked.requests)]
             start += len(asked.requests)

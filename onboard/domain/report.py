@@ -14,6 +14,7 @@ from onboard.domain.calibration import CalibrationJson, UnknownJson
 from onboard.domain.label_next import LabelNextJson
 from onboard.domain.label_scores import LabelScoreJson
 from onboard.domain.names import did_you_mean
+from onboard.domain.progress import HalvedJson
 from onboard.domain.readout import ReadoutJson
 from onboard.domain.tried import MethodsJson
 from onboard.domain.tuning import GuardJson, TuningJson
@@ -225,14 +226,6 @@ class MoreRowsJson(TypedDict, total=False):
     low: float | None
     high: float | None
     reason: str | None
-
-
-class HalvedJson(TypedDict, total=False):
-    """A GPU's memory was too small for so many rows at once; `rows_at_once` were taken from then on."""
-
-    stage: str
-    rows: int
-    rows_at_once: int
 
 
 class ComparisonJson(TypedDict, total=False):

@@ -88,10 +88,7 @@ def publish(
     started = time.monotonic()
     novelty = novelty_of(attempt.bench, attempt.checkpoint)
     draft = replace(_draft(attempt, probed, outcome, evaluated), readout=_stored_readout(attempt, judged, outcome))
-    tuned = None
-    if outcome.tuned is not None:
-        facts = {"guard": outcome.guard, "tuning": outcome.tuning}
-        tuned = store_hypernetwork(attempt.services, attempt.bench.base, outcome.tuned, attempt.job.id, **facts)
+    tuned = _stored_hypernetwork(attempt, outcome)
     while True:
         drafts = _numbered(attempt, draft, tuned)
         with attempt.services.database.read() as session:
@@ -100,12 +97,19 @@ def publish(
         version = _with_file(attempt, drafts, outcome.trained, novelty)
         attempt.seconds[Stage.PUBLISH.value] = round(time.monotonic() - started, 3)
         result = result_document(attempt, drafts.version, probed, outcome, evaluated)
-        result["readout"] = judged.together.facts
-        result.update(novelty_facts(novelty))
+        result |= {"readout": judged.together.facts, "calibration": evaluated.calibration, **novelty_facts(novelty)}
         try:
             return _commit(attempt, replace(drafts, version=version), outcome, present, result)
         except (_NumberTakenError, PreconditionFailedError):
             continue  # another job of this task was published in between, or `latest` moved: look again
+
+
+def _stored_hypernetwork(attempt: Run, outcome: Outcome) -> HypernetworkVersion | None:
+    """The tuned hypernetwork, its file stored; None where nothing was tuned."""
+    if outcome.tuned is None:
+        return None
+    facts = {"guard": outcome.guard, "tuning": outcome.tuning}
+    return store_hypernetwork(attempt.services, attempt.bench.base, outcome.tuned, attempt.job.id, **facts)
 
 
 def _stored_readout(attempt: Run, judged: Judged, outcome: Outcome) -> str | None:
@@ -269,7 +273,6 @@ def result_document(
         "weak": evaluated.weak,
         "weak_reason": evaluated.weak_reason,
         "latest": evaluated.latest,
-        "calibration": evaluated.calibration,
         "confusion": evaluated.confusion,
         "dataset": _dataset(attempt, draft, trained),
         "training": trained.training,

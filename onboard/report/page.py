@@ -30,15 +30,7 @@ from onboard.report.sentences import (
 )
 from onboard.report.start import CANDIDATE_HEAD, candidate_rows, start_notes, what_it_is, word_notes, word_rows
 from onboard.report.tried import TRIED_HEAD, tried_notes, tried_rows
-from onboard.report.tuned import (
-    GUARD_HEAD,
-    calibration_facts,
-    guard_notes,
-    guard_rows,
-    readout_facts,
-    tuning_facts,
-    unknown_facts,
-)
+from onboard.report.tuned import GUARD_HEAD, answering_facts, guard_notes, guard_rows
 from onboard.report.warned import Warned, dataset_warnings
 
 Facts = list[tuple[str, str]]
@@ -121,14 +113,7 @@ def page_of(document: Mapping[str, Any]) -> Page:
         words=word_rows(document),
         word_notes=word_notes(document),
         curves=curves(training),
-        training=[
-            *training_facts(training),
-            *readout_facts(document),
-            *calibration_facts(document),
-            *unknown_facts(document),
-            *tuning_facts(document),
-            *memory_facts(document),
-        ],
+        training=[*training_facts(training), *answering_facts(document), *memory_facts(document)],
         tried_head=TRIED_HEAD,
         tried=tried_rows(document),
         tried_notes=tried_notes(document),

@@ -25,6 +25,12 @@ def guard_notes(guard: Mapping[str, Any]) -> list[str]:
     return [note for note in (_share(guard), _detectable(guard), _unchecked(guard)) if note]
 
 
+def answering_facts(document: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What answers beside the embedding, how sure it sounds, what is unknown to it, and the hypernetwork."""
+    parts = (readout_facts, calibration_facts, unknown_facts, tuning_facts)
+    return [fact for part in parts for fact in part(document)]
+
+
 def readout_facts(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     """How much of the answer is the readout's, and what it adds."""
     readout = mapping(document.get("readout"))
@@ -54,11 +60,11 @@ def calibration_facts(document: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def unknown_facts(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     """How often it is wrong to say that a text is unlike the task's data, and how often it is missed."""
-    told = mapping(document.get("unknown"))
-    alarms, misses = number(told.get("false_alarms")), number(told.get("misses"))
+    novelty = mapping(document.get("unknown"))
+    alarms, misses = number(novelty.get("false_alarms")), number(novelty.get("misses"))
     if alarms is None or misses is None:
         return []
-    rows, texts = text(told.get("rows")), text(told.get("texts"))
+    rows, texts = text(novelty.get("rows")), text(novelty.get("texts"))
     said = (
         f"taken for it: {100 * alarms:.3g}% of {rows} own rows; missed: {100 * misses:.3g}% of {texts} of other kinds"
     )

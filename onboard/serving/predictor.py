@@ -202,8 +202,8 @@ class Predictor:
             whose = np.searchsorted(places, tasks[rows])
             scores = mixed_log_probabilities(self._engine, of_rows, weights, tries, whose, before_batch)
             probabilities[rows, : scores.shape[1]] = np.exp(scores.astype(np.float64))
-        wanted = np.array([request.unknown for request in requests])
-        unknown = self._read(probabilities, ids, tasks, served, wanted, before_batch)
+        asking = np.array([request.unknown for request in requests])
+        unknown = self._read(probabilities, ids, tasks, served, asking, before_batch)
         rows_of = zip(asked, probabilities, unknown, strict=True)
         return [_answer(version, row, strange) for version, row, strange in rows_of]
 
@@ -213,19 +213,19 @@ class Predictor:
         ids: Sequence[Sequence[int]],
         tasks: np.ndarray,
         served: Sequence[ServedVersion],
-        wanted: np.ndarray,
+        asking: np.ndarray,
         before_batch: Callable[[], None],
     ) -> list[bool | None]:
         """Let readouts answer beside what the model says (n, K), which is overwritten; 0 where one answers alone.
 
-        Only rows of versions that have one, and rows of which it is `wanted` (n,) whether their text is unknown, take
+        Only rows of versions that have one, and rows of which it is `asking` (n,) whether their text is unknown, take
         the pass of the bare encoder, a text of several tasks once.
 
         Returns:
-            Whether each text is unknown; None where that is not wanted.
+            Whether each text is unknown; None where that is not asking.
         """
         unknown: list[bool | None] = [None] * len(ids)
-        read = np.array([version.readout is not None for version in served])[tasks] | wanted
+        read = np.array([version.readout is not None for version in served])[tasks] | asking
         every = np.flatnonzero(read)
         if not len(every):
             return unknown
@@ -236,9 +236,9 @@ class Predictor:
             if version.readout is not None:
                 labels = slice(0, len(version.readout.bias))  # a task of the same batch may have more
                 probabilities[rows, labels] = version.readout.beside(probabilities[rows, labels], of_rows)
-            if version.novelty is not None and wanted[rows].any():
+            if version.novelty is not None and asking[rows].any():
                 for row, strange in zip(rows, version.novelty.unknown(of_rows), strict=True):
-                    unknown[row] = bool(strange) if wanted[row] else None
+                    unknown[row] = bool(strange) if asking[row] else None
         return unknown
 
 

@@ -78,8 +78,8 @@ def _left_out(features: np.ndarray, group: np.ndarray, sums: np.ndarray, counts:
     own = (sums[group] - features) / np.maximum(rest, 1)[:, None]
     alone = np.inf if len(counts) > 1 else 0.0
     distances[rows, group] = np.where(rest > 0, ((features - own) ** 2).sum(1), alone)
-    found: np.ndarray = distances.min(1)
-    return found
+    least: np.ndarray = distances.min(1)
+    return least
 
 
 def _squared(features: np.ndarray, means: np.ndarray) -> np.ndarray:

@@ -41,11 +41,11 @@ def novelty_in(content: bytes) -> Novelty | None:
     from safetensors import SafetensorError
     from safetensors.numpy import load
 
-    told = read_facts(content).get(FACT)
-    if told is None:
+    facts = read_facts(content).get(FACT)
+    if facts is None:
         return None
     try:
-        novelty = Novelty(load(content)[TENSOR], **told)
+        novelty = Novelty(load(content)[TENSOR], **facts)
         if novelty.means.ndim != 2 or not np.isfinite(novelty.means).all() or not np.isfinite(novelty.limit):
             raise ValueError("not finite")
     except (SafetensorError, KeyError, TypeError, ValueError) as error:

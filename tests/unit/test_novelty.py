@@ -53,9 +53,9 @@ def test_a_version_says_so_where_it_is_asked_and_where_it_cannot_names_the_remed
 ) -> None:
     texts = ("a good film", "sad", "the plot was awful and long")
     features = bare_features(tiny_engine, tiny_engine.encoder.encode([(text, None) for text in texts]))
-    found = find_novelty(np.repeat(features[:1], 8, 0), np.zeros(8, dtype=np.int64), features[:0], features[1:])
-    assert found is not None
-    novelty = replace(found, limit=1e-3)
+    novelty = find_novelty(np.repeat(features[:1], 8, 0), np.zeros(8, dtype=np.int64), features[:0], features[1:])
+    assert novelty is not None
+    novelty = replace(novelty, limit=1e-3)
     add_version(tiny_services, tiny_base, "mood", LABELS, LABELS, z=embedding_of(1), novelty=novelty)
     add_version(tiny_services, tiny_base, "old", LABELS, LABELS, z=embedding_of(2))
     predictor = Predictor(tiny_services)

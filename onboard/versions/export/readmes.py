@@ -86,8 +86,8 @@ def adapters_readme(version: EmbeddingVersion, base: Base, engine: Engine) -> st
     readout = "" if version.readout is None else _READOUT
     sizes, epsilon = engine.hypernetwork.sizes, LAYER_NORM_EPS
     after = "" if version.readout is None else ", after the readout was added"
-    told = _TEMPERATURE.format(temperature=version.temperature, after=after)
-    temperature = "" if version.temperature == 1.0 else told
+    line = _TEMPERATURE.format(temperature=version.temperature, after=after)
+    temperature = "" if version.temperature == 1.0 else line
     return _filled(
         _ADAPTERS, version, base, engine, readout=readout, temperature=temperature, sizes=sizes, epsilon=epsilon
     )
