@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, NotRequired, TypedDict
 
 from onboard.domain.label_scores import LabelScoreJson
+from onboard.domain.memory_used import HalvedJson
 from onboard.domain.names import did_you_mean
 from onboard.domain.readout import ReadoutJson
 from onboard.domain.tried import MethodsJson
@@ -258,14 +259,6 @@ class LabelNextJson(TypedDict, total=False):
     known: int
     repeated: int
     considered: int
-
-
-class HalvedJson(TypedDict, total=False):
-    """A GPU's memory was too small for so many rows at once; `rows_at_once` were taken from then on."""
-
-    stage: str
-    rows: int
-    rows_at_once: int
 
 
 class ComparisonJson(TypedDict, total=False):

@@ -96,11 +96,15 @@ def publish(
         version = _with_file(attempt, drafts, outcome.trained)
         attempt.seconds[Stage.PUBLISH.value] = round(time.monotonic() - started, 3)
         result = result_document(attempt, drafts.version, probed, outcome, evaluated)
-        result["readout"] = judged.together.facts
+        result |= {"readout": judged.together.facts, "methods": outcome.methods, "memory_bytes": _memory(attempt)}
         try:
             return _commit(attempt, replace(drafts, version=version), outcome, present, result)
         except (_NumberTakenError, PreconditionFailedError):
             continue  # another job of this task was published in between, or `latest` moved: look again
+
+
+def _memory(attempt: Run) -> int | None:
+    return None if attempt.peak is None else attempt.peak.most_bytes
 
 
 def _stored_readout(attempt: Run, judged: Judged, outcome: Outcome) -> str | None:
@@ -265,8 +269,6 @@ def result_document(
         "dataset": _dataset(attempt, draft, trained),
         "training": trained.training,
         "tuning": outcome.tuning,
-        "methods": outcome.methods,
-        "memory_bytes": None if attempt.peak is None else attempt.peak.most_bytes,
         "more_rows": _more_rows(trained, evaluated),
         "label_next": trained.label_next,
         "halved": [{"stage": stage, **halving} for stage, halvings in attempt.halved.items() for halving in halvings],
