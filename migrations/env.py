@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 from alembic import context
 from sqlalchemy import Connection
 
@@ -11,6 +13,8 @@ from onboard.settings import Settings
 
 
 def _run(connection: Connection) -> None:
+    # what changes a table of SQLite reads those that it refers to, too, and changes nothing of theirs
+    warnings.filterwarnings("ignore", "Skipped unsupported reflection of expression-based index")
     context.configure(
         connection=connection,
         target_metadata=Table.metadata,

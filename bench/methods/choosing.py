@@ -44,8 +44,8 @@ def chosen(rows: Mapping[Run, Row], errors: float = WITHIN) -> dict[Cell, Chosen
     cells: dict[Cell, dict[str, Row]] = {}
     for run, row in rows.items():
         cells.setdefault(run.cell, {})[run.arm] = row
-    found = {cell: _of_cell(by_arm, errors) for cell, by_arm in cells.items()}
-    return {cell: one for cell, one in found.items() if one is not None}
+    by_rule = {cell: _of_cell(by_arm, errors) for cell, by_arm in cells.items()}
+    return {cell: one for cell, one in by_rule.items() if one is not None}
 
 
 def _of_cell(by_arm: Mapping[str, Row], errors: float) -> Chosen | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import multiprocessing
 import resource
 import statistics
+import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
@@ -50,7 +51,9 @@ def peft_prompt(setup: Setup, tokens: int) -> Step:
     )
     inputs = batch(setup)
     inputs["attention_mask"] = inputs["input_ids"].new_ones(inputs["input_ids"].shape)
-    model = get_peft_model(backbone(setup), config)
+    with warnings.catch_warnings():  # PEFT asks transformers by a name that goes with its next release
+        warnings.simplefilter("ignore", FutureWarning)
+        model = get_peft_model(backbone(setup), config)
     return optimised(setup, [p for p in model.parameters() if p.requires_grad], lambda: model(**inputs).loss)
 
 

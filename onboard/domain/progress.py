@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, TypedDict
+from typing import Any, Protocol
 
 from onboard.domain.job import Stage
-
-
-class HalvedJson(TypedDict, total=False):
-    """A GPU's memory was too small for so many rows at once; `rows_at_once` were taken from then on."""
-
-    stage: str
-    rows: int
-    rows_at_once: int
 
 
 class Progress(Protocol):

@@ -13,8 +13,8 @@ from typing import Any, Final, Literal, NotRequired, TypedDict
 from onboard.domain.calibration import CalibrationJson, UnknownJson
 from onboard.domain.label_next import LabelNextJson
 from onboard.domain.label_scores import LabelScoreJson
+from onboard.domain.memory_used import HalvedJson
 from onboard.domain.names import did_you_mean
-from onboard.domain.progress import HalvedJson
 from onboard.domain.readout import ReadoutJson
 from onboard.domain.tried import MethodsJson
 from onboard.domain.tuning import GuardJson, TuningJson

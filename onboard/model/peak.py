@@ -36,7 +36,7 @@ class PeakMemory:
         if self._device.type == "cuda":
             return int(torch.cuda.max_memory_allocated(self._device))
         try:
-            told = _PEAK.search(_STATUS.read_text(encoding="ascii")) if self._reset else None
+            line = _PEAK.search(_STATUS.read_text(encoding="ascii")) if self._reset else None
         except OSError:
             return None
-        return None if told is None else 1024 * int(told[1])
+        return None if line is None else 1024 * int(line[1])

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from onboard.domain.job import Job, Stage
-from onboard.domain.progress import HalvedJson, Progress
+from onboard.domain.memory_used import HalvedJson
+from onboard.domain.progress import Progress
 from onboard.domain.release import code_version
 from onboard.domain.task import BaseRecord
 from onboard.errors import DamagedError, NotFoundError

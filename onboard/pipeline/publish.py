@@ -97,7 +97,10 @@ def publish(
         version = _with_file(attempt, drafts, outcome.trained, novelty)
         attempt.seconds[Stage.PUBLISH.value] = round(time.monotonic() - started, 3)
         result = result_document(attempt, drafts.version, probed, outcome, evaluated)
-        result |= {"readout": judged.together.facts, "calibration": evaluated.calibration, **novelty_facts(novelty)}
+        result |= {
+            "readout": judged.together.facts, "calibration": evaluated.calibration, **novelty_facts(novelty),
+            "methods": outcome.methods, "memory_bytes": _memory(attempt),
+        }  # fmt: skip
         try:
             return _commit(attempt, replace(drafts, version=version), outcome, present, result)
         except (_NumberTakenError, PreconditionFailedError):
@@ -110,6 +113,10 @@ def _stored_hypernetwork(attempt: Run, outcome: Outcome) -> HypernetworkVersion 
         return None
     facts = {"guard": outcome.guard, "tuning": outcome.tuning}
     return store_hypernetwork(attempt.services, attempt.bench.base, outcome.tuned, attempt.job.id, **facts)
+
+
+def _memory(attempt: Run) -> int | None:
+    return None if attempt.peak is None else attempt.peak.most_bytes
 
 
 def _stored_readout(attempt: Run, judged: Judged, outcome: Outcome) -> str | None:
@@ -277,8 +284,6 @@ def result_document(
         "dataset": _dataset(attempt, draft, trained),
         "training": trained.training,
         "tuning": outcome.tuning,
-        "methods": outcome.methods,
-        "memory_bytes": None if attempt.peak is None else attempt.peak.most_bytes,
         "more_rows": _more_rows(trained, evaluated),
         "label_next": trained.label_next,
         "halved": [{"stage": stage, **halving} for stage, halvings in attempt.halved.items() for halving in halvings],

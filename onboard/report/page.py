@@ -29,7 +29,7 @@ from onboard.report.sentences import (
     metric_text,
 )
 from onboard.report.start import CANDIDATE_HEAD, candidate_rows, start_notes, what_it_is, word_notes, word_rows
-from onboard.report.tried import TRIED_HEAD, tried_notes, tried_rows
+from onboard.report.tried import MethodsTried, methods_tried
 from onboard.report.tuned import GUARD_HEAD, answering_facts, guard_notes, guard_rows
 from onboard.report.warned import Warned, dataset_warnings
 
@@ -74,9 +74,7 @@ class Page:
     word_notes: list[str]
     curves: list[Curve]
     training: Facts
-    tried_head: list[str]
-    tried: list[list[str]]
-    tried_notes: list[str]
+    tried: MethodsTried | None
     guard_head: list[str]
     guard: list[list[str]]
     guard_notes: list[str]
@@ -114,9 +112,7 @@ def page_of(document: Mapping[str, Any]) -> Page:
         word_notes=word_notes(document),
         curves=curves(training),
         training=[*training_facts(training), *answering_facts(document), *memory_facts(document)],
-        tried_head=TRIED_HEAD,
-        tried=tried_rows(document),
-        tried_notes=tried_notes(document),
+        tried=methods_tried(document),
         guard_head=GUARD_HEAD,
         guard=guard_rows(mapping(document.get("guard"))),
         guard_notes=guard_notes(mapping(document.get("guard"))),

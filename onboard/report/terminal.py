@@ -54,11 +54,11 @@ class _TerminalReport:
         yield from self._more_labels(plain)
         yield from self._start(plain)
         yield from self._training(options)
-        if page.tried_notes:
+        if page.tried:
             yield _heading("Methods tried")
-            if page.tried:
-                yield _table(page.tried_head, page.tried, plain)
-            yield from (_text(line, "dim") for line in _bulleted(page.tried_notes))
+            if page.tried.rows:
+                yield _table(page.tried.head, page.tried.rows, plain)
+            yield from (_text(line, "dim") for line in _bulleted(page.tried.notes))
         if page.guard:
             yield _heading("Earlier tasks under the tuned hypernetwork")
             yield _table(page.guard_head, page.guard, plain)

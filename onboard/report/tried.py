@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from onboard.report.reading import mapping, mappings, number, text
@@ -11,15 +12,25 @@ TRIED_HEAD: Final = ["method", "loss, nats (95%)", "behind the least", "bytes", 
 _NONE: Final = "–"
 
 
-def tried_rows(document: Mapping[str, Any]) -> list[list[str]]:
-    """Per method the cells of `TRIED_HEAD`; what came to nothing tells why in the second."""
-    methods = mapping(document.get("methods"))
-    return [_row(tried, text(methods.get("chosen"))) for tried in mappings(methods.get("tried"))]
+@dataclass(frozen=True, slots=True)
+class MethodsTried:
+    """A table (head, rows), and why this one, why no further one, and by which rows."""
+
+    head: list[str]
+    rows: list[list[str]]
+    notes: list[str]
 
 
-def tried_notes(document: Mapping[str, Any]) -> list[str]:
-    """Why this one, why no further one, and by which rows; nothing where no method was to be chosen."""
+def methods_tried(document: Mapping[str, Any]) -> MethodsTried | None:
+    """Per method the cells of `TRIED_HEAD`; what came to nothing tells why in the second. None where none was asked."""
     methods = mapping(document.get("methods"))
+    if not methods:
+        return None
+    rows = [_row(tried, text(methods.get("chosen"))) for tried in mappings(methods.get("tried"))]
+    return MethodsTried(TRIED_HEAD, rows, _notes(methods))
+
+
+def _notes(methods: Mapping[str, Any]) -> list[str]:
     rows, evidence = number(methods.get("rows")), text(methods.get("evidence"))
     by = f"Judged by {rows:,.0f} {evidence}, the same for all." if rows and evidence else ""
     notes = [text(methods.get("reason")), text(methods.get("stopped")), by]

@@ -222,14 +222,14 @@ class Predictor:
         the pass of the bare encoder, a text of several tasks once.
 
         Returns:
-            Whether each text is unknown; None where that is not asking.
+            Whether each text is unknown; None where that is not asked.
         """
         unknown: list[bool | None] = [None] * len(ids)
         read = np.array([version.readout is not None for version in served])[tasks] | asking
         every = np.flatnonzero(read)
         if not len(every):
             return unknown
-        features = bare_features(self._engine, [ids[row] for row in every], before_batch)
+        features = bare_features(self._engine, [ids[row] for row in every.tolist()], before_batch)
         for place in np.unique(tasks[every]).tolist():
             version, own = served[place], tasks[every] == place
             rows, of_rows = every[own], features[own]

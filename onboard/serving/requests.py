@@ -132,26 +132,22 @@ def _no_choice(number: int, request: PredictionRequest, what: str, labels: Seque
 def _parse(number: int, document: Mapping[str, Any]) -> PredictionRequest:
     if not isinstance(document, Mapping):
         raise InputError(f"Input {number} is no JSON object.", 'give {"task": …, "text": …}', row=number)
-    unknown = sorted(map(str, set(document) - _FIELDS))
-    if unknown:
-        raise _wrong(
-            number,
-            unknown[0],
-            "is not a field of an input",
-            "use task, ref, labels, unknown, text or text_a and text_b",
-        )
-    reference, labels, unknown = _reference(number, document), _labels(number, document), document.get("unknown")
-    if unknown not in (None, True, False):
+    strange = sorted(map(str, set(document) - _FIELDS))
+    if strange:
+        remedy = "use task, ref, labels, unknown, text or text_a and text_b"
+        raise _wrong(number, strange[0], "is not a field of an input", remedy)
+    reference, labels, unknown = _reference(number, document), _labels(number, document), document.get("unknown", False)
+    if not isinstance(unknown, bool):
         raise _wrong(number, "unknown", "is neither true nor false", "say true or false, or leave it out")
     if "text" in document:
         for field in ("text_a", "text_b"):
             if field in document:
                 raise _wrong(number, field, "stands beside text", "give text alone, or text_a and text_b")
-        return PredictionRequest(reference, _text(number, document, "text"), None, labels, bool(unknown))
+        return PredictionRequest(reference, _text(number, document, "text"), None, labels, unknown)
     if "text_a" not in document:
         raise _wrong(number, "text", "is missing", "give text, or text_a and text_b")
     pair = _text(number, document, "text_a"), _text(number, document, "text_b")
-    return PredictionRequest(reference, *pair, labels, bool(unknown))
+    return PredictionRequest(reference, *pair, labels, unknown)
 
 
 def _labels(number: int, document: Mapping[str, Any]) -> tuple[Label, ...]:
