@@ -97,10 +97,7 @@ def publish(
         version = _with_file(attempt, drafts, outcome.trained, novelty)
         attempt.seconds[Stage.PUBLISH.value] = round(time.monotonic() - started, 3)
         result = result_document(attempt, drafts.version, probed, outcome, evaluated)
-        result |= {
-            "readout": judged.together.facts, "calibration": evaluated.calibration, **novelty_facts(novelty),
-            "methods": outcome.methods, "memory_bytes": _memory(attempt),
-        }  # fmt: skip
+        result |= {**_beside(attempt, outcome, evaluated, novelty), "readout": judged.together.facts}
         try:
             return _commit(attempt, replace(drafts, version=version), outcome, present, result)
         except (_NumberTakenError, PreconditionFailedError):
@@ -115,8 +112,14 @@ def _stored_hypernetwork(attempt: Run, outcome: Outcome) -> HypernetworkVersion 
     return store_hypernetwork(attempt.services, attempt.bench.base, outcome.tuned, attempt.job.id, **facts)
 
 
-def _memory(attempt: Run) -> int | None:
-    return None if attempt.peak is None else attempt.peak.most_bytes
+def _beside(attempt: Run, outcome: Outcome, evaluated: EvaluateOutput, novelty: Novelty | None) -> dict[str, Any]:
+    """What else the job's document says: how sure the answers sound, what is unknown, what was tried, memory."""
+    return {
+        "calibration": evaluated.calibration,
+        **novelty_facts(novelty),
+        "methods": outcome.methods,
+        "memory_bytes": None if attempt.peak is None else attempt.peak.most_bytes,
+    }
 
 
 def _stored_readout(attempt: Run, judged: Judged, outcome: Outcome) -> str | None:
