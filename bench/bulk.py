@@ -230,8 +230,13 @@ def compared(sizes: Sizes, folder: Path) -> dict[str, Any]:
                 predict_files(source, folder / "rate-out", question, predictor.predict)
             rates[arm].append(round(len(texts) / (time.perf_counter() - began), 1))
     services.close()
-    share = statistics.median(rates["shards"]) / statistics.median(rates["loop"])
-    return {**rates, "share": round(share, 3)}
+    return {**rates, "share": share_of(rates)}
+
+
+def share_of(rates: dict[str, list[float]]) -> float:
+    """The median over the rounds of how quick shards are beside the loop that ran before or after them."""
+    shares = [shards / loop for shards, loop in zip(rates["shards"], rates["loop"], strict=True)]
+    return round(statistics.median(shares), 3)
 
 
 def _loop(predictor: Any, texts: Sequence[str]) -> None:
@@ -260,13 +265,18 @@ def page(document: dict[str, Any]) -> str:
         f"answered in shards and written; and a loop over texts in memory, {_AT_ONCE} at a time, whose answers go "
         "nowhere. Other programs ran on the machine meanwhile, so that only the ratio says something.", "",
         *table("way | rows a second, by round", [
-            [name, ", ".join(map(str, rates[arm]))] for arm, name in (("shards", "shards"), ("loop", "plain loop"))
+            ["shards", ", ".join(map(str, rates["shards"]))],
+            ["plain loop", ", ".join(map(str, rates["loop"]))],
+            ["shards beside the loop", ", ".join(f"{shards / loop:.2f}" for shards, loop in zip(
+                rates["shards"], rates["loop"], strict=True
+            ))],
         ]), "",
         "## Verdicts", "",
         *table(VERDICTS, [
-            ["0 rows lost, doubled or out of order", wrong, met(document["kept"])],
+            [f"0 of {document['rows']:,} rows lost, doubled or out of order", wrong, met(document["kept"])],
             [
-                f"one process at least {LEAST_SHARE} of the plain loop's rate", f"{rates['share']:.2f}",
+                f"one process at least {LEAST_SHARE} of the plain loop's rate (the median of the rounds)",
+                f"{rates['share']:.2f}",
                 met(rates["share"] >= LEAST_SHARE),
             ],
         ]), "",

@@ -82,7 +82,8 @@ def _enter(attempt: Attempt, event: Mapping[str, Any]) -> None:
 
 
 def _stages_of(job: Mapping[str, Any]) -> Sequence[Stage]:
-    return BULK_STAGES if BULK in job["spec"]["options"] else LEARNING_STAGES
+    options = (job.get("spec") or {}).get("options") or {}
+    return BULK_STAGES if BULK in options else LEARNING_STAGES
 
 
 def _still_to_come(attempts: Sequence[Attempt], stages: Sequence[Stage]) -> list[Step]:

@@ -11,7 +11,7 @@ from support.registry_samples import add_job
 from support.watched_jobs import running, worker
 
 from onboard.api.pages.timeline import timeline
-from onboard.domain.job import Stage
+from onboard.domain.job import LEARNING_STAGES, Stage
 from onboard.services import Services
 
 
@@ -39,7 +39,13 @@ def shown(job_state: str, *events: dict[str, Any], attempt: int = 1) -> list[tup
 
 def test_a_job_that_waits_has_everything_before_it() -> None:
     ((number, steps),) = shown("queued", state("queued", 0, 0), attempt=0)
-    assert (number, steps) == (0, ["wait now", *(f"{name} open" for name in Stage)])
+    assert (number, steps) == (0, ["wait now", *(f"{name} open" for name in LEARNING_STAGES)])
+
+
+def test_a_job_over_files_has_two_stages() -> None:
+    job = {"created_at": at(0), "state": "queued", "attempt": 0, "spec": {"options": {"bulk": {}}}}
+    (attempt,) = timeline(job, [state("queued", 0, 0)])
+    assert [step.name for step in attempt.steps] == ["wait", "check", "predict"]
 
 
 def test_a_job_that_runs_shows_what_is_done_and_what_is_not() -> None:
