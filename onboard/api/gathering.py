@@ -151,7 +151,8 @@ class Gathering:
 
     def _taken(self) -> list[_Asked]:
         """Who is answered now, in the order in which they came; the next one leads."""
-        batch, rows = [], 0
+        batch: list[_Asked] = []
+        rows = 0
         with self._guard:
             while self._waiting and (not batch or rows + len(self._waiting[0].requests) <= self._most_rows):
                 asked = self._waiting.popleft()

@@ -229,7 +229,7 @@ class Predictor:
         every = np.flatnonzero(read)
         if not len(every):
             return unknown
-        features = bare_features(self._engine, [ids[row] for row in every], before_batch)
+        features = bare_features(self._engine, [ids[row] for row in every.tolist()], before_batch)
         for place in np.unique(tasks[every]).tolist():
             version, own = served[place], tasks[every] == place
             rows, of_rows = every[own], features[own]
