@@ -25,7 +25,7 @@ import torch
 from bench.harness.as_if_new import drawn_tests
 from bench.harness.command import DATA, command_line, command_of, datasets_there
 from bench.harness.missing_runs import measure_missing
-from bench.harness.page import counted, met, table
+from bench.harness.page import NONE, counted, met, table
 from bench.harness.report import write
 from bench.harness.rows import Row, finished
 from bench.heldout.families import held_out
@@ -228,7 +228,9 @@ def _verdicts(parts: Mapping[str, Sequence[Row]]) -> Iterable[list[object]]:
     ]
     for bar, what, n, fits in bars:
         rows = [row for part, of_part in parts.items() if fits(part) for row in of_part if row["rows"] == n]
-        if rows:
+        if fits("targets") and len(rows) < len(TARGETS):
+            yield [what, NONE, f"not measured yet ({len(rows)} of {len(TARGETS)})"]
+        elif rows:
             error = _mean(rows, "error", str(DEVIATION))
             yield [f"{what}: error at most {BARS[bar]}", f"{error:.3f}", met(error <= BARS[bar])]
 

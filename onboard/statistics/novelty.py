@@ -67,8 +67,8 @@ def find_novelty(features: np.ndarray, groups: np.ndarray, held: np.ndarray, oth
 
 def nearest(features: np.ndarray, means: np.ndarray) -> np.ndarray:
     """Squared distance of features (n, h) to the nearest of the means (C, h), (n,)."""
-    distances: np.ndarray = _squared(features.astype(np.float64), means.astype(np.float64)).min(1)
-    return distances
+    least: np.ndarray = _squared(features.astype(np.float64), means.astype(np.float64)).min(1)
+    return least
 
 
 def _left_out(features: np.ndarray, group: np.ndarray, sums: np.ndarray, counts: np.ndarray) -> np.ndarray:
@@ -85,5 +85,5 @@ def _left_out(features: np.ndarray, group: np.ndarray, sums: np.ndarray, counts:
 
 def _squared(features: np.ndarray, means: np.ndarray) -> np.ndarray:
     squared = (features**2).sum(1)[:, None] + (means**2).sum(1) - 2 * features @ means.T
-    distances: np.ndarray = np.maximum(squared, 0.0)
-    return distances
+    positive: np.ndarray = np.maximum(squared, 0.0)
+    return positive
