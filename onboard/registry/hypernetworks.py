@@ -39,13 +39,17 @@ class HypernetworkRepository(Repository):
     def counts(self, base_digest: str) -> dict[int, int]:
         """How many embedding versions of living tasks are pinned to each version that has any."""
         number = EmbeddingVersionRow.hypernetwork_version
-        statement = (
+        counted = (
             select(number, func.count().label("versions"))
-            .join(TaskRow, TaskRow.name == EmbeddingVersionRow.task)
-            .where(TaskRow.deleted_at.is_(None), EmbeddingVersionRow.base_digest == base_digest)
+            .where(EmbeddingVersionRow.base_digest == base_digest)
             .group_by(number)
         )
-        return {row.hypernetwork_version: row.versions for row in self._session.execute(statement)}
+        deleted = select(TaskRow.name).where(TaskRow.deleted_at.is_not(None))
+        # all of them by the index alone, without those of the few tasks that were deleted
+        counts = {row.hypernetwork_version: row.versions for row in self._session.execute(counted)}
+        for row in self._session.execute(counted.where(EmbeddingVersionRow.task.in_(deleted))):
+            counts[row.hypernetwork_version] -= row.versions
+        return {version: count for version, count in counts.items() if count}
 
     def pinned(self, base_digest: str, version: int, most: int) -> Pinned:
         """What is pinned to one version.

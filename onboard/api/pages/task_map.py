@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any, Final
 
 from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
 from onboard.api.access import requires
-from onboard.api.pages.frame import page
+from onboard.api.pages.frame import environment, page
 from onboard.api.shelf import Shelf
 from onboard.domain.access import Scope
 from onboard.domain.names import LATEST
@@ -33,11 +34,18 @@ class Maps:
     def __init__(self, shelf: Shelf) -> None:
         self._shelf = shelf
         self._maps = Cache[str, dict[str, Any]](_KEPT)
+        self._drawn = Cache[str, str](_KEPT)
 
     def document(self) -> dict[str, Any]:
         """The document of `onboard tasks map --json`. Raises DamagedError, StorageError."""
         tag, make = self._shelf.everything(LATEST)
         return self._maps.get_alone(tag, lambda: _map(make()))
+
+    def drawn(self, draw: Callable[[dict[str, Any]], str]) -> tuple[dict[str, Any], str]:
+        """The document, and what `draw` makes of it, which is the same for everybody."""
+        tag, make = self._shelf.everything(LATEST)
+        document = self._maps.get_alone(tag, lambda: _map(make()))
+        return document, self._drawn.get_alone(tag, lambda: draw(document))
 
 
 @router.get("/map", dependencies=_READ)
@@ -45,8 +53,14 @@ class Maps:
 def show_map(request: Request) -> Response:
     """Where the tasks lie beside one another."""
     maps: Maps = request.app.state.maps
-    document = maps.document()
-    return page(request, "map_page.html", document, parts=lambda: map_parts(document))
+    if request.url.path.endswith(".json"):
+        return page(request, "map_page.html", maps.document())
+    document, part = maps.drawn(_part)
+    return page(request, "map_page.html", document, part=part)
+
+
+def _part(document: dict[str, Any]) -> str:
+    return environment().get_template("map_part.html").render(**map_parts(document)) if document["tasks"] else ""
 
 
 def _map(embeddings: bytes) -> dict[str, Any]:
