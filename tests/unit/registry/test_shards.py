@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 from sqlalchemy import select, update
@@ -21,7 +22,7 @@ from onboard.registry.tables import JobShardRow
 from onboard.registry.workers import QueueRepository, WorkerRepository
 
 ROWS = [10, 10, 10, 4]
-ASKED = {"bulk": {"output": "/out"}}
+ASKED: dict[str, Any] = {"bulk": {"output": "/out"}}
 
 
 def start(database: Database, priority: int = 0, worker: str = "w1") -> Job:
