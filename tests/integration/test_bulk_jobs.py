@@ -86,7 +86,7 @@ def require_whole(rows: list[dict[str, Any]]) -> None:
     assert all(row["label"] in LABELS for row in rows if "error" not in row)
 
 
-def in_the_middle(monkeypatch: pytest.MonkeyPatch, place: int, act: Callable[[], None]) -> None:
+def in_the_middle(monkeypatch: pytest.MonkeyPatch, place: int, act: Callable[[], object]) -> None:
     """Do something just before the publishing of so many shards has begun."""
     published, done = outputs.LocalOutputs.publish, []
 
@@ -212,7 +212,7 @@ def test_an_input_that_changes_ends_the_job_whoever_meets_it(
 ) -> None:
     submit(command, source, tmp_path / "out")
     content = (source / "b.jsonl").read_text()
-    in_the_middle(monkeypatch, 2, lambda: (source / "b.jsonl").write_text(content + content) and None)
+    in_the_middle(monkeypatch, 2, lambda: (source / "b.jsonl").write_text(content + content))
     ended = worked(tiny_services)
     assert ended.state is JobState.FAILED
     assert "b.jsonl has changed" in (ended.error or {})["message"]
@@ -274,7 +274,7 @@ def test_outputs_that_hold_something_or_are_another_jobs_are_refused(
     def refused(output: object, **_: object) -> str:
         said = command("predict", "mood", "--input", source, "--output", output, "--queue", "default")
         assert said.code in (2, 4, 6)
-        return said.err
+        return str(said.err)
 
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.tex").write_text("all of it")

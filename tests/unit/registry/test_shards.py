@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 from sqlalchemy import select, update
@@ -21,7 +22,7 @@ from onboard.registry.tables import JobShardRow
 from onboard.registry.workers import QueueRepository, WorkerRepository
 
 ROWS = [10, 10, 10, 4]
-ASKED = {"bulk": {"output": "/out"}}
+ASKED: dict[str, Any] = {"bulk": {"output": "/out"}}
 
 
 def start(database: Database, priority: int = 0, worker: str = "w1") -> Job:
@@ -134,8 +135,7 @@ def test_who_leaves_or_is_known_to_be_dead_gives_its_shard_to_others_at_once(dat
         ShardRepository(session).give_back(claimed_again := ShardRepository(session).claim(job.id, "w1") or second)
     assert claimed_again.attempt == 3
     with database.write() as session:
-        queues = {"queues": ["default"], "host": "h", "device": "cpu"}
-        WorkerRepository(session).enter("w9", WorkerState.DRAINING, **queues)
+        WorkerRepository(session).enter("w9", WorkerState.DRAINING, queues=["default"], host="h", device="cpu")
         assert ShardRepository(session).claim(job.id, "w9") is None
         assert ShardRepository(session).leaves("w9")
 
@@ -180,7 +180,7 @@ def test_a_heartbeat_of_the_job_extends_what_its_worker_holds(database: Database
         session.execute(update(JobShardRow).where(JobShardRow.number == 0).values(lease_expires_at=database_now() + 1))
         ClaimRepository(session).heartbeat(job.id, job.attempt, 1000.0)
         lease = JobShardRow.lease_expires_at - database_now()
-        assert session.scalars(select(lease).where(JobShardRow.number == 0)).one() > 900
+        assert (session.scalars(select(lease).where(JobShardRow.number == 0)).one() or 0.0) > 900
 
 
 def test_answers_that_are_gone_are_written_again(database: Database, job: Job) -> None:
