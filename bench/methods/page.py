@@ -13,7 +13,7 @@ from bench.heldout.plan import Run
 from bench.methods.choosing import chosen
 from bench.methods.efficiency import COUNTERPARTS
 from bench.methods.figures import AUTO, SPREAD, Scores, regret
-from bench.methods.plan import DEFAULT, LINEAR, TFIDF
+from bench.methods.plan import DEFAULT, LINEAR, TARGETS, TFIDF, WIDE
 from onboard.domain.methods import SMALL
 from onboard.report.methods import MethodResult, MethodsCompared
 
@@ -110,7 +110,9 @@ def _best_single(scores: Scores) -> str:
     if own is None or not others:
         return unmeasured(what)
     gain = own.value - max(mean.value for mean in others)
-    return table_row(what, f"{gain:+.1f}, {counted(len(tasks), 'task')} of 7", met(gain >= 0))
+    if len(tasks) < len(TARGETS):
+        return unmeasured(what, f"{gain:+.1f} on {len(tasks)} of {len(TARGETS)}")
+    return table_row(what, f"{gain:+.1f}", met(gain >= 0))
 
 
 def _below(scores: Scores) -> str:
@@ -122,7 +124,9 @@ def _below(scores: Scores) -> str:
         (scores.of_task(AUTO, task) or 0.0) - max(scores.of_task(arm, task) or 0.0 for arm in (TFIDF, LINEAR))
         for task in tasks
     )
-    return table_row(what, f"{worst:+.1f} at worst, {counted(len(tasks), 'task')} of 7", met(worst >= -MOST_BELOW))
+    if len(tasks) < len(TARGETS):
+        return unmeasured(what, f"{worst:+.1f} at worst on {len(tasks)} of {len(TARGETS)}")
+    return table_row(what, f"{worst:+.1f} at worst", met(worst >= -MOST_BELOW))
 
 
 def _regret(wide: Mapping[Run, Row]) -> str:
@@ -130,7 +134,9 @@ def _regret(wide: Mapping[Run, Row]) -> str:
     lost = regret(wide, 1.0)
     if lost is None:
         return unmeasured(what)
-    return table_row(what, f"{lost[1]:+.1f}, {counted(lost[2], 'cell')}", met(lost[1] <= MOST_REGRET))
+    if lost[2] < len(WIDE):
+        return unmeasured(what, f"{lost[1]:+.1f} on {lost[2]} of {len(WIDE)}")
+    return table_row(what, f"{lost[1]:+.1f}", met(lost[1] <= MOST_REGRET))
 
 
 def _quality(scores: Scores) -> list[str]:
