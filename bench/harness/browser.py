@@ -56,9 +56,9 @@ def opened(browser: Browser, url: str, token: str, timeout_ms: float, **context:
 def violations(page: Page) -> list[str]:
     """What axe finds wrong on a page, for WCAG AA: the rule, and where."""
     page.evaluate(AXE.read_text(encoding="utf-8"))
-    told: dict[str, Any] = page.evaluate("rules => axe.run(document, rules)", _AXE_RULES)
+    answer: dict[str, Any] = page.evaluate("rules => axe.run(document, rules)", _AXE_RULES)
     return [
         f"{rule['id']}: {node['target']} {node['failureSummary']}"
-        for rule in told["violations"]
+        for rule in answer["violations"]
         for node in rule["nodes"]
     ]

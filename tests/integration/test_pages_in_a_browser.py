@@ -92,11 +92,11 @@ def test_jobs_by_the_hundred_one_job_and_a_token_that_ends_in_the_middle(
     with chromium.listening(app) as port:
         page = opened(browser, port, token)
         page.on("dialog", lambda dialog: dialog.accept())
-        for state, change, told in (("queued", "cancel", "101 cancelled"), ("failed", "retry", "500 queued again")):
+        for state, change, outcome in (("queued", "cancel", "101 cancelled"), ("failed", "retry", "500 queued again")):
             page.goto(f"/jobs?state={state}")
             page.locator(f'button[formaction="/jobs/matching"][value="{change}"]').click()
             expect(page.get_by_text("That is all.")).to_be_visible()
-            expect(page.locator("#progress")).to_contain_text(told)
+            expect(page.locator("#progress")).to_contain_text(outcome)
         worker(services.database, "w2", silent=-LONG_SECONDS)
         job = running(services.database, "w2", ago=20, stage=Stage.TRAIN, note="step 1")
         page.goto(f"/jobs/{job.id}")
