@@ -28,7 +28,7 @@ def measured(place: Place, rounds: int, tasks: int = TASKS) -> dict[str, Any]:
 
     engine = place.engine
     torch.manual_seed(0)
-    ids = torch.randint(5, 500, (tasks, TOKENS)).tolist()
+    ids = torch.randint(3, engine.backbone.config.vocab_size, (tasks, TOKENS)).tolist()
     tries = [engine.trie(("yes", "no"))] * tasks
     rows = torch.arange(tasks)
     with torch.inference_mode():
