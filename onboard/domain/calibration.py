@@ -27,6 +27,7 @@ class UnknownJson(TypedDict):
     limit: squared distance, in the frozen encoder's features, to the nearest label's mean.
     false_alarms: share of `rows` rows of the task, left out of the means, that are beyond it.
     misses: share of `texts` texts of other kinds that are within it.
+    digest: of the means.
     """
 
     limit: float
@@ -34,3 +35,4 @@ class UnknownJson(TypedDict):
     rows: int
     misses: float
     texts: int
+    digest: str

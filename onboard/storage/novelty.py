@@ -9,6 +9,7 @@ import numpy as np
 
 from onboard.errors import DamagedError
 from onboard.statistics.novelty import Novelty
+from onboard.storage.artifacts import digest_of
 from onboard.storage.embedding import read_facts
 
 TENSOR: Final = "known"  # of the means; no method calls a tensor so
@@ -22,14 +23,22 @@ def novelty_facts(novelty: Novelty | None) -> dict[str, Any]:
     return {
         FACT: {
             "limit": novelty.limit, "false_alarms": novelty.false_alarms, "rows": novelty.rows,
-            "misses": novelty.misses, "texts": novelty.texts,
+            "misses": novelty.misses, "texts": novelty.texts, "digest": _digest(novelty.means),
         }
     }  # fmt: skip
 
 
 def novelty_tensors(novelty: Novelty | None) -> Mapping[str, np.ndarray]:
     """The tensors of a version's file, beside its own."""
-    return {} if novelty is None else {TENSOR: np.ascontiguousarray(novelty.means, dtype=np.float16)}
+    return {} if novelty is None else {TENSOR: _stored(novelty.means)}
+
+
+def _stored(means: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(means, dtype="<f2")
+
+
+def _digest(means: np.ndarray) -> str:
+    return digest_of(_stored(means).tobytes())
 
 
 def novelty_in(content: bytes) -> Novelty | None:
@@ -45,9 +54,12 @@ def novelty_in(content: bytes) -> Novelty | None:
     if facts is None:
         return None
     try:
+        digest = facts.pop("digest")
         novelty = Novelty(load(content)[TENSOR], **facts)
         if novelty.means.ndim != 2 or not np.isfinite(novelty.means).all() or not np.isfinite(novelty.limit):
             raise ValueError("not finite")
     except (SafetensorError, KeyError, TypeError, ValueError) as error:
         raise DamagedError("The file of the version does not hold what it knows.", "onboard doctor") from error
+    if _digest(novelty.means) != digest:
+        raise DamagedError("What the version knows of texts does not match its digest.", "Fetch it again.")
     return novelty

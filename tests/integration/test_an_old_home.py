@@ -106,6 +106,8 @@ def test_what_its_stages_left_is_read_and_written_as_it_was(old_home: Services) 
         again = {**readers[stage](document).to_json(), **how_it_went}
         if stage == "train":  # it came before readouts
             assert [again.pop(name) for name in ("readout", "read_out", "no_readout", "weights")] == [None] * 4
+        if stage == "evaluate":  # and before temperatures
+            assert again.pop("calibration") is None
         assert json.dumps(again).encode() == old_home.artifacts.get(artifact)
 
 

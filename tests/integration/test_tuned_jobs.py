@@ -23,6 +23,7 @@ from onboard.bases import Base
 from onboard.domain.job import JobSpec, JobState
 from onboard.domain.tuning import refused_by_guard
 from onboard.errors import JobFailedError
+from onboard.pipeline import evaluate as evaluated
 from onboard.pipeline import guard as guarded
 from onboard.pipeline import train as training
 from onboard.pipeline import tune as tuned
@@ -214,6 +215,7 @@ def test_less_than_the_whole_step_is_proposed_where_the_new_task_is_better_off_w
         return Tuned(engine.hypernetwork, z + 8.0 * (trained - z), (0.5,), (0.0,), 0.0)
 
     monkeypatch.setattr(tuned, "tune", tune)
+    untempered(monkeypatch)
     monkeypatch.setattr(JobSpec, "readout", "never")
     desk.submit(opinions(30), init="random", tune_hypernetwork="always")
     monkeypatch.setattr(training, "learn", _barely(training.learn))
@@ -238,6 +240,11 @@ def test_rows_that_chose_how_much_of_the_tuning_is_kept_are_told(desk: Desk, gen
     assert "chose how much of the tuning was kept" not in alone
 
 
+def untempered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Metrics of the probabilities that the tuning was judged by."""
+    monkeypatch.setattr(evaluated, "temperature_of", lambda *_: (1.0, "", 0))
+
+
 def _barely(learn: Any) -> Any:
     """Training of a single step, after which there is much to gain."""
     from dataclasses import replace
@@ -258,6 +265,7 @@ def test_where_all_rows_train_each_is_predicted_by_a_tuning_that_has_not_seen_it
         return real(engine, training_set, *rest)
 
     monkeypatch.setattr(tuned, "tune", tune)
+    untempered(monkeypatch)
     monkeypatch.setattr(JobSpec, "readout", "never")
     result = desk.learn(opinions(40), init="sst2", tune_hypernetwork="always")
     assert tunings == [40, 30, 30, 30, 30]

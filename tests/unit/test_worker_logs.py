@@ -22,7 +22,7 @@ from onboard.registry.tables import JobRow
 from onboard.settings import LogFormat, Settings
 from workers import logs
 from workers.logs import full_log_file, log_fields, log_file, log_stage, make_handler, shorten_log, take_over_loggers
-from workers.progress import Heartbeat
+from workers.progress import job_heartbeat
 
 SECRET = "pa-ss:w/rd"
 
@@ -122,7 +122,7 @@ def test_the_thread_that_keeps_the_lease_speaks_of_its_job() -> None:
     logger.addHandler(log.logger.handlers[0])
     job = to_job(JobRow(id="j", spec={"task": "t", "dataset": "d"}, state="running", attempt=1))
     try:
-        with log_fields(job="j"), Heartbeat(Database("sqlite:////nowhere/x.db"), job, 1.0, heartbeat_seconds=0.01):
+        with log_fields(job="j"), job_heartbeat(Database("sqlite:////nowhere/x.db"), job, 1.0, 0.01):
             wait_until(lambda: log.text, what="a beat that fails")
     finally:
         logger.removeHandler(log.logger.handlers[0])

@@ -18,6 +18,7 @@ def test_two_classes_get_accuracy_macro_f1_mcc_and_log_loss():
     assert list(metrics) == ["accuracy", "macro_f1", "mcc", "log_loss", "calibration_error"]
     assert metrics["accuracy"].value == 0.75
     assert {metric.n for metric in metrics.values()} == {4}
+    assert (metrics["calibration_error"].low, metrics.pop("calibration_error").high) == (None, None)
     assert all(metric.low <= metric.value <= metric.high for metric in metrics.values())
 
 
