@@ -55,10 +55,11 @@ def novelty_in(content: bytes) -> Novelty | None:
         return None
     try:
         digest = facts.pop("digest")
-        novelty = Novelty(load(content)[TENSOR], **facts)
-        if novelty.means.ndim != 2 or not np.isfinite(novelty.means).all() or not np.isfinite(novelty.limit):
-            raise ValueError("not finite")
-    except (SafetensorError, KeyError, TypeError, ValueError) as error:
+        means = load(content)[TENSOR]
+        novelty = Novelty(means, **facts)
+        if means.ndim != 2 or not means.size or not np.isfinite(means).all() or not np.isfinite(novelty.limit):
+            raise ValueError("no means, or not finite")
+    except (SafetensorError, AttributeError, KeyError, TypeError, ValueError) as error:
         raise DamagedError("The file of the version does not hold what it knows.", "onboard doctor") from error
     if _digest(novelty.means) != digest:
         raise DamagedError("What the version knows of texts does not match its digest.", "Fetch it again.")

@@ -87,6 +87,10 @@ def test_what_a_file_knows_is_read_again_and_no_number_is_damaged(tmp_path: Path
     assert replace(again, means=novelty.means) == novelty
     assert novelty_in(pack_embedding(embedding_of(0), {})) is None
     broken = {"known": np.full_like(novelty.means, np.nan)}
-    for damaged in (pack_embedding(embedding_of(0), facts), pack_embedding(embedding_of(0), facts, broken)):
+    for damaged in (
+        pack_embedding(embedding_of(0), facts),
+        pack_embedding(embedding_of(0), facts, broken),
+        *(pack_embedding(embedding_of(0), {"unknown": no_facts}, tensors) for no_facts in ("far", "1", "[]")),
+    ):
         with pytest.raises(DamagedError):
             novelty_in(damaged)
