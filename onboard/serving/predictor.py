@@ -236,9 +236,11 @@ class Predictor:
             if version.readout is not None:
                 labels = slice(0, len(version.readout.bias))  # a task of the same batch may have more
                 probabilities[rows, labels] = version.readout.beside(probabilities[rows, labels], of_rows)
-            if version.novelty is not None and asking[rows].any():
-                for row, strange in zip(rows, version.novelty.unknown(of_rows), strict=True):
-                    unknown[row] = bool(strange) if asking[row] else None
+            asked = asking[rows]
+            if version.novelty is not None and asked.any():
+                strange = version.novelty.unknown(of_rows[asked])
+                for row, of_row in zip(rows[asked].tolist(), strange.tolist(), strict=True):
+                    unknown[row] = of_row
         return unknown
 
 

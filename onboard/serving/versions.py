@@ -1,7 +1,8 @@
 """The versions that can answer: of a service's registry, or of a base alone; each with its hypernetwork.
 
-What is kept of a version is its numbers and words, a few hundred bytes and its readout; nothing that is made of them
-for one batch. Weights of a method without embeddings are kept as what they are: megabytes, some of them.
+What is kept of a version is its numbers and words, a few hundred bytes, its readout and what it knows of texts; nothing
+that is made of them for one batch. Weights of a method without embeddings are kept as what they are: megabytes, some of
+them.
 """
 
 from __future__ import annotations
@@ -198,7 +199,7 @@ class RegistryVersions:
             require_pins(version, self._base)
             task = Task(version.task, version.task_kind, version.labels, version.words, version.low, version.high)
             content = self._services.read(version.artifact)
-            learned, readout = self._learned(version, content), readout_of(self._services, version)
+            learned, readout = self._learned(version, content), readout_of(self._services, version, content=content)
             pinned, pairs = version.hypernetwork_version, version.pairs
             served = ServedVersion(
                 task,

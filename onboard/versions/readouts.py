@@ -14,10 +14,15 @@ from onboard.storage.readout import unpack_readout
 from onboard.storage.weights import readout_alone, verified_weights
 
 
-def readout_of(services: Services, version: EmbeddingVersion, labels: Sequence[Label] | None = None) -> Readout | None:
+def readout_of(
+    services: Services, version: EmbeddingVersion, labels: Sequence[Label] | None = None, content: bytes | None = None
+) -> Readout | None:
     """Its readout, its labels in the order of `labels` (or its own); None where it has none.
 
     A version of a readout alone stores it as what it is made of.
+
+    Args:
+        content: the version's file, where it was read already.
 
     Raises:
         InputError: of a method, or in a format, that this release does not know.
@@ -25,7 +30,7 @@ def readout_of(services: Services, version: EmbeddingVersion, labels: Sequence[L
         PinMismatchError: it belongs to another base.
     """
     if version.content == "readout":
-        content = services.read(version.artifact)
+        content = services.read(version.artifact) if content is None else content
         readout = readout_alone(verified_weights(content, version), read_facts(content))
     elif version.readout is not None:
         readout = unpack_readout(services.read(version.readout), version.base_digest)

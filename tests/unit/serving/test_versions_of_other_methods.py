@@ -53,6 +53,18 @@ def test_they_are_weighed_with_all_their_numbers_and_stay_within_the_bound(servi
             assert tight.kept_bytes <= max(bound, weights.get(given["task"], 0))
 
 
+def test_the_file_of_each_is_read_once_until_it_answers(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+    predictor, artifacts, read = Predictor(services), list[str](), Services.read
+
+    def spy(self: Services, artifact: str) -> bytes:
+        artifacts.append(artifact)
+        return read(self, artifact)
+
+    monkeypatch.setattr(Services, "read", spy)
+    predictor.predict([{"task": task, "text": text} for text in TEXTS for task in (*METHODS, "embedded")])
+    assert len(artifacts) == len(set(artifacts)) == len(METHODS) + 1
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_an_answer_is_chosen_from_some_labels(services: Services, method: str) -> None:
     predictor = Predictor(services)
