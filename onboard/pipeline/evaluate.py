@@ -31,7 +31,7 @@ from onboard.model.readout import probabilities_of
 from onboard.model.task_weights import Answering
 from onboard.pipeline.calibration import temperature_of
 from onboard.pipeline.material import Workbench
-from onboard.pipeline.outputs import EvaluateOutput, Folds, ProbeOutput, TrainOutput
+from onboard.pipeline.outputs import EvaluateOutput, ProbeOutput, TrainOutput
 from onboard.pipeline.own_weights import answering
 from onboard.pipeline.readout import Together, held_out, together
 from onboard.registry.versions import VersionRepository
@@ -137,9 +137,13 @@ class Judged:
         held = held_out(self.bench, self._words, self._trained, checkpoint)
         return together(self.bench, self._trained, self.spec.readout, held)
 
-    def _folded(self) -> Folds:
-        assert self.together.folds is not None  # asked for where the training has folds
-        return self.together.folds
+    def _answered(self, split: str) -> tuple[Sequence[Example], np.ndarray]:
+        """Rows and their probabilities before any temperature; of "validation" without rows those of the folds."""
+        if rows := self._splits[split]:
+            return rows, self._probabilities(split)
+        folds = self.together.folds
+        assert folds is not None  # asked for where the training has folds
+        return rows_in_folds(self.bench.dataset, folds.fold), folds.probabilities
 
     def on(self, split: str) -> Metrics | None:
         """Metrics on the held-out rows of "validation" or "test"; None without rows."""
@@ -149,7 +153,7 @@ class Judged:
 
     @cached_property
     def _temperature(self) -> tuple[float, str, int]:
-        return temperature_of(self.bench, self.together.folds, self.predict)
+        return temperature_of(self.bench, self.together.folds, lambda rows: self._probabilities("validation")[rows])
 
     def _tempered(self, probabilities: np.ndarray) -> np.ndarray:
         return tempered(probabilities, self._temperature[0])
@@ -169,10 +173,8 @@ class Judged:
         return {"temperature": temperature, "evidence": evidence, "rows": rows, "before": before, "after": after}
 
     def _error_untempered(self, split: str) -> float:
-        if rows := self._splits[split]:
-            return calibration_error(self._truth(rows), self._probabilities(split))
-        folds = self._folded()
-        return calibration_error(self._truth(rows_in_folds(self.bench.dataset, folds.fold)), folds.probabilities)
+        rows, probabilities = self._answered(split)
+        return calibration_error(self._truth(rows), probabilities)
 
     def validation(self) -> tuple[Metrics | None, ValidationKind | None, str | None]:
         """Validation metrics, how they came about, and why when there are none."""
@@ -183,14 +185,15 @@ class Judged:
             return None, None, "Every label has one training row: held out, it could not be learned."
         if folds is None:
             return None, None, self._no_estimate or self._too_few()
-        rows, predicted = rows_in_folds(dataset, folds.fold), "Each training row was predicted without itself"
+        rows, probabilities = self._answered("validation")
+        predicted = "Each training row was predicted without itself"
         if len(rows) < len(dataset.train):
             predicted = f"{len(rows)} of the {len(dataset.train)} training rows were predicted without themselves"
         reason = f"{predicted}; but they chose {self._chosen_in_folds()}, so it may be too good."
         if self._trained.weights is not None:
             reason = f"{predicted}, by weights of the other rows."
-        answered = self._tempered(self._folded().probabilities)
-        return cross_validated(self._measured(rows, answered)), "cross-validated", reason
+        answered = self._measured(rows, self._tempered(probabilities))
+        return cross_validated(answered), "cross-validated", reason
 
     def _measured(self, rows: Sequence[Example], probabilities: np.ndarray) -> Metrics:
         if self.bench.buckets is not None:
@@ -235,17 +238,11 @@ class Judged:
     def confusion(self) -> ConfusionJson | None:
         """Held-out rows, or those of the folds, by true and predicted label; None for a regression or without rows."""
         split: Literal["test", "validation"] = "test" if self._splits["test"] else "validation"
-        rows, dataset, folds = self._splits[split], self.bench.dataset, self._trained.folds
-        if self.bench.buckets is not None:
+        if self.bench.buckets is not None or not (self._splits[split] or self._trained.folds):
             return None
-        if rows:
-            probabilities = self._probabilities(split)
-        elif folds is not None:
-            rows, probabilities = rows_in_folds(dataset, folds.fold), self._folded().probabilities
-        else:
-            return None
-        matrix = confusion(self._truth(rows), probabilities.argmax(1), len(dataset.labels))
-        return {"labels": list(dataset.labels), "matrix": matrix.tolist(), "split": split}
+        labels, (rows, probabilities) = self.bench.dataset.labels, self._answered(split)
+        matrix = confusion(self._truth(rows), probabilities.argmax(1), len(labels))
+        return {"labels": list(labels), "matrix": matrix.tolist(), "split": split}
 
     def against_present(self, services: Services, weak: bool) -> AliasMoveJson:
         """Whether `latest` may move here, compared on held-out rows that neither version has seen."""

@@ -39,8 +39,9 @@ def labelling(attempt: Run, bench: Workbench, words: Sequence[str], trained: Tra
     both, task = together(bench, trained, attempt.job.spec.readout, held), answering(bench.engine, trained)
     how = (attempt.checkpoint, bench.scored_at_once)
 
-    def predict(rows: Sequence[Example]) -> np.ndarray:
-        return probabilities_of(bench.engine, bench.encode(rows), task, trie, both.readout, *how)
+    def predict(places: Sequence[int]) -> np.ndarray:
+        rows = bench.encode([bench.dataset.validation[row] for row in places])
+        return probabilities_of(bench.engine, rows, task, trie, both.readout, *how)
 
     temperature, _, _ = temperature_of(bench, both.folds, predict)
     suggested = label_next(bench.engine, ids, trie, task, *how, both.readout)
