@@ -70,7 +70,7 @@ class Readout:
             )
         _require_finite(features)
         weights = self.weights.astype(np.float64) * self.scale
-        return _softmax(features.astype(np.float64) @ weights.T + self.bias)
+        return softmax(features.astype(np.float64) @ weights.T + self.bias)
 
     def beside(self, embedding: np.ndarray, features: np.ndarray) -> np.ndarray:
         """Its answers and the embedding's probabilities (n, K) as one; features as of `probabilities`."""
@@ -155,7 +155,7 @@ def answers_after(
     """
     rows = _Rows.of(features, targets, spread)
     weights = _Path.of(rows.x, rows.targets, rows.counted).weights(like.ridge)
-    return _softmax(like.sharpness * (rows.seen(asked) @ weights.T))
+    return softmax(like.sharpness * (rows.seen(asked) @ weights.T))
 
 
 @dataclass(frozen=True)
@@ -282,7 +282,7 @@ def _chosen(
         scores = path.without(groups, ridge)[judged]
         for sharpness in _sharpnesses(path, scores, targets[judged], scale, few=few):
             if scale is None:
-                probabilities = _softmax(sharpness * scores)
+                probabilities = softmax(sharpness * scores)
             else:
                 probabilities = _normal(scores[:, 0] + scale[1], sharpness, scale[0])
             loss = mean_loss(probabilities, targets[judged]) if len(judged) else 0.0
@@ -310,7 +310,7 @@ def _of_buckets(
 
 
 def _normal(mean: np.ndarray, deviation: float, values: np.ndarray) -> np.ndarray:
-    return _softmax(-((mean[:, None] - values) ** 2) / (2 * deviation**2))
+    return softmax(-((mean[:, None] - values) ** 2) / (2 * deviation**2))
 
 
 def _packed(weights: np.ndarray, bias: np.ndarray) -> Readout:
@@ -318,7 +318,8 @@ def _packed(weights: np.ndarray, bias: np.ndarray) -> Readout:
     return Readout((weights / scale).astype(np.float16), scale, bias.astype(np.float32))
 
 
-def _softmax(scores: np.ndarray) -> np.ndarray:
+def softmax(scores: np.ndarray) -> np.ndarray:
+    """Probabilities (n, K) of scores (n, K); n may be 0."""
     powers = np.exp(scores - scores.max(1, keepdims=True)) if scores.size else scores
     probabilities: np.ndarray = powers / powers.sum(1, keepdims=True)
     return probabilities

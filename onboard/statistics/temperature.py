@@ -12,6 +12,8 @@ from typing import Final
 
 import numpy as np
 
+from onboard.statistics.readout import mean_loss, softmax
+
 DEVIATION: Final = 0.3  # of ln T
 _LOGARITHMS: Final = np.linspace(-1.5, 1.5, 151)  # that are tried
 _TINY: Final = 1e-12
@@ -21,8 +23,7 @@ def tempered(probabilities: np.ndarray, temperature: float) -> np.ndarray:
     """Probabilities (n, K) at a temperature; at 1 as they are."""
     if temperature == 1.0:
         return probabilities
-    powers = np.log(np.maximum(probabilities.astype(np.float64), _TINY)) / temperature
-    return _normalised(powers)
+    return softmax(_logs(probabilities) / temperature)
 
 
 def fit_temperature(probabilities: np.ndarray, targets: np.ndarray, deviation: float = DEVIATION) -> float:
@@ -33,20 +34,14 @@ def fit_temperature(probabilities: np.ndarray, targets: np.ndarray, deviation: f
         targets: (m, K) distributions over the labels.
         deviation: of ln T; infinite where the rows alone are to choose.
     """
-    logs = np.log(np.maximum(probabilities.astype(np.float64), _TINY))
-    losses = [_loss(logs / np.exp(tried), targets) for tried in _LOGARITHMS]
+    if not len(targets):
+        return 1.0
+    logs = _logs(probabilities)
+    losses = np.array([mean_loss(softmax(logs / np.exp(tried)), targets) for tried in _LOGARITHMS]) * len(targets)
     prior = _LOGARITHMS**2 / (2 * deviation**2)
-    return round(float(np.exp(_LOGARITHMS[int(np.argmin(np.array(losses) + prior))])), 3)
+    return round(float(np.exp(_LOGARITHMS[int(np.argmin(losses + prior))])), 3)
 
 
-def _loss(powers: np.ndarray, targets: np.ndarray) -> float:
-    """Sum over rows in nats."""
-    return float(-(targets * np.log(np.maximum(_normalised(powers), _TINY))).sum())
-
-
-def _normalised(powers: np.ndarray) -> np.ndarray:
-    if not powers.size:
-        return powers
-    shares = np.exp(powers - powers.max(1, keepdims=True))
-    normalised: np.ndarray = shares / shares.sum(1, keepdims=True)
-    return normalised
+def _logs(probabilities: np.ndarray) -> np.ndarray:
+    logs: np.ndarray = np.log(np.maximum(probabilities.astype(np.float64), _TINY))
+    return logs
