@@ -129,8 +129,10 @@ class Gathering:
                 self._answer_all(batch, before_batch)
             except BaseException as error:
                 for asked in batch:
-                    asked.error = asked.error or error
-                raise
+                    if asked.outcomes is None:
+                        asked.error = asked.error or error
+                if mine.outcomes is None:
+                    raise
             finally:
                 for asked in batch:
                     asked.woken.set()

@@ -171,6 +171,32 @@ def test_of_requests_that_are_taken_along_only_those_in_time_are_answered() -> N
     assert seen == [1]
 
 
+def test_a_fault_of_one_keeps_nobody_from_an_answer_that_is_made() -> None:
+    turns = Turns()
+
+    def answer(requests: Sequence[Any], before_batch: Callable[[], None]) -> Sequence[Any]:
+        if "wrong" in requests:
+            raise InputError("One is wrong.", "Ask otherwise.") if len(requests) > 1 else RuntimeError("a fault")
+        return list(requests)
+
+    gathering = Gathering(turns, answer, 8)
+
+    def ask(request: Any) -> Any:
+        try:
+            return gathering.outcomes([request], Deadline(30.0), lambda: None)
+        except (OnboardError, RuntimeError) as error:
+            return error
+
+    with ThreadPoolExecutor(3) as pool:
+        with turns.taken():
+            asked = []
+            for request in ("first", "second", "wrong"):
+                asked.append(pool.submit(ask, request))
+                wait_until(lambda: len(gathering._waiting) == len(asked), 10, "one more to wait")
+        first, second, wrong = (future.result() for future in asked)
+    assert (first, second, type(wrong)) == (["first"], ["second"], RuntimeError)
+
+
 def test_over_http_a_deadline_is_a_header(door: TestClient, services: Services) -> None:
     body = {"inputs": [{"task": "mood", "text": "good"}]}
     assert door.post("/v1/predict", json=body, headers={"Onboard-Deadline-Seconds": "60"}).status_code == 200
