@@ -50,8 +50,8 @@ class Predictor:
     Args:
         base_or_home: a `Base`, a base's name or folder, a bundle of `onboard fetch --bundle`, the home folder of a
             service, its opened services, or None for the service that the environment names.
-        kept_bytes: what the versions of a service that are kept may weigh together: some 3 KB an embedding, and of
-            others what their weights take.
+        kept_bytes: what the versions of a service that are kept may weigh together: some 3 KB an embedding, beside it
+            its readout and what it knows of texts, and of others what their weights take.
 
     Raises:
         NotFoundError: neither a base nor a home.

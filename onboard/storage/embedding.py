@@ -1,4 +1,7 @@
-"""The bytes of an embedding version: `embedding.safetensors`, the tensor `z` with its facts as string metadata."""
+"""The bytes of an embedding version: `embedding.safetensors`, the tensor `z` with its facts as string metadata.
+
+What the version knows of texts stands beside it (`onboard.storage.novelty`).
+"""
 
 from __future__ import annotations
 
