@@ -19,7 +19,7 @@ MOST_HELD: Final = 256  # held-out rows that say what is a false alarm
 
 
 def novelty_of(bench: Workbench, checkpoint: Callable[[], None]) -> Novelty | None:
-    """What the training rows say is known; None where they are too few.
+    """What the training rows say is known; None where they are too few, or make no means.
 
     The texts of other kinds are the guard's canaries, which were written for this repository: of one text where the
     task takes one, pairs where it takes two.

@@ -41,7 +41,7 @@ class Novelty:
 
 
 def find_novelty(features: np.ndarray, groups: np.ndarray, held: np.ndarray, others: np.ndarray) -> Novelty | None:
-    """What training rows say is known; None where they are too few.
+    """What training rows say is known; None where they are too few, or a mean is no number that float16 holds.
 
     Args:
         features: (n, h) of training rows.
@@ -56,7 +56,10 @@ def find_novelty(features: np.ndarray, groups: np.ndarray, held: np.ndarray, oth
     counts = np.bincount(group)
     sums = np.zeros((len(kinds), features.shape[1]))
     np.add.at(sums, group, features.astype(np.float64))
-    means = (sums / counts[:, None]).astype(np.float16)
+    with np.errstate(over="ignore"):
+        means = (sums / counts[:, None]).astype(np.float16)
+    if not np.isfinite(means).all():
+        return None
     distances = _left_out(features.astype(np.float64), group, sums, counts)
     place = min(len(distances), ceil((1 - FALSE_ALARMS) * (len(distances) + 1))) - 1
     limit = float(np.sort(distances)[place])

@@ -48,6 +48,13 @@ def test_a_row_is_left_out_of_its_own_mean() -> None:
     assert find_novelty(train[:7], groups[:7], rows(0, 0.0), rows(1, 9.0)) is None
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e9])
+def test_features_that_are_no_numbers_or_too_large_say_nothing(value: float) -> None:
+    train = rows(9, 0.0)
+    train[4, 2] = value
+    assert find_novelty(train, np.zeros(9, dtype=np.int64), rows(0, 0.0), rows(1, 9.0)) is None
+
+
 def test_a_version_says_so_where_it_is_asked_and_where_it_cannot_names_the_remedy(
     tiny_services: Services, tiny_base: Base, tiny_engine: Engine
 ) -> None:
