@@ -1,7 +1,7 @@
 """Use case: the Hugging Face hub as a shelf: a version's files put there, and taken from there, verified by digest.
 
 What lies there is what `onboard fetch` writes: the embedding (or weights of a task's own), its readout, with a bundle
-the base and a later hypernetwork; `README.md`, its card; and `onboard.json`, the version's document with the digest of
+the base and a later hypernetwork; `README.md`, its card; `onboard.json`, the version's document with the digest of
 every file; and `model.sig` where they were signed. Nothing that is executed when it is loaded is put there, or taken
 from there.
 """
@@ -30,7 +30,7 @@ from onboard.versions.card import render_card
 from onboard.versions.fetch import BASE, EMBEDDING, HYPERNETWORK, file_name, verify, write_files, write_whole
 from onboard.versions.hub_place import Place, translated
 from onboard.versions.signature import MOST_BYTES as MOST_SIGNATURE_BYTES
-from onboard.versions.signature import SIGNATURE, sign, verify_signature
+from onboard.versions.signature import SIGNATURE, require_public_key, sign, verify_signature
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
@@ -147,6 +147,8 @@ def pull(
     """
     from huggingface_hub import HfApi
 
+    if key is not None:
+        require_public_key(key)  # before anything is downloaded
     api = HfApi(endpoint=endpoint)
     with tempfile.TemporaryDirectory(prefix="onboard-pull-") as temporary, translated(place):
         folder = Path(temporary)
