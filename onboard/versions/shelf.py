@@ -153,13 +153,11 @@ def pull(
     with tempfile.TemporaryDirectory(prefix="onboard-pull-") as temporary, translated(place):
         folder = Path(temporary)
         sizes, commit = within_deadline(lambda: _listed(api, place))
-        if sizes.get(MANIFEST, _MOST_MANIFEST_BYTES + 1) > _MOST_MANIFEST_BYTES:
-            raise NotFoundError(f"{place} holds no version of Onboard.", "Push one: onboard push TASK hf://OWNER/NAME")
 
         def download(name: str) -> Path:
             return Path(api.hf_hub_download(place.repository, name, revision=commit, local_dir=folder))
 
-        version, digests = _manifest(place, download(MANIFEST).read_bytes())
+        version, digests = _manifest(place, sizes, download)
         files = _downloaded(place, digests, sizes, download)
         if key is not None:
             _require_signature(folder, key, sizes, download)
@@ -250,7 +248,13 @@ def _committed(api: HfApi, place: Place, staged: Path, message: str) -> str:
     return str(api.create_commit(place.repository, operations, commit_message=message).oid)
 
 
-def _manifest(place: Place, content: bytes) -> tuple[EmbeddingVersion, dict[str, str]]:
+def _manifest(
+    place: Place, sizes: Mapping[str, int], download: Callable[[str], Path]
+) -> tuple[EmbeddingVersion, dict[str, str]]:
+    """The version that lies there, and the digest of each of its files."""
+    if sizes.get(MANIFEST, _MOST_MANIFEST_BYTES + 1) > _MOST_MANIFEST_BYTES:
+        raise NotFoundError(f"{place} holds no version of Onboard.", "Push one: onboard push TASK hf://OWNER/NAME")
+    content = download(MANIFEST).read_bytes()
     try:
         document = parse_json(content)
         if document["format"] > _FORMAT:
