@@ -79,7 +79,7 @@ def first_version(folder: Path, rows: Path) -> tuple[dict[str, float], Row]:
         subprocess.run([str(word) for word in words], check=True, cwd=folder, env=inherited())
 
     step("environment", lambda: run(sys.executable, "-m", "venv", folder / "venv"))
-    step("torch", lambda: run(*pip, *pinned, "torch==2.13.0"))
+    step("torch", lambda: run(*pip, *pinned, "torch"))
     step("install", lambda: run(*pip, *pinned, wheel))
     with _workers_ended(environment, program):
         step("check", lambda: answer(["check", str(rows)], environment, program))

@@ -70,7 +70,9 @@ def write_answers(
     Raises:
         NotAllowedError: the file cannot be written.
     """
-    rows = [{**renamed(row), **answer} for row, answer in zip(given or [{}] * len(answers), answers, strict=True)]
+    parts = {part for answer in answers for part in answer}
+    columns = [renamed(row, parts) for row in given or [{}] * len(answers)]
+    rows = [{**row, **answer} for row, answer in zip(columns, answers, strict=True)]
     _write(rows, path, "--output another file")
 
 

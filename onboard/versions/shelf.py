@@ -1,7 +1,7 @@
 """Use case: the Hugging Face hub as a shelf: a version's files put there, and taken from there, verified by digest.
 
 What lies there is what `onboard fetch` writes: the embedding (or weights of a task's own), its readout, with a bundle
-the base and a later hypernetwork; `README.md`, its card; and `onboard.json`, the version's document with the digest of
+the base and a later hypernetwork; `README.md`, its card; `onboard.json`, the version's document with the digest of
 every file; and `model.sig` where they were signed. Nothing that is executed when it is loaded is put there, or taken
 from there.
 """
@@ -30,7 +30,7 @@ from onboard.versions.card import render_card
 from onboard.versions.fetch import BASE, EMBEDDING, HYPERNETWORK, file_name, verify, write_files, write_whole
 from onboard.versions.hub_place import Place, translated
 from onboard.versions.signature import MOST_BYTES as MOST_SIGNATURE_BYTES
-from onboard.versions.signature import SIGNATURE, sign, verify_signature
+from onboard.versions.signature import SIGNATURE, require_public_key, sign, verify_signature
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
@@ -147,17 +147,17 @@ def pull(
     """
     from huggingface_hub import HfApi
 
+    if key is not None:
+        require_public_key(key)  # before anything is downloaded
     api = HfApi(endpoint=endpoint)
     with tempfile.TemporaryDirectory(prefix="onboard-pull-") as temporary, translated(place):
         folder = Path(temporary)
         sizes, commit = within_deadline(lambda: _listed(api, place))
-        if sizes.get(MANIFEST, _MOST_MANIFEST_BYTES + 1) > _MOST_MANIFEST_BYTES:
-            raise NotFoundError(f"{place} holds no version of Onboard.", "Push one: onboard push TASK hf://OWNER/NAME")
 
         def download(name: str) -> Path:
             return Path(api.hf_hub_download(place.repository, name, revision=commit, local_dir=folder))
 
-        version, digests = _manifest(place, download(MANIFEST).read_bytes())
+        version, digests = _manifest(place, sizes, download)
         files = _downloaded(place, digests, sizes, download)
         if key is not None:
             _require_signature(folder, key, sizes, download)
@@ -248,7 +248,13 @@ def _committed(api: HfApi, place: Place, staged: Path, message: str) -> str:
     return str(api.create_commit(place.repository, operations, commit_message=message).oid)
 
 
-def _manifest(place: Place, content: bytes) -> tuple[EmbeddingVersion, dict[str, str]]:
+def _manifest(
+    place: Place, sizes: Mapping[str, int], download: Callable[[str], Path]
+) -> tuple[EmbeddingVersion, dict[str, str]]:
+    """The version that lies there, and the digest of each of its files."""
+    if sizes.get(MANIFEST, _MOST_MANIFEST_BYTES + 1) > _MOST_MANIFEST_BYTES:
+        raise NotFoundError(f"{place} holds no version of Onboard.", "Push one: onboard push TASK hf://OWNER/NAME")
+    content = download(MANIFEST).read_bytes()
     try:
         document = parse_json(content)
         if document["format"] > _FORMAT:

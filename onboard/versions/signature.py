@@ -17,6 +17,7 @@ from onboard.errors import DamagedError, InputError, NotAllowedError, NotFoundEr
 
 if TYPE_CHECKING:
     from model_signing.hashing import Config as Hashing
+    from model_signing.verifying import Config as Verifying
 
 SIGNATURE: Final = "model.sig"
 MOST_BYTES: Final = 1 << 20
@@ -46,6 +47,11 @@ def sign(folder: Path, key: Path) -> None:
     config.set_hashing_config(_hashing()).sign(folder, folder / SIGNATURE)
 
 
+def require_public_key(key: Path) -> None:
+    """Raise unless it is a public key that `verify_signature` takes. Raises as that does of its key."""
+    _verifier(key)
+
+
 def verify_signature(folder: Path, key: Path, ignored: tuple[str, ...] = ()) -> None:
     """Raise unless the files of a folder are those that `model.sig` there was made of, with this key.
 
@@ -59,12 +65,9 @@ def verify_signature(folder: Path, key: Path, ignored: tuple[str, ...] = ()) -> 
         InputError: it is no public key of an elliptic curve.
         DamagedError: the signature is of another key or of other files, or cannot be read.
     """
-    require_extra("sign", "OpenSSL", "model_signing")
+    config = _verifier(key).set_hashing_config(_hashing(*ignored))
     from cryptography.exceptions import InvalidSignature
-    from model_signing import verifying
 
-    config = verifying.Config().set_hashing_config(_hashing(*ignored))
-    _with_key(key, lambda: config.use_elliptic_key_verifier(public_key=key), f"The public half: {_PUBLIC}")
     if not (folder / SIGNATURE).is_file():
         raise NotAllowedError(
             f"It is not signed, and a signature that {key} verifies is demanded.",
@@ -78,6 +81,15 @@ def verify_signature(folder: Path, key: Path, ignored: tuple[str, ...] = ()) -> 
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
         reason = str(error).partition("\n")[0].rstrip(". ") if isinstance(error, ValueError) else "it cannot be read"
         raise _refused(key, reason) from error
+
+
+def _verifier(key: Path) -> Verifying:
+    require_extra("sign", "OpenSSL", "model_signing")
+    from model_signing import verifying
+
+    config = verifying.Config()
+    _with_key(key, lambda: config.use_elliptic_key_verifier(public_key=key), f"The public half: {_PUBLIC}")
+    return config
 
 
 def _refused(key: Path, reason: str) -> DamagedError:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -141,7 +142,8 @@ def test_the_wheel_holds_every_file_of_the_packages_and_nothing_else(wheel: Path
 def test_the_source_holds_documentation_examples_and_recipes(source: Path) -> None:
     with tarfile.open(source) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
-    assert {"docs/quickstart.md", "examples/reviews.jsonl", "recipes/mini.toml", "constraints.txt"} <= names
+    pictures = re.findall(r"!\[.*?\]\((\S+)\)", (ROOT / "README.md").read_text(encoding="utf-8"))
+    assert {"docs/quickstart.md", "examples/reviews.jsonl", "recipes/mini.toml", "constraints.txt", *pictures} <= names
 
 
 def test_the_program_runs_from_anywhere_under_both_names(installed: Installed) -> None:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Final
+from typing import Final
 
 import pytest
+
+from support.small_server import SilentHandler, serving
 
 COMMIT: Final = "0123456789abcdef0123456789abcdef01234567"
 
 
-class HubHandler(BaseHTTPRequestHandler):
-    """Answers in the hub's place, and says nothing on standard error."""
+class HubHandler(SilentHandler):
+    """Answers in the hub's place."""
 
     def send(self, status: int, content: bytes, headers: dict[str, str]) -> None:
         self.send_response(status)
@@ -23,20 +23,10 @@ class HubHandler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(content)
 
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name that http.server gives it
-        pass
-
 
 @contextmanager
 def hub_of(handler: type[HubHandler], monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """The address at which it answers meanwhile; the hub's library may ask it."""
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    try:
+    with serving(handler) as server:
         yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()

@@ -9,8 +9,9 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from support.small_server import SilentHandler, serving
 
 
 @dataclass
@@ -45,7 +46,7 @@ def receiving(tls: ssl.SSLContext | None = None) -> Iterator[Receiver]:
     """A receiver on a free port of this machine."""
     receiver = Receiver()
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(SilentHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["content-length"]))
             headers = {name.lower(): value for name, value in self.headers.items()}
@@ -57,18 +58,7 @@ def receiving(tls: ssl.SSLContext | None = None) -> Iterator[Receiver]:
                 self.send_header("location", "/elsewhere")
             self.end_headers()
 
-        def log_message(self, *_words: Any) -> None:
-            """Says nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        receiver.port = server.server_address[1]
-        if tls is not None:
-            server.socket = tls.wrap_socket(server.socket, server_side=True)
+    with serving(Handler, tls) as server:
         server.handle_error = lambda *_words: None  # type: ignore[method-assign]  # a client that refused us
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield receiver
-        finally:
-            server.shutdown()
-            thread.join()
+        receiver.port = server.server_port
+        yield receiver

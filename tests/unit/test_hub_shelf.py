@@ -345,8 +345,8 @@ def test_no_file_can_be_changed_added_or_left_out_under_a_signature(
     assert not (tmp_path / "pulled").exists()
 
 
-def test_a_key_that_is_none_is_refused_before_anything_is_pushed(
-    endpoint: str, folder: Path, tmp_path: Path, keys: tuple[Path, Path, Path]
+def test_a_key_that_is_none_is_refused_before_anything_is_pushed_or_pulled(
+    endpoint: str, folder: Path, tmp_path: Path, keys: tuple[Path, Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     private, public, _ = keys
     for file in (public, private.with_name("locked.pem"), folder / "base" / "base.json"):
@@ -357,6 +357,7 @@ def test_a_key_that_is_none_is_refused_before_anything_is_pushed(
         push(VERSION, folder, HERE, key=tmp_path / "none.pem", endpoint=endpoint)
     assert FakeHub.repositories == {}
     push(VERSION, folder, HERE, key=private, endpoint=endpoint)
+    monkeypatch.setattr("onboard.versions.shelf._listed", lambda *_: pytest.fail("the hub is asked"))
     with pytest.raises(InputError, match="no key that is taken here"):
         pull(HERE, lambda _: tmp_path / "pulled", key=private, endpoint=endpoint)
 

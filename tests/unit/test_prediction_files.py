@@ -93,6 +93,16 @@ def test_other_columns_stand_before_the_answer_whatever_they_are_called_and_hold
     }  # fmt: skip
 
 
+def test_a_column_gives_way_to_what_only_some_answers_say(tmp_path: Path) -> None:
+    given, asked = {"unknown": "where", "error": 404}, {**answer("fine"), "unknown": True}
+    write_answers([answer("fine")], tmp_path / "x.jsonl", [given])
+    assert json.loads((tmp_path / "x.jsonl").read_text()) == {**given, **answer("fine")}
+    write_answers([asked, {"error": "gone"}], tmp_path / "x.jsonl", [given] * 2)
+    first, second = map(json.loads, (tmp_path / "x.jsonl").read_text().splitlines())
+    assert first == {"given_unknown": "where", "given_error": 404, **asked}
+    assert second == {"given_unknown": "where", "given_error": 404, "error": "gone"}
+
+
 def test_fields_are_mapped_and_pairs_are_known(tmp_path: Path) -> None:
     rows = [{"premise": "a", "hypothesis": "b", "note": "c"}]
     assert read_inputs(file_of("x.csv", rows, tmp_path), ()) == [TextRow({"text_a": "a", "text_b": "b"}, rows[0])]

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +14,7 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from support.registry_samples import sample_spec
+from support.small_server import SilentHandler, serving
 
 from onboard.domain.job import Job, Stage
 from onboard.domain.progress import Progress
@@ -101,23 +100,14 @@ def collector() -> Iterator[tuple[str, list[tuple[str, bytes]]]]:
     """Takes what is sent to it."""
     received: list[tuple[str, bytes]] = []
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(SilentHandler):
         def do_POST(self) -> None:
             received.append((self.path, self.rfile.read(int(self.headers["Content-Length"]))))
             self.send_response(200)
             self.end_headers()
 
-        def log_message(self, *_: object) -> None:
-            """Silent."""
-
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}", received
-        finally:
-            server.shutdown()
-            thread.join()
+    with serving(Handler) as server:
+        yield f"http://127.0.0.1:{server.server_port}", received
 
 
 def test_without_the_setting_there_is_nothing_to_make_spans_with(tmp_path: Path) -> None:

@@ -5,15 +5,14 @@ from __future__ import annotations
 import ast
 import json
 import re
-import threading
 import unicodedata
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.command_line import CommandLine
+from support.small_server import SilentHandler, serving
 
 from cli.output import emit, print_line, report_error, say, table
 from onboard.domain.printable import printable_json
@@ -39,7 +38,7 @@ def steering(shown: str) -> list[str]:
 def service() -> Iterator[str]:
     """The URL of a service that answers what it likes."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(SilentHandler):
         def do_GET(self) -> None:
             status, document = ANSWERS.get(self.path.partition("?")[0], (418, {"title": HOSTILE}))
             body = json.dumps(document).encode()
@@ -49,15 +48,8 @@ def service() -> Iterator[str]:
             self.end_headers()
             self.wfile.write(body)
 
-        def log_message(self, *_: object) -> None:
-            """Nothing is said."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-        server.shutdown()
-        thread.join()
+    with serving(Handler) as server:
+        yield f"http://127.0.0.1:{server.server_port}"
 
 
 @pytest.mark.parametrize("words", ["jobs show x", "queue show", "tasks list", "versions paws", "doctor"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
@@ -63,7 +63,7 @@ def answered_line(row: TextRow, answers: Sequence[Prediction], probabilities: bo
     """One line of JSON: the row's columns, and its answer; of several tasks `answers`, by task."""
     documents = [answer.to_json(probabilities=probabilities) for answer in answers]
     answer = documents[0] if len(documents) == 1 else {"answers": documents}
-    return _line({**renamed(row.given, (*_COLUMNS, "error", "answers")), **answer})
+    return _line({**renamed(row.given, ("error", "answers")), **answer})
 
 
 def bad_line(row: BadRow) -> str:
@@ -71,9 +71,13 @@ def bad_line(row: BadRow) -> str:
     return _line({"error": row.to_json()})
 
 
-def renamed(given: Mapping[str, object], taken: Sequence[str] = _COLUMNS) -> dict[str, Any]:
-    """The columns of a row that stand beside its answer; one that is called like a part of it becomes `given_…`."""
-    row = {}
+def renamed(given: Mapping[str, object], more: Iterable[str] = ()) -> dict[str, Any]:
+    """The columns of a row that stand beside its answer; one that is called like a part of it becomes `given_…`.
+
+    Args:
+        more: further parts that answers have here.
+    """
+    row, taken = {}, {*_COLUMNS, *more}
     for column, value in given.items():
         name = column
         while name in taken or (name != column and name in given):

@@ -5,15 +5,14 @@ from __future__ import annotations
 import base64
 import json
 import ssl
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import httpx
 import numpy as np
+from support.small_server import SilentHandler, serving
 
 from onboard.client import Onboard
 from onboard.client.answers import digest_of_file
@@ -124,7 +123,7 @@ def answer(document: dict[str, Any], code: int = 200) -> Answer:
 def real_server(service: FakeService, certificate: Path | None = None) -> Iterator[str]:
     """The same behind a real socket, with TLS where a certificate (with its key) is given; gives the URL."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(SilentHandler):
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
@@ -138,18 +137,9 @@ def real_server(service: FakeService, certificate: Path | None = None) -> Iterat
             self.end_headers()
             self.wfile.write(response.content)
 
-        def log_message(self, *_: object) -> None:
-            """Nothing is said."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        if certificate is not None:
-            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            context.load_cert_chain(certificate)
-            server.socket = context.wrap_socket(server.socket, server_side=True)
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-        thread.start()
-        try:
-            yield f"http{'' if certificate is None else 's'}://127.0.0.1:{server.server_address[1]}"
-        finally:
-            server.shutdown()
-            thread.join()
+    context = None
+    if certificate is not None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate)
+    with serving(Handler, context) as server:
+        yield f"http{'' if certificate is None else 's'}://127.0.0.1:{server.server_port}"
