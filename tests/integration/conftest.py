@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.carried import LABELS
 from support.lively_service import Empty, fill, server_settings
 from support.opposed import learn_rivals
 from support.published import add_version, embedding_of
@@ -111,6 +112,12 @@ def rivals(desk: Desk, tiny_base: Base, trained_as: Any) -> Desk:
 def version(tiny_services: Services, tiny_base: Base) -> EmbeddingVersion:
     """mood@v1, without a job."""
     return add_version(tiny_services, tiny_base, "mood", (1, 2), ("good", "bad"), z=embedding_of(3))
+
+
+@pytest.fixture
+def mood(tiny_services: Services, tiny_base: Base) -> EmbeddingVersion:
+    """mood@v1, whose dataset is not here."""
+    return add_version(tiny_services, tiny_base, "mood", *LABELS, z=embedding_of(3))
 
 
 @pytest.fixture
