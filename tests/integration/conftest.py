@@ -13,10 +13,12 @@ import pytest
 from support.carried import LABELS
 from support.lively_service import Empty, fill, server_settings
 from support.opposed import learn_rivals
+from support.program import Place
 from support.published import add_version, embedding_of
 from support.real_jobs import Desk
 from support.real_services import PostgresServer
 from support.real_workers import Deployment
+from support.served_past import Remote, served_with_a_past
 from support.tuned_jobs import tune_gently
 
 from onboard.bases import Base
@@ -76,6 +78,13 @@ def steady(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     with Deployment(settings, folder) as deployment:
         deployment.start_worker()
         yield deployment
+
+
+@pytest.fixture(scope="module")
+def remote(tmp_path_factory: pytest.TempPathFactory, tiny_base: Base) -> Iterator[Remote]:
+    """A served home with a past, one for all tests of a file: they change it."""
+    with served_with_a_past(Place(tmp_path_factory.mktemp("served"), tiny_base.folder), tiny_base) as opened:
+        yield opened
 
 
 @pytest.fixture
