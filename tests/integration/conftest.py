@@ -10,12 +10,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.carried import LABELS
 from support.lively_service import Empty, fill, server_settings
 from support.opposed import learn_rivals
+from support.program import Place
 from support.published import add_version, embedding_of
 from support.real_jobs import Desk
 from support.real_services import PostgresServer
 from support.real_workers import Deployment
+from support.served_past import Remote, served_with_a_past
 from support.tuned_jobs import tune_gently
 
 from onboard.bases import Base
@@ -77,6 +80,13 @@ def steady(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         yield deployment
 
 
+@pytest.fixture(scope="module")
+def remote(tmp_path_factory: pytest.TempPathFactory, tiny_base: Base) -> Iterator[Remote]:
+    """A served home with a past, one for all tests of a file: they change it."""
+    with served_with_a_past(Place(tmp_path_factory.mktemp("served"), tiny_base.folder), tiny_base) as opened:
+        yield opened
+
+
 @pytest.fixture
 def few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is learned does not matter here, how often and in which order does."""
@@ -111,6 +121,12 @@ def rivals(desk: Desk, tiny_base: Base, trained_as: Any) -> Desk:
 def version(tiny_services: Services, tiny_base: Base) -> EmbeddingVersion:
     """mood@v1, without a job."""
     return add_version(tiny_services, tiny_base, "mood", (1, 2), ("good", "bad"), z=embedding_of(3))
+
+
+@pytest.fixture
+def mood(tiny_services: Services, tiny_base: Base) -> EmbeddingVersion:
+    """mood@v1, whose dataset is not here."""
+    return add_version(tiny_services, tiny_base, "mood", *LABELS, z=embedding_of(3))
 
 
 @pytest.fixture

@@ -9,11 +9,12 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from support.callers import bearer
+from support.guarded_door import opened
 from support.published import add_version, embedding_of
 
 from onboard.api.app import create_app
 from onboard.bases import Base
-from onboard.domain.access import ALL_SCOPES
+from onboard.domain.access import ALL_SCOPES, Scope
 from onboard.domain.worker import WorkerState
 from onboard.operations import access
 from onboard.registry.workers import WorkerRepository
@@ -37,6 +38,19 @@ def door(app: FastAPI, tiny_services: Services) -> Iterator[TestClient]:
     headers = bearer(tiny_services.database, *ALL_SCOPES, name="tester")
     with TestClient(app, "http://localhost", headers=headers, raise_server_exceptions=False) as client:
         yield client
+
+
+@pytest.fixture
+def client(tiny_services: Services) -> Iterator[TestClient]:
+    """A client without a token, at the door with its guard."""
+    with opened(tiny_services) as client:
+        yield client
+
+
+@pytest.fixture
+def token(tiny_services: Services) -> dict[str, str]:
+    """The headers of a caller who may do everything."""
+    return bearer(tiny_services.database, *Scope)
 
 
 @pytest.fixture

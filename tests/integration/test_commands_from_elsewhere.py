@@ -1,4 +1,4 @@
-"""Every command and the client against a real server process: the same documents and exit codes as beside the database.
+"""Every command against a real server process: the same documents and exit codes as beside the database.
 
 A test walks all commands of the program: each one is tried here from elsewhere, or is one that works on the machine of
 the service only and says so.
@@ -10,73 +10,24 @@ import json
 import re
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
-from support import watched_jobs as past
 from support.command_line import CommandLine
 from support.commands import leaves
-from support.program import Place
-from support.published import add_version, embedding_of
 from support.real_jobs import DOCUMENT
 from support.real_services import wait_until
-from support.served import Served, served
+from support.served_past import SIDES, Remote
 
 from onboard.bases import Base
-from onboard.client import Onboard
-from onboard.domain.job import Job, JobState, Stage
-from onboard.errors import ConflictError, InputError, NotAllowedError, NotFoundError, PreconditionFailedError
+from onboard.domain.job import Job, JobState
 from onboard.registry.claims import ClaimRepository
-from onboard.services import Services
 
-SIDES = ("here", "there")
 Said = Callable[..., tuple[int, str]]
-
-
-@dataclass
-class Remote:
-    """A served home with a past.
-
-    Args:
-        jobs: ids of its jobs by what became of them.
-    """
-
-    service: Served
-    jobs: dict[str, str]
-
-
-@pytest.fixture(scope="module")
-def remote(tmp_path_factory: pytest.TempPathFactory, tiny_base: Base) -> Iterator[Remote]:
-    place = Place(tmp_path_factory.mktemp("served"), tiny_base.folder)
-    place.home.mkdir()
-    with served(place) as service, place.services() as services:
-        yield Remote(service, _with_a_past(services, tiny_base))
-
-
-def _with_a_past(services: Services, base: Base) -> dict[str, str]:
-    database = services.database
-    past.worker(database, "w1", queues=("default", "gpu", "slow"), silent=-900)  # alive until the tests are over
-    past.worker(database, "w2", queues=("gpu",), silent=-900)
-    for seed in (1, 2):
-        add_version(services, base, "mood", ("bad", "good"), ("bad", "good"), z=embedding_of(seed))
-    for side in SIDES:
-        add_version(services, base, f"old-{side}", ("bad", "good"), ("bad", "good"))
-    jobs = {f"queued {side}": past.queued(database, queue="slow").id for side in SIDES}
-    jobs |= {f"failed {side}": past.ended(database, ago=60, state=JobState.FAILED) for side in SIDES}
-    jobs |= {"succeeded": past.ended(database, ago=50), "waiting": past.queued(database, queue="slow").id}
-    jobs["running"] = past.running(database, "w1", ago=9, stage=Stage.TRAIN, stage_ago=5, note="step 3", queue="gpu").id
-    return jobs
-
-
-@pytest.fixture
-def client(remote: Remote, tmp_path: Path) -> Iterator[Onboard]:
-    with Onboard(remote.service.url, remote.service.token, cache=tmp_path / "cache") as opened:
-        yield opened
 
 
 @pytest.fixture
@@ -212,7 +163,6 @@ NEEDED = {  # by commands that work on the machine of the service only
 }  # fmt: skip
 ENDS_OF_VOLATILE = ("_at", "_seconds", "_per_hour")
 VOLATILE = ("at", "secret", "id", "message", "actor", "folder")
-
 LEAVES = leaves()
 LOCAL = {path for path, command in LEAVES.items() if getattr(command.callback, "local_only", False)}
 
@@ -392,89 +342,3 @@ def _worked(remote: Remote, state: JobState, result: dict[str, Any] | None) -> N
         with services.database.write() as session:
             error = None if result else {"message": "No."}
             ClaimRepository(session).finish(claimed.id, claimed.attempt, state, result=result, error=error)
-
-
-def test_an_embedding_is_fetched_verified_and_then_answered_from_the_cache(client: Onboard, tiny_base: Base) -> None:
-    name = tiny_base.sources[0].name
-    embedding = client.embedding(name)
-    assert embedding.vector.tolist() == tiny_base.embeddings[name].tolist()
-    assert embedding.pins.base_digest == tiny_base.digest
-    assert client.embedding(name).content == embedding.content
-    assert {source.name for source in tiny_base.sources} | {"mood"} <= set(client.embeddings())
-
-
-def test_an_alias_is_made_moved_and_moved_back(client: Onboard) -> None:
-    assert client.promote("mood@v1", "production").previous is None
-    assert client.promote("mood@v2", "production").previous == 1
-    assert client.embedding("mood@production").version == 2
-    moved = client.rollback("mood", "production")
-    assert (moved.version, moved.reason, moved.actor) == (1, "rollback", client.me().actor)
-    with pytest.raises(NotFoundError):
-        client.promote("mood@v9", "production")
-
-
-@pytest.mark.parametrize("stolen", [False, True])
-def test_a_promotion_whose_answer_was_lost_is_known_as_ours_and_another_one_is_not(
-    remote: Remote, client: Onboard, tmp_path: Path, stolen: bool
-) -> None:
-    alias = f"lost-{stolen}".lower()
-    client.promote("mood@v1", alias)
-    transport = LostAnswers(lambda: stolen and client.promote("mood@v1", alias))
-    settings = {"cache": tmp_path, "transport": transport, "sleep": lambda _: None}
-    with Onboard(remote.service.url, remote.service.token, **settings) as unlucky:
-        if stolen:
-            with pytest.raises(PreconditionFailedError):
-                unlucky.promote("mood@v2", alias)
-        else:
-            moved = unlucky.promote("mood@v2", alias)
-            assert (moved.version, moved.previous) == (2, 1)
-    assert transport.lost == 1
-
-
-class LostAnswers(httpx.BaseTransport):
-    """The network, which loses the answer to the first change; meanwhile something else may happen."""
-
-    def __init__(self, meanwhile: Callable[[], object]) -> None:
-        self._network = httpx.HTTPTransport()
-        self._meanwhile = meanwhile
-        self.lost = 0
-
-    def close(self) -> None:
-        self._network.close()
-
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
-        response = self._network.handle_request(request)
-        if request.method != "PUT" or self.lost:
-            return response
-        self.lost += 1
-        response.read()
-        response.close()
-        self._meanwhile()
-        raise httpx.ReadError("cut off", request=request)
-
-
-def test_a_job_is_submitted_once_cancelled_and_queued_again(client: Onboard, remote: Remote) -> None:
-    data = remote.service.place.write("moods.jsonl", [{"text": f"text {n}", "label": n % 2} for n in range(40)])
-    job = client.submit(data, key="one")
-    assert client.submit(data, key="one").id == job.id
-    assert client.cancel(job.id).state == "cancelled"
-    with pytest.raises(ConflictError):
-        client.cancel(job.id)
-    assert client.retry(job.id).state == "queued"
-
-
-def test_without_a_good_token_nothing_is_told(remote: Remote, tmp_path: Path) -> None:
-    for token in ("", "wrong"):
-        with Onboard(remote.service.url, token, cache=tmp_path) as client, pytest.raises(NotAllowedError):
-            client.embedding("sst2")
-
-
-def test_a_long_log_comes_in_parts(client: Onboard, remote: Remote, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = f"/v1/jobs/{remote.jobs['running']}/logs"
-    whole = client.get(path)
-    assert (whole["more"], [event["worker"] for event in whole["events"]][-1]) == (False, "w1")
-    after = client.get(path, cursor=whole["next"])
-    assert (after["events"], after["lines"], after["next"]) == ([], [], whole["next"])
-    for odd in ("", "x", "[]", "[1,[0,0],3]", "[-1,[0,0],{}]", "[1,[0],{}]", '[1,[0,"0"],{}]', "[" * 9000):
-        with pytest.raises(InputError):
-            client.get(path, cursor=odd)
