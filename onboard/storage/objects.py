@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -123,14 +122,6 @@ class Objects:
                 self._fs.put_file(str(source), self._path(name))
             except FileNotFoundError as error:
                 raise StorageError(f"{self.url} cannot be written: {error}.", "Make the bucket, then retry.") from error
-
-    def delete(self, name: str) -> None:
-        """Delete an object; one that is not there is passed over."""
-        with (
-            errors_in_our_words(self.url, f"{name} cannot be deleted", self._option),
-            contextlib.suppress(FileNotFoundError),
-        ):
-            self._fs.rm_file(self._path(name))
 
     def _path(self, name: str) -> str:
         return self._root if name == self._root.rpartition("/")[2] and self._is_single else f"{self._root}/{name}"
