@@ -20,6 +20,8 @@ from onboard.registry.jobs import JobRepository
 from onboard.registry.shards import ShardRepository
 from onboard.registry.tables import JobShardRow
 from onboard.registry.workers import QueueRepository, WorkerRepository
+from onboard.testing import MemoryDoorbell
+from workers.reconciler import reconcile
 
 ROWS = [10, 10, 10, 4]
 ASKED: dict[str, Any] = {"bulk": {"output": "/out"}}
@@ -153,6 +155,21 @@ def test_helpers_take_shards_of_the_most_urgent_job_of_their_queues_that_runs(da
         QueueRepository(session).set_paused("default", True)
         assert shards.claim_any("w3", ["default"]) is None
         assert shards.claim(job.id, "w1") is not None  # what runs goes on
+
+
+def test_everybody_who_has_nothing_to_do_is_rung_for_shards_though_a_job_waits_too(
+    database: Database, job: Job
+) -> None:
+    with database.write() as session:
+        JobRepository(session).add(sample_spec())
+        for name in ("w8", "w9"):
+            WorkerRepository(session).enter(name, WorkerState.RUNNING, queues=["default"], host="h", device="cpu")
+    bells = MemoryDoorbell()
+    assert reconcile(database, bells, "w8", lease_seconds=60)
+    assert bells.rung == {"default": 2}
+    claimed(database, job, "w9")
+    assert reconcile(database, bells, "w8", lease_seconds=60)
+    assert bells.rung == {"default": 3}  # w9 helps by now
 
 
 def test_what_is_written_counts_and_lets_the_job_be_tried_as_often_again(database: Database, job: Job) -> None:
