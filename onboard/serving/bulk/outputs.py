@@ -13,6 +13,7 @@ from typing import Final, Protocol
 from filelock import FileLock
 
 from onboard.errors import NotAllowedError, StorageError
+from onboard.storage.files import errors_in_our_words
 from onboard.storage.objects import Objects, is_url
 
 LOCK: Final = ".lock"  # while a run is planned
@@ -205,8 +206,8 @@ class RemoteOutputs:
         """Object stores show no halves."""
 
     def in_our_words(self) -> AbstractContextManager[None]:
-        """Those of an object store are so already."""
-        return contextlib.nullcontext()
+        """Those of an object store are so already; those of this machine are of its temporary folder."""
+        return errors_in_our_words(tempfile.gettempdir(), "answers cannot be written", "TMPDIR")
 
 
 def _is_part(name: str) -> bool:
