@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from onboard.errors import InputError, StorageError
-from onboard.storage.files import errors_in_our_words
+from onboard.storage.files import errors_in_our_words, open_store
 
 _MAGIC: Final = frozenset("*?[")
 _CHANGES: Final = ("ETag", "etag", "md5Hash", "LastModified", "last_modified", "mtime", "updated", "created")
@@ -58,21 +58,13 @@ class Objects:
     """
 
     def __init__(self, url: str, option: str) -> None:
-        from fsspec.core import url_to_fs
-
         if "@" in url.partition("://")[2].partition("/")[0]:
             raise InputError(
                 f"{option} has credentials in it, which everybody who sees the job would read.",
                 "Give them by the environment: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a profile.",
             )
         self.url, self._option = url.rstrip("/"), option
-        try:
-            self._fs, root = url_to_fs(url, use_listings_cache=False)
-        except (ImportError, ValueError) as error:
-            raise InputError(
-                f"{url} cannot be opened: {error}.", f"For s3:// run: pip install 'onboard[s3]'; or correct {option}."
-            ) from error
-        self._root = str(root).rstrip("/")
+        self._fs, self._root = open_store(url, url, option)
 
     def find(self, pattern: str = "") -> list[StoredObject]:
         """All objects under the URL, or those that a pattern below it names, by name; none where there is nothing."""

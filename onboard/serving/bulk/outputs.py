@@ -12,8 +12,7 @@ from typing import Final, Protocol
 
 from filelock import FileLock
 
-from onboard.errors import NotAllowedError, StorageError
-from onboard.storage.files import errors_in_our_words
+from onboard.storage.files import errors_in_our_words, output_in_our_words
 from onboard.storage.objects import Objects, is_url
 
 LOCK: Final = ".lock"  # while a run is planned
@@ -148,18 +147,9 @@ class LocalOutputs:
     @contextmanager
     def in_our_words(self) -> Iterator[None]:
         """The folder is made, too."""
-        try:
+        with output_in_our_words(self.place, "free some space, then the same command goes on"):
             self._folder.mkdir(parents=True, exist_ok=True)
             yield
-        except (PermissionError, NotADirectoryError, FileExistsError) as error:
-            raise NotAllowedError(
-                f"{self.place} cannot be written: {error.strerror}.", "--output a folder that you can write to"
-            ) from error
-        except OSError as error:
-            raise StorageError(
-                f"{self.place} cannot be written: {error.strerror or error}.",
-                "free some space, then the same command goes on",
-            ) from error
 
 
 class RemoteOutputs:
