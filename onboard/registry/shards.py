@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any, Final
 
-from sqlalchemy import CursorResult, Select, and_, case, exists, func, insert, select, update
+from sqlalchemy import CursorResult, Select, and_, exists, func, insert, select, update
 from sqlalchemy.sql.elements import ColumnElement
 
 from onboard.domain.bulk import MAX_SHARD_ATTEMPTS, RATE_SECONDS, ShardClaim, ShardsStanding
@@ -197,8 +197,8 @@ class ShardRepository(Repository):
             func.count(),
             func.coalesce(func.sum(row.rows), 0),
             func.count().filter(done),
-            func.coalesce(func.sum(case((done, row.rows), else_=0)), 0),
-            func.coalesce(func.sum(case((row.finished_at > now - window, row.rows), else_=0)), 0),
+            func.coalesce(func.sum(row.rows).filter(done), 0),
+            func.coalesce(func.sum(row.rows).filter(row.finished_at > now - window, row.attempt > 0), 0),
             func.count(row.worker.distinct()).filter(_held()),
         ).where(row.job == job_id)
         shards, rows, shards_done, rows_done, recent, workers = self._session.execute(statement).one()
