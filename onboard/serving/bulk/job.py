@@ -157,7 +157,7 @@ def _planned(
             )
         plan = begun_plan(inputs, outputs, request.question, files)
         if plan is None:
-            plan = make_plan(request.question, inputs, progress.raise_if_cancelled_or_fenced)
+            plan = make_plan(request.question, inputs, files, progress.raise_if_cancelled_or_fenced)
             versions = resolve(services.database, *request.question.pinned)
             require_form(plan.pairs, {version.reference: version.pairs for version in versions})
             write_plan(plan, outputs)
