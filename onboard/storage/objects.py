@@ -86,8 +86,8 @@ class Objects:
 
     def look(self, name: str) -> StoredObject | None:
         """An object as it is now; None when it is gone."""
-        path = self._path(name)
         with errors_in_our_words(self.url, f"{name} cannot be looked up", self._option):
+            path = self._path(name)  # which may ask the store, too
             try:
                 return self._stored(path, self._fs.info(path))
             except FileNotFoundError:
