@@ -20,7 +20,7 @@ from typing import Any, Final
 
 import psutil
 
-from bench.harness.programs import give_settings, resident
+from bench.harness.programs import ended_in_order, give_settings, resident
 from bench.harness.report import as_json, made_by, write
 from bench.harness.services import PostgresServer, RedisServer, missing
 from onboard.registry.database import Database
@@ -43,7 +43,7 @@ def main() -> int:
     parser.add_argument("--output", type=Path)
     asked = parser.parse_args()
     deployments: dict[str, Any] = {}
-    with tempfile.TemporaryDirectory() as folder:
+    with ended_in_order(), tempfile.TemporaryDirectory() as folder:
         deployments["sqlite + filesystem"] = measure(Settings(home=Path(folder) / "home"), asked.seconds)
         with grown_up(Path(folder)) as settings:
             grown = measure(settings, asked.seconds) if settings else "skipped: not installed"

@@ -82,12 +82,12 @@ def _answered(
             sleep(_PAUSE_SECONDS)
             return work, False
         _logger.error("%s %s", error.message, error.remedy)
-        _fail(services, claim, {**error.outside.to_json(), "worker": worker, "shard": claim.number})
+        _fail(services, worker, claim, error.outside.to_json())
     except Exception as error:  # the process's outermost edge: whatever a shard does, the worker goes on
         _logger.exception("The shard failed unexpectedly")
         message = hide_places(f"{type(error).__name__}: {error}", services.settings)
         remedy = f"This is a fault of the program. Its trace is in the log of {worker}."
-        _fail(services, claim, {"code": "error", "message": message, "remedy": remedy, "worker": worker})
+        _fail(services, worker, claim, {"code": "error", "message": message, "remedy": remedy})
         return work, False
     return work, True
 
@@ -97,6 +97,6 @@ def _give_back(services: Services, claim: ShardClaim) -> None:
         ShardRepository(session).give_back(claim)
 
 
-def _fail(services: Services, claim: ShardClaim, error: dict[str, object]) -> None:
+def _fail(services: Services, worker: str, claim: ShardClaim, error: dict[str, object]) -> None:
     with suppress(FencedError), services.database.write() as session:
-        ShardRepository(session).fail(claim, error)
+        ShardRepository(session).fail(claim, {**error, "worker": worker, "shard": claim.number})

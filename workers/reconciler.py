@@ -53,7 +53,7 @@ def _bells(session: Session) -> dict[str, int]:
 
     Where a running job has shards that others may answer, one for every worker that has nothing else to do.
     """
-    runnable = {**dict.fromkeys(ShardRepository(session).queues(), sys.maxsize), **ClaimRepository(session).runnable()}
-    workers = WorkerRepository(session).list() if runnable else []
+    work = {**ClaimRepository(session).runnable(), **dict.fromkeys(ShardRepository(session).queues(), sys.maxsize)}
+    workers = WorkerRepository(session).list() if work else []
     idle = [worker for worker in workers if worker.takes_jobs and worker.job is None]
-    return {queue: min(count, sum(queue in worker.queues for worker in idle)) for queue, count in runnable.items()}
+    return {queue: min(count, sum(queue in worker.queues for worker in idle)) for queue, count in work.items()}

@@ -169,11 +169,9 @@ class Upkeep(threading.Thread):
         with self._services.database.write() as session:
             state = WorkerRepository(session).heartbeat(self._plan.name, {**seen, **self._hearing.facts()})
         jobs = self._running()
-        for pid in {*(job.worker_pid for job in jobs), *self._helping()}:
-            if (
-                pid is not None and pid not in self._pool_pids()
-            ):  # a child may have come and gone between two looks at the pool
-                self._expire(pid)
+        holders = {*(job.worker_pid for job in jobs if job.worker_pid is not None), *self._helping()}
+        for pid in holders - self._pool_pids():  # a child may have come and gone between two looks at the pool
+            self._expire(pid)
         if state is WorkerState.DRAINING and not jobs:
             _logger.info("Drained")
             self._leave()

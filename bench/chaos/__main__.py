@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import signal
 import sys
 import tempfile
 import time
@@ -30,6 +29,7 @@ from bench.chaos.place import PLACES, PlaceName, absent
 from bench.chaos.report import document, page, read_results
 from bench.chaos.run import Options, run
 from bench.harness.command import PAGES, RESULTS, WORK, command_line
+from bench.harness.programs import ended_in_order
 from bench.harness.report import write
 
 RUNS = WORK / "chaos"
@@ -177,5 +177,5 @@ def _told(runs: list[dict[str, Any]]) -> str:
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, lambda *_signal: sys.exit(1))  # so that what was started is ended
-    sys.exit(main())
+    with ended_in_order():
+        sys.exit(main())

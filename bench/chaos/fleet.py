@@ -18,7 +18,7 @@ import psutil
 
 from bench.chaos.journal import Journal
 from bench.harness.command import CHECKOUT
-from bench.harness.programs import give_settings, inherited
+from bench.harness.programs import ended_in_order, give_settings, inherited
 from onboard.settings import Settings
 
 _WRONG_CLOCK: Final = Path(__file__).parent / "wrong_clock"
@@ -157,12 +157,13 @@ class Fleet:
 
 @contextmanager
 def running(fleet: Fleet) -> Iterator[Fleet]:
-    """The fleet started; nothing of it is left afterwards."""
-    fleet.start()
-    try:
-        yield fleet
-    finally:
-        fleet.stop()
+    """The fleet started; nothing of it is left afterwards, also when SIGTERM ends the block."""
+    with ended_in_order():
+        try:
+            fleet.start()
+            yield fleet
+        finally:
+            fleet.stop()
 
 
 def _environment(clock: Path) -> dict[str, str]:

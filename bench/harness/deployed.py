@@ -12,6 +12,7 @@ from typing import Final
 from sqlalchemy import insert, text
 from sqlalchemy.orm import Session
 
+from bench.harness.programs import ended_in_order
 from bench.harness.services import PostgresServer, RedisServer, missing
 from onboard.registry.database import Database
 from onboard.registry.schema import upgrade
@@ -33,10 +34,13 @@ def measurable() -> list[str]:
 
 @contextmanager
 def deployed(name: str) -> Iterator[tuple[Settings, Path]]:
-    """Settings of one of the places, with a tiny base, and a folder for anything else, until the end of the block."""
+    """Settings of one of the places, with a tiny base, and a folder for anything else, until the end of the block.
+
+    SIGTERM ends the block, and with it the servers, too.
+    """
     from bench.harness.tiny_base import make_tiny_base
 
-    with tempfile.TemporaryDirectory() as made:
+    with ended_in_order(), tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         settings = Settings(home=folder / "home", base=str(make_tiny_base(folder / "base").folder), device="cpu")
         if name == "sqlite":

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -50,6 +51,16 @@ def answer(words: list[str], environment: Mapping[str, str], program: str = PROG
     done = subprocess.run([program, *words, "--json"], env=environment, check=True, capture_output=True, text=True)
     document: dict[str, Any] = json.loads(done.stdout)
     return document
+
+
+@contextmanager
+def ended_in_order() -> Iterator[None]:
+    """SIGTERM ends the block as an exception does, so that what was started in it is ended. For the main thread."""
+    before = signal.signal(signal.SIGTERM, lambda *_signal: sys.exit(1))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def in_a_process(run: Callable[[], object]) -> tuple[int, int]:

@@ -34,7 +34,7 @@ class ShardsStanding:
     Args:
         rows, shards: of all of them.
         rows_done, shards_done: of those that are written.
-        recent_rows: of those that were written within `window_seconds`.
+        recent_rows: of those that were written within `window_seconds`, not found there.
         window_seconds: how far back that looks: to the beginning of the attempt at most.
         workers: that hold a shard now.
         lost: a shard that cost as many workers as it may; None where there is none.

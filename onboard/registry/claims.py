@@ -14,7 +14,6 @@ from sqlalchemy.orm import Session
 
 from onboard.domain.job import LEASE_SECONDS, EventKind, Job, JobSpec, JobState, Stage, sources_of
 from onboard.domain.release import release_number
-from onboard.domain.worker import WorkerState
 from onboard.errors import FencedError, InputError
 from onboard.registry.clock import database_now
 from onboard.registry.events import EventRepository
@@ -22,8 +21,8 @@ from onboard.registry.jobs import to_job
 from onboard.registry.leases import LeaseRepository
 from onboard.registry.repository import Repository
 from onboard.registry.shards import ShardRepository
-from onboard.registry.states import IS_OPEN, IS_RUNNING
-from onboard.registry.tables import JobRow, QueueRow, WorkerRow
+from onboard.registry.states import IS_OPEN, IS_RUNNING, not_paused, stays, understood
+from onboard.registry.tables import JobRow
 
 _RELEASE: Final = release_number()
 
@@ -32,24 +31,15 @@ def _expired() -> ColumnElement[bool]:
     return and_(IS_RUNNING, JobRow.lease_expires_at <= database_now())
 
 
-def _not_paused() -> ColumnElement[bool]:
-    return JobRow.queue.not_in(select(QueueRow.name).where(QueueRow.paused))
-
-
 def _runnable() -> ColumnElement[bool]:
     """Queued and due, or running on a worker whose lease ran out; with attempts left."""
-    waiting = and_(JobRow.state == JobState.QUEUED, JobRow.not_before_at <= database_now(), _not_paused())
+    waiting = and_(JobRow.state == JobState.QUEUED, JobRow.not_before_at <= database_now(), not_paused())
     lost = and_(_expired(), JobRow.cancel_requested.is_(False))
     return and_(IS_OPEN, JobRow.attempt < JobRow.max_attempts, or_(waiting, lost))
 
 
 def _run_by(worker: str) -> tuple[ColumnElement[bool], ...]:
     return JobRow.worker == worker, IS_RUNNING
-
-
-def _understood(release: int) -> ColumnElement[bool]:
-    """Submitted by a program that is not newer than `release`."""
-    return or_(JobRow.needs_release.is_(None), JobRow.needs_release <= release)
 
 
 class ClaimRepository(Repository):
@@ -116,12 +106,9 @@ class ClaimRepository(Repository):
 
     def _most_urgent(self, worker: str, queues: Sequence[str]) -> ScalarSelect[int]:
         """The first of each queue's first: each is found at once in the index, however many wait behind it."""
-        leaving = exists().where(
-            WorkerRow.name == worker, WorkerRow.state.in_([WorkerState.DRAINING, WorkerState.STOPPED])
-        )
         firsts = [
             select(JobRow.number, JobRow.priority)
-            .where(JobRow.queue == queue, _runnable(), _understood(self._release), ~leaving)
+            .where(JobRow.queue == queue, _runnable(), understood(self._release), stays(worker))
             .order_by(JobRow.priority.desc(), JobRow.number)
             .limit(1)
             .with_for_update(skip_locked=True)
@@ -277,7 +264,7 @@ class ClaimRepository(Repository):
 
     def claimable(self, queues: Sequence[str]) -> list[str]:
         """Those of `queues` in which code like this could claim a job now."""
-        statement = select(JobRow.queue).where(JobRow.queue.in_(list(queues)), _runnable(), _understood(self._release))
+        statement = select(JobRow.queue).where(JobRow.queue.in_(list(queues)), _runnable(), understood(self._release))
         return sorted(self._session.scalars(statement.distinct()))
 
     def ended_since(self, worker: str, since: float) -> bool:
@@ -288,13 +275,13 @@ class ClaimRepository(Repository):
     def too_new(self, queues: Sequence[str]) -> int | None:
         """The highest release that runnable jobs of `queues` need, when this worker's is lower; else None."""
         statement = select(func.max(JobRow.needs_release)).where(
-            JobRow.queue.in_(list(queues)), _runnable(), ~_understood(self._release)
+            JobRow.queue.in_(list(queues)), _runnable(), ~understood(self._release)
         )
         return self._session.scalars(statement).one()
 
     def open(self, queues: Sequence[str]) -> bool:
         """Whether a job of `queues` runs, or waits (now or later) in a queue that is not paused for code like this."""
-        waiting = and_(JobRow.state == JobState.QUEUED, _not_paused(), _understood(self._release))
+        waiting = and_(JobRow.state == JobState.QUEUED, not_paused(), understood(self._release))
         open_job = exists().where(JobRow.queue.in_(list(queues)), IS_OPEN, or_(waiting, IS_RUNNING))
         return self._session.scalars(select(open_job)).one()
 

@@ -9,18 +9,17 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any, Final
 
-from sqlalchemy import CursorResult, Select, and_, case, exists, func, insert, or_, select, update
+from sqlalchemy import CursorResult, Select, and_, exists, func, insert, select, update
 from sqlalchemy.sql.elements import ColumnElement
 
 from onboard.domain.bulk import MAX_SHARD_ATTEMPTS, RATE_SECONDS, ShardClaim, ShardsStanding
 from onboard.domain.job import BULK, LEASE_SECONDS, MAX_ATTEMPTS, JobState
 from onboard.domain.release import release_number
-from onboard.domain.worker import WorkerState
 from onboard.errors import CancelledError, FencedError
-from onboard.registry.clock import database_now
+from onboard.registry.clock import database_now, read_clock
 from onboard.registry.repository import Repository
-from onboard.registry.states import IS_OPEN, IS_RUNNING
-from onboard.registry.tables import JobRow, JobShardRow, QueueRow, WorkerRow
+from onboard.registry.states import IS_OPEN, IS_RUNNING, not_paused, stays, understood
+from onboard.registry.tables import JobRow, JobShardRow
 
 _INSERTED_AT_ONCE: Final = 2_000
 _RELEASE: Final = release_number()
@@ -30,17 +29,11 @@ _OUTPUT: Final = JobRow.spec[("options", BULK, "output")].as_string()
 def _free() -> ColumnElement[bool]:
     """Not written, held by nobody, and nothing is wrong with it."""
     row = JobShardRow
-    unheld = or_(row.lease_expires_at.is_(None), row.lease_expires_at <= database_now())
-    return and_(row.finished_at.is_(None), unheld, row.attempt < row.max_attempts, row.error.is_(None))
+    return and_(row.finished_at.is_(None), ~_held(), row.attempt < row.max_attempts, row.error.is_(None))
 
 
 def _held() -> ColumnElement[bool]:
     return and_(JobShardRow.lease_expires_at.is_not(None), JobShardRow.lease_expires_at > database_now())
-
-
-def _stays(worker: str) -> ColumnElement[bool]:
-    leaving = [WorkerState.DRAINING, WorkerState.STOPPED]
-    return ~exists().where(WorkerRow.name == worker, WorkerRow.state.in_(leaving))
 
 
 class ShardRepository(Repository):
@@ -54,7 +47,7 @@ class ShardRepository(Repository):
             done: numbers of those whose answers are there already.
         """
         count = self._session.scalars(select(func.count()).where(JobShardRow.job == job_id)).one()
-        at = self._session.scalars(select(database_now())).one()
+        at = read_clock(self._session)
         new = [
             {
                 "job": job_id, "number": number, "rows": rows[number], "attempt": 0,
@@ -80,15 +73,13 @@ class ShardRepository(Repository):
         self, job_id: str, worker: str, pid: int | None = None, lease_seconds: float = LEASE_SECONDS
     ) -> ShardClaim | None:
         """The job's next free shard; None when there is none, or the worker leaves."""
-        return self._take(_first_free(JobShardRow.job == job_id, _stays(worker)), worker, pid, lease_seconds)
+        return self._take(_first_free(JobShardRow.job == job_id, stays(worker)), worker, pid, lease_seconds)
 
     def claim_any(
         self, worker: str, queues: Sequence[str], pid: int | None = None, lease_seconds: float = LEASE_SECONDS
     ) -> ShardClaim | None:
         """The next free shard of the most urgent job that runs in `queues`, for a worker that has no job to run."""
-        paused = JobRow.queue.in_(select(QueueRow.name).where(QueueRow.paused))
-        understood = or_(JobRow.needs_release.is_(None), JobRow.needs_release <= _RELEASE)
-        helped = and_(JobRow.queue.in_(list(queues)), ~paused, understood, _stays(worker))
+        helped = and_(JobRow.queue.in_(list(queues)), not_paused(), understood(_RELEASE), stays(worker))
         return self._take(_first_free(helped), worker, pid, lease_seconds)
 
     def _take(self, first: Select[str, int], worker: str, pid: int | None, lease_seconds: float) -> ShardClaim | None:
@@ -206,14 +197,14 @@ class ShardRepository(Repository):
             func.count(),
             func.coalesce(func.sum(row.rows), 0),
             func.count().filter(done),
-            func.coalesce(func.sum(case((done, row.rows), else_=0)), 0),
-            func.coalesce(func.sum(case((row.finished_at > now - window, row.rows), else_=0)), 0),
+            func.coalesce(func.sum(row.rows).filter(done), 0),
+            func.coalesce(func.sum(row.rows).filter(row.finished_at > now - window, row.attempt > 0), 0),
             func.count(row.worker.distinct()).filter(_held()),
         ).where(row.job == job_id)
         shards, rows, shards_done, rows_done, recent, workers = self._session.execute(statement).one()
         if not shards:
             return None
-        stuck = and_(row.job == job_id, row.finished_at.is_(None), row.attempt >= row.max_attempts, ~_is_held())
+        stuck = and_(row.job == job_id, row.finished_at.is_(None), row.attempt >= row.max_attempts, ~_held())
         lost = self._session.scalars(select(func.min(row.number)).where(stuck)).one()
         wrong = select(row.error).where(row.job == job_id, row.finished_at.is_(None), row.error.is_not(None)).limit(1)
         error = self._session.scalars(wrong).one_or_none()
@@ -226,7 +217,7 @@ class ShardRepository(Repository):
 
     def leaves(self, worker: str) -> bool:
         """Whether the worker takes nothing more."""
-        return not self._session.scalars(select(_stays(worker))).one()
+        return not self._session.scalars(select(stays(worker))).one()
 
     def _owned(self, claim: ShardClaim, /, **values: Any) -> None:
         """Update the shard if that attempt still owns it; the fence of everything above."""
@@ -246,10 +237,6 @@ def _own(claim: ShardClaim) -> Any:
 def _unwritten() -> ColumnElement[bool]:
     """Held by the attempt that claimed it last: none has given it back or lost it."""
     return and_(JobShardRow.finished_at.is_(None), JobShardRow.lease_expires_at.is_not(None))
-
-
-def _is_held() -> ColumnElement[bool]:
-    return func.coalesce(JobShardRow.lease_expires_at > database_now(), False)
 
 
 def _first_free(*conditions: ColumnElement[bool]) -> Select[str, int]:

@@ -56,20 +56,11 @@ class Files:
     """
 
     def __init__(self, url: str, setting: str = "ONBOARD_ARTIFACT_URL") -> None:
-        from fsspec.core import url_to_fs
         from fsspec.implementations.local import LocalFileSystem
 
         self.url = url
         self._setting = setting
-        try:
-            # a remembered listing would be wrong as soon as another process writes
-            self._fs, root = url_to_fs(url, use_listings_cache=False)
-        except (ImportError, ValueError) as error:
-            raise InputError(
-                f"The store {url!r} cannot be opened: {error}.",
-                f"For s3:// run: pip install 'onboard[s3]'; or correct {setting}.",
-            ) from error
-        self.root = str(root).rstrip("/")
+        self._fs, self.root = open_store(url, f"The store {url!r}", setting)
         self.local = isinstance(self._fs, LocalFileSystem)
 
     def make(self) -> None:
@@ -183,6 +174,46 @@ class Files:
 
     def _errors_in_our_words(self, what: str) -> AbstractContextManager[None]:
         return errors_in_our_words(self.url, what, self._setting)
+
+
+def open_store(url: str, what: str, setting: str) -> tuple[Any, str]:
+    """The file system that a URL is of, and the folder, or bucket and prefix, that it means.
+
+    Args:
+        what: for the message.
+        setting: what to correct when the URL is wrong, for the remedy.
+
+    Raises:
+        InputError: the URL's kind of store is unknown, or its package is not installed.
+    """
+    from fsspec.core import url_to_fs
+
+    try:
+        # a remembered listing would be wrong as soon as another process writes
+        file_system, root = url_to_fs(url, use_listings_cache=False)
+    except (ImportError, ValueError) as error:
+        raise InputError(
+            f"{what} cannot be opened: {error}.", f"For s3:// run: pip install 'onboard[s3]'; or correct {setting}."
+        ) from error
+    return file_system, str(root).rstrip("/")
+
+
+@contextmanager
+def output_in_our_words(output: Path | str, remedy: str) -> Iterator[None]:
+    """Failures to write where a user wants files to be become NotAllowedError or StorageError.
+
+    Args:
+        output: the folder that was asked for by --output.
+        remedy: where it may be written to, but cannot: the disk is full.
+    """
+    try:
+        yield
+    except (PermissionError, NotADirectoryError, FileExistsError) as error:
+        raise NotAllowedError(
+            f"{output} cannot be written: {error.strerror}.", "--output a folder that you can write to"
+        ) from error
+    except OSError as error:
+        raise StorageError(f"{output} cannot be written: {error.strerror or error}.", remedy) from error
 
 
 @contextmanager

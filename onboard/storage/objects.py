@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from onboard.errors import InputError, StorageError
-from onboard.storage.files import errors_in_our_words
+from onboard.storage.files import errors_in_our_words, open_store
 
 _MAGIC: Final = frozenset("*?[")
 _CHANGES: Final = ("ETag", "etag", "md5Hash", "LastModified", "last_modified", "mtime", "updated", "created")
@@ -59,21 +58,13 @@ class Objects:
     """
 
     def __init__(self, url: str, option: str) -> None:
-        from fsspec.core import url_to_fs
-
         if "@" in url.partition("://")[2].partition("/")[0]:
             raise InputError(
                 f"{option} has credentials in it, which everybody who sees the job would read.",
                 "Give them by the environment: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a profile.",
             )
         self.url, self._option = url.rstrip("/"), option
-        try:
-            self._fs, root = url_to_fs(url, use_listings_cache=False)
-        except (ImportError, ValueError) as error:
-            raise InputError(
-                f"{url} cannot be opened: {error}.", f"For s3:// run: pip install 'onboard[s3]'; or correct {option}."
-            ) from error
-        self._root = str(root).rstrip("/")
+        self._fs, self._root = open_store(url, url, option)
 
     def find(self, pattern: str = "") -> list[StoredObject]:
         """All objects under the URL, or those that a pattern below it names, by name; none where there is nothing."""
@@ -95,8 +86,8 @@ class Objects:
 
     def look(self, name: str) -> StoredObject | None:
         """An object as it is now; None when it is gone."""
-        path = self._path(name)
         with errors_in_our_words(self.url, f"{name} cannot be looked up", self._option):
+            path = self._path(name)  # which may ask the store, too
             try:
                 return self._stored(path, self._fs.info(path))
             except FileNotFoundError:
@@ -123,14 +114,6 @@ class Objects:
                 self._fs.put_file(str(source), self._path(name))
             except FileNotFoundError as error:
                 raise StorageError(f"{self.url} cannot be written: {error}.", "Make the bucket, then retry.") from error
-
-    def delete(self, name: str) -> None:
-        """Delete an object; one that is not there is passed over."""
-        with (
-            errors_in_our_words(self.url, f"{name} cannot be deleted", self._option),
-            contextlib.suppress(FileNotFoundError),
-        ):
-            self._fs.rm_file(self._path(name))
 
     def _path(self, name: str) -> str:
         return self._root if name == self._root.rpartition("/")[2] and self._is_single else f"{self._root}/{name}"

@@ -10,11 +10,11 @@ from typing import Final
 
 from onboard.bases.placing import place_base
 from onboard.domain.task import FIRST_HYPERNETWORK, EmbeddingVersion
-from onboard.errors import NotAllowedError, StorageError
 from onboard.hypernetworks.files import hypernetwork_bytes, hypernetwork_record, require_base
 from onboard.registry.versions import VersionRepository
 from onboard.services import Services
 from onboard.storage.embedding import verified_embedding
+from onboard.storage.files import output_in_our_words
 from onboard.storage.readout import READOUT
 from onboard.storage.weights import WEIGHTS, verified_weights
 from onboard.versions.card import render_card
@@ -120,18 +120,10 @@ def write_parts(output: Path, parts: Mapping[str, Callable[[Path], object]]) -> 
     Raises:
         NotAllowedError, StorageError: the folder cannot be written.
     """
-    try:
+    with output_in_our_words(output, "free some space, or --output elsewhere"):
         output.mkdir(parents=True, exist_ok=True)
         for name, write in parts.items():
             write(output / name)
-    except (PermissionError, NotADirectoryError, FileExistsError) as error:
-        raise NotAllowedError(
-            f"{output} cannot be written: {error.strerror}.", "--output a folder that you can write to"
-        ) from error
-    except OSError as error:
-        raise StorageError(
-            f"{output} cannot be written: {error.strerror or error}.", "free some space, or --output elsewhere"
-        ) from error
     return tuple(output / name for name in parts)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -69,6 +70,14 @@ def test_it_fails_when_a_figure_is_above_what_is_wanted(
     assert page.count("**missed**") == 2 * code  # of both places
     what = "latest" if latest > 10 else "latest, unchanged"
     assert (f"above what is wanted: `{what}` on SQLite, `{what}` on PostgreSQL." in page) is (code == 1)
+
+
+def test_a_measurement_that_is_told_to_stop_ends_what_it_started() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(SystemExit), deployed.deployed("sqlite") as (_, folder):
+        signal.raise_signal(signal.SIGTERM)
+    assert not folder.exists()
+    assert signal.getsignal(signal.SIGTERM) is before
 
 
 def test_without_postgresql_only_sqlite_is_measured(

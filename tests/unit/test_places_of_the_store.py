@@ -16,6 +16,7 @@ from onboard.registry.jobs import JobRepository
 from onboard.services import Services
 from onboard.storage.artifacts import digest_of
 from onboard.storage.files import Files, errors_in_our_words
+from onboard.storage.objects import Objects
 from workers.logs import hide_places
 from workers.shell import work
 
@@ -96,3 +97,15 @@ def test_a_store_that_may_not_be_written_is_told_to_whoever_runs_it() -> None:
     error = raised(PermissionError(errno.EACCES, "inner-bucket: key AKIA123 may not"))
     assert isinstance(error, NotAllowedError)
     assert (error.data["store"], "ONBOARD" in error.remedy or "SETTING" in error.remedy) == (PLACE, True)
+
+
+def test_an_object_that_may_not_be_looked_up_is_told_in_our_words_at_the_first_look(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    one = Objects("memory://bucket/rows.jsonl", "--input")
+    monkeypatch.setattr("fsspec.implementations.memory.MemoryFileSystem.info", refuse)
+    with pytest.raises(NotAllowedError, match="cannot be looked up"):
+        one.look("rows.jsonl")

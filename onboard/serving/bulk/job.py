@@ -52,22 +52,14 @@ class ShardWork:
     """One process at work on the shards of a job.
 
     Args:
-        plan: None reads the one that lies beside the answers.
-
-    Raises:
-        ConflictError: there is no plan, so the job has not begun, or its answers were deleted.
+        inputs: that the plan is of; `close` closes them.
+        outputs: where its answers go.
     """
 
-    def __init__(self, services: Services, job: Job, plan: Plan | None = None) -> None:
-        request = BulkRequest.of(job.spec)
-        self.job_id, self._services = job.id, services
-        self._inputs, self._outputs = inputs_of(request.source), outputs_at(request.output)
-        written = plan or read_plan(self._outputs)
-        if written is None:
-            raise ConflictError(
-                f"There is no plan in {request.output}.", "The folder has to be one that all workers of the queue see."
-            )
-        self._plan, self._rows = written, ShardRows(written, self._inputs)
+    def __init__(self, services: Services, job_id: str, plan: Plan, inputs: Inputs, outputs: Outputs) -> None:
+        self.job_id, self._services = job_id, services
+        self._plan, self._inputs, self._outputs = plan, inputs, outputs
+        self._rows = ShardRows(plan, inputs)
 
     def answer(self, claim: ShardClaim, checkpoint: Callable[[], None]) -> None:
         """Answer a shard and publish it.
@@ -103,9 +95,20 @@ class ShardWork:
 
 
 def open_work(services: Services, job_id: str) -> ShardWork:
-    """Work on a job that somebody else runs. Raises what `ShardWork` does."""
+    """Work on a job that somebody else runs.
+
+    Raises:
+        ConflictError: there is no plan, so the job has not begun, or its answers were deleted.
+    """
     with services.database.read() as session:
-        return ShardWork(services, JobRepository(session).get(job_id))
+        request = BulkRequest.of(JobRepository(session).get(job_id).spec)
+    outputs = outputs_at(request.output)
+    plan = read_plan(outputs)
+    if plan is None:
+        raise ConflictError(
+            f"There is no plan in {request.output}.", "The folder has to be one that all workers of the queue see."
+        )
+    return ShardWork(services, job_id, plan, inputs_of(request.source), outputs)
 
 
 @memory_trouble_told("this job")
@@ -119,18 +122,18 @@ def run_bulk(job: Job, services: Services, progress: Progress, lease_seconds: fl
         OnboardError: what is wrong with it; FencedError and CancelledError pass through.
     """
     request, began = BulkRequest.of(job.spec), time.monotonic()
+    outputs = outputs_at(request.output)
     progress.stage_started(Stage.CHECK)
     with contextlib.closing(inputs_of(request.source)) as inputs:
-        plan = _planned(job, services, request, inputs, progress)
-    planned = time.monotonic()
-    summary = plan.summary()
-    progress.stage_finished(Stage.CHECK, round(planned - began, 3), summary)
-    progress.stage_started(Stage.PREDICT)
-    with contextlib.closing(ShardWork(services, job, plan)) as work:
+        plan = _planned(job, services, request, inputs, outputs, progress)
+        planned = time.monotonic()
+        summary = plan.summary()
+        progress.stage_finished(Stage.CHECK, round(planned - began, 3), summary)
+        progress.stage_started(Stage.PREDICT)
+        work = ShardWork(services, job.id, plan, inputs, outputs)
         if not _answer_all(job, services, work, progress, lease_seconds):
             return  # the worker leaves: the job is its queue's again
     seconds = {"check": round(planned - began, 3), "predict": round(time.monotonic() - planned, 3)}
-    outputs = outputs_at(request.output)
     outputs.clear()
     progress.stage_finished(Stage.PREDICT, seconds["predict"], {"rows": plan.rows, "bad_rows": plan.bad_rows})
     result = {"output": request.output, **summary, "seconds": seconds}
@@ -138,9 +141,10 @@ def run_bulk(job: Job, services: Services, progress: Progress, lease_seconds: fl
         ClaimRepository(session).finish(job.id, job.attempt, JobState.SUCCEEDED, result=result)
 
 
-def _planned(job: Job, services: Services, request: BulkRequest, inputs: Inputs, progress: Progress) -> Plan:
+def _planned(
+    job: Job, services: Services, request: BulkRequest, inputs: Inputs, outputs: Outputs, progress: Progress
+) -> Plan:
     """What the first attempt plans, or has planned; and its shards in the registry."""
-    outputs = outputs_at(request.output)
     with outputs.in_our_words():
         _take_output(job, services, request)
         files = inputs.files()
@@ -153,7 +157,7 @@ def _planned(job: Job, services: Services, request: BulkRequest, inputs: Inputs,
             )
         plan = begun_plan(inputs, outputs, request.question, files)
         if plan is None:
-            plan = make_plan(request.question, inputs, progress.raise_if_cancelled_or_fenced)
+            plan = make_plan(request.question, inputs, files, progress.raise_if_cancelled_or_fenced)
             versions = resolve(services.database, *request.question.pinned)
             require_form(plan.pairs, {version.reference: version.pairs for version in versions})
             write_plan(plan, outputs)

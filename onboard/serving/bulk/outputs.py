@@ -12,7 +12,7 @@ from typing import Final, Protocol
 
 from filelock import FileLock
 
-from onboard.errors import NotAllowedError, StorageError
+from onboard.storage.files import errors_in_our_words, output_in_our_words
 from onboard.storage.objects import Objects, is_url
 
 LOCK: Final = ".lock"  # while a run is planned
@@ -147,18 +147,9 @@ class LocalOutputs:
     @contextmanager
     def in_our_words(self) -> Iterator[None]:
         """The folder is made, too."""
-        try:
+        with output_in_our_words(self.place, "free some space, then the same command goes on"):
             self._folder.mkdir(parents=True, exist_ok=True)
             yield
-        except (PermissionError, NotADirectoryError, FileExistsError) as error:
-            raise NotAllowedError(
-                f"{self.place} cannot be written: {error.strerror}.", "--output a folder that you can write to"
-            ) from error
-        except OSError as error:
-            raise StorageError(
-                f"{self.place} cannot be written: {error.strerror or error}.",
-                "free some space, then the same command goes on",
-            ) from error
 
 
 class RemoteOutputs:
@@ -205,8 +196,8 @@ class RemoteOutputs:
         """Object stores show no halves."""
 
     def in_our_words(self) -> AbstractContextManager[None]:
-        """Those of an object store are so already."""
-        return contextlib.nullcontext()
+        """Those of an object store are so already; those of this machine are of its temporary folder."""
+        return errors_in_our_words(tempfile.gettempdir(), "answers cannot be written", "TMPDIR")
 
 
 def _is_part(name: str) -> bool:

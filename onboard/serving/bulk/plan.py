@@ -116,10 +116,16 @@ def plan_text(plan: Plan) -> str:
     return json.dumps(plan.to_json(), ensure_ascii=False)
 
 
-def make_plan(question: BulkQuestion, inputs: Inputs, checkpoint: Callable[[], None] = lambda: None) -> Plan:
+def make_plan(
+    question: BulkQuestion,
+    inputs: Inputs,
+    files: Sequence[InputFile] | None = None,
+    checkpoint: Callable[[], None] = lambda: None,
+) -> Plan:
     """Read all files once, without keeping them, and cut their rows into shards.
 
     Args:
+        files: the inputs as they are now, where they are known.
         checkpoint: called now and then; may raise to stop.
 
     Raises:
@@ -127,11 +133,11 @@ def make_plan(question: BulkQuestion, inputs: Inputs, checkpoint: Callable[[], N
         DatasetError: a file cannot be read to its end.
         ConflictError: one changed meanwhile.
     """
-    files: list[InputFile] = []
+    planned: list[InputFile] = []
     shards: list[Shard] = []
     widths: dict[int, str] = {}
-    for before in inputs.files():
-        name, counting = before.name, _Counting(len(files), len(shards))
+    for before in files or inputs.files():
+        name, counting = before.name, _Counting(len(planned), len(shards))
         for row in stream_texts(inputs.path(name), question.text_fields, shown=inputs.shown(name)):
             counting.add(row)
             if isinstance(row, TextRow):
@@ -140,13 +146,13 @@ def make_plan(question: BulkQuestion, inputs: Inputs, checkpoint: Callable[[], N
                 checkpoint()
         require_unchanged(before, inputs)
         shards += counting.finished()
-        files.append(replace(before, rows=counting.rows, bad_rows=counting.bad_rows))
+        planned.append(replace(before, rows=counting.rows, bad_rows=counting.bad_rows))
         if len(widths) > 1:
             raise InputError(
                 f"{widths[1]} has one text a row, {widths[2]} has two.", "Ask for them in two runs.",
                 files=[widths[1], widths[2]],
             )  # fmt: skip
-    return Plan(question, 2 in widths, tuple(files), tuple(shards))
+    return Plan(question, 2 in widths, tuple(planned), tuple(shards))
 
 
 class _Counting:

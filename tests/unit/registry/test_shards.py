@@ -20,6 +20,8 @@ from onboard.registry.jobs import JobRepository
 from onboard.registry.shards import ShardRepository
 from onboard.registry.tables import JobShardRow
 from onboard.registry.workers import QueueRepository, WorkerRepository
+from onboard.testing import MemoryDoorbell
+from workers.reconciler import reconcile
 
 ROWS = [10, 10, 10, 4]
 ASKED: dict[str, Any] = {"bulk": {"output": "/out"}}
@@ -155,6 +157,21 @@ def test_helpers_take_shards_of_the_most_urgent_job_of_their_queues_that_runs(da
         assert shards.claim(job.id, "w1") is not None  # what runs goes on
 
 
+def test_everybody_who_has_nothing_to_do_is_rung_for_shards_though_a_job_waits_too(
+    database: Database, job: Job
+) -> None:
+    with database.write() as session:
+        JobRepository(session).add(sample_spec())
+        for name in ("w8", "w9"):
+            WorkerRepository(session).enter(name, WorkerState.RUNNING, queues=["default"], host="h", device="cpu")
+    bells = MemoryDoorbell()
+    assert reconcile(database, bells, "w8", lease_seconds=60)
+    assert bells.rung == {"default": 2}
+    claimed(database, job, "w9")
+    assert reconcile(database, bells, "w8", lease_seconds=60)
+    assert bells.rung == {"default": 3}  # w9 helps by now
+
+
 def test_what_is_written_counts_and_lets_the_job_be_tried_as_often_again(database: Database, job: Job) -> None:
     with database.write() as session:
         ClaimRepository(session).expire("w1", 1)
@@ -169,8 +186,8 @@ def test_what_is_written_counts_and_lets_the_job_be_tried_as_often_again(databas
         assert present.max_attempts - present.attempt == MAX_ATTEMPTS - 1
         seen = shards.standing(job.id, read_clock(session) - 10, read_clock(session))
     assert seen is not None
-    assert (seen.rows, seen.rows_done, seen.shards_done, seen.recent_rows) == (34, 14, 2, 14)
-    assert seen.left.seconds == pytest.approx(20 / 1.4, rel=0.2)
+    assert (seen.rows, seen.rows_done, seen.shards_done, seen.recent_rows) == (34, 14, 2, 10)  # 4 were there already
+    assert seen.left.seconds == pytest.approx(20.0, rel=0.2)
     assert seen.sentence == "14 of 34 rows, 1 a second, by 0 workers"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -18,7 +19,15 @@ import pytest
 
 from bench.harness.services import wait_until
 from onboard.domain.prediction import Prediction
-from onboard.errors import ConflictError, DamagedError, DatasetError, InputError, NotAllowedError, NotFoundError
+from onboard.errors import (
+    ConflictError,
+    DamagedError,
+    DatasetError,
+    InputError,
+    NotAllowedError,
+    NotFoundError,
+    StorageError,
+)
 from onboard.serving.bulk import answering, plan
 from onboard.serving.bulk.answering import BulkDone, predict_files
 from onboard.serving.bulk.asked import BulkQuestion
@@ -204,6 +213,19 @@ def test_what_cannot_be_done_is_told_before_anything_is_written(source: Path, tm
         predict_files(source, tmp_path / "out", QUESTION, Answering(), refuse)
     assert [path.name for path in (tmp_path / "out").iterdir()] in ([".lock"], [])
     assert run(source, tmp_path / "out").plan.rows == 37  # what was refused keeps nobody from it
+
+
+@pytest.mark.parametrize("place", ["out", "memory://full-disk"])
+def test_a_full_disk_is_told_wherever_the_answers_go(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("onboard.serving.bulk.outputs.os.fsync", full)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(StorageError, match=r"cannot be written: No space left on device\."):
+        predict_files(source, place, QUESTION, Answering())
 
 
 def test_processes_that_do_the_same_share_the_shards(source: Path, tmp_path: Path) -> None:
