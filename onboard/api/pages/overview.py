@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from typing import Annotated, Any, Final
@@ -35,15 +36,20 @@ class Overview:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._read_at = -_FRESH_SECONDS
+        self._begun_at = self._read_at = -_FRESH_SECONDS
         self._document: dict[str, Any] = {}
 
-    def read(self, database: Database) -> dict[str, Any]:
-        """The document, at most a second old."""
+    def read(self, database: Database, since: float = -math.inf) -> dict[str, Any]:
+        """The document, at most a second old.
+
+        Args:
+            since: it has to know what had happened by this moment of `time.monotonic`.
+        """
         with self._lock:
-            if time.monotonic() - self._read_at >= _FRESH_SECONDS:
+            begun_at = time.monotonic()
+            if begun_at - self._read_at >= _FRESH_SECONDS or self._begun_at < since:
                 self._document = _document(database)
-                self._read_at = time.monotonic()
+                self._begun_at, self._read_at = begun_at, time.monotonic()
             return self._document
 
     def forget(self) -> None:
