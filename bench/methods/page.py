@@ -183,7 +183,7 @@ def _rule(wide: Mapping[Run, Row]) -> list[str]:
             counts = ", ".join(f"{arm} {taken.count(arm)}" for arm in dict.fromkeys(sorted(taken)))
             rows.append([f"{errors:g}", f"{lost[0]:.1f}", f"{lost[1]:+.1f}", counts])
     gains = [
-        table_row(TITLES.get(arm, arm), signed_of(scores, arm), plain(scores.mean(arm, scores.common([AUTO, arm]))))
+        table_row(TITLES.get(arm, arm), signed(scores.gain(arm)), plain(scores.mean(arm, scores.common([AUTO, arm]))))
         for arm in scores.arms
         if arm != AUTO and AUTO in scores.arms
     ]
@@ -194,14 +194,6 @@ def _rule(wide: Mapping[Run, Row]) -> list[str]:
         *table("standard errors | lost to the best of each | to the best single one | taken", rows), "",
         *_quality(scores)[2:], *(table("method | `auto` less it | accuracy") if gains else []), *gains, "",
     ]  # fmt: skip
-
-
-def signed_of(scores: Scores, arm: str) -> str:
-    """What `auto` gains over an arm, with its interval over tasks."""
-    from bench.heldout.figures import Part, Results
-
-    tasks = scores.common([AUTO, arm])
-    return signed(Results(scores.rows).gain(Part(scores.count, tasks), AUTO, arm))
 
 
 def _efficiency(costs: Mapping[str, Any] | None) -> list[str]:
