@@ -34,7 +34,7 @@ _AWAY: Final = "away"
 _NEWS: Final = "event: news\ndata:\n\n"
 LOOK_SECONDS: Final = 0.7  # at a time, and so old may what was seen be: together under two seconds
 AGE_SECONDS: Final = 10.0  # ages grow though nothing happens
-IDENTIFY_SECONDS: Final = 30.0  # after which a token that was revoked is noticed
+IDENTIFY_SECONDS: Final = 14.0  # something is sent every 15: a token that was revoked is noticed within half a minute
 _READ: Final = [Depends(requires(Scope.READ))]
 Say = Callable[[], Awaitable[str]]
 
@@ -96,7 +96,7 @@ async def follow_all(
 
     how = (part, AGE_SECONDS) if of else (_news, math.inf)
     beats = _beats(heart, services.database, readers, *how)
-    return event_stream(readers.present(_while_signed_in(beats, partial(identified, services, request.headers))))
+    return event_stream(readers.present(_while_signed_in(beats, _identify(request))))
 
 
 @router.get("/live/{job}", dependencies=_READ)
@@ -106,7 +106,8 @@ def follow_one(
     """The events of one job after `since`, as `/v1/jobs/{job}/events` has them."""
     readers: Readers = request.app.state.readers
     readers.require_room()
-    return event_stream(readers.follow(services.database, find_job(services.database, job).id, since))
+    events = readers.follow(services.database, find_job(services.database, job).id, since)
+    return event_stream(_while_signed_in(events, _identify(request)))
 
 
 def _overview(request: Request, database: Database, heart: Pulse) -> str:
@@ -139,6 +140,10 @@ async def _beats(
             yield ": still there\n\n"
             said_at = time.monotonic()
         await asyncio.sleep(LOOK_SECONDS)
+
+
+def _identify(request: Request) -> Callable[[], Awaitable[object]]:
+    return partial(identified, request.app.state.services, request.headers)
 
 
 async def _while_signed_in(texts: AsyncIterator[str], identify: Callable[[], Awaitable[object]]) -> AsyncIterator[str]:

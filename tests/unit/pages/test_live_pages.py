@@ -15,7 +15,7 @@ from support.browsing import signed_in
 from support.registry_samples import add_job
 from support.watched_jobs import running, worker
 
-from onboard.api.following import Readers
+from onboard.api.following import COMMENT_SECONDS, Readers
 from onboard.api.pages import live, overview
 from onboard.api.pages.live import Pulse
 from onboard.domain.access import ALL_SCOPES, Scope
@@ -156,6 +156,23 @@ def test_a_stream_ends_once_its_token_is_revoked(monkeypatch: pytest.MonkeyPatch
         return [text async for text in live._while_signed_in(texts(), identify)]
 
     assert asyncio.run(followed()) == ["0", ": the database is away\n\n", "2"]
+
+
+def test_the_events_of_a_job_end_with_the_token_too(
+    browser: TestClient, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def revoked(*_: object) -> None:
+        raise SignInError("It was revoked.")
+
+    monkeypatch.setattr(live, "IDENTIFY_SECONDS", -1.0)
+    monkeypatch.setattr(live, "identified", revoked)
+    job = add_job(services.database)
+    assert browser.get(f"/live/{job.id}").text == ""
+    assert browser.app.state.readers._present == 0  # type: ignore[attr-defined]
+
+
+def test_a_token_is_looked_at_within_half_a_minute() -> None:
+    assert live.IDENTIFY_SECONDS + COMMENT_SECONDS + live.LOOK_SECONDS < 30
 
 
 def test_the_part_of_the_overview_has_what_the_reader_may(page_app: FastAPI, services: Services) -> None:
