@@ -17,7 +17,7 @@ from onboard.api.schemas.jobs import NAME
 from onboard.domain.access import Identity, Scope, sorted_scopes
 from onboard.domain.names import MOST_LETTERS
 from onboard.jobs.control import drain, set_paused
-from onboard.jobs.status import failures, open_jobs, queues, workers
+from onboard.jobs.status import service
 from onboard.registry.database import Database
 from workers.waking import wake
 
@@ -105,9 +105,10 @@ def _changed(request: Request, back: str) -> Response:
 
 
 def _document(database: Database) -> dict[str, Any]:
+    seen = service(database, _MOST_WAITING)
     return {
-        **queues(database).to_json(),
-        "workers": workers(database).to_json()["workers"],
-        "jobs": open_jobs(database, _MOST_WAITING).to_json(),
-        "failures": [group.to_json() for group in failures(database)],
+        **seen.queues.to_json(),
+        "workers": seen.workers.to_json()["workers"],
+        "jobs": seen.jobs.to_json(),
+        "failures": [group.to_json() for group in seen.failures],
     }
