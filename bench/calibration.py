@@ -171,7 +171,7 @@ def _learned(cell: Cell) -> Said:
     with tempfile.TemporaryDirectory() as folder:
         services = open_services(Settings(home=Path(folder), base=str(cell.place.base.folder), device="cpu"))
         try:
-            job = claimed(services, cell, "auto")
+            job = claimed(services, cell)
             attempt, probed, trained = trained_of(services, job)
             judged, bench = Judged(attempt.bench, job.spec, probed, trained, RecordedProgress()), attempt.bench
             folds = judged.together.folds

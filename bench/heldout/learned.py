@@ -77,16 +77,16 @@ def learn(cell: Cell, init: str, *, whole: bool) -> Lessons:
         settings = Settings(home=Path(folder), base=str(cell.place.base.folder), device="cpu")
         services = open_services(settings)
         try:
-            job = claimed(services, cell, init)
+            job = claimed(services, cell, init=init)
             embedding = _embedding(services, cell, job)
             return Lessons(embedding, _published(services, cell, job, embedding) if whole else None)
         finally:
             services.close()
 
 
-def claimed(services: Services, cell: Cell, init: str) -> Job:
-    """The rows of a cell submitted, and the job taken as a worker takes it."""
-    spec = JobSpec(task=cell.task, dataset="", base=services.settings.base, seed=cell.draw, init=init)
+def claimed(services: Services, cell: Cell, **asked: Any) -> Job:
+    """The rows of a cell submitted with what else is asked, and the job taken as a worker takes it."""
+    spec = JobSpec(task=cell.task, dataset="", base=services.settings.base, seed=cell.draw, **asked)
     submit(services, MemoryDoorbell(), Request(cell.checked, spec))
     with services.database.write() as session:
         job = ClaimRepository(session).claim("bench", ["default"], lease_seconds=_LEASE_SECONDS)

@@ -89,6 +89,7 @@ def peak_memory(step_of: Callable[[Setup], Step], setup: Setup) -> int:
 
     process = context.Process(target=measure)
     process.start()
+    sender.close()  # so that a process that fails is an error here, and no wait
     process.join()
     return int(receiver.recv())
 

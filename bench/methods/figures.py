@@ -65,6 +65,10 @@ class Scores:
         """Over these tasks, with its interval over tasks."""
         return Results(self.rows).mean(Part(self.count, tasks), arm)
 
+    def gain(self, arm: str) -> Mean | None:
+        """Of `auto` over an arm, with its interval over the tasks that both were measured on."""
+        return Results(self.rows).gain(Part(self.count, self.common([AUTO, arm])), AUTO, arm)
+
     def stored(self, arm: str, shared: int, tasks: int) -> float | None:
         """Mean bytes a task; of the default with its part of the hypernetwork, which so many tasks share."""
         own = [row["stored_bytes"] for run, row in self.rows.items() if run.arm == arm and "stored_bytes" in row]

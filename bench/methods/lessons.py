@@ -8,31 +8,23 @@ from __future__ import annotations
 import tempfile
 import time
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
 from bench.harness.rows import Row, packed
+from bench.heldout.learned import claimed, trained_of
 from bench.heldout.material import Cell
 from bench.heldout.measures import measured
 from bench.heldout.plan import Run
 from bench.methods.plan import DEFAULT, LINEAR, TFIDF
-from onboard.domain.job import Job, JobSpec
-from onboard.jobs.submit import Request, submit
 from onboard.pipeline.attempt import Run as Attempt
-from onboard.pipeline.check import check_stage
 from onboard.pipeline.choose import Witnesses, measure, witnesses_of
 from onboard.pipeline.evaluate import Judged
 from onboard.pipeline.outputs import ProbeOutput, TrainOutput
 from onboard.pipeline.own_weights import readout_alone
-from onboard.pipeline.probe import probe_stage
-from onboard.pipeline.train import train_stage
-from onboard.registry.claims import ClaimRepository
 from onboard.services import Services, open_services
 from onboard.settings import Settings
-from onboard.testing import MemoryDoorbell, RecordedProgress
-
-_LEASE_SECONDS: Final = 1e6  # nobody else is there
 
 
 class Lessons:
@@ -56,29 +48,15 @@ class Lessons:
                 services.close()
 
     def _learned(self, services: Services, cell: Cell, run: Run) -> Row:
-        job = _claimed(services, cell, "" if run.arm == DEFAULT else run.arm)
+        method = "" if run.arm == DEFAULT else run.arm
+        job = claimed(services, cell, method=method, tune_hypernetwork="never")
         started = time.process_time()
-        attempt = check_stage(job, services, RecordedProgress())
-        probed = probe_stage(attempt)
-        attempt.bench = attempt.bench.without_witnesses(probed.known)
-        trained = train_stage(attempt, probed)
+        attempt, probed, trained = trained_of(services, job)
         seconds = time.process_time() - started
         witnesses = witnesses_of(attempt.bench, trained)
         if run.arm == DEFAULT and (alone := readout_alone(trained)):
             self._readouts[run.cell] = _row(cell, attempt, probed, alone, witnesses) | {"seconds": 0.0}
         return _row(cell, attempt, probed, trained, witnesses) | {"seconds": round(seconds, 2)}
-
-
-def _claimed(services: Services, cell: Cell, method: str) -> Job:
-    spec = JobSpec(
-        task=cell.task, dataset="", base=services.settings.base, seed=cell.draw, method=method,
-        tune_hypernetwork="never",
-    )  # fmt: skip
-    submit(services, MemoryDoorbell(), Request(cell.checked, spec))
-    with services.database.write() as session:
-        job = ClaimRepository(session).claim("bench", ["default"], lease_seconds=_LEASE_SECONDS)
-    assert job is not None
-    return job
 
 
 def _row(cell: Cell, attempt: Attempt, probed: ProbeOutput, trained: TrainOutput, witnesses: Witnesses | None) -> Row:

@@ -99,7 +99,7 @@ def _verdicts(facts: Facts) -> list[str]:
     mixed = (facts.costs.get("throughput") or {}).get("mixed_throughput")
     lines.append(unmeasured(what) if mixed is None else table_row(what, f"{mixed:.2f}", met(mixed >= LEAST_MIXED)))
     scores = Scores.of(facts.target, 32)
-    return [*lines, _best_single(scores), _below(scores), _regret(facts.wide), ""]
+    return [*lines, _best_single(scores), _below(scores), _regret(Scores.of(facts.wide, 32)), ""]
 
 
 def _best_single(scores: Scores) -> str:
@@ -129,9 +129,9 @@ def _below(scores: Scores) -> str:
     return table_row(what, f"{worst:+.1f} at worst", met(worst >= -MOST_BELOW))
 
 
-def _regret(wide: Mapping[Run, Row]) -> str:
+def _regret(scores: Scores) -> str:
     what = f"`auto` on held-out tasks at most {MOST_REGRET:g} point below the single method that is best on the mean"
-    lost = regret(wide, 1.0)
+    lost = regret(scores.rows, 1.0)
     if lost is None:
         return unmeasured(what)
     if lost[2] < len(WIDE):
@@ -177,13 +177,13 @@ def _rule(wide: Mapping[Run, Row]) -> list[str]:
         return []
     scores, rows = Scores.of(wide, 32), []
     for errors in ERRORS:
-        lost = regret(wide, errors)
+        lost = regret(scores.rows, errors)
         if lost:
-            taken = [one.arm for one in chosen(wide, errors).values()]
+            taken = [one.arm for one in chosen(scores.rows, errors).values()]
             counts = ", ".join(f"{arm} {taken.count(arm)}" for arm in dict.fromkeys(sorted(taken)))
             rows.append([f"{errors:g}", f"{lost[0]:.1f}", f"{lost[1]:+.1f}", counts])
     gains = [
-        table_row(TITLES.get(arm, arm), signed_of(scores, arm), plain(scores.mean(arm, scores.common([AUTO, arm]))))
+        table_row(TITLES.get(arm, arm), signed(scores.gain(arm)), plain(scores.mean(arm, scores.common([AUTO, arm]))))
         for arm in scores.arms
         if arm != AUTO and AUTO in scores.arms
     ]
@@ -194,14 +194,6 @@ def _rule(wide: Mapping[Run, Row]) -> list[str]:
         *table("standard errors | lost to the best of each | to the best single one | taken", rows), "",
         *_quality(scores)[2:], *(table("method | `auto` less it | accuracy") if gains else []), *gains, "",
     ]  # fmt: skip
-
-
-def signed_of(scores: Scores, arm: str) -> str:
-    """What `auto` gains over an arm, with its interval over tasks."""
-    from bench.heldout.figures import Part, Results
-
-    tasks = scores.common([AUTO, arm])
-    return signed(Results(scores.rows).gain(Part(scores.count, tasks), AUTO, arm))
 
 
 def _efficiency(costs: Mapping[str, Any] | None) -> list[str]:

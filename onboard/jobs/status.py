@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from sqlalchemy.orm import Session
@@ -17,7 +18,7 @@ from onboard.domain.moment import to_iso
 from onboard.domain.release import release_of
 from onboard.domain.running import RunningJob, progress_json
 from onboard.domain.waiting import Retry, Waiting
-from onboard.domain.worker import QueueStatus, WorkerRecord
+from onboard.domain.worker import QueueStatus, WorkerRecord, WorkerState
 from onboard.errors import SlotTakenError
 from onboard.jobs.time_left import running_jobs
 from onboard.registry.clock import read_clock
@@ -86,54 +87,44 @@ class OpenJobs:
         }  # fmt: skip
 
 
+@dataclass(frozen=True, slots=True)
+class ServiceSeen:
+    """The whole service at one moment of the database's clock.
+
+    Args:
+        failures: the jobs that failed or died within a day, grouped by what went wrong, the latest fault first.
+    """
+
+    queues: QueuesSeen
+    workers: WorkersSeen
+    jobs: OpenJobs
+    failures: Sequence[FailureGroup]
+
+
 def queues(database: Database) -> QueuesSeen:
     """Every queue that has open jobs, live workers or jobs that ended lately, was ever paused, or is the default."""
     with database.snapshot() as session:
-        now = read_clock(session)
-        statuses = {status.name: status for status in QueueRepository(session).list()}
-        workers = WorkerRepository(session).list()
-        ended, window_seconds = JobFigures(session).ended(now)
-    recent: dict[str, list[EndedJob]] = defaultdict(list)
-    for job in ended:
-        recent[job.queue].append(job)
-    served = {queue for worker in workers if worker.live for queue in worker.queues}
-    return QueuesSeen(
-        at=now,
-        queues=[
-            QueueFigures(
-                statuses.get(name, QueueStatus(name, paused=False)),
-                live_workers=sum(worker.takes_jobs and name in worker.queues for worker in workers),
-                recent=Ended.of(recent[name], window_seconds),
-            )
-            for name in sorted({*statuses, *served, *recent})
-        ],
-    )
+        return _Moment(session).queues()
 
 
 def workers(database: Database) -> WorkersSeen:
     """Every worker that has not signed off, with the job that it runs."""
     with database.snapshot() as session:
-        now = read_clock(session)
-        records = WorkerRepository(session).list()
-        jobs = {running.attempt.job.id: running for running in running_jobs(session, now, records)}
-    # by the job that it holds: one whose lease ran out is anybody's
-    return WorkersSeen(now, [WorkerSeen(record, jobs.get(record.job or "")) for record in records])
+        return _Moment(session).workers()
 
 
 def open_jobs(database: Database, most: int) -> OpenJobs:
     """What runs, and the `most` most urgent jobs that wait."""
     with database.snapshot() as session:
-        now = read_clock(session)
-        running = running_jobs(session, now, WorkerRepository(session).list(include_stopped=True))
-        queued = JobFigures(session).queued(most)
-        in_all = sum(queue.queued for queue in QueueRepository(session).list())
-    return OpenJobs(now, running, _numbered(queued), in_all)
+        return _Moment(session).open_jobs(most)
 
 
-def failures(database: Database) -> list[FailureGroup]:
-    """The jobs that failed or died within a day, grouped by what went wrong, the latest fault first."""
+def service(database: Database, most: int) -> ServiceSeen:
+    """All of these, with the `most` most urgent jobs that wait, and what failed lately."""
     with database.snapshot() as session:
-        return grouped(JobFigures(session).failed(read_clock(session)))
+        moment = _Moment(session)
+        failed = grouped(JobFigures(session).failed(moment.now))
+        return ServiceSeen(moment.queues(), moment.workers(), moment.open_jobs(most), failed)
 
 
 def pulse(database: Database) -> str:
@@ -182,6 +173,59 @@ def waiting(database: Database, job: Job) -> Waiting | None:
         starts_in_seconds=starts,
         lost_worker=job.worker if lost else None,
     )
+
+
+class _Moment:
+    """One snapshot; what several views are made of is read once."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self.now = read_clock(session)
+
+    @cached_property
+    def _known(self) -> Sequence[WorkerRecord]:
+        return WorkerRepository(self._session).list(include_stopped=True)
+
+    @cached_property
+    def _present(self) -> Sequence[WorkerRecord]:
+        return [worker for worker in self._known if worker.state is not WorkerState.STOPPED]
+
+    @cached_property
+    def _running(self) -> Sequence[RunningJob]:
+        return running_jobs(self._session, self.now, self._known)
+
+    @cached_property
+    def _statuses(self) -> Sequence[QueueStatus]:
+        return QueueRepository(self._session).list()
+
+    def queues(self) -> QueuesSeen:
+        statuses, present = {status.name: status for status in self._statuses}, self._present
+        ended, window_seconds = JobFigures(self._session).ended(self.now)
+        recent: dict[str, list[EndedJob]] = defaultdict(list)
+        for job in ended:
+            recent[job.queue].append(job)
+        served = {queue for worker in present if worker.live for queue in worker.queues}
+        return QueuesSeen(
+            at=self.now,
+            queues=[
+                QueueFigures(
+                    statuses.get(name, QueueStatus(name, paused=False)),
+                    live_workers=sum(worker.takes_jobs and name in worker.queues for worker in present),
+                    recent=Ended.of(recent[name], window_seconds),
+                )
+                for name in sorted({*statuses, *served, *recent})
+            ],
+        )
+
+    def workers(self) -> WorkersSeen:
+        # by the job that it holds: one whose lease ran out is anybody's
+        jobs = {running.attempt.job.id: running for running in self._running}
+        return WorkersSeen(self.now, [WorkerSeen(record, jobs.get(record.job or "")) for record in self._present])
+
+    def open_jobs(self, most: int) -> OpenJobs:
+        queued = JobFigures(self._session).queued(most)
+        in_all = sum(queue.queued for queue in self._statuses)
+        return OpenJobs(self.now, self._running, _numbered(queued), in_all)
 
 
 def _numbered(jobs: Sequence[Job]) -> list[tuple[Job, int]]:

@@ -16,7 +16,7 @@ from onboard.domain.tried import MethodsJson, TriedJson
 from onboard.errors import CancelledError, InputError, JobFailedError, OutOfMemoryError
 from onboard.pipeline.attempt import Run
 from onboard.pipeline.evaluate import Judged
-from onboard.pipeline.evidence import held_rows
+from onboard.pipeline.evidence import HELD, PREDICTED, held_rows
 from onboard.pipeline.label_next import labelling
 from onboard.pipeline.material import Workbench
 from onboard.pipeline.outcome import Outcome
@@ -30,7 +30,6 @@ from onboard.train.crossvalidation import log_of, rows_in_folds
 from onboard.train.method_choice import Choice, Tried, cheapest, least, nothing_to_gain
 
 _BEFORE = (Stage.PROBE, Stage.TRAIN, Stage.TUNE, Stage.GUARD)  # what the default takes
-_HELD, _FOLDED = "held-out rows", "rows that were predicted without themselves"
 
 
 def choose_stage(attempt: Run, probed: ProbeOutput, judged: Judged, outcome: Outcome) -> ChooseOutput:
@@ -178,7 +177,7 @@ class _Trial:
         ]
         return {
             "chosen": choice.method, "reason": choice.reason, "stopped": stopped,
-            "evidence": _FOLDED if self.witnesses.folded else _HELD, "rows": len(self.witnesses.rows),
+            "evidence": PREDICTED if self.witnesses.folded else HELD, "rows": len(self.witnesses.rows),
             "tried": sorted(tried, key=lambda facts: facts.get("bytes") or float("inf")),
         }  # fmt: skip
 

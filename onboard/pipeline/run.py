@@ -82,7 +82,7 @@ def _run(job: Job, services: Services, progress: Progress) -> None:
         guarded = attempt.stage(Stage.GUARD, GuardOutput.from_json, guard, probed, trained, tuned)
     methods = None
     if job.spec.method == AUTO:
-        choose = partial(_choose, attempt, probed, alone, outcome_of(attempt, trained, tuned, guarded))
+        choose = partial(_choose, attempt, probed, trained, alone, tuned, guarded)
         chosen = attempt.stage(Stage.CHOOSE, ChooseOutput.from_json, choose, probed, trained, tuned, guarded)
         methods = chosen.methods
         if chosen.trained is not None:
@@ -92,7 +92,15 @@ def _run(job: Job, services: Services, progress: Progress) -> None:
     _publish(attempt, probed, trained, alone, tuned, guarded, methods)
 
 
-def _choose(attempt: Run, probed: ProbeOutput, alone: Judged, outcome: Outcome) -> ChooseOutput:
+def _choose(
+    attempt: Run,
+    probed: ProbeOutput,
+    trained: TrainOutput,
+    alone: Judged,
+    tuned: TuneOutput | None,
+    guarded: GuardOutput | None,
+) -> ChooseOutput:
+    outcome = outcome_of(attempt, trained, tuned, guarded)
     judged = alone if outcome.tuned is None else _judged(attempt, probed, outcome)
     return choose_stage(attempt, probed, judged, outcome)
 

@@ -19,7 +19,7 @@ from onboard.model.batch import LabelledRows, TrainingSet
 from onboard.model.protected import Protection
 from onboard.pipeline.attempt import Run
 from onboard.pipeline.evaluate import Judged, Metrics
-from onboard.pipeline.evidence import beside_held, beside_in_folds, fitted_rows, held_rows
+from onboard.pipeline.evidence import HELD, PREDICTED, beside_held, beside_in_folds, fitted_rows, held_rows
 from onboard.pipeline.outputs import Folds, NoStep, ProbeOutput, ProposedStep, TrainOutput, TuneOutput
 from onboard.pipeline.slot import take_slot
 from onboard.train.crossvalidation import log_of
@@ -164,9 +164,9 @@ def _evidence(tuner: _Tuner, folds: Mapping[float, np.ndarray] | None, tuned: Tu
         beside = beside_in_folds(bench, trained)
         after = {share: beside.loss(scores) for share, scores in folds.items()}
         losses = LossByShare(beside.loss(log_of(trained.folds.probabilities)), after)
-        return _Evidence(losses, "rows that were predicted without themselves", len(beside.targets))
+        return _Evidence(losses, PREDICTED, len(beside.targets))
     if tuned is not None and (held := held_rows(bench)):
-        return _Evidence(_held_losses(tuner, held, tuned), "held-out rows", len(held))
+        return _Evidence(_held_losses(tuner, held, tuned), HELD, len(held))
     return None
 
 

@@ -1,7 +1,7 @@
 """The rule of `--method auto`: which methods are tried, when no further one is, and which of those tried is published.
 
 All are judged by their losses on the same rows, none of which trained what answers them. How the rule was chosen stands
-in docs/decisions/0021.
+in docs/decisions/0022.
 """
 
 from __future__ import annotations

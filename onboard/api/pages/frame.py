@@ -98,8 +98,9 @@ def environment() -> Environment:
     """The templates of the pages, and behind them the charts of the report; what they are given is escaped."""
     environment = make_environment(_TEMPLATES)
     environment.filters.update(moment=moment, duration=duration, count=count, size=size)
-    environment.globals.update(asset=address, unknown=NOT_KNOWN, own_start=OWN_START, own=WITHOUT_EMBEDDING)
-    environment.globals.update(auto_method=AUTO)
+    environment.globals.update(
+        asset=address, unknown=NOT_KNOWN, own_start=OWN_START, own=WITHOUT_EMBEDDING, auto_method=AUTO
+    )
     return environment
 
 

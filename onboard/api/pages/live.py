@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
 from functools import partial
@@ -30,9 +31,10 @@ from onboard.jobs.status import pulse
 from onboard.registry.database import Database
 
 _AWAY: Final = "away"
+_NEWS: Final = "event: news\ndata:\n\n"
 LOOK_SECONDS: Final = 0.7  # at a time, and so old may what was seen be: together under two seconds
 AGE_SECONDS: Final = 10.0  # ages grow though nothing happens
-IDENTIFY_SECONDS: Final = 30.0  # after which a token that was revoked is noticed
+IDENTIFY_SECONDS: Final = 14.0  # something is sent every 15: a token that was revoked is noticed within half a minute
 _READ: Final = [Depends(requires(Scope.READ))]
 Say = Callable[[], Awaitable[str]]
 
@@ -42,20 +44,23 @@ router = APIRouter(include_in_schema=False)
 class Pulse:
     """The present pulse of the service, and the parts of pages that go with it, each read or made once in
     `LOOK_SECONDS` however many pages are open. Used on the event loop only.
+
+    Attributes:
+        read_at: when the pulse was read, by `time.monotonic`.
     """
 
     def __init__(self) -> None:
         self._lock = asyncio.Lock()
-        self._read_at = -LOOK_SECONDS
+        self.read_at = -LOOK_SECONDS
         self._beat = ""
         self._parts: dict[Hashable, tuple[float, str]] = {}
 
     async def read(self, database: Database) -> str:
         """What `onboard.jobs.status.pulse` said lately. Raises UnavailableError."""
         async with self._lock:
-            if time.monotonic() - self._read_at >= LOOK_SECONDS:
+            if time.monotonic() - self.read_at >= LOOK_SECONDS:
                 self._beat = await run_in_threadpool(pulse, database)
-                self._read_at = time.monotonic()
+                self.read_at = time.monotonic()
             return self._beat
 
     async def part(self, readers: Hashable, make: Callable[[], str]) -> str:
@@ -67,7 +72,7 @@ class Pulse:
         """
         async with self._lock:
             made_at, text = self._parts.get(readers, (-1.0, ""))
-            if made_at < self._read_at:
+            if made_at < self.read_at:
                 text = await run_in_threadpool(make)
                 self._parts[readers] = (time.monotonic(), text)
             return text
@@ -85,14 +90,13 @@ async def follow_all(
     readers.require_room()
     heart: Pulse = request.app.state.pulse
 
-    async def say() -> str:
-        if of == "":
-            return _NEWS
-        make = partial(_overview, request, services.database)
+    async def part() -> str:
+        make = partial(_overview, request, services.database, heart)
         return f"event: part\ndata: {await heart.part(identity.scopes, make)}\n\n"
 
-    beats = _beats(heart, services.database, readers, say)
-    return event_stream(readers.present(_while_signed_in(beats, partial(identified, services, request.headers))))
+    how = (part, AGE_SECONDS) if of else (_news, math.inf)
+    beats = _beats(heart, services.database, readers, *how)
+    return event_stream(readers.present(_while_signed_in(beats, _identify(request))))
 
 
 @router.get("/live/{job}", dependencies=_READ)
@@ -102,29 +106,29 @@ def follow_one(
     """The events of one job after `since`, as `/v1/jobs/{job}/events` has them."""
     readers: Readers = request.app.state.readers
     readers.require_room()
-    return event_stream(readers.follow(services.database, find_job(services.database, job).id, since))
+    events = readers.follow(services.database, find_job(services.database, job).id, since)
+    return event_stream(_while_signed_in(events, _identify(request)))
 
 
-def _overview(request: Request, database: Database) -> str:
+def _overview(request: Request, database: Database, heart: Pulse) -> str:
     overview: Overview = request.app.state.overview
-    overview.forget()  # what was read before the news is old
-    return json.dumps(rendered(request, "overview_part.html", document=overview.read(database)))
-
-
-_NEWS: Final = "event: news\ndata:\n\n"
+    document = overview.read(database, since=heart.read_at)  # one for all, whatever they may
+    return json.dumps(rendered(request, "overview_part.html", document=document))
 
 
 async def _news() -> str:
     return _NEWS
 
 
-async def _beats(pulse: Pulse, database: Database, readers: Readers, say: Say = _news) -> AsyncIterator[str]:
-    """What `say` says at once and whenever something happened, and now and then as ages grow."""
+async def _beats(
+    pulse: Pulse, database: Database, readers: Readers, say: Say = _news, again_seconds: float = math.inf
+) -> AsyncIterator[str]:
+    """What `say` says at once and whenever something happened, and again after so long without."""
     last, said_at = None, time.monotonic()
     while not readers.ending:
         try:
             beat = await pulse.read(database)
-            if beat != last or (say is not _news and time.monotonic() - said_at > AGE_SECONDS):
+            if beat != last or time.monotonic() - said_at > again_seconds:
                 # the first one too: something may have happened since the page was rendered
                 yield await say()
                 last, said_at = beat, time.monotonic()
@@ -136,6 +140,10 @@ async def _beats(pulse: Pulse, database: Database, readers: Readers, say: Say = 
             yield ": still there\n\n"
             said_at = time.monotonic()
         await asyncio.sleep(LOOK_SECONDS)
+
+
+def _identify(request: Request) -> Callable[[], Awaitable[object]]:
+    return partial(identified, request.app.state.services, request.headers)
 
 
 async def _while_signed_in(texts: AsyncIterator[str], identify: Callable[[], Awaitable[object]]) -> AsyncIterator[str]:

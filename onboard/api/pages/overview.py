@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from typing import Annotated, Any, Final
@@ -16,7 +17,7 @@ from onboard.api.schemas.jobs import NAME
 from onboard.domain.access import Identity, Scope, sorted_scopes
 from onboard.domain.names import MOST_LETTERS
 from onboard.jobs.control import drain, set_paused
-from onboard.jobs.status import failures, open_jobs, queues, workers
+from onboard.jobs.status import service
 from onboard.registry.database import Database
 from workers.waking import wake
 
@@ -35,15 +36,20 @@ class Overview:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._read_at = -_FRESH_SECONDS
+        self._begun_at = self._read_at = -_FRESH_SECONDS
         self._document: dict[str, Any] = {}
 
-    def read(self, database: Database) -> dict[str, Any]:
-        """The document, at most a second old."""
+    def read(self, database: Database, since: float = -math.inf) -> dict[str, Any]:
+        """The document, at most a second old.
+
+        Args:
+            since: it has to know what had happened by this moment of `time.monotonic`.
+        """
         with self._lock:
-            if time.monotonic() - self._read_at >= _FRESH_SECONDS:
+            begun_at = time.monotonic()
+            if begun_at - self._read_at >= _FRESH_SECONDS or self._begun_at < since:
                 self._document = _document(database)
-                self._read_at = time.monotonic()
+                self._begun_at, self._read_at = begun_at, time.monotonic()
             return self._document
 
     def forget(self) -> None:
@@ -99,9 +105,10 @@ def _changed(request: Request, back: str) -> Response:
 
 
 def _document(database: Database) -> dict[str, Any]:
+    seen = service(database, _MOST_WAITING)
     return {
-        **queues(database).to_json(),
-        "workers": workers(database).to_json()["workers"],
-        "jobs": open_jobs(database, _MOST_WAITING).to_json(),
-        "failures": [group.to_json() for group in failures(database)],
+        **seen.queues.to_json(),
+        "workers": seen.workers.to_json()["workers"],
+        "jobs": seen.jobs.to_json(),
+        "failures": [group.to_json() for group in seen.failures],
     }

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from onboard.domain.job import BULK, BULK_STAGES, LEARNING_STAGES, JobState, Stage
+from onboard.domain.methods import AUTO
 from onboard.domain.moment import from_iso
 
 WAIT: Final = "wait"
@@ -82,8 +83,11 @@ def _enter(attempt: Attempt, event: Mapping[str, Any]) -> None:
 
 
 def _stages_of(job: Mapping[str, Any]) -> Sequence[Stage]:
-    options = (job.get("spec") or {}).get("options") or {}
-    return BULK_STAGES if BULK in options else LEARNING_STAGES
+    spec = job.get("spec") or {}
+    if BULK in (spec.get("options") or {}):
+        return BULK_STAGES
+    chooses = spec.get("method", AUTO) == AUTO  # where nothing says what was asked, it may
+    return [stage for stage in LEARNING_STAGES if stage is not Stage.CHOOSE or chooses]
 
 
 def _still_to_come(attempts: Sequence[Attempt], stages: Sequence[Stage]) -> list[Step]:

@@ -48,6 +48,13 @@ def test_a_job_over_files_has_two_stages() -> None:
     assert [step.name for step in attempt.steps] == ["wait", "check", "predict"]
 
 
+def test_only_a_job_that_was_asked_to_choose_its_method_has_that_before_it() -> None:
+    for method, chooses in (("auto", True), ("", False), ("linear", False)):
+        job = {"created_at": at(0), "state": "queued", "attempt": 0, "spec": {"method": method, "options": {}}}
+        (attempt,) = timeline(job, [state("queued", 0, 0)])
+        assert ("choose" in [step.name for step in attempt.steps]) is chooses
+
+
 def test_a_job_that_runs_shows_what_is_done_and_what_is_not() -> None:
     events = state("running", 5), stage("check", "started", 5), stage("check", "finished", 7, 2.0)
     ((_, steps),) = shown("running", *events, stage("probe", "started", 7))

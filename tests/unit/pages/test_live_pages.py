@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -14,8 +15,8 @@ from support.browsing import signed_in
 from support.registry_samples import add_job
 from support.watched_jobs import running, worker
 
-from onboard.api.following import Readers
-from onboard.api.pages import live
+from onboard.api.following import COMMENT_SECONDS, Readers
+from onboard.api.pages import live, overview
 from onboard.api.pages.live import Pulse
 from onboard.domain.access import ALL_SCOPES, Scope
 from onboard.errors import SignInError, UnavailableError
@@ -157,11 +158,28 @@ def test_a_stream_ends_once_its_token_is_revoked(monkeypatch: pytest.MonkeyPatch
     assert asyncio.run(followed()) == ["0", ": the database is away\n\n", "2"]
 
 
+def test_the_events_of_a_job_end_with_the_token_too(
+    browser: TestClient, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def revoked(*_: object) -> None:
+        raise SignInError("It was revoked.")
+
+    monkeypatch.setattr(live, "IDENTIFY_SECONDS", -1.0)
+    monkeypatch.setattr(live, "identified", revoked)
+    job = add_job(services.database)
+    assert browser.get(f"/live/{job.id}").text == ""
+    assert browser.app.state.readers._present == 0  # type: ignore[attr-defined]
+
+
+def test_a_token_is_looked_at_within_half_a_minute() -> None:
+    assert live.IDENTIFY_SECONDS + COMMENT_SECONDS + live.LOOK_SECONDS < 30
+
+
 def test_the_part_of_the_overview_has_what_the_reader_may(page_app: FastAPI, services: Services) -> None:
     worker(services.database, "w1")
     for scopes, buttons in ((ALL_SCOPES, True), ((Scope.READ,), False)):
         with signed_in(page_app, services.database, *scopes) as client:
-            page_app.state.readers = OneBeat()
+            page_app.state.readers = Beats(1)
             kind, data = client.get("/live?of=overview").text.splitlines()[:2]
             html = json.loads(data.removeprefix("data: "))
             assert kind == "event: part"
@@ -169,12 +187,34 @@ def test_the_part_of_the_overview_has_what_the_reader_may(page_app: FastAPI, ser
             assert ("Drain" in html) is buttons
 
 
-class OneBeat(Readers):
-    """Of a service that leaves as soon as it has said something."""
+@pytest.mark.usefixtures("quick")
+def test_only_the_overview_comes_again_as_ages_grow(
+    page_app: FastAPI, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live, "AGE_SECONDS", 0.0)
+    with signed_in(page_app, services.database, Scope.READ) as client:
+        for place, event, count in (("/live", "event: news", 1), ("/live?of=overview", "event: part", 3)):
+            page_app.state.readers = Beats(3)
+            assert client.get(place).text.count(event) == count
 
-    asked = 0
+
+def test_all_parts_of_one_moment_are_of_one_reading(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[Database] = []
+    monkeypatch.setattr(overview, "_document", lambda database: read.append(database) or {"read": len(read)})
+    shown, moment = overview.Overview(), time.monotonic()
+    assert [shown.read(services.database, since=moment) for _ in range(3)] == [{"read": 1}] * 3
+    assert shown.read(services.database, since=time.monotonic()) == {"read": 2}  # what happened since is on it
+    assert shown.read(services.database) == {"read": 2}
+
+
+class Beats(Readers):
+    """Of a service that leaves after so many looks."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__()
+        self.left = count
 
     @property
     def ending(self) -> bool:
-        self.asked += 1
-        return self.asked > 1
+        self.left -= 1
+        return self.left < 0
