@@ -295,8 +295,13 @@ def _write_atomically(root: Path, name: str, data: bytes) -> None:
         temporary.replace(target)
     finally:
         temporary.unlink(missing_ok=True)
-    folder = os.open(target.parent, os.O_RDONLY)
+    sync_folder(target.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Force to disk what a folder calls its files: a new name too survives a power cut. Raises OSError."""
+    opened = os.open(folder, os.O_RDONLY)
     try:
-        os.fsync(folder)  # the name too survives a power cut
+        os.fsync(opened)
     finally:
-        os.close(folder)
+        os.close(opened)

@@ -12,7 +12,7 @@ from typing import Final, Protocol
 
 from filelock import FileLock
 
-from onboard.storage.files import errors_in_our_words, output_in_our_words
+from onboard.storage.files import errors_in_our_words, output_in_our_words, sync_folder
 from onboard.storage.objects import Objects, is_url
 
 LOCK: Final = ".lock"  # while a run is planned
@@ -121,11 +121,7 @@ class LocalOutputs:
     def publish(self, part: Path, name: str) -> None:
         """Rename it; the name too survives a power cut."""
         part.replace(self._folder / name)
-        folder = os.open(self._folder, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        sync_folder(self._folder)
 
     def planning(self) -> FileLock:
         """By a lock in the folder."""
