@@ -13,6 +13,7 @@ from cli.live import INTERVAL, Interval
 from cli.output import AsJson, emit, write_file
 from cli.workers import attempts_text
 from onboard.domain.job import JobState
+from onboard.domain.job_search import JobOrder
 from onboard.errors import InputError
 
 if TYPE_CHECKING:
@@ -29,15 +30,16 @@ JobId = Annotated[str, typer.Argument(help="A job's id, or a task's name for its
 def list_jobs(
     state: Annotated[list[str] | None, typer.Option(help="Only these states.")] = None,
     task: Annotated[str | None, typer.Option(help="Only this task.")] = None,
-    limit: Annotated[int, typer.Option(help="At most so many, newest first.")] = 50,
+    limit: Annotated[int, typer.Option(min=1, help="At most so many.")] = 50,
+    sort: Annotated[JobOrder, typer.Option(help="In this order.")] = JobOrder.NEWEST,
     as_json: AsJson = False,
 ) -> None:
-    """Jobs, newest first."""
+    """Jobs, newest first or as --sort says."""
     odd = [name for name in state or () if name not in list(JobState)]
     if odd:
         raise InputError(f"{odd[0]!r} is not a valid JobState.", "use one of: " + ", ".join(JobState))
     with connected(register=False) as service:
-        jobs = service.jobs(state or (), task, limit)
+        jobs = service.jobs(state or (), task, limit, sort)
     emit({"jobs": jobs}, as_json, lambda: _table(jobs))
 
 

@@ -15,9 +15,10 @@ from cli.output import Document, say
 from cli.waking import start_webhook_worker, start_worker, wake
 from onboard.bases import find_base
 from onboard.domain.job import JobState
+from onboard.domain.job_search import JobOrder, JobSearch
 from onboard.domain.names import require_name
 from onboard.hypernetworks import line
-from onboard.jobs import control, logs, status
+from onboard.jobs import control, logs, many, status
 from onboard.operations import access
 from onboard.versions import carry, compare, delete, describe, fetch, promote, task_map
 from workers.logs import log_files
@@ -91,10 +92,10 @@ class LocalGateway:
         """Every worker with what it does."""
         return status.workers(self._database).to_json()
 
-    def jobs(self, states: Sequence[str], task: str | None, limit: int) -> list[Document]:
-        """The newest jobs, of these states or of all."""
-        of_states = [JobState(state) for state in states] or None
-        jobs = control.newest_jobs(self._database, states=of_states, task=task, limit=limit)
+    def jobs(self, states: Sequence[str], task: str | None, limit: int, sort: str) -> list[Document]:
+        """Jobs, of these states or of all, the newest first or as `sort` says."""
+        search = JobSearch(tuple(map(JobState, states)), task)
+        jobs, _ = many.listed_jobs(self._database, search, None, limit, JobOrder(sort))
         return [control.brief(job) for job in jobs]
 
     def job(self, job: str) -> Document:

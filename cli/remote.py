@@ -101,9 +101,9 @@ class RemoteGateway(Versions, Operations):
         """A version."""
         return self.version_document(reference)
 
-    def jobs(self, states: Sequence[str], task: str | None, limit: int) -> list[Document]:
-        """The newest jobs."""
-        return list[Document](self.job_documents(states, task, limit))
+    def jobs(self, states: Sequence[str], task: str | None, limit: int, sort: str) -> list[Document]:
+        """Jobs."""
+        return list[Document](self.job_documents(states, task, limit, sort))
 
     def compare(self, earlier: str, later: str) -> Document:
         """Two versions side by side."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -22,26 +23,53 @@ WORDS = "good bad fine poor great awful happy sad same other yes no positive neg
 SIZE = 16
 
 
-def make_tiny_base(folder: Path, seed: int = 0, tokenizer_of: Path | None = None) -> Base:
+@dataclass(frozen=True)
+class Shape:
+    """Of a backbone, its adapters and its hypernetwork.
+
+    Args:
+        layers: of the encoder, and of the decoder.
+        bottleneck: units of an adapter.
+        embedding: numbers of a task.
+        projector: width of the hypernetwork's projector.
+    """
+
+    d_model: int = 16
+    d_ff: int = 32
+    d_kv: int = 8
+    layers: int = 2
+    heads: int = 2
+    bottleneck: int = 4
+    embedding: int = SIZE
+    projector: int = 16
+
+
+T5_SMALL_SHAPE = Shape(512, 2048, 64, 6, 8, 16, 64, 128)
+
+
+def make_tiny_base(folder: Path, seed: int = 0, tokenizer_of: Path | None = None, shape: Shape = Shape()) -> Base:
     """A base with the sources `sst2` (two labels, two training rows) and `stsb` (a regression).
 
     Args:
         folder: where it goes.
         seed: of its weights.
         tokenizer_of: folder of another tokenizer; None makes a tiny one.
+        shape: of its backbone.
     """
     torch.manual_seed(seed)
     if tokenizer_of is None:
         make_tiny_tokenizer(folder / "tokenizer", WORDS.split())
     tokenizer = AutoTokenizer.from_pretrained(tokenizer_of or folder / "tokenizer")
     config = T5Config(
-        vocab_size=len(tokenizer), d_model=16, d_ff=32, d_kv=8, num_layers=2, num_decoder_layers=2, num_heads=2,
-        dropout_rate=0.0, decoder_start_token_id=0, pad_token_id=0, eos_token_id=1, tie_word_embeddings=True,
+        vocab_size=len(tokenizer), d_model=shape.d_model, d_ff=shape.d_ff, d_kv=shape.d_kv, num_layers=shape.layers,
+        num_decoder_layers=shape.layers, num_heads=shape.heads, dropout_rate=0.0, decoder_start_token_id=0,
+        pad_token_id=0, eos_token_id=1, tie_word_embeddings=True,
     )  # fmt: skip
     backbone = T5ForConditionalGeneration(config)
     hypernetwork = HyperFormerPlusPlus(
-        d_model=16, encoder_layers=2, decoder_layers=2, bottleneck=4, task_embedding_size=SIZE, projector_width=16
-    )
+        d_model=shape.d_model, encoder_layers=shape.layers, decoder_layers=shape.layers, bottleneck=shape.bottleneck,
+        task_embedding_size=shape.embedding, projector_width=shape.projector,
+    )  # fmt: skip
     with torch.no_grad():
         for parameter in hypernetwork.parameters():
             parameter.mul_(3.0)
@@ -53,8 +81,10 @@ def make_tiny_base(folder: Path, seed: int = 0, tokenizer_of: Path | None = None
         Source("stsb", "regression", (), _bucket_words(), 0.0, 5.0, scores),
     ]
     rng = np.random.default_rng(seed)
-    embeddings = {name: rng.standard_normal(SIZE).astype(np.float32) for name in ("sst2", "stsb", "topics-2")}
-    save_base(TrainedBase(engine, sources, embeddings), _document(sources), folder / "base")
+    embeddings = {
+        name: rng.standard_normal(shape.embedding).astype(np.float32) for name in ("sst2", "stsb", "topics-2")
+    }
+    save_base(TrainedBase(engine, sources, embeddings), _document(sources, shape.embedding), folder / "base")
     return find_base(str(folder / "base"))
 
 
@@ -83,10 +113,10 @@ def _bucket_words() -> tuple[str, ...]:
     return Buckets(0.0, 5.0).words
 
 
-def _document(sources: list[Source]) -> dict[str, object]:
+def _document(sources: list[Source], size: int) -> dict[str, object]:
     return {
         "format": 1, "name": "tiny", "licence": "Apache-2.0", "pair_separator": "|", "max_tokens": 32,
-        "task_embedding_size": SIZE, "reduction_factor": 4,
+        "task_embedding_size": size, "reduction_factor": 4,
         "sources": {
             source.name: {
                 "kind": source.kind, "labels": list(source.labels), "words": list(source.words), "low": source.low,

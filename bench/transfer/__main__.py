@@ -25,6 +25,7 @@ import torch
 
 from bench.harness.as_a_job import SETTINGS
 from bench.harness.command import DATA, add_shared, command_line, command_of, datasets_there
+from bench.harness.lines import svg
 from bench.harness.report import write
 from bench.harness.rows import Row
 from bench.transfer.cells import AUTO, BASELINES, HAND_PICKED, OURS, Run, Wanted, part_of, plan
@@ -32,7 +33,6 @@ from bench.transfer.estimate import estimate
 from bench.transfer.figures import Results, with_rule
 from bench.transfer.material import Cells
 from bench.transfer.page import Facts, lines, markdown
-from bench.transfer.plot import svg
 from bench.transfer.recipes import RECIPES, Recipe, RecipeKey, grid
 from bench.transfer.runs import measure, settings_of
 from bench.transfer.sharing import rows_of, run_missing

@@ -9,6 +9,7 @@ from itertools import product
 from typing import Any, Final
 
 from bench.harness.figures import Cells, figure_of_tasks, figures, plain, signed, with_interval
+from bench.harness.lines import Line
 from bench.harness.page import NONE, counted, joined, listed, table, table_row, were
 from bench.transfer.cells import (
     AUTO,
@@ -34,7 +35,6 @@ from bench.transfer.figures import (
     title,
     ungated,
 )
-from bench.transfer.plot import Line
 from bench.transfer.recipes import CHOSEN_AT, CHOSEN_BY, CHOSEN_WITHOUT, CREDITED, EPOCHS, Recipe, RecipeKey
 from bench.transfer.runs import FLOAT32
 from bench.transfer.verdicts import NEAR, of_more, wanted_lines

@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from typing import Final
 
+from fastapi import Request
 from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
+from onboard.api.guarding import identified
 from onboard.api.remedies import event_over_http, job_over_http
-from onboard.errors import UnavailableError
+from onboard.errors import SignInError, UnavailableError
 from onboard.jobs.control import brief, news_of
 from onboard.registry.database import Database
 
@@ -21,12 +24,34 @@ POLL_SECONDS: Final = 0.5
 AWAY_SECONDS: Final = 2.0
 COMMENT_SECONDS: Final = 15.0  # proxies close connections on which nothing comes
 PAGE: Final = 500
+IDENTIFY_SECONDS: Final = 14.0  # something is sent every 15: a token that was revoked is noticed within half a minute
 
 
 def event_stream(texts: AsyncIterator[str]) -> StreamingResponse:
     """The answer that sends server-sent events as they come: nobody on the way keeps them, or gathers them first."""
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     return StreamingResponse(texts, media_type="text/event-stream", headers=headers)
+
+
+def identifying(request: Request) -> Callable[[], Awaitable[object]]:
+    """Says again who asks. Raises SignInError, UnavailableError."""
+    return partial(identified, request.app.state.services, request.headers)
+
+
+async def while_signed_in(texts: AsyncIterator[str], identify: Callable[[], Awaitable[object]]) -> AsyncIterator[str]:
+    """What comes, until the token that it is for is over: who comes again then is refused."""
+    asked_at = time.monotonic()
+    async for text in texts:
+        if time.monotonic() - asked_at > IDENTIFY_SECONDS:
+            try:
+                await identify()
+            except SignInError:
+                return
+            except UnavailableError:
+                yield ": the database is away\n\n"
+                continue
+            asked_at = time.monotonic()
+        yield text
 
 
 class Readers:

@@ -96,9 +96,11 @@ class Onboard(Tasks, Operations, Predictions):
         """
         return CheckedDataset.of(self._upload("/v1/check", Upload.of(submission)))
 
-    def jobs(self, states: Sequence[str] = (), task: str | None = None, limit: int = 50) -> list[JobStatus]:
-        """The newest jobs, of these states or of all."""
-        return [JobStatus.of(document) for document in self.job_documents(states, task, limit)]
+    def jobs(
+        self, states: Sequence[str] = (), task: str | None = None, limit: int = 50, sort: str = "newest"
+    ) -> list[JobStatus]:
+        """Jobs, of these states or of all, the newest first or as `sort` says (`onboard jobs list --help`)."""
+        return [JobStatus.of(document) for document in self.job_documents(states, task, limit, sort)]
 
     def report(self, job: str, file: str | Path | None = None) -> Report:
         """What a job has come to, by its id, or a task's newest job by the task's name.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from onboard.domain.job import EVENTS_AT_ONCE, Job, JobEvent, JobState
@@ -41,30 +41,6 @@ def find_job(database: Database, name: str, *, cancelled: bool = False) -> Job:
             raise NotFoundError(
                 f"There is no job or task with jobs called {name!r}.{alike}", "onboard jobs list", job=name
             ) from error
-
-
-def newest_jobs(
-    database: Database,
-    *,
-    states: Collection[JobState] | None = None,
-    task: str | None = None,
-    queue: str | None = None,
-    owner: str | None = None,
-    before: str | None = None,
-    limit: int,
-) -> Sequence[Job]:
-    """Jobs, newest first; None leaves a condition out.
-
-    Args:
-        before: the id of a job: only those that were submitted before it.
-
-    Raises:
-        NotFoundError: there is no job `before`.
-    """
-    with database.read() as session:
-        return JobRepository(session).list(
-            states=states, task=task, queue=queue, owner=owner, before=before, limit=limit
-        )
 
 
 def news_of(database: Database, job_id: str, since: int, limit: int = EVENTS_AT_ONCE) -> tuple[Job, Sequence[JobEvent]]:

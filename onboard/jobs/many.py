@@ -75,10 +75,24 @@ def jobs_page(
     """
     with database.snapshot() as session:
         repository = JobRepository(session)
-        edge = None if after is None else _edge(repository, after, order)
-        jobs, more = _part(repository, search, order, edge, limit)
-        following = _place(repository, jobs[-1].id, order) if more else None
+        jobs, following = _listed(repository, search, after, limit, order)
         return JobPage(jobs, repository.counts(search.of_any_state), following, read_clock(session))
+
+
+def listed_jobs(
+    database: Database, search: JobSearch, after: str | None, limit: int, order: JobOrder = JobOrder.NEWEST
+) -> tuple[Sequence[Job], str | None]:
+    """The jobs of `jobs_page` and its `next`, without what else stands there. Raises as it does."""
+    with database.snapshot() as session:
+        return _listed(JobRepository(session), search, after, limit, order)
+
+
+def _listed(
+    repository: JobRepository, search: JobSearch, after: str | None, limit: int, order: JobOrder
+) -> tuple[list[Job], str | None]:
+    edge = None if after is None else _edge(repository, after, order)
+    jobs, more = _part(repository, search, order, edge, limit)
+    return jobs, _place(repository, jobs[-1].id, order) if more else None
 
 
 def _part(

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy.orm import Session
 
 from onboard.domain.failures import FailureGroup, grouped
-from onboard.domain.figures import Ended, EndedJob, QueueFigures, QueuesSeen, percentile
+from onboard.domain.figures import Ended, QueueFigures, QueuesSeen
 from onboard.domain.forecast import starts_in
 from onboard.domain.job import Job, JobState
 from onboard.domain.moment import to_iso
@@ -26,6 +27,8 @@ from onboard.registry.database import Database
 from onboard.registry.events import EventRepository
 from onboard.registry.job_figures import JobFigures
 from onboard.registry.workers import QueueRepository, WorkerRepository
+
+_LATELY_SECONDS: Final = 10.0  # that figures of a day or of an hour may be old
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,10 +122,27 @@ def open_jobs(database: Database, most: int) -> OpenJobs:
         return _Moment(session).open_jobs(most)
 
 
-def service(database: Database, most: int) -> ServiceSeen:
+class Lately:
+    """What ended lately, kept for whoever asks often: counted anew once another job ended, or after some seconds."""
+
+    def __init__(self) -> None:
+        self._known: tuple[dict[str, Ended], float] = {}, 0.0
+        self._newest: float | None = None
+        self._read_at = -math.inf
+
+    def read(self, session: Session, now: float) -> tuple[dict[str, Ended], float]:
+        """See `JobFigures.ended`."""
+        figures = JobFigures(session)
+        newest = figures.newest_end()
+        if newest != self._newest or now - self._read_at >= _LATELY_SECONDS:
+            self._known, self._newest, self._read_at = figures.ended(now), newest, now
+        return self._known
+
+
+def service(database: Database, most: int, lately: Lately) -> ServiceSeen:
     """All of these, with the `most` most urgent jobs that wait, and what failed lately."""
     with database.snapshot() as session:
-        moment = _Moment(session)
+        moment = _Moment(session, lately)
         failed = grouped(JobFigures(session).failed(moment.now))
         return ServiceSeen(moment.queues(), moment.workers(), moment.open_jobs(most), failed)
 
@@ -133,7 +153,7 @@ def pulse(database: Database) -> str:
         workers = sorted(
             (worker.name, worker.shown_state, worker.job or "") for worker in WorkerRepository(session).list()
         )
-        paused = sorted(status.name for status in QueueRepository(session).list() if status.paused)
+        paused = sorted(QueueRepository(session).paused())
         return repr((EventRepository(session).newest(), workers, paused))
 
 
@@ -159,7 +179,7 @@ def waiting(database: Database, job: Job) -> Waiting | None:
         figures = JobFigures(session)
         serving = WorkerRepository(session).serving(job.queue)
         able = [worker for worker in serving if release_of(worker.facts) >= (job.needs_release or 0)]
-        paused = QueueRepository(session).paused(job.queue)
+        paused = job.queue in QueueRepository(session).paused()
         ahead = figures.ahead(job, now)
         retry = _retry(job, now)
         starts = None if paused or retry else _starts_in(session, now, job.queue, ahead, able)
@@ -178,8 +198,9 @@ def waiting(database: Database, job: Job) -> Waiting | None:
 class _Moment:
     """One snapshot; what several views are made of is read once."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, lately: Lately | None = None) -> None:
         self._session = session
+        self._lately = lately or Lately()
         self.now = read_clock(session)
 
     @cached_property
@@ -200,10 +221,7 @@ class _Moment:
 
     def queues(self) -> QueuesSeen:
         statuses, present = {status.name: status for status in self._statuses}, self._present
-        ended, window_seconds = JobFigures(self._session).ended(self.now)
-        recent: dict[str, list[EndedJob]] = defaultdict(list)
-        for job in ended:
-            recent[job.queue].append(job)
+        recent, window_seconds = self._lately.read(self._session, self.now)
         served = {queue for worker in present if worker.live for queue in worker.queues}
         return QueuesSeen(
             at=self.now,
@@ -211,7 +229,7 @@ class _Moment:
                 QueueFigures(
                     statuses.get(name, QueueStatus(name, paused=False)),
                     live_workers=sum(worker.takes_jobs and name in worker.queues for worker in present),
-                    recent=Ended.of(recent[name], window_seconds),
+                    recent=recent.get(name) or Ended.nothing(window_seconds),
                 )
                 for name in sorted({*statuses, *served, *recent})
             ],
@@ -256,4 +274,4 @@ def _starts_in(session: Session, now: float, queue: str, ahead: int, able: Seque
 def _usual_run(session: Session, now: float, queue: str) -> float | None:
     """What a job of the queue takes: the median of those that ended lately."""
     ended, _ = JobFigures(session).ended(now)
-    return percentile([job.run_seconds for job in ended if job.queue == queue], 0.5)
+    return ended[queue].run.p50 if queue in ended else None

@@ -38,17 +38,16 @@ class HypernetworkRepository(Repository):
 
     def counts(self, base_digest: str) -> dict[int, int]:
         """How many embedding versions of living tasks are pinned to each version that has any."""
-        number = EmbeddingVersionRow.hypernetwork_version
-        counted = (
-            select(number, func.count().label("versions"))
-            .where(EmbeddingVersionRow.base_digest == base_digest)
-            .group_by(number)
-        )
+        base, number = EmbeddingVersionRow.base_digest, EmbeddingVersionRow.hypernetwork_version
+        counted = select(base, number, func.count().label("versions")).group_by(base, number)
         deleted = select(TaskRow.name).where(TaskRow.deleted_at.is_not(None))
-        # all of them by the index alone, without those of the few tasks that were deleted
-        counts = {row.hypernetwork_version: row.versions for row in self._session.execute(counted)}
+        # all of them by the index alone, without those of the few tasks that were deleted: of any base, as what is
+        # asked of one alone SQLite reads from the index of bases, all of it
+        of_base = self._session.execute(counted.where(base == base_digest))
+        counts = {row.hypernetwork_version: row.versions for row in of_base}
         for row in self._session.execute(counted.where(EmbeddingVersionRow.task.in_(deleted))):
-            counts[row.hypernetwork_version] -= row.versions
+            if row.base_digest == base_digest:
+                counts[row.hypernetwork_version] -= row.versions
         return {version: count for version, count in counts.items() if count}
 
     def pinned(self, base_digest: str, version: int, most: int) -> Pinned:

@@ -5,14 +5,15 @@ Every query is bounded and runs on an index, so that the figures stay quick with
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import and_, case, func, or_, select
+from sqlalchemy import Subquery, and_, case, func, or_, select
 
 from onboard.domain.failures import FailedJob
-from onboard.domain.figures import EndedJob
+from onboard.domain.figures import HOUR, NO_SAMPLE, Ended, Percentiles
 from onboard.domain.job import Job, JobState, Stage
 from onboard.domain.running import Attempt
 from onboard.registry.jobs import to_job
@@ -29,6 +30,9 @@ _IS_QUEUED: Final = and_(IS_OPEN, JobRow.state == JobState.QUEUED)
 
 # A retry by hand or after an error makes a job due anew; before the first start it was due when it was submitted.
 _DUE_AT: Final = case((JobRow.not_before_at <= JobRow.started_at, JobRow.not_before_at), else_=JobRow.created_at)
+_WAIT: Final = (JobRow.started_at - _DUE_AT).label("wait")
+_RUN: Final = (JobRow.finished_at - JobRow.started_at).label("run")
+_SHARES: Final = (50, 95)  # per cent
 _REPORT: Final = ("options", "dataset_report")
 
 
@@ -57,28 +61,56 @@ class JobFigures(Repository):
 
     def ended(
         self, now: float, window_seconds: float = WINDOW_SECONDS, most: int = MOST_ENDED
-    ) -> tuple[Sequence[EndedJob], float]:
-        """The jobs that ended in the window after a worker ran them, newest first, and the window's length in seconds.
+    ) -> tuple[dict[str, Ended], float]:
+        """What ended in the window after a worker ran it, by queue, and the window's length in seconds.
 
-        When more than `most` ended, the window reaches back only as far as the last of them.
+        When more than `most` ended, the window reaches back only as far as the last of them. The database counts and
+        ranks: a page that is made anew whenever something happens reads a few rows, not thousands.
         """
-        statement = (
-            select(
-                JobRow.queue,
-                JobRow.state,
-                JobRow.attempt,
-                JobRow.started_at - _DUE_AT,
-                JobRow.finished_at - JobRow.started_at,
-                now - JobRow.finished_at,
+        lately = (JobRow.finished_at > now - window_seconds, JobRow.started_at.is_not(None))
+        newest = JobRow.finished_at.desc()
+        last = select(JobRow.finished_at).where(*lately).order_by(newest).offset(most - 1).limit(2)
+        ends = self._session.scalars(last).all()
+        if len(ends) > 1:
+            window_seconds = max(now - (ends[0] or now), 1.0)
+        columns = (JobRow.queue, JobRow.state, JobRow.attempt, JobRow.finished_at, _WAIT, _RUN)
+        jobs = select(*columns).where(*lately).order_by(newest).limit(most).subquery()
+        statement = select(
+            jobs.c.queue, jobs.c.state, func.count().label("jobs"), func.sum(jobs.c.attempt - 1).label("retries"),
+            func.count().filter(jobs.c.finished_at > now - HOUR).label("in_last_hour"),
+        ).group_by(jobs.c.queue, jobs.c.state)  # fmt: skip
+        by_queue: dict[str, list[Any]] = defaultdict(list)
+        for row in self._session.execute(statement):
+            by_queue[row.queue].append(row)
+        waits, runs = self._percentiles(jobs, "wait"), self._percentiles(jobs, "run")
+        found = {
+            queue: Ended(
+                window_seconds,
+                {JobState(row.state): row.jobs for row in rows},
+                sum(row.in_last_hour for row in rows),
+                sum(row.retries for row in rows),
+                waits.get(queue, NO_SAMPLE),
+                runs.get(queue, NO_SAMPLE),
             )
-            .where(JobRow.finished_at > now - window_seconds, JobRow.started_at.is_not(None))
-            .order_by(JobRow.finished_at.desc())
-            .limit(most + 1)
-        )
-        rows: Sequence[Any] = self._session.execute(statement).all()
-        if len(rows) > most:
-            rows, window_seconds = rows[:most], max(rows[most - 1][-1], 1.0)
-        return [EndedJob(queue, JobState(state), *figures) for queue, state, *figures in rows], window_seconds
+            for queue, rows in by_queue.items()
+        }
+        return found, window_seconds
+
+    def newest_end(self) -> float | None:
+        """When the job ended that ended last; None before any did."""
+        return self._session.scalars(select(func.max(JobRow.finished_at)).where(JobRow.finished_at.is_not(None))).one()
+
+    def _percentiles(self, jobs: Subquery, column: str) -> dict[str, Percentiles]:
+        """Of a column, by queue."""
+        place = func.row_number().over(partition_by=jobs.c.queue, order_by=jobs.c[column]) - 1
+        last = func.count().over(partition_by=jobs.c.queue) - 1
+        ranked = select(jobs.c.queue, jobs.c[column], place.label("place"), last.label("last")).subquery()
+        asked = [neighbour for share in _SHARES for neighbour in _neighbours(ranked.c.last, share)]
+        sizes: dict[str, int] = {}
+        samples: dict[str, dict[int, float]] = defaultdict(dict)
+        for queue, seconds, at, end in self._session.execute(select(ranked).where(ranked.c.place.in_(asked))):
+            sizes[queue], samples[queue][at] = end, seconds
+        return {queue: _between(samples[queue], end) for queue, end in sizes.items()}
 
     def failed(
         self, now: float, window_seconds: float = WINDOW_SECONDS, most: int = MOST_FAILED
@@ -160,6 +192,20 @@ class JobFigures(Repository):
         for queue, digest, tuned, named, seconds, *report in self._session.execute(statement):
             if seconds:
                 yield TimedJob(queue, digest, tuned, seconds, dict(zip(parts, report, strict=True)), named or "")
+
+
+def _neighbours(last: Any, share: int) -> tuple[Any, Any]:
+    """Between which places (from 0 to `last`) of a sorted sample this percentile lies: of numbers, or of columns."""
+    return last * share // 100, (last * share + 99) // 100
+
+
+def _between(sample: Mapping[int, float], last: int) -> Percentiles:
+    """The percentiles of a sorted sample of which their neighbours are known, by place."""
+    found = []
+    for share in _SHARES:
+        below, above = _neighbours(last, share)
+        found.append(sample[below] + (sample[above] - sample[below]) * (last * share % 100) / 100)
+    return Percentiles(*found)
 
 
 def _attempt(job: Job, now: float, staged_at: float | None, note: str) -> Attempt:

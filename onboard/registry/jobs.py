@@ -116,17 +116,13 @@ class JobRepository(Repository):
         *,
         states: Collection[JobState] | None = None,
         task: str | None = None,
-        queue: str | None = None,
-        owner: str | None = None,
-        before: str | None = None,
         limit: int = 50,
     ) -> Sequence[Job]:
-        """Jobs, newest first; `before` (a job's id) reads on where the last page ended."""
+        """Jobs, newest first."""
         if states is not None and not states:
             return []
-        search = JobSearch(tuple(states or ()), task, queue, owner)
-        edge = None if before is None else self.edge(before, JobOrder.NEWEST)
-        statement = _paged(select(JobRow), search, JobOrder.NEWEST, edge).limit(limit)
+        search = JobSearch(tuple(states or ()), task)
+        statement = _paged(select(JobRow), search, JobOrder.NEWEST, None).limit(limit)
         return [to_job(row) for row in self._session.scalars(statement)]
 
     def briefs(self, search: JobSearch, order: JobOrder, edge: Edge | None, limit: int) -> builtins.list[Job]:

@@ -200,10 +200,9 @@ class QueueRepository(Repository):
         put_row(self._session, QueueRow, {"name": name}, {"paused": paused, "updated_at": database_now()})
         record(self._session, "queue.pause" if paused else "queue.resume", name)
 
-    def paused(self, name: str) -> bool:
-        """Whether the queue is paused."""
-        paused = self._session.scalars(select(QueueRow.paused).where(QueueRow.name == name)).one_or_none()
-        return bool(paused)
+    def paused(self) -> set[str]:
+        """Which queues are paused."""
+        return set(self._session.scalars(select(QueueRow.name).where(QueueRow.paused)))
 
     def known(self) -> set[str]:
         """Queues that somebody meant: the default, and what a worker served lately or an operator paused or resumed."""

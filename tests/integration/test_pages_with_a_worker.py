@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,9 +18,10 @@ from bench.harness.server import serving
 from onboard.api.app import create_app
 from onboard.bases import Base
 from onboard.domain.access import ALL_SCOPES
+from onboard.domain.job import Job
 from onboard.hypernetworks.register import register_base
-from onboard.jobs.control import newest_jobs
 from onboard.operations.access import create_token
+from onboard.registry.jobs import JobRepository
 from onboard.registry.workers import WorkerRepository
 from onboard.services import Services, open_services
 from onboard.settings import Settings
@@ -32,6 +33,11 @@ ROWS = "".join(
     for number in range(15)
     for word, other, label in (("good", "great", "glad"), ("bad", "awful", "sad"))
 )
+
+
+def jobs_of(services: Services) -> Sequence[Job]:
+    with services.database.read() as session:
+        return JobRepository(session).list()
 
 
 @dataclass
@@ -91,13 +97,13 @@ def test_a_dropped_file_is_checked_submitted_and_watched_to_its_end(browser, pla
     page.route("**/submit?key=*", lambda route: route.abort())  # the upload fails halfway
     page.get_by_role("button", name="Submit", exact=True).click()
     expect(page.get_by_role("alert")).to_contain_text("Send it again")
-    assert newest_jobs(place.services.database, limit=9) == []
+    assert jobs_of(place.services) == []
     page.unroute("**/submit?key=*")
     page.get_by_role("button", name="Submit", exact=True).click()
     page.wait_for_url("**/jobs/*")
     expect(page.locator(".state.succeeded")).to_be_visible()  # without loading the page again
     assert page.locator(".timeline li.done").all_inner_texts()[0].startswith("wait")
-    assert len(newest_jobs(place.services.database, limit=9)) == 1
+    assert len(jobs_of(place.services)) == 1
     page.goto("/tasks/mood")
     page.fill("#text", "a good film")
     page.get_by_role("button", name="Answer").click()

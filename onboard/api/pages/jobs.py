@@ -64,6 +64,8 @@ class Filters:
         options = [f"--state {state.value}" for state in self.search.states]
         if self.search.task:
             options.append(f"--task {self.search.task}")
+        if self.sort is not JobOrder.NEWEST:
+            options.append(f"--sort {self.sort.value}")
         return " ".join(["onboard jobs list", *options])
 
 

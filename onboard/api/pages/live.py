@@ -19,13 +19,12 @@ from starlette.concurrency import run_in_threadpool
 
 from onboard.api.access import requires
 from onboard.api.deps import OpenServices
-from onboard.api.following import COMMENT_SECONDS, Readers, event_stream
-from onboard.api.guarding import identified
+from onboard.api.following import COMMENT_SECONDS, Readers, event_stream, identifying, while_signed_in
 from onboard.api.pages.frame import rendered
 from onboard.api.pages.overview import Overview
 from onboard.api.routes.jobs import JobId
 from onboard.domain.access import Identity, Scope
-from onboard.errors import SignInError, UnavailableError
+from onboard.errors import UnavailableError
 from onboard.jobs.control import find_job
 from onboard.jobs.status import pulse
 from onboard.registry.database import Database
@@ -34,7 +33,6 @@ _AWAY: Final = "away"
 _NEWS: Final = "event: news\ndata:\n\n"
 LOOK_SECONDS: Final = 0.7  # at a time, and so old may what was seen be: together under two seconds
 AGE_SECONDS: Final = 10.0  # ages grow though nothing happens
-IDENTIFY_SECONDS: Final = 14.0  # something is sent every 15: a token that was revoked is noticed within half a minute
 _READ: Final = [Depends(requires(Scope.READ))]
 Say = Callable[[], Awaitable[str]]
 
@@ -96,7 +94,7 @@ async def follow_all(
 
     how = (part, AGE_SECONDS) if of else (_news, math.inf)
     beats = _beats(heart, services.database, readers, *how)
-    return event_stream(readers.present(_while_signed_in(beats, _identify(request))))
+    return event_stream(readers.present(while_signed_in(beats, identifying(request))))
 
 
 @router.get("/live/{job}", dependencies=_READ)
@@ -107,7 +105,7 @@ def follow_one(
     readers: Readers = request.app.state.readers
     readers.require_room()
     events = readers.follow(services.database, find_job(services.database, job).id, since)
-    return event_stream(_while_signed_in(events, _identify(request)))
+    return event_stream(while_signed_in(events, identifying(request)))
 
 
 def _overview(request: Request, database: Database, heart: Pulse) -> str:
@@ -140,23 +138,3 @@ async def _beats(
             yield ": still there\n\n"
             said_at = time.monotonic()
         await asyncio.sleep(LOOK_SECONDS)
-
-
-def _identify(request: Request) -> Callable[[], Awaitable[object]]:
-    return partial(identified, request.app.state.services, request.headers)
-
-
-async def _while_signed_in(texts: AsyncIterator[str], identify: Callable[[], Awaitable[object]]) -> AsyncIterator[str]:
-    """What comes, until the token is over: the page comes again, and meets the form."""
-    asked_at = time.monotonic()
-    async for text in texts:
-        if time.monotonic() - asked_at > IDENTIFY_SECONDS:
-            try:
-                await identify()
-            except SignInError:
-                return
-            except UnavailableError:
-                yield ": the database is away\n\n"
-                continue
-            asked_at = time.monotonic()
-        yield text

@@ -17,7 +17,7 @@ from onboard.api.schemas.jobs import NAME
 from onboard.domain.access import Identity, Scope, sorted_scopes
 from onboard.domain.names import MOST_LETTERS
 from onboard.jobs.control import drain, set_paused
-from onboard.jobs.status import service
+from onboard.jobs.status import Lately, service
 from onboard.registry.database import Database
 from workers.waking import wake
 
@@ -38,6 +38,7 @@ class Overview:
         self._lock = threading.Lock()
         self._begun_at = self._read_at = -_FRESH_SECONDS
         self._document: dict[str, Any] = {}
+        self._lately = Lately()
 
     def read(self, database: Database, since: float = -math.inf) -> dict[str, Any]:
         """The document, at most a second old.
@@ -48,7 +49,7 @@ class Overview:
         with self._lock:
             begun_at = time.monotonic()
             if begun_at - self._read_at >= _FRESH_SECONDS or self._begun_at < since:
-                self._document = _document(database)
+                self._document = _document(database, self._lately)
                 self._begun_at, self._read_at = begun_at, time.monotonic()
             return self._document
 
@@ -104,8 +105,8 @@ def _changed(request: Request, back: str) -> Response:
     return to(back)
 
 
-def _document(database: Database) -> dict[str, Any]:
-    seen = service(database, _MOST_WAITING)
+def _document(database: Database, lately: Lately) -> dict[str, Any]:
+    seen = service(database, _MOST_WAITING, lately)
     return {
         **seen.queues.to_json(),
         "workers": seen.workers.to_json()["workers"],

@@ -9,16 +9,18 @@ from fastapi.responses import HTMLResponse, StreamingResponse
 
 from onboard.api.access import requires
 from onboard.api.deps import ClientLeft, Cursor, Limit, OpenServices, decode_name, encode_cursor, wrong_cursor
-from onboard.api.following import Readers, event_stream
+from onboard.api.following import Readers, event_stream, identifying, while_signed_in
 from onboard.api.forms import JobForm, described
 from onboard.api.receiving import ReceivedJob
 from onboard.api.remedies import findings_over_http, job_over_http
 from onboard.api.schemas.jobs import NAME, Accepted, JobBrief, JobDocument, JobList, JobLog, Name, Retry
 from onboard.domain.access import Identity, Scope
 from onboard.domain.job import JobState
-from onboard.errors import NotFoundError
-from onboard.jobs.control import brief, cancel, find_job, full_document, newest_jobs, news_of, report_document, retry
+from onboard.domain.job_search import JobOrder, JobSearch
+from onboard.errors import InputError, NotFoundError
+from onboard.jobs.control import brief, cancel, find_job, full_document, news_of, report_document, retry
 from onboard.jobs.logs import MOST_CURSOR_CHARACTERS, read_log
+from onboard.jobs.many import listed_jobs
 from workers.waking import start_worker, wake
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
@@ -62,21 +64,19 @@ def list_jobs(
     task: Annotated[Name | None, Query(description="Only this task.")] = None,
     queue: Annotated[Name | None, Query(description="Only this queue.")] = None,
     owner: Annotated[str | None, Query(max_length=200, description="Only what this token submitted.")] = None,
+    sort: Annotated[JobOrder, Query(description="In this order.")] = JobOrder.NEWEST,
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> dict[str, Any]:
-    """Jobs, newest first."""
-    edge = decode_name("jobs", cursor)
+    """Jobs, newest first or as `sort` says."""
+    search = JobSearch(tuple(state or ()), task, queue, owner)
     try:
-        jobs = newest_jobs(
-            services.database, states=state, task=task, queue=queue, owner=owner, before=edge, limit=limit + 1
-        )
-    except NotFoundError as error:  # the job at the edge is gone
+        jobs, following = listed_jobs(services.database, search, decode_name("jobs", cursor), limit, sort)
+    except (InputError, NotFoundError) as error:  # a place of another order, or the job there is gone
         raise wrong_cursor() from error
-    page = jobs[:limit]
     return {
-        "jobs": [job_over_http(brief(job)) for job in page],
-        "next": encode_cursor("jobs", page[-1].id) if len(jobs) > limit else None,
+        "jobs": [job_over_http(brief(job)) for job in jobs],
+        "next": None if following is None else encode_cursor("jobs", following),
     }
 
 
@@ -125,7 +125,8 @@ def follow_job(
         return Response(status_code=204)  # tells a browser not to come again
     readers: Readers = request.app.state.readers
     readers.require_room()
-    return event_stream(readers.follow(services.database, job_id, last_event_id))
+    texts = readers.follow(services.database, job_id, last_event_id)
+    return event_stream(while_signed_in(texts, identifying(request)))
 
 
 @router.get("/{job}/report", response_class=HTMLResponse, dependencies=[Depends(requires(Scope.READ))])

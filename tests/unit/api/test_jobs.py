@@ -14,6 +14,7 @@ from fastapi.testclient import TestClient
 from httpx import Response
 from submitting import submit
 from support.callers import bearer
+from support.registry_samples import add_job
 
 from onboard.api import intake
 from onboard.api.app import create_app
@@ -22,7 +23,9 @@ from onboard.data.hub import HubFiles
 from onboard.data.snapshot import load
 from onboard.domain.access import ALL_SCOPES
 from onboard.domain.hub_terms import HubTerms
+from onboard.domain.job_search import JobOrder, JobSearch
 from onboard.errors import NotFoundError
+from onboard.jobs.many import jobs_page
 from onboard.registry.audit import entries
 from onboard.registry.jobs import JobRepository
 from onboard.registry.retention import RetentionRepository
@@ -184,6 +187,29 @@ def test_pages_of_jobs_are_whole_and_without_repeats(door: TestClient, tiny_serv
         if (cursor := page["next"]) is None:
             break
     assert seen == made[::-1]
+
+
+@pytest.mark.parametrize("sort", list(JobOrder))
+def test_jobs_are_listed_in_the_order_asked_for_page_by_page(
+    door: TestClient, tiny_services: Services, sort: JobOrder
+) -> None:
+    for number in range(5):
+        add_job(tiny_services.database, f"task-{number % 3}")
+    cursor, listed = None, []
+    while cursor or not listed:
+        page = door.get("/v1/jobs", params={"limit": 2, "sort": sort, **({"cursor": cursor} if cursor else {})}).json()
+        listed += [job["job"] for job in page["jobs"]]
+        cursor = page["next"]
+    assert listed == [job.id for job in jobs_page(tiny_services.database, JobSearch(), None, 9, sort).jobs]
+    assert len(listed) == 5
+
+
+def test_a_place_in_one_order_is_none_in_another(door: TestClient, tiny_services: Services) -> None:
+    for _ in range(2):
+        add_job(tiny_services.database, "mood")
+    place = door.get("/v1/jobs", params={"limit": 1, "sort": "longest-wait"}).json()["next"]
+    refused = door.get("/v1/jobs", params={"cursor": place})
+    assert (refused.status_code, refused.json()["field"]) == (422, "cursor")
 
 
 @pytest.mark.parametrize("cursor", ["", "x", "é", "AAAA", "W10", "eyJhIjoxfQ", "WyJqb2JzIixbXV0", "WyJqb2JzIiwieCJd"])

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
-import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from dataclasses import replace
 
-from onboard.domain.figures import Ended, EndedJob, percentile
+import pytest
+
+from onboard.domain.figures import NO_SAMPLE, Ended
 from onboard.domain.forecast import Likeness, Timing, similar, starts_in, time_left
 from onboard.domain.job import JobState, Stage
 from onboard.domain.moment import rough_text, seconds_text
@@ -17,42 +16,14 @@ LIKE = Likeness("default", "sha256:base", "never")
 STAGES = {Stage.CHECK: 1.0, Stage.PROBE: 10.0, Stage.TRAIN: 20.0, Stage.PUBLISH: 2.0}
 
 
-def test_percentiles_lie_between_neighbours_in_proportion() -> None:
-    sample = [40.0, 10.0, 20.0, 30.0]
-    assert percentile(sample, 0.5) == 25.0
-    assert percentile(sample, 0.95) == pytest.approx(38.5)  # 0.95 · 3 = 2.85: 30 + 0.85 · 10
-    assert percentile([7.0], 0.95) == 7.0
-    assert percentile([], 0.5) is None
-
-
-@settings(deadline=None)
-@given(st.lists(st.floats(0, 1e6), min_size=1, max_size=30), st.sampled_from([0.0, 0.5, 0.95, 1.0]))
-def test_percentiles_are_those_of_numpy(sample: list[float], share: float) -> None:
-    assert percentile(sample, share) == pytest.approx(float(np.quantile(sample, share)))
-
-
-def test_a_queue_is_summed_up_over_what_ended() -> None:
-    jobs = [
-        EndedJob("q", JobState.SUCCEEDED, attempts=1, wait_seconds=2.0, run_seconds=10.0, ago_seconds=5.0),
-        EndedJob("q", JobState.SUCCEEDED, attempts=3, wait_seconds=4.0, run_seconds=30.0, ago_seconds=3599.0),
-        EndedJob("q", JobState.DEAD, attempts=3, wait_seconds=6.0, run_seconds=20.0, ago_seconds=3601.0),
-    ]
-    figures = Ended.of(jobs, window_seconds=86_400.0).to_json()
-    assert figures == {
-        "window_seconds": 86_400.0, "ended": 3, "ended_per_hour": 2.0, "retries": 4,
-        "succeeded": 2, "failed": 0, "cancelled": 0, "dead": 1,
-        "wait_p50_seconds": 4.0, "wait_p95_seconds": 5.8, "run_p50_seconds": 20.0, "run_p95_seconds": 29.0,
-    }  # fmt: skip
-
-
 def test_a_window_of_less_than_an_hour_tells_the_rate_of_an_hour() -> None:
-    job = EndedJob("q", JobState.SUCCEEDED, attempts=1, wait_seconds=2.0, run_seconds=10.0, ago_seconds=5.0)
-    assert Ended.of([job] * 3, window_seconds=900.0).per_hour == 12.0
+    ended = Ended(900.0, {JobState.SUCCEEDED: 3}, last_hour=3, retries=0, wait=NO_SAMPLE, run=NO_SAMPLE)
+    assert (ended.per_hour, replace(ended, window_seconds=86_400.0).per_hour) == (12.0, 3.0)
 
 
 def test_nothing_ended_is_no_figure_rather_than_zero() -> None:
-    figures = Ended.of([], window_seconds=3600.0).to_json()
-    assert (figures["ended"], figures["ended_per_hour"]) == (0, 0.0)
+    figures = Ended.nothing(3600.0).to_json()
+    assert (figures["ended"], figures["ended_per_hour"], figures["dead"]) == (0, 0.0, 0)
     assert (figures["wait_p50_seconds"], figures["run_p95_seconds"]) == (None, None)
 
 

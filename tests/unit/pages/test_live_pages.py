@@ -15,7 +15,8 @@ from support.browsing import signed_in
 from support.registry_samples import add_job
 from support.watched_jobs import running, worker
 
-from onboard.api.following import COMMENT_SECONDS, Readers
+from onboard.api import following
+from onboard.api.following import COMMENT_SECONDS, Readers, while_signed_in
 from onboard.api.pages import live, overview
 from onboard.api.pages.live import Pulse
 from onboard.domain.access import ALL_SCOPES, Scope
@@ -140,7 +141,7 @@ def test_a_part_is_made_once_for_all_who_may_the_same(services: Services) -> Non
 
 @pytest.mark.usefixtures("quick")
 def test_a_stream_ends_once_its_token_is_revoked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live, "IDENTIFY_SECONDS", 0.0)
+    monkeypatch.setattr(following, "IDENTIFY_SECONDS", 0.0)
     asked: list[Any] = [None, UnavailableError("away"), None, SignInError("It was revoked.")]
 
     async def identify() -> None:
@@ -153,7 +154,7 @@ def test_a_stream_ends_once_its_token_is_revoked(monkeypatch: pytest.MonkeyPatch
             yield str(number)
 
     async def followed() -> list[str]:
-        return [text async for text in live._while_signed_in(texts(), identify)]
+        return [text async for text in while_signed_in(texts(), identify)]
 
     assert asyncio.run(followed()) == ["0", ": the database is away\n\n", "2"]
 
@@ -164,15 +165,16 @@ def test_the_events_of_a_job_end_with_the_token_too(
     async def revoked(*_: object) -> None:
         raise SignInError("It was revoked.")
 
-    monkeypatch.setattr(live, "IDENTIFY_SECONDS", -1.0)
-    monkeypatch.setattr(live, "identified", revoked)
+    monkeypatch.setattr(following, "IDENTIFY_SECONDS", -1.0)
+    monkeypatch.setattr(following, "identified", revoked)
     job = add_job(services.database)
-    assert browser.get(f"/live/{job.id}").text == ""
+    for path in (f"/live/{job.id}", f"/v1/jobs/{job.id}/events"):
+        assert browser.get(path).text == ""
     assert browser.app.state.readers._present == 0  # type: ignore[attr-defined]
 
 
 def test_a_token_is_looked_at_within_half_a_minute() -> None:
-    assert live.IDENTIFY_SECONDS + COMMENT_SECONDS + live.LOOK_SECONDS < 30
+    assert following.IDENTIFY_SECONDS + COMMENT_SECONDS + live.LOOK_SECONDS < 30
 
 
 def test_the_part_of_the_overview_has_what_the_reader_may(page_app: FastAPI, services: Services) -> None:
@@ -200,7 +202,7 @@ def test_only_the_overview_comes_again_as_ages_grow(
 
 def test_all_parts_of_one_moment_are_of_one_reading(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[Database] = []
-    monkeypatch.setattr(overview, "_document", lambda database: read.append(database) or {"read": len(read)})
+    monkeypatch.setattr(overview, "_document", lambda database, lately: read.append(database) or {"read": len(read)})
     shown, moment = overview.Overview(), time.monotonic()
     assert [shown.read(services.database, since=moment) for _ in range(3)] == [{"read": 1}] * 3
     assert shown.read(services.database, since=time.monotonic()) == {"read": 2}  # what happened since is on it

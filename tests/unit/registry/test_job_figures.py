@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import random
+import re
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 from sqlalchemy import event
 from sqlalchemy.orm import Session
 from support import watched_jobs as past
 
-from onboard.domain.figures import EndedJob
+from onboard.domain.figures import Ended
 from onboard.domain.job import JobState, Stage
+from onboard.jobs.status import Lately
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.clock import read_clock
 from onboard.registry.database import Database
@@ -20,36 +24,63 @@ from onboard.registry.jobs import JobRepository
 from onboard.registry.workers import QueueRepository, WorkerRepository
 
 
-def of_ended(database: Database, **bounds: Any) -> tuple[list[EndedJob], float]:
+def of_ended(database: Database, **bounds: Any) -> tuple[dict[str, Ended], float]:
     with database.read() as session:
-        jobs, window_seconds = JobFigures(session).ended(read_clock(session), **bounds)
-    return list(jobs), window_seconds
+        return JobFigures(session).ended(read_clock(session), **bounds)
 
 
 def test_what_ended_in_the_window_tells_how_long_it_waited_and_ran(database: Database) -> None:
-    past.ended(database, ago=50, wait=4, run=20)
-    past.ended(database, ago=100, wait=2, run=10, queue="gpu", state=JobState.DEAD, attempts=3)
-    past.ended(database, ago=5000)
+    past.ended(database, ago=5, wait=2, run=10)
+    past.ended(database, ago=3300, wait=4, run=30, attempts=3)
+    past.ended(database, ago=3900, wait=6, run=20, state=JobState.DEAD, attempts=3)
+    past.ended(database, ago=100, wait=7, run=9, queue="gpu")
+    past.ended(database, ago=9000)
     past.ended(database, ago=10, run=None, state=JobState.CANCELLED)  # nobody ever worked on it
     past.running(database, "w1")
-    jobs, window_seconds = of_ended(database, window_seconds=3600.0)
-    assert window_seconds == 3600.0
-    assert [(job.queue, job.state, job.attempts) for job in jobs] == [
-        ("default", JobState.SUCCEEDED, 1),
-        ("gpu", JobState.DEAD, 3),
-    ]
-    assert [job.wait_seconds for job in jobs] == pytest.approx([4, 2], abs=0.01)
-    assert [job.run_seconds for job in jobs] == pytest.approx([20, 10], abs=0.01)
-    assert [job.ago_seconds for job in jobs] == pytest.approx([50, 100], abs=30)
+    ended, window_seconds = of_ended(database, window_seconds=7200.0)
+    assert (window_seconds, sorted(ended)) == (7200.0, ["default", "gpu"])
+    assert ended["default"].to_json() == {
+        "window_seconds": 7200.0, "ended": 3, "ended_per_hour": 2.0, "retries": 4,
+        "succeeded": 2, "failed": 0, "cancelled": 0, "dead": 1,
+        "wait_p50_seconds": 4.0, "wait_p95_seconds": 5.8, "run_p50_seconds": 20.0, "run_p95_seconds": 29.0,
+    }  # fmt: skip
+    gpu = ended["gpu"]
+    assert (gpu.wait.p50, gpu.wait.p95) == pytest.approx((7, 7), abs=0.01)
+    assert (gpu.run.p50, gpu.run.p95) == pytest.approx((9, 9), abs=0.01)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 20, 21])
+def test_percentiles_lie_between_neighbours_in_proportion(database: Database, count: int) -> None:
+    runs = [float(number**2 + 1) for number in range(count)]
+    for run in random.Random(0).sample(runs, count):
+        past.ended(database, ago=10, run=run)
+    run = of_ended(database)[0]["default"].run
+    assert (run.p50, run.p95) == pytest.approx(tuple(np.quantile(runs, (0.5, 0.95))), abs=0.01)
 
 
 def test_a_window_with_too_many_jobs_is_cut_where_they_end(database: Database) -> None:
     for ago in (10, 20, 30, 40):
         past.ended(database, ago=ago)
-    jobs, window_seconds = of_ended(database, window_seconds=3600.0, most=3)
-    assert len(jobs) == 3
+    ended, window_seconds = of_ended(database, window_seconds=3600.0, most=3)
+    assert ended["default"].total == 3
     assert window_seconds == pytest.approx(30, abs=1)
-    assert len(of_ended(database, window_seconds=3600.0, most=4)[0]) == 4
+    assert of_ended(database, window_seconds=3600.0, most=4)[0]["default"].total == 4
+
+
+def test_what_ended_is_counted_anew_once_another_job_ended(database: Database) -> None:
+    lately = Lately()
+
+    def total() -> int:
+        with database.read() as session:
+            return sum(ended.total for ended in lately.read(session, read_clock(session))[0].values())
+
+    assert total() == 0
+    past.ended(database, ago=100)
+    assert total() == 1
+    past.ended(database, ago=200)  # as if a retry had taken one away: not seen at once
+    assert total() == 1
+    past.ended(database, ago=50)
+    assert total() == 3
 
 
 def finish(database: Database, state: JobState = JobState.FAILED) -> None:
@@ -67,9 +98,9 @@ def test_a_job_that_was_retried_by_hand_waits_and_runs_anew(database: Database) 
         again = JobRepository(session).retry(job.id)
     assert again.started_at is None
     finish(database)
-    ((timing,), _) = of_ended(database)
-    assert timing.wait_seconds < 60
-    assert timing.run_seconds < 60
+    ended = of_ended(database)[0]["default"]
+    assert 0 <= (ended.wait.p50 or -1) < 60
+    assert 0 <= (ended.run.p50 or -1) < 60
 
 
 def test_a_retry_after_an_error_leaves_the_first_wait_as_it_was(database: Database) -> None:
@@ -80,9 +111,9 @@ def test_a_retry_after_an_error_leaves_the_first_wait_as_it_was(database: Databa
         assert job is not None
         claims.retry_later(job.id, job.attempt, {}, delay_seconds=0.0)
     finish(database)
-    ((timing,), _) = of_ended(database)
-    assert timing.wait_seconds == pytest.approx(500, abs=30)
-    assert timing.attempts == 2
+    ended = of_ended(database)[0]["default"]
+    assert ended.wait.p50 == pytest.approx(500, abs=30)
+    assert ended.retries == 1
 
 
 def test_queues_tell_depth_and_age_by_state(database: Database) -> None:
@@ -226,6 +257,8 @@ def test_the_figures_of_a_queue_come_from_the_index_alone(sqlite_url: str) -> No
         JobFigures(session).ended(read_clock(session))
         QueueRepository(session).list()
         for text, values in [statement for statement in statements if "FROM jobs" in statement[0]]:
-            (plan,) = session.connection().exec_driver_sql(f"EXPLAIN QUERY PLAN {text}", values).all()
-            assert "COVERING INDEX" in plan[-1] or "ix_jobs_running" in plan[-1], plan
+            plan = [row[-1] for row in session.connection().exec_driver_sql(f"EXPLAIN QUERY PLAN {text}", values)]
+            reads = [step for step in plan if re.match(r"(SEARCH|SCAN) jobs\b", step)]
+            assert reads
+            assert all("COVERING INDEX" in step or "ix_jobs_running" in step for step in reads), plan
     database.dispose()

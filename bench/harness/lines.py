@@ -1,4 +1,4 @@
-"""Accuracy over the number of labelled rows, a line a method with its intervals, as an SVG of our own."""
+"""A figure over a number on a logarithmic scale, a line a method with its intervals, as an SVG of our own."""
 
 from __future__ import annotations
 
@@ -23,15 +23,21 @@ class Line:
 
     Args:
         title: in the legend.
-        points: its figure by number of labelled rows.
+        points: its figure by that number.
     """
 
     title: str
     points: Mapping[int, Figure]
 
 
-def svg(title: str, lines: Sequence[Line]) -> str:
-    """The chart; lines without points are left out. n is on a logarithmic scale."""
+def svg(title: str, lines: Sequence[Line], across: str = "labelled rows") -> str:
+    """The chart; lines without points are left out.
+
+    Args:
+        title: for those who cannot see it.
+        lines: of the methods.
+        across: what the number is.
+    """
     shown = [line for line in lines if line.points]
     figures = [figure for line in shown for figure in line.points.values()]
     counts = sorted({count for line in shown for count in line.points})
@@ -40,8 +46,8 @@ def svg(title: str, lines: Sequence[Line]) -> str:
     x = Scale(math.log(min(counts, default=1)), math.log(max(counts, default=2)))
     parts = [
         *(_y_tick(_down(y, tick), f"{tick:g}") for tick in y.ticks()),
-        *(_text(_across(x, count), HEIGHT - BOTTOM + 20, str(count), "middle") for count in counts),
-        _text(LEFT + (WIDTH - LEFT - RIGHT) / 2, HEIGHT - 8, "labelled rows", "middle"),
+        *(_text(_across(x, count), HEIGHT - BOTTOM + 20, f"{count:,}", "middle") for count in counts),
+        _text(LEFT + (WIDTH - LEFT - RIGHT) / 2, HEIGHT - 8, across, "middle"),
         *(part for index, line in enumerate(shown) for part in _drawn(line, index, len(shown), x, y)),
     ]
     return drawing(title, (WIDTH, HEIGHT), 12, parts)

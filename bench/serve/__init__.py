@@ -1,0 +1,8 @@
+"""Any number of tasks answered from one frozen base, beside what else serves many tasks.
+
+drawing.py   whose task each row of a batch is
+loras.py     LoRA of many tasks, all in memory or the recent ones only
+arms.py      what answers a batch
+measure.py   the arms in turn, and a service of so many tasks
+page.py      docs/results/serve.md, and its picture
+"""
