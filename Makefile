@@ -28,7 +28,7 @@ packages:
 
 test: install packages ## every check and every test
 	$(MAKE) --no-print-directory check
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder  # slow folders come first, many quick files fill the end
 
 check: install ## format, lint and types, exactly as CI does
 	$(BIN)/ruff format --check .

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -45,6 +46,7 @@ CHECKED = (
     "not_a_server_error", "status_code_conformance", "content_type_conformance", "response_headers_conformance",
     "response_schema_conformance",
 )  # fmt: skip
+DEADLINE = "Onboard-Deadline-Seconds"
 LONGEST_URL = 60_000  # uvicorn reads 64 KiB of request line and headers
 FITTING, UNFITTING = schemathesis.GenerationMode.POSITIVE, schemathesis.GenerationMode.NEGATIVE
 
@@ -130,6 +132,14 @@ def require_described(door: Door, case: Any) -> None:
         assert str(response.status_code) in case.operation.definition.raw["responses"], response.status_code
 
 
+def with_time(case: Any) -> Any:
+    """The case, with a minute for a prediction where it has less: what is late is answered 504, as it should be."""
+    with suppress(TypeError, ValueError):
+        if 0 < float((case.headers or {}).get(DEADLINE)) < 60:
+            case.headers[DEADLINE] = "60"
+    return case
+
+
 def with_known(case: Any, known: dict[str, list[Any]], draw: Any) -> Any:
     """The case, mostly about what exists, so that it gets further than 404."""
     if draw(some.integers(0, 3)) == 0:
@@ -178,7 +188,7 @@ def ask(door: Door, operation: Any, mode: Any, examples: int) -> None:
     @bounded(examples)
     @given(some.data())
     def once(data: Any) -> None:
-        case = drawn(data, operation, mode)
+        case = with_time(drawn(data, operation, mode))
         require_described(door, with_known(case, door.known, data.draw) if mode is FITTING else case)
 
     once()

@@ -35,7 +35,7 @@ def test_every_page_is_asked_for_and_others_are_measured_beside_open_ones(
     assert figures["pages"].keys() == pages.pages_of("").keys()
     assert all(taken["n"] == 2 for taken in figures["pages"].values())
     assert 50_000 < figures["first_page_bytes"] < pages.WANTED_BYTES
-    assert figures["beside_open_pages"]["n"] == figures["alone"]["n"] == 4
+    assert figures["beside_open_pages"]["n"] == figures["alone"]["n"] == 8
     assert len(figures["share_of_rounds"]) == 2
 
 
