@@ -43,29 +43,7 @@ ZIPF: Final = 1.1
 _BETWEEN: Final = 10  # every so many predictions something else is fetched
 _EARLY: Final = 0.25  # share of the time after which memory has to stay flat
 _LABELS: Final = (("bad", "good"), ("no", "perhaps", "yes"), ("other", "same"), ("happy", "plain", "sad"))
-_WORDS: Final = tuple(
-    [
-        "a",
-        "the",
-        "film",
-        "plot",
-        "weather",
-        "today",
-        "was",
-        "is",
-        "good",
-        "bad",
-        "great",
-        "dull",
-        "rain",
-        "sun",
-        "very",
-        "not",
-        "long",
-        "short",
-        "it",
-    ]
-)
+_WORDS: Final = "a the film plot weather today was is good bad great dull rain sun very not long short it"
 
 
 @dataclass(frozen=True)
