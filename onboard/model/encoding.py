@@ -33,8 +33,8 @@ class TextEncoder:
         self.max_tokens = max_tokens
         self.eos_id: int = tokenizer.eos_token_id
         self.pad_id: int = tokenizer.pad_token_id
-        self._separator: list[int] = self._tokens([pair_separator])[0]
-        if max_tokens < len(self._separator) + 3:
+        self.separator: list[int] = self._tokens([pair_separator])[0]
+        if max_tokens < len(self.separator) + 3:
             raise InputError(f"A limit of {max_tokens} tokens leaves no room for a pair of texts.")
 
     def encode(self, texts: Sequence[tuple[str, str | None]], max_tokens: int | None = None) -> list[list[int]]:
@@ -45,15 +45,15 @@ class TextEncoder:
         ids = []
         for (_, b), left in zip(texts, first, strict=True):
             right = [] if b is None else next(second)
-            middle = [] if b is None else self._separator
+            middle = [] if b is None else self.separator
             keep_left, keep_right = shares(len(left), len(right), room - 1 - len(middle))
             ids.append([*left[:keep_left], *middle, *right[:keep_right], self.eos_id])
         return ids
 
     def is_pair(self, ids: Sequence[int]) -> bool:
         """Whether token ids hold the separator, as those of a pair do (and of a single text that has it itself)."""
-        width = len(self._separator)
-        return any(list(ids[start : start + width]) == self._separator for start in range(len(ids) - width + 1))
+        width = len(self.separator)
+        return any(list(ids[start : start + width]) == self.separator for start in range(len(ids) - width + 1))
 
     def label_ids(self, word: str) -> list[int]:
         """Token ids of a label word, with end-of-sequence.

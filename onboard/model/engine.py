@@ -15,6 +15,7 @@ from onboard.model.attach import attach
 from onboard.model.backbone import freeze
 from onboard.model.encoding import TextEncoder, pad
 from onboard.model.hypernetwork import GeneratedAdapters, Hypernetwork
+from onboard.model.readout_features import readout_features
 from onboard.model.rounding import RoundedProducts, has_bfloat16, rounded_weights
 from onboard.model.scoring import LabelTrie, PackedTries, edge_logits, label_log_probabilities
 from onboard.model.task_weights import Weights
@@ -183,6 +184,12 @@ class Engine:
         weights = torch.ones_like(input_ids)[..., None] if mask is None else mask[..., None]  # (B, S, 1)
         mean: Tensor = (states * weights).sum(1) / weights.sum(1)
         return mean
+
+    def readout_features(self, ids: Sequence[Sequence[int]]) -> Tensor:
+        """What a readout sees of each text, without adapters: see `onboard.model.readout_features` (B, 4h) float32."""
+        input_ids, mask = self._batch(ids)
+        with self.attachment.bare():
+            return readout_features(self.backbone.encoder, input_ids, mask, self.encoder.separator, self.encoder.eos_id)
 
     def _batch(self, ids: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor | None]:
         """input_ids (B, S) and attention_mask (B, S), None when nothing is padded."""

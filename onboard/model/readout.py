@@ -16,6 +16,7 @@ from onboard.model.batched import BATCH, log_probabilities
 from onboard.model.cores import side_by_side
 from onboard.model.engine import Engine
 from onboard.model.memory import RowsAtOnce
+from onboard.model.readout_features import BLOCKS
 from onboard.model.scoring import LabelTrie
 from onboard.model.task_weights import Answering
 from onboard.statistics.readout import Readout
@@ -27,7 +28,8 @@ def bare_features(
     before_batch: Callable[[], None] = lambda: None,
     at_once: RowsAtOnce | None = None,
 ) -> np.ndarray:
-    """Mean encoder states (n, h) float32 without adapters, in the order of `ids`; each distinct text is read once.
+    """What a readout sees of texts, without adapters (n, 4h) float32, in the order of `ids`; each distinct text is read
+    once. Blocks of h: see `onboard.model.readout_features`.
 
     Args:
         engine: the model.
@@ -42,12 +44,12 @@ def bare_features(
     places: dict[tuple[int, ...], int] = {}
     of_row = [places.setdefault(tuple(row), len(places)) for row in ids]
     texts = list(places)
-    features = np.zeros((len(texts), engine.backbone.config.d_model), dtype=np.float32)
+    features = np.zeros((len(texts), BLOCKS * engine.backbone.config.d_model), dtype=np.float32)
     order = np.argsort([len(text) for text in texts], kind="stable")
 
     def read(chosen: np.ndarray) -> np.ndarray:
         with torch.inference_mode():  # a thread of its own has not the caller's
-            of_part: np.ndarray = engine.encode_features([texts[row] for row in chosen]).cpu().numpy()
+            of_part: np.ndarray = engine.readout_features([texts[row] for row in chosen]).cpu().numpy()
         return of_part
 
     def fill(batch: np.ndarray) -> None:

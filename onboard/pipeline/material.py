@@ -24,6 +24,7 @@ from onboard.model.fingerprint import raw_fingerprint
 from onboard.model.memory import RowsAtOnce
 from onboard.model.projections import Projections
 from onboard.model.readout import bare_features
+from onboard.model.readout_features import BLOCKS, BLOCKS_OF_TEXTS
 from onboard.model.side_by_side import AT_ONCE
 from onboard.probe.evaluator import Evaluator, ProbedTask
 from onboard.train.crossvalidation import mean_loss
@@ -101,13 +102,23 @@ class Workbench:
         return mean_loss(self.scores(rows, words, z, checkpoint), self.targets(rows))
 
     def features(self, rows: Sequence[Example], checkpoint: Callable[[], None]) -> np.ndarray:
-        """What the bare encoder says of rows (n, h); each is read once in a job, whatever hypernetwork it comes to."""
+        """What a readout sees of rows: (n, 2h) of single texts, (n, 4h) of pairs (`onboard.model.readout_features`).
+
+        Each is read once in a job, whatever hypernetwork it comes to.
+        """
         ids = [tuple(row) for row in self.encode(rows)]
         unread = [row for row in dict.fromkeys(ids) if row not in self.read]
         features = bare_features(self.engine, unread, checkpoint, self.scored_at_once)
         self.read.update(zip(unread, features, strict=True))
-        size = self.engine.backbone.config.d_model
-        return np.stack([self.read[row] for row in ids]) if ids else np.zeros((0, size), dtype=np.float32)
+        blocks = BLOCKS if any(row.text_b is not None for row in rows) else BLOCKS_OF_TEXTS
+        size = blocks * self.width
+        return np.stack([self.read[row][:size] for row in ids]) if ids else np.zeros((0, size), dtype=np.float32)
+
+    @property
+    def width(self) -> int:
+        """Of the encoder's states, and of each block of `features`."""
+        width: int = self.engine.backbone.config.d_model
+        return width
 
     def fingerprint(self, ids: Sequence[Sequence[int]], targets: np.ndarray) -> np.ndarray:
         """What encoded rows look like to the bare backbone.

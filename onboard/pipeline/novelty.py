@@ -35,5 +35,5 @@ def novelty_of(bench: Workbench, checkpoint: Callable[[], None]) -> Novelty | No
     texts = [text for text in canary_texts() if (text[1] is not None) == pair]
     others = [Example(*texts[place], label="") for place in evenly_spaced(len(texts), MOST_TEXTS)]
     groups = np.zeros(len(rows), dtype=np.int64) if bench.buckets is not None else bench.targets(rows).argmax(1)
-    read, unread, strange = (bench.features(some, checkpoint) for some in (rows, held, others))
+    read, unread, strange = (bench.features(some, checkpoint)[:, : bench.width] for some in (rows, held, others))
     return find_novelty(read, groups, unread, strange)

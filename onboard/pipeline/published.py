@@ -12,7 +12,7 @@ import numpy as np
 
 from onboard.pipeline.evidence import held_rows
 from onboard.pipeline.material import Workbench
-from onboard.pipeline.readout import drawn
+from onboard.pipeline.readout import blocks_of, drawn
 from onboard.statistics.readout import Fitted, answers_after, blend, choose_share
 from onboard.train.crossvalidation import OutOfFold, log_of
 from onboard.train.halves import SHARE, Halves
@@ -59,7 +59,8 @@ class _Readouts:
     def answers(self, trained_on: np.ndarray, asked: np.ndarray) -> np.ndarray:
         """Probabilities (m, K) of features (m, h), by a readout of these training rows (indices)."""
         own = np.flatnonzero(np.isin(self.places, trained_on))
-        return answers_after(self.features[own], self.targets[own], asked, self.like, self.bench.base.spread)
+        spread, blocks = self.bench.base.spread, blocks_of(self.bench, asked)
+        return answers_after(self.features[own], self.targets[own], asked, self.like, spread, blocks)
 
 
 def _folds(folds: OutOfFold, maker: _Readouts) -> OutOfFold:

@@ -39,7 +39,12 @@ def fit(bench: Workbench, fold: np.ndarray | None, checkpoint: Callable[[], None
         groups = [np.array([row]) for row in range(len(rows))]
     else:
         groups = [np.flatnonzero(fold == number) for number in np.unique(fold[in_a_fold(fold)])]
-    return fit_readout(features, bench.weighted(rows), groups, bench.base.spread, values)
+    return fit_readout(features, bench.weighted(rows), groups, bench.base.spread, values, blocks_of(bench, features))
+
+
+def blocks_of(bench: Workbench, features: np.ndarray) -> int:
+    """How many blocks the features (n, …) of rows have."""
+    return int(features.shape[1]) // bench.width
 
 
 def drawn(bench: Workbench) -> np.ndarray:

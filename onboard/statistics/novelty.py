@@ -35,8 +35,8 @@ class Novelty:
     texts: int
 
     def unknown(self, features: np.ndarray) -> np.ndarray:
-        """Whether texts with these features (n, h) are unlike the task's, (n,)."""
-        beyond: np.ndarray = nearest(features, self.means) > self.limit
+        """Whether texts with these features (n, h or more) are unlike the task's, (n,)."""
+        beyond: np.ndarray = nearest(features[:, : self.means.shape[1]], self.means) > self.limit
         return beyond
 
 

@@ -39,10 +39,11 @@ class Spread:
     factors: np.ndarray
 
     def evened(self, features: np.ndarray) -> np.ndarray:
-        """Features (n, h) with these directions scaled (a symmetric map)."""
+        """Features (n, h or more), of whose first h columns these directions are scaled (a symmetric map)."""
         directions = self.directions.astype(np.float64)
-        along: np.ndarray = (features @ directions.T) * (self.factors - 1.0)
-        return features + along @ directions
+        own, others = np.split(features, [directions.shape[1]], axis=1)
+        along: np.ndarray = (own @ directions.T) * (self.factors - 1.0)
+        return np.hstack([own + along @ directions, others])
 
 
 @dataclass(frozen=True)
@@ -62,12 +63,18 @@ class Readout:
     share: float = PRIOR_SHARE
 
     def probabilities(self, features: np.ndarray) -> np.ndarray:
-        """Of features (n, h) (n, K) float64. Raises InputError: features of another size, or not finite."""
-        if features.ndim != 2 or features.shape[1] != self.weights.shape[1]:
+        """Of features (n, h or more), of which it takes the first h: (n, K) float64.
+
+        Raises:
+            InputError: fewer features, or not finite.
+        """
+        width = self.weights.shape[1]
+        if features.ndim != 2 or features.shape[1] < width:
             raise InputError(
-                f"The readout takes {self.weights.shape[1]} features, and got {features.shape[-1]}.",
+                f"The readout takes {width} features, and got {features.shape[-1]}.",
                 "It belongs to another base: submit the task again.",
             )
+        features = features[:, :width]
         _require_finite(features)
         weights = self.weights.astype(np.float64) * self.scale
         return softmax(features.astype(np.float64) @ weights.T + self.bias)
@@ -106,23 +113,25 @@ def fit_readout(
     groups: Sequence[np.ndarray],
     spread: Spread | None = None,
     values: np.ndarray | None = None,
+    blocks: int = 1,
 ) -> Fitted:
     """A readout in closed form.
 
     Args:
-        features: (n, h), n ≥ 2.
+        features: (n, h), n ≥ 2; blocks of as many columns, each of which is to say as much as any other.
         targets: (n, K) distribution over labels, one-hot, times what the row counts (1 where all count alike); of a
             regression over buckets.
         groups: of rows (indices), each predicted without the rows of its group; a row may be in none.
         spread: of the base; None takes all directions alike.
         values: of a regression: that of every bucket, ascending (K,).
+        blocks: how many blocks of columns the features have.
 
     Raises:
         InputError: features that are not finite, fewer than two rows, or a label without a row.
     """
     _require_finite(features)
     _require_rows(targets, regression=values is not None)
-    rows = _Rows.of(features, targets, spread)
+    rows = _Rows.of(features, targets, spread, blocks)
     y = rows.targets if values is None else (targets @ values)[:, None]
     centre = np.zeros(y.shape[1]) if values is None else y.mean(0)
     path = _Path.of(rows.x, y - centre, rows.counted)
@@ -130,7 +139,8 @@ def fit_readout(
     chosen = _chosen(path, groups, judged, targets, None if values is None else (values, float(centre[0])))
     solved = path.weights(chosen.ridge)  # (C, h + 1)
     weights, bias = solved[:, :-1], solved[:, -1]
-    weights = (weights if spread is None else spread.evened(weights)) / rows.length**0.5  # the map is symmetric
+    weights = weights / rows.lengths
+    weights = weights if spread is None else spread.evened(weights)  # the map is symmetric
     bias = bias - weights @ rows.mean + centre
     if values is not None:
         weights, bias = _of_buckets(weights[0], float(bias[0]), values, chosen.sharpness)
@@ -140,7 +150,12 @@ def fit_readout(
 
 
 def answers_after(
-    features: np.ndarray, targets: np.ndarray, asked: np.ndarray, like: Fitted, spread: Spread | None = None
+    features: np.ndarray,
+    targets: np.ndarray,
+    asked: np.ndarray,
+    like: Fitted,
+    spread: Spread | None = None,
+    blocks: int = 1,
 ) -> np.ndarray:
     """What a readout of fewer rows would answer, as regular and as sharp as another of the same task.
 
@@ -149,11 +164,12 @@ def answers_after(
         asked: features (m, h) of other rows.
         like: the other.
         spread: of the base.
+        blocks: of columns, as of `fit_readout`.
 
     Returns:
         Probabilities (m, K).
     """
-    rows = _Rows.of(features, targets, spread)
+    rows = _Rows.of(features, targets, spread, blocks)
     weights = _Path.of(rows.x, rows.targets, rows.counted).weights(like.ridge)
     return softmax(like.sharpness * (rows.seen(asked) @ weights.T))
 
@@ -167,7 +183,8 @@ class _Rows:
         targets: (n, K), distributions.
         counted: (n,) what each row counts.
         mean: (h,) of the features, each row as often as it counts.
-        length: mean square of the rows once they are centred and evened, each as often as it counts.
+        lengths: (h,) what each column is divided by: its block's root mean square once the rows are centred and evened,
+            each as often as it counts, and all blocks together have mean square 1.
         spread: of the base.
     """
 
@@ -175,21 +192,22 @@ class _Rows:
     targets: np.ndarray
     counted: np.ndarray
     mean: np.ndarray
-    length: float
+    lengths: np.ndarray
     spread: Spread | None
 
     @classmethod
-    def of(cls, features: np.ndarray, targets: np.ndarray, spread: Spread | None) -> _Rows:
+    def of(cls, features: np.ndarray, targets: np.ndarray, spread: Spread | None, blocks: int) -> _Rows:
         """Features (n, h); targets as of `fit_readout`, times what their rows count."""
         counted = targets.sum(1, dtype=np.float64)
         mean = np.average(features.astype(np.float64), axis=0, weights=counted)
         evened = _evened(features, mean, spread)
-        length = float(np.average((evened**2).sum(1), weights=counted)) or 1.0
-        return cls(_with_intercept(evened, length), targets / counted[:, None], counted, mean, length, spread)
+        squares = np.average(evened**2, axis=0, weights=counted).reshape(blocks, -1).sum(1)  # of each block
+        lengths = np.repeat(np.sqrt(np.where(squares > 0, blocks * squares, 1.0)), evened.shape[1] // blocks)
+        return cls(_with_intercept(evened / lengths), targets / counted[:, None], counted, mean, lengths, spread)
 
     def seen(self, features: np.ndarray) -> np.ndarray:
         """Other features (m, h) as these rows' own: (m, h + 1)."""
-        return _with_intercept(_evened(features, self.mean, self.spread), self.length)
+        return _with_intercept(_evened(features, self.mean, self.spread) / self.lengths)
 
 
 def _evened(features: np.ndarray, mean: np.ndarray, spread: Spread | None) -> np.ndarray:
@@ -197,8 +215,8 @@ def _evened(features: np.ndarray, mean: np.ndarray, spread: Spread | None) -> np
     return centred if spread is None else spread.evened(centred)
 
 
-def _with_intercept(evened: np.ndarray, length: float) -> np.ndarray:
-    return np.hstack([evened / length**0.5, np.ones((len(evened), 1))])
+def _with_intercept(scaled: np.ndarray) -> np.ndarray:
+    return np.hstack([scaled, np.ones((len(scaled), 1))])
 
 
 def choose_share(embedding: np.ndarray, readout: np.ndarray, targets: np.ndarray) -> float:

@@ -127,10 +127,40 @@ def test_a_label_without_a_row_is_refused() -> None:
         fit_readout(features, np.hstack([targets, np.zeros((24, 1))]), alone(24))
 
 
-def test_features_of_another_size_are_refused() -> None:
-    readout = Readout(np.ones((2, 4), dtype=np.float16), 1.0, np.zeros(2, dtype=np.float32))
+def test_of_more_features_the_first_are_taken_and_fewer_are_refused() -> None:
+    readout = Readout(np.array([[1, 0, 0, 0], [0, 1, 0, 0]], dtype=np.float16), 1.0, np.zeros(2, dtype=np.float32))
+    features = np.random.default_rng(0).normal(size=(3, 6))
+    features[:, 4:] = np.nan  # of a pair, where the task takes single texts
+    assert np.array_equal(readout.probabilities(features), readout.probabilities(features[:, :4]))
     with pytest.raises(InputError, match="takes 4 features"):
-        readout.probabilities(np.ones((3, 5)))
+        readout.probabilities(np.ones((3, 3)))
+
+
+def test_every_block_of_columns_says_as_much_as_any_other() -> None:
+    features, targets = drawn(60)
+    noise = np.random.default_rng(2).normal(size=features.shape)
+    loud, groups = np.hstack([features, 1000 * noise]), alone(60)
+    fitted = fit_readout(loud, targets, groups, blocks=2)
+    halved = fit_readout(np.hstack([1e-3 * features, noise]), targets, groups, blocks=2)
+    assert np.allclose(fitted.probabilities, halved.probabilities)
+    asked = loud[:8] + 0.1
+    by_all = answers_after(loud, targets, asked, fitted, blocks=2)
+    assert np.allclose(by_all, fitted.readout.probabilities(asked), atol=2e-3)
+    as_one = fit_readout(loud, targets, groups)
+    assert mean_loss(fitted.probabilities, targets) < mean_loss(as_one.probabilities, targets) - 0.2
+    silent = fit_readout(np.hstack([features, 0 * features]), targets, groups, blocks=2)
+    assert np.isfinite(silent.probabilities).all()
+
+
+def test_directions_are_those_of_the_first_block() -> None:
+    features, targets = drawn(60)
+    spread = Spread(np.eye(12)[:2], np.array([0.1, 0.5]))
+    both = np.hstack([features, features])
+    fitted = fit_readout(both, targets, alone(60), spread, blocks=2)
+    evened = np.hstack([features * np.r_[0.1, 0.5, np.ones(10)], features])
+    plain = fit_readout(evened, targets, alone(60), blocks=2)
+    assert np.allclose(fitted.probabilities, plain.probabilities)
+    assert np.allclose(fitted.readout.probabilities(both), plain.readout.probabilities(evened), atol=2e-3)
 
 
 def test_the_share_is_what_rows_want_and_none_where_it_does_not_pay() -> None:

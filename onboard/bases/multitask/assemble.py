@@ -198,7 +198,8 @@ def _spread(trained: TrainedBase) -> Spread | None:
         rows = [source.train[row] for row in evenly_spaced(len(source.train), _SPREAD_ROWS)]
         if source.kind == "classification" and rows:
             ids = engine.encoder.encode([(row.text_a, row.text_b) for row in rows])
-            tasks.append((bare_features(engine, ids), np.array(class_indices(source.labels, rows))))
+            last = bare_features(engine, ids)[:, : engine.backbone.config.d_model]
+            tasks.append((last, np.array(class_indices(source.labels, rows))))
     return spread_of(tasks)
 
 

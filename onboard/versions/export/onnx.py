@@ -23,6 +23,7 @@ from onboard.hypernetworks.files import require_base
 from onboard.model.encoding import pad
 from onboard.model.engine import Engine
 from onboard.model.readout import probabilities_of
+from onboard.model.readout_features import readout_features
 from onboard.model.scoring import PackedTries, label_log_probabilities
 from onboard.registry.versions import VersionRepository
 from onboard.services import Services
@@ -67,6 +68,7 @@ class Conditioned(nn.Module):
         start = engine.backbone.config.decoder_start_token_id
         self._tries = PackedTries.pack([engine.trie(words)], start, engine.device)
         self._readout = None if readout is None else _LinearReadout(readout).to(engine.device)
+        self._tokens = engine.encoder.separator, engine.encoder.eos_id
         self._temperature = temperature
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
@@ -77,8 +79,8 @@ class Conditioned(nn.Module):
         if self._readout is None:
             return self._tempered(own)
         with self._attachment.bare():
-            states = self.backbone.encoder(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
-        return self._tempered(self._readout(own, states, attention_mask))
+            seen = readout_features(self.backbone.encoder, input_ids, attention_mask, *self._tokens)
+        return self._tempered(self._readout(own, seen))
 
     def _tempered(self, logs: Tensor) -> Tensor:
         return logs if self._temperature == 1.0 else (logs / self._temperature).log_softmax(-1)
@@ -94,10 +96,8 @@ class _LinearReadout(nn.Module):
         self._bias = nn.Parameter(torch.from_numpy(readout.bias.astype(np.float32)), requires_grad=False)
         self._share = readout.share
 
-    def forward(self, own: Tensor, states: Tensor, attention_mask: Tensor) -> Tensor:
-        present = attention_mask[..., None].to(states.dtype)  # (B, S, 1)
-        mean = (states * present).sum(1) / present.sum(1)  # (B, h)
-        scores = (mean @ self._weights.T + self._bias).softmax(-1)
+    def forward(self, own: Tensor, features: Tensor) -> Tensor:
+        scores = (features[:, : self._weights.shape[1]] @ self._weights.T + self._bias).softmax(-1)
         return ((1.0 - self._share) * own.exp() + self._share * scores).log()
 
 
