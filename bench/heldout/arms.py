@@ -25,6 +25,7 @@ from onboard.data.splits import is_folded
 from onboard.errors import NotFoundError
 from onboard.evaluate.baselines import INVERSE_PENALTY_PAIRS, INVERSE_PENALTY_TEXTS, MOST_WEIGHTS, predict_learned
 from onboard.evaluate.tfidf import TfidfFeatures
+from onboard.model.readout_features import BLOCKS, BLOCKS_OF_TEXTS
 from onboard.pipeline.readout import fit as fit_readout
 from onboard.train.crossvalidation import fold_of, part_rows
 
@@ -62,7 +63,8 @@ class Arms:
         elif arm == READOUT:
             answered = self._read_out(cell)
         elif arm in self.readers:
-            answered = _linear(cell, self.readers[arm])
+            of_encoder = BLOCKS_OF_TEXTS if cell.test[0].text_b is None else BLOCKS
+            answered = _linear(cell, self.readers[arm], of_encoder if arm == ENCODER else 1)
         else:
             answered = _bag_of_words(cell, balanced=arm == BALANCED)
         return Learned(answered, time.process_time() - started, {})
@@ -92,7 +94,9 @@ class Arms:
 
 def readers_of(place: Place, work: Path) -> dict[str, Features]:
     """The encoder's features, and the teacher's where it is installed; what was read is kept in the work folder."""
-    readers = {ENCODER: Features(of_encoder(place.engine), work / place.digest.removeprefix("sha256:")[:16])}
+    readers = {
+        ENCODER: Features(of_encoder(place.engine), work / f"{place.digest.removeprefix('sha256:')[:16]}-{BLOCKS}")
+    }
     try:
         teacher = Teacher.load()
     except NotFoundError as error:
@@ -125,10 +129,10 @@ def _trained(cell: Cell, arm: str) -> np.ndarray:
     return _of_buckets(cell, np.exp(scored(learner, cell.bench.encode(cell.test), trie)))
 
 
-def _linear(cell: Cell, features: Features) -> np.ndarray:
+def _linear(cell: Cell, features: Features, blocks: int) -> np.ndarray:
     train, test = (features.of(cell.task, rows) for rows in (cell.dataset.train, cell.test))
     regress = ridge if cell.regression else logistic
-    centred, asked = scaled(train, test)
+    centred, asked = scaled(train, test, blocks)
     return regress(centred, cell.train_labels, asked)
 
 

@@ -14,6 +14,7 @@ from onboard.bases.pretrain.teacher import Teacher
 from onboard.domain.dataset import Example
 from onboard.model.engine import Engine
 from onboard.model.readout import bare_features
+from onboard.model.readout_features import BLOCKS, BLOCKS_OF_TEXTS
 
 Read = Callable[[Sequence[Example]], np.ndarray]  # n rows → (n, h)
 
@@ -59,8 +60,14 @@ def _key(row: Example) -> str:
 
 
 def of_encoder(engine: Engine) -> Read:
-    """Means of the bare encoder's states; of a pair as the base encodes it."""
-    return lambda rows: bare_features(engine, engine.encoder.encode([(row.text_a, row.text_b) for row in rows]))
+    """What a readout sees (`onboard.model.readout_features`): two blocks of a single text, four of a pair."""
+    width = engine.backbone.config.d_model
+
+    def read(rows: Sequence[Example]) -> np.ndarray:
+        features = bare_features(engine, engine.encoder.encode([(row.text_a, row.text_b) for row in rows]))
+        return features[:, : (BLOCKS_OF_TEXTS if rows[0].text_b is None else BLOCKS) * width]
+
+    return read
 
 
 def of_teacher(teacher: Teacher) -> Read:

@@ -12,11 +12,12 @@ RIDGE: Final = 0.3
 _STEPS: Final = 1000
 
 
-def scaled(train: np.ndarray, test: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Features (n, h) and (m, h), centred on the first and of mean squared length 1 there."""
+def scaled(train: np.ndarray, test: np.ndarray, blocks: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    """Features (n, h) and (m, h), centred on the first and of mean squared length 1 there, as is each of the blocks."""
     mean = train.mean(0)
-    length = float(((train - mean) ** 2).sum(1).mean()) ** 0.5 or 1.0
-    return (train - mean) / length, (test - mean) / length
+    squares = ((train - mean) ** 2).mean(0).reshape(blocks, -1).sum(1)
+    lengths = np.repeat(np.sqrt(np.where(squares > 0, blocks * squares, 1.0)), train.shape[1] // blocks)
+    return (train - mean) / lengths, (test - mean) / lengths
 
 
 def logistic(

@@ -13,12 +13,13 @@ from bench.heldout.material import TEST_ROWS, Place
 from bench.heldout.plan import ARMS, ENCODER, LEARNED, MINILM, READOUT, TRAINED
 from bench.transfer.recipes import CREDITED, RECIPES
 from onboard.guard import GuardSettings
+from onboard.model.readout_features import BLOCKS
 from onboard.probe.settings import ProbeSettings
 from onboard.statistics.readout import PRIOR_ROWS, PRIOR_SHARE, RIDGES, SHARPNESSES
 from onboard.train.settings import FewShotSettings, TuningSettings
 from onboard.train.step_length import NEARLY
 
-_READOUT: Final = [RIDGES, SHARPNESSES, PRIOR_SHARE, PRIOR_ROWS]
+_READOUT: Final = [RIDGES, SHARPNESSES, PRIOR_SHARE, PRIOR_ROWS, BLOCKS]
 _LINEAR: Final = [INVERSE_PENALTY, RIDGE]
 
 
@@ -37,7 +38,7 @@ def _of_arm(place: Place, arm: str) -> Row:
     if arm in TRAINED:
         return {"backbone": place.digest, "recipe": asdict(RECIPES[arm, CREDITED[arm]])}
     if arm in (ENCODER, MINILM):
-        return {"linear": _LINEAR, **({"backbone": place.digest} if arm == ENCODER else {})}
+        return {"linear": _LINEAR, **({"backbone": place.digest, "blocks": BLOCKS} if arm == ENCODER else {})}
     return {}
 
 
