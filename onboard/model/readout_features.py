@@ -49,7 +49,7 @@ def _parts(input_ids: Tensor, present: Tensor, separator: Sequence[int], end: in
     for place, token in enumerate(separator):
         is_there = input_ids == token
         starts = starts & torch.nn.functional.pad(is_there[:, place:], (0, place))
-    begun = starts.cumsum(1) > 0
+    begun = starts.to(input_ids.dtype).cumsum(1) > 0
     after = torch.nn.functional.pad(begun, (width, 0))[:, :size]
     text = present.bool() & (input_ids != end)
     return text & ~begun, text & after
