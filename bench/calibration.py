@@ -15,6 +15,7 @@ import tempfile
 from argparse import Namespace
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from math import inf
 from pathlib import Path
 from typing import Final
@@ -36,6 +37,7 @@ from bench.heldout.plan import Run as Draw
 from bench.transfer.material import read
 from onboard.data.splits import is_folded
 from onboard.evaluate.metrics import calibration_error, row_log_loss
+from onboard.model.readout_features import BLOCKS
 from onboard.pipeline.evaluate import Judged
 from onboard.pipeline.evidence import held_rows
 from onboard.pipeline.readout import fit
@@ -94,10 +96,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     torch.set_num_threads(1)
     parts, place = plan(asked.data), opened("mini")
+    settings = {"base": place.base_digest, "blocks": BLOCKS}
     runs = [run for part, of_part in parts.items() if asked.part in (None, part) for run in of_part]
     if not asked.report:
-        measure_missing(runs, _there(asked.output), lambda run: _row(place, asked.data, run), _line, asked.output)
-    there = _there(asked.output)
+        row_of = partial(_row, place, asked.data, settings)
+        measure_missing(runs, _there(asked.output, settings), row_of, _line, asked.output)
+    there = _there(asked.output, settings)
     text = page({part: [there[run] for run in of_part if run in there] for part, of_part in parts.items()}, words)
     write({}, None, text, asked.table)
     print(text)
@@ -112,19 +116,21 @@ def _asked(words: Sequence[str]) -> Namespace:
     return parser.parse_args(words)
 
 
-def _there(work: Path) -> dict[Run, Row]:
-    return {Run(**{name: row[name] for name in Run.__annotations__}): row for row in finished(work)}
+def _there(work: Path, settings: Row) -> dict[Run, Row]:
+    """What was measured with these settings."""
+    rows = [row for row in finished(work) if row.get("settings") == settings]
+    return {Run(**{name: row[name] for name in Run.__annotations__}): row for row in rows}
 
 
 def _line(run: Run, row: Row) -> str:
     return f"{run.task} n={run.rows} draw {run.draw} {run.arm}: {row['temperature'][str(DEVIATION)]}"
 
 
-def _row(place: Place, folder: Path, run: Run) -> Row:
+def _row(place: Place, folder: Path, settings: Row, run: Run) -> Row:
     cell = Cell(place, read(folder / run.suite / run.task), Draw(run.task, run.rows, run.draw, run.arm))
     cell.test = drawn_tests(read(folder / run.suite / run.task), TESTS[run.suite])
     said = _read_out(cell) if run.arm == READOUT else _learned(cell)
-    return {**asdict(run), **errors(said, cell.truth, cell.columns, len(cell.labels))}
+    return {**asdict(run), **errors(said, cell.truth, cell.columns, len(cell.labels)), "settings": settings}
 
 
 def errors(said: Said, truth: np.ndarray, columns: Sequence[int], labels: int) -> Row:

@@ -30,6 +30,7 @@ from bench.heldout.sharing import Settings, run_missing, runs_of
 from bench.methods.lessons import Lessons
 from bench.methods.page import Facts, markdown, picture
 from bench.methods.plan import ARMS, DEFAULT, LINEAR, SUITES, TFIDF, plan
+from onboard.model.readout_features import BLOCKS
 from onboard.probe.settings import ProbeSettings
 from onboard.train.settings import FEW_STEPS_RATES, FewShotSettings, OwnWeightsSettings
 
@@ -124,7 +125,7 @@ def settings_of(place: Place, arm: str) -> dict[str, Any]:
         return shared
     if arm in (DEFAULT, LINEAR):
         job = {"few_shot": asdict(FewShotSettings()), "probe": asdict(ProbeSettings())}
-        return {**shared, "base": place.base_digest, **(job if arm == DEFAULT else {})}
+        return {**shared, "base": place.base_digest, "blocks": BLOCKS, **(job if arm == DEFAULT else {})}
     own = {**asdict(OwnWeightsSettings()), "rate": FEW_STEPS_RATES.get(arm)}
     return {**shared, "backbone": place.digest, **own}
 
