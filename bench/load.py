@@ -95,23 +95,23 @@ def measure(base_name: str, sizes: Sizes) -> Found:
 
 
 def _asked(url: str, token: str, pid: int, names: list[str], sizes: Sizes) -> Found:
-    found = Found([], Counter(), [])
+    seen = Found([], Counter(), [])
     with closing(Asker(url, token)) as first:
         _predict(first, {"inputs": [{"task": names[0], "text": "a film"}]})  # the base is loaded by now
     end = time.monotonic() + 60 * sizes.minutes
     clients = [
-        threading.Thread(target=_client, args=(url, token, requests(names, seed), found, end))
+        threading.Thread(target=_client, args=(url, token, requests(names, seed), seen, end))
         for seed in range(sizes.clients)
     ]
     for client in clients:
         client.start()
     process = psutil.Process(pid)
     while time.monotonic() < end:
-        found.resident.append(resident(process))
+        seen.resident.append(resident(process))
         time.sleep(1.0)
     for client in clients:
         client.join()
-    return found
+    return seen
 
 
 def requests(names: list[str], seed: int) -> Iterator[dict[str, Any] | str]:
@@ -134,7 +134,7 @@ def _input(task: str, labels: tuple[str, ...], rng: random.Random) -> dict[str, 
     return {"task": task, "text": text, **fewer}
 
 
-def _client(url: str, token: str, asked: Iterator[dict[str, Any] | str], found: Found, end: float) -> None:
+def _client(url: str, token: str, asked: Iterator[dict[str, Any] | str], seen: Found, end: float) -> None:
     with closing(Asker(url, token)) as asker:
         for request in asked:
             started = time.monotonic()
@@ -146,10 +146,10 @@ def _client(url: str, token: str, asked: Iterator[dict[str, Any] | str], found: 
                 else:
                     _predict(asker, request)
             except (OSError, RuntimeError) as error:
-                found.errors[str(error)[:200]] += 1
+                seen.errors[str(error)[:200]] += 1
             else:
                 if isinstance(request, dict):
-                    found.seconds.append((started, time.monotonic() - started))
+                    seen.seconds.append((started, time.monotonic() - started))
 
 
 def _predict(asker: Asker, body: dict[str, Any]) -> None:
@@ -161,17 +161,17 @@ def _predict(asker: Asker, body: dict[str, Any]) -> None:
         raise RuntimeError(f"{len(answers)} answers to {len(body['inputs'])} texts; {wrong[:1]}")
 
 
-def figures(found: Found) -> dict[str, Any]:
+def figures(seen: Found) -> dict[str, Any]:
     """What is reported."""
-    seconds = [taken for _, taken in sorted(found.seconds)]
-    early = found.resident[int(_EARLY * len(found.resident)) :]
+    seconds = [taken for _, taken in sorted(seen.seconds)]
+    early = seen.resident[int(_EARLY * len(seen.resident)) :]
     growth = statistics.median(early[-10:]) / statistics.median(early[:10]) - 1
     p50, p99 = (1e3 * float(np.quantile(seconds, share)) for share in (0.5, 0.99))
-    errors = sum(found.errors.values())
+    errors = sum(seen.errors.values())
     return {
-        "predictions": len(seconds), "errors": errors, "what": dict(found.errors.most_common(5)),
+        "predictions": len(seconds), "errors": errors, "what": dict(seen.errors.most_common(5)),
         "p50_milliseconds": round(p50, 2), "p99_milliseconds": round(p99, 2), "p99_of_p50": round(p99 / p50, 2),
-        "growth": round(growth, 5), "resident_bytes_every_10_seconds": found.resident[::10],
+        "growth": round(growth, 5), "resident_bytes_every_10_seconds": seen.resident[::10],
         "kept": growth <= WANTED_GROWTH and not errors and p99 <= WANTED_SPREAD * p50,
     }  # fmt: skip
 

@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from onboard.statistics.readout import Spread
+from onboard.statistics.spread import Spread
 
 SPREAD: Final = "spread.safetensors"  # in a base's folder
 DIRECTIONS: Final = 64  # the others count as alike: held-out tasks gain nothing by more

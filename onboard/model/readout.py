@@ -28,8 +28,7 @@ def bare_features(
     before_batch: Callable[[], None] = lambda: None,
     at_once: RowsAtOnce | None = None,
 ) -> np.ndarray:
-    """What a readout sees of texts, without adapters (n, 4h) float32, in the order of `ids`; each distinct text is read
-    once. Blocks of h: see `onboard.model.readout_features`.
+    """What a readout sees of texts (`onboard.model.readout_features`); each distinct text is read once.
 
     Args:
         engine: the model.
@@ -37,20 +36,21 @@ def bare_features(
         before_batch: called before every batch; may raise to stop.
         at_once: how many rows fit into the memory; kept for further calls.
 
+    Returns:
+        (n, 4h) float32, in the order of `ids`.
+
     Raises:
         OutOfMemoryError: the GPU has no room for a single row.
     """
     at_once = at_once or RowsAtOnce(BATCH)
-    places: dict[tuple[int, ...], int] = {}
-    of_row = [places.setdefault(tuple(row), len(places)) for row in ids]
-    texts = list(places)
+    texts = list(dict.fromkeys(map(tuple, ids)))
+    places = {text: place for place, text in enumerate(texts)}
     features = np.zeros((len(texts), BLOCKS * engine.backbone.config.d_model), dtype=np.float32)
     order = np.argsort([len(text) for text in texts], kind="stable")
 
+    @torch.inference_mode()  # a thread of its own has not the caller's
     def read(chosen: np.ndarray) -> np.ndarray:
-        with torch.inference_mode():  # a thread of its own has not the caller's
-            of_part: np.ndarray = engine.readout_features([texts[row] for row in chosen]).cpu().numpy()
-        return of_part
+        return engine.readout_features([texts[row] for row in chosen]).cpu().numpy()
 
     def fill(batch: np.ndarray) -> None:
         lengths = [len(texts[row]) for row in batch]
@@ -62,7 +62,7 @@ def bare_features(
         before_batch()
         batch = order[start : start + BATCH]
         at_once.fitting(len(batch), partial(fill, batch))
-    return features[of_row]
+    return features[[places[tuple(row)] for row in ids]]
 
 
 def probabilities_of(

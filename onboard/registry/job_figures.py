@@ -83,7 +83,7 @@ class JobFigures(Repository):
         for row in self._session.execute(statement):
             by_queue[row.queue].append(row)
         waits, runs = self._percentiles(jobs, "wait"), self._percentiles(jobs, "run")
-        found = {
+        by_name = {
             queue: Ended(
                 window_seconds,
                 {JobState(row.state): row.jobs for row in rows},
@@ -94,7 +94,7 @@ class JobFigures(Repository):
             )
             for queue, rows in by_queue.items()
         }
-        return found, window_seconds
+        return by_name, window_seconds
 
     def newest_end(self) -> float | None:
         """When the job ended that ended last; None before any did."""
@@ -201,11 +201,11 @@ def _neighbours(last: Any, share: int) -> tuple[Any, Any]:
 
 def _between(sample: Mapping[int, float], last: int) -> Percentiles:
     """The percentiles of a sorted sample of which their neighbours are known, by place."""
-    found = []
+    places = []
     for share in _SHARES:
         below, above = _neighbours(last, share)
-        found.append(sample[below] + (sample[above] - sample[below]) * (last * share % 100) / 100)
-    return Percentiles(*found)
+        places.append(sample[below] + (sample[above] - sample[below]) * (last * share % 100) / 100)
+    return Percentiles(*places)
 
 
 def _attempt(job: Job, now: float, staged_at: float | None, note: str) -> Attempt:

@@ -15,6 +15,7 @@ from typing import Final
 import numpy as np
 
 from onboard.errors import InputError
+from onboard.statistics.spread import Spread
 
 RIDGES: Final = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # of the mean squared length of the rows
 SHARPNESSES: Final = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)  # inverse temperatures of the scores
@@ -24,26 +25,6 @@ PRIOR_SHARE: Final = 0.7  # of the readout beside the embedding: what held-out t
 PRIOR_ROWS: Final = 16.0  # how many rows that counts as
 _SHARES: Final = np.linspace(0.05, 0.95, 19)
 _TINY: Final = 1e-12
-
-
-@dataclass(frozen=True)
-class Spread:
-    """In which directions features of texts with one label differ most, and how much less these are to count.
-
-    Args:
-        directions: (r, h), orthonormal rows.
-        factors: (r,) what lengths along them are multiplied by, where every other direction stays as it is.
-    """
-
-    directions: np.ndarray
-    factors: np.ndarray
-
-    def evened(self, features: np.ndarray) -> np.ndarray:
-        """Features (n, h or more), of whose first h columns these directions are scaled (a symmetric map)."""
-        directions = self.directions.astype(np.float64)
-        own, others = np.split(features, [directions.shape[1]], axis=1)
-        along: np.ndarray = (own @ directions.T) * (self.factors - 1.0)
-        return np.hstack([own + along @ directions, others])
 
 
 @dataclass(frozen=True)

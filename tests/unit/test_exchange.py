@@ -39,7 +39,7 @@ from onboard.model.importers import load_hyperformer
 from onboard.model.projections import Projections
 from onboard.pipeline.material import Workbench
 from onboard.serving import Predictor
-from onboard.statistics.readout import Spread
+from onboard.statistics.spread import Spread
 
 QUESTIONS = [
     {"task": "cola", "text": "a b c"},

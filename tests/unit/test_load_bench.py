@@ -10,11 +10,11 @@ from onboard.bases import Base
 
 
 def test_a_server_is_asked_by_clients_and_its_memory_is_read(tiny_base: Base) -> None:
-    found = load.measure(str(tiny_base.folder), load.Sizes(minutes=0.05, tasks=20, clients=2))
-    assert not found.errors
-    assert len(found.seconds) > 2
-    assert min(found.resident) > 2**20
-    figures = load.figures(found)
+    seen = load.measure(str(tiny_base.folder), load.Sizes(minutes=0.05, tasks=20, clients=2))
+    assert not seen.errors
+    assert len(seen.seconds) > 2
+    assert min(seen.resident) > 2**20
+    figures = load.figures(seen)
     assert 0 < figures["p50_milliseconds"] <= figures["p99_milliseconds"]
 
 

@@ -13,7 +13,6 @@ from onboard.errors import DamagedError, InputError, PinMismatchError
 from onboard.statistics.readout import (
     PRIOR_SHARE,
     Readout,
-    Spread,
     _Path,
     answers_after,
     blend,
@@ -21,6 +20,7 @@ from onboard.statistics.readout import (
     fit_readout,
     mean_loss,
 )
+from onboard.statistics.spread import Spread
 from onboard.storage.embedding import pack_embedding
 from onboard.storage.readout import pack_readout, unpack_readout
 

@@ -57,19 +57,24 @@ def submit_job(
     return {"job": job.id, "state": job.state, "task": job.spec.task, "warning": warning, "warnings": findings}
 
 
-@router.get("", response_model=JobList, dependencies=[Depends(requires(Scope.READ))])
-def list_jobs(
-    services: OpenServices,
+def _search(
     state: Annotated[list[JobState] | None, Query(description="Only these states.")] = None,
     task: Annotated[Name | None, Query(description="Only this task.")] = None,
     queue: Annotated[Name | None, Query(description="Only this queue.")] = None,
     owner: Annotated[str | None, Query(max_length=200, description="Only what this token submitted.")] = None,
+) -> JobSearch:
+    return JobSearch(tuple(state or ()), task, queue, owner)
+
+
+@router.get("", response_model=JobList, dependencies=[Depends(requires(Scope.READ))])
+def list_jobs(
+    services: OpenServices,
+    search: Annotated[JobSearch, Depends(_search)],
     sort: Annotated[JobOrder, Query(description="In this order.")] = JobOrder.NEWEST,
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> dict[str, Any]:
     """Jobs, newest first or as `sort` says."""
-    search = JobSearch(tuple(state or ()), task, queue, owner)
     try:
         jobs, following = listed_jobs(services.database, search, decode_name("jobs", cursor), limit, sort)
     except (InputError, NotFoundError) as error:  # a place of another order, or the job there is gone

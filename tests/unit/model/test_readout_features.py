@@ -20,8 +20,8 @@ def blocks_of(engine: Engine, pairs: list[tuple[str, str | None]]) -> torch.Tens
 
 
 def test_blocks_are_means_over_tokens_and_differences_of_the_texts_of_a_pair(tiny_engine: Engine) -> None:
-    found = blocks_of(tiny_engine, PAIRS)
-    for pair, blocks in zip(PAIRS, found, strict=True):
+    seen = blocks_of(tiny_engine, PAIRS)
+    for pair, blocks in zip(PAIRS, seen, strict=True):
         (ids,) = tiny_engine.encoder.encode([pair])
         with torch.inference_mode(), tiny_engine.attachment.bare():
             states = tiny_engine.backbone.encoder(input_ids=torch.tensor([ids]), output_hidden_states=True)
@@ -49,8 +49,8 @@ def test_the_first_block_is_what_fingerprints_see(tiny_engine: Engine) -> None:
 
 @pytest.mark.parametrize("pair", [("", "film"), ("film", "")])
 def test_an_empty_text_of_a_pair_is_no_fault(tiny_engine: Engine, pair: tuple[str, str]) -> None:
-    found = blocks_of(tiny_engine, [pair, PAIRS[1]])
-    assert torch.isfinite(found).all()
+    seen = blocks_of(tiny_engine, [pair, PAIRS[1]])
+    assert torch.isfinite(seen).all()
 
 
 def test_turning_a_pair_turns_the_sign_of_what_parts_it_where_order_is_all(tiny_engine: Engine) -> None:
