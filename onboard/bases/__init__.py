@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from onboard.bases.fingerprints import Fingerprints
-    from onboard.statistics.readout import Spread
+    from onboard.statistics.spread import Spread
 
 FORMAT = 1
 _FILES = ("backbone/config.json", "hypernetwork.safetensors", "embeddings.safetensors", "trained_rows.safetensors")

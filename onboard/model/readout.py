@@ -42,9 +42,14 @@ def bare_features(
     Raises:
         OutOfMemoryError: the GPU has no room for a single row.
     """
-    at_once = at_once or RowsAtOnce(BATCH)
-    texts = list(dict.fromkeys(map(tuple, ids)))
-    places = {text: place for place, text in enumerate(texts)}
+    places = {text: place for place, text in enumerate(dict.fromkeys(map(tuple, ids)))}
+    features = _read(engine, list(places), before_batch, at_once or RowsAtOnce(BATCH))
+    return features[[places[tuple(row)] for row in ids]]
+
+
+def _read(
+    engine: Engine, texts: Sequence[Sequence[int]], before_batch: Callable[[], None], at_once: RowsAtOnce
+) -> np.ndarray:
     features = np.zeros((len(texts), BLOCKS * engine.backbone.config.d_model), dtype=np.float32)
     order = np.argsort([len(text) for text in texts], kind="stable")
 
@@ -62,7 +67,7 @@ def bare_features(
         before_batch()
         batch = order[start : start + BATCH]
         at_once.fitting(len(batch), partial(fill, batch))
-    return features[[places[tuple(row)] for row in ids]]
+    return features
 
 
 def probabilities_of(
