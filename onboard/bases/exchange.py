@@ -27,7 +27,7 @@ from onboard.model.official import Checkpoint, read_checkpoint
 from onboard.model.scoring import LabelTrie
 from onboard.model.tokenizer import load_tokenizer
 from onboard.model.weights import save_hypernetwork, write_tensors
-from onboard.statistics.readout import Spread
+from onboard.statistics.spread import Spread
 
 LABELS_FILE = "labels.json"
 _OWN_SECTION = "onboard"  # of an exported config.json: what a base knows and the authors' format does not

@@ -30,7 +30,7 @@ from onboard.model.methods import FIRST_METHOD, METHODS
 from onboard.model.quantised_backbone import save_quantised_backbone
 from onboard.model.readout import bare_features
 from onboard.model.weights import save_hypernetwork
-from onboard.statistics.readout import Spread
+from onboard.statistics.spread import Spread
 
 _BASELINES = {"classification": ("majority", "tfidf_logistic_regression"), "regression": ("mean", "tfidf_ridge")}
 
