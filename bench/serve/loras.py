@@ -17,6 +17,7 @@ SLOTS: Final = 25  # adapters that a server keeps where they do not all fit
 def lora(backbone: Any, tasks: int) -> Any:
     """A T5 with LoRA of so many tasks, whose two matrices are both random."""
     from peft import LoraConfig, TaskType, get_peft_model
+    from peft.tuners.lora import LoraLayer
 
     config = LoraConfig(
         task_type=TaskType.SEQ_2_SEQ_LM, r=LORA_RANK, lora_alpha=16, target_modules=["q", "v"], init_lora_weights=False
@@ -24,9 +25,23 @@ def lora(backbone: Any, tasks: int) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # PEFT asks for a name that transformers is about to change
         model = get_peft_model(backbone, config, adapter_name=name_of(0))
-    for task in range(1, tasks):
-        model.add_adapter(name_of(task), config)
+    for module in model.modules():
+        if isinstance(module, LoraLayer):
+            for task in range(1, tasks):
+                _add(module, name_of(task))
+    model.peft_config.update({name_of(task): config for task in range(1, tasks)})
     return model.eval().requires_grad_(False)
+
+
+def _add(layer: Any, name: str) -> None:
+    """What PEFT's `add_adapter` puts into a layer; it looks at all that are there each time, which takes hours."""
+    first = name_of(0)
+    for parts in (layer.lora_A, layer.lora_B):
+        like = parts[first]
+        parts[name] = torch.nn.Linear(like.in_features, like.out_features, bias=False)
+    layer.lora_dropout[name] = torch.nn.Identity()
+    for facts in (layer.r, layer.lora_alpha, layer.scaling, layer.use_dora, layer.use_rslora, layer.lora_bias):
+        facts[name] = facts[first]
 
 
 def lora_bytes(backbone: Any) -> int:
