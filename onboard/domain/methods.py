@@ -21,6 +21,7 @@ OWN_WEIGHTS: Final = (
     "adapters", "adapters-dagger", "pfeiffer-adapter", "adapter-drop", "adapter-low-rank", "phm-adapter", "compacter",
     "compacter++", "prompt-tuning-r", "prompt-tuning-t", "bitfit", "intrinsic-said",
 )  # fmt: skip
+FROM_ADAPTERS: Final = "adapters-dagger"  # it alone has what a hypernetwork makes, so it can start at an embedding's
 COMPARED_ONLY: Final = "full-fine-tuning"
 AUTO: Final = "auto"  # the base's own, a readout alone, and small adapters: the cheapest that is as good as the best
 SMALL: Final = ("pfeiffer-adapter", "adapters")  # that `auto` tries behind the others, fewest bytes first

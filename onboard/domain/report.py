@@ -129,6 +129,7 @@ class InitJson(TypedDict, total=False):
     alarm: why nothing that was learned before is worth starting from; null where something is.
     weights: what the chosen mixture is made of, by embedding.
     most_like: what the nearest of the base's own tasks ask, by embedding, the chosen one first; at most three.
+    generated_by: whose adapters weights of the task's own start at: a version of a task; left out of all others.
     known_too: whether the candidates were measured on rows that they had been trained on, because nearly all are such.
     """
 
@@ -144,6 +145,7 @@ class InitJson(TypedDict, total=False):
     weights: dict[str, float] | None
     most_like: dict[str, str] | None
     known_too: bool | None
+    generated_by: str | None
 
 
 class WarningJson(TypedDict, total=False):

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from typing import Any
 
 from onboard.bases import Base
 from onboard.data.splits import holdout
 from onboard.domain.dataset import Dataset, label_key
 from onboard.domain.job import JobSpec
-from onboard.domain.methods import AUTO, LINEAR, OWN_WEIGHTS
+from onboard.domain.methods import AUTO, FROM_ADAPTERS, LINEAR, OWN_WEIGHTS
 from onboard.domain.methods import require_method as require_known
 from onboard.errors import InputError
+from onboard.probe.candidates import FINGERPRINT, MEAN
 
 
 def require_method(spec: JobSpec, dataset: Dataset, base: Base) -> None:
@@ -46,12 +48,27 @@ def require_method(spec: JobSpec, dataset: Dataset, base: Base) -> None:
     else:
         from onboard.bases.load import require_fitting  # with torch, which other jobs are queued without
 
-        require_fitting(base, spec.method, settings)
+        if starts_from_embedding(spec):
+            _require_one_task(spec, base)
+        require_fitting(base, spec.method, settings_on(base, spec))
 
 
 def as_queued(spec: JobSpec) -> JobSpec:
     """What the job is told: where no embedding is learned, no hypernetwork is tuned and nothing is probed."""
-    return replace(spec, tune_hypernetwork="never", init="random") if spec.without_embedding else spec
+    if not spec.without_embedding:
+        return spec
+    return replace(spec, tune_hypernetwork="never", init=spec.init if starts_from_embedding(spec) else "random")
+
+
+def starts_from_embedding(spec: JobSpec) -> bool:
+    """Whether weights of the task's own start at what an embedding generates: that of a task's version, by its name."""
+    return spec.method == FROM_ADAPTERS and spec.init not in ("auto", "random")
+
+
+def settings_on(base: Base, spec: JobSpec) -> dict[str, Any]:
+    """Settings of the method, by name: what starts at an embedding's adapters has their size."""
+    own = {"reduction_factor": base.document["reduction_factor"]} if starts_from_embedding(spec) else {}
+    return {**own, **spec.method_settings}
 
 
 def _require_alone(spec: JobSpec) -> None:
@@ -59,7 +76,9 @@ def _require_alone(spec: JobSpec) -> None:
     method = spec.method
     asked = {
         f"--init {spec.init}": (
-            spec.init not in ("auto", "random"), "starts as its paper says, not from an embedding", "Leave --init out.",
+            spec.init not in ("auto", "random") and not starts_from_embedding(spec),
+            "starts as its paper says, not from an embedding",
+            f"Leave --init out, or start at an embedding's adapters: --method {FROM_ADAPTERS}.",
         ),
         "--probe exhaustive": (
             spec.options.get("probe") not in (None, "race"), "starts from no embedding, so none is probed",
@@ -76,6 +95,21 @@ def _require_alone(spec: JobSpec) -> None:
     for option, (given, reason, remedy) in asked.items():
         if given:
             raise InputError(f"{option} has no meaning with --method {method}, which {reason}.", remedy, method=method)
+
+
+def _require_one_task(spec: JobSpec, base: Base) -> None:
+    """Raise InputError unless the adapters that a hypernetwork makes of one task can be the start."""
+    if spec.init in {MEAN, FINGERPRINT, *(anchor.name for anchor in base.anchors)}:
+        raise InputError(
+            f"--init {spec.init} has no meaning with --method {spec.method}, which starts at the adapters of one task.",
+            "--init TASK[@REF], or leave --init out.", method=spec.method,
+        )  # fmt: skip
+    made, asked = base.document["reduction_factor"], spec.method_settings.get("reduction_factor")
+    if asked not in (None, made):
+        raise InputError(
+            f"The adapters of {spec.init} have reduction_factor {made}, so {asked} cannot start at them.",
+            "Leave the setting out, or --init.", method=spec.method,
+        )  # fmt: skip
 
 
 def _require_two_rows(dataset: Dataset, spec: JobSpec) -> None:

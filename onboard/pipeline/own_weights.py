@@ -15,18 +15,24 @@ import torch
 
 from onboard.data.splits import is_folded
 from onboard.domain.methods import LINEAR, OWN_START
+from onboard.domain.names import Reference
 from onboard.domain.report import TrainingJson, WarningJson
 from onboard.domain.task import FIRST_HYPERNETWORK
 from onboard.hypernetworks.engines import engine_at
+from onboard.jobs.methods import settings_on, starts_from_embedding
 from onboard.model.batch import TrainingSet
 from onboard.model.engine import Engine
 from onboard.model.methods import TASK_METHODS, new_task
+from onboard.model.methods.adapters_dagger import AdaptersDagger
 from onboard.model.task_files import described
+from onboard.model.task_module import TaskModule
 from onboard.model.task_weights import Answering
 from onboard.pipeline.attempt import Run
+from onboard.pipeline.candidates import named_candidate
 from onboard.pipeline.outputs import Folds, ProbeOutput, TrainOutput
 from onboard.pipeline.readout import fit
 from onboard.probe.candidates import in_sorted
+from onboard.registry.versions import VersionRepository
 from onboard.statistics.readout import Readout
 from onboard.storage.embedding import read_metadata
 from onboard.storage.readout import readout_tensors
@@ -37,6 +43,7 @@ from onboard.train.settings import OwnWeightsSettings
 from onboard.train.suspects import suspected_rows, warning_of
 from onboard.train.witnesses import known_finding
 from onboard.versions.answers import module_in
+from onboard.versions.trained_rows import TrainedRows
 
 _NOTHING: Final = np.zeros(0, dtype=np.float32)
 _CLOSED_FORM: Final = "The readout is computed in closed form: there is nothing to start from."
@@ -49,7 +56,7 @@ def own_start(attempt: Run, method: str) -> ProbeOutput:
     reason = _CLOSED_FORM
     if method != LINEAR:
         reason = f"{TASK_METHODS[method].TITLE} starts as its paper says. {TASK_METHODS[method].INITIALISATION}"
-    return ProbeOutput(
+    alone = ProbeOutput(
         z=_NOTHING,
         words=bench.words,
         fingerprint="",
@@ -57,6 +64,37 @@ def own_start(attempt: Run, method: str) -> ProbeOutput:
         known=rows[in_sorted(rows, bench.base.known_rows)],
         numbers={"chosen": OWN_START},
     )
+    return _at_adapters(attempt, alone, rows) if starts_from_embedding(attempt.job.spec) else alone
+
+
+def _at_adapters(attempt: Run, alone: ProbeOutput, rows: np.ndarray) -> ProbeOutput:
+    """The same, started at the adapters of the embedding that is asked for; what trained that is known."""
+    spec, services, base = attempt.job.spec, attempt.services, attempt.bench.base
+    named = named_candidate(services, base, spec.seed, spec.init, None, rows)
+    trained = TrainedRows(services, base).of_start([named.embedding])
+    return replace(
+        alone,
+        z=named.z,
+        init={
+            **alone.init, "reason": f"It starts at the adapters of {named.embedding}, which was asked for.",
+            "generated_by": named.embedding,
+        },
+        known=np.union1d(alone.known, rows[np.isin(rows, trained)]),
+    )  # fmt: skip
+
+
+def _new_task(attempt: Run, probed: ProbeOutput, method: str, settings: Mapping[str, Any]) -> TaskModule:
+    """The parameters as they start."""
+    bench, made_by = attempt.bench, probed.init.get("generated_by")
+    if made_by is None:
+        return new_task(method, bench.engine.backbone, settings)
+    module = new_task(method, bench.engine.backbone, settings_on(bench.base, attempt.job.spec))
+    assert isinstance(module, AdaptersDagger)
+    with attempt.services.database.read() as session:
+        version = VersionRepository(session).resolve(Reference.parse(made_by))
+    engine = engine_at(attempt.services, bench.base, version.hypernetwork_version)
+    with torch.no_grad():
+        return module.start_at(engine.hypernetwork(torch.from_numpy(probed.z)[None].to(engine.device)))
 
 
 def under_first_head(attempt: Run) -> Run:
@@ -84,7 +122,7 @@ def train_own(attempt: Run, probed: ProbeOutput, method: str, settings: Mapping[
     if method == LINEAR:
         output = _linear(attempt, parted)
     else:
-        output = _weights(attempt, probed, parted, lambda: new_task(method, bench.engine.backbone, settings))
+        output = _weights(attempt, probed, parted, lambda: _new_task(attempt, probed, method, settings))
     warnings = known_finding({"training": int(known.sum()) if folded else 0, **bench.left_out})
     if output.folds is not None and bench.buckets is None:
         judged, estimate = in_a_fold(output.folds.fold), log_of(output.folds.probabilities)

@@ -240,7 +240,7 @@ def _draft(attempt: Run, probed: ProbeOutput, outcome: Outcome, evaluated: Evalu
         base_digest=attempt.base.digest,
         hypernetwork_version=attempt.base.head,
         dataset_digest=spec.dataset,
-        parent=probed.init["chosen"] or "",
+        parent=probed.init.get("generated_by") or probed.init["chosen"] or "",
         fingerprint=probed.fingerprint or None,
         mixed_from=probed.init.get("weights") or {},
         task_kind=dataset.kind,

@@ -65,6 +65,19 @@ def test_every_method_publishes_a_version_that_is_served_and_says_what_it_is(
     assert probabilities(Predictor(tiny_services)).sum(1) == pytest.approx([1.0] * 3, abs=1e-5)
 
 
+def test_adapters_can_start_at_what_an_embedding_generates(quick: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = quick.learn(opinions(16), "mood")["version"]
+    monkeypatch.setattr(own_weights, "OwnWeightsSettings", partial(OwnWeightsSettings, steps=1, most_steps=1))
+    result = quick.learn(opinions(16, start=40), "taste", method="adapters-dagger", init="mood")
+    version = quick.version("taste")
+    assert (version.method, version.parent, result["init"]["generated_by"]) == ("adapters-dagger", "mood@v1", "mood@v1")
+    assert result["init"]["chosen"] == OWN_START
+    assert "starts at the adapters of mood@v1" in result["init"]["reason"]
+    assert result["training"]["settings"]["reduction_factor"] == 4  # the base's
+    quick.learn(opinions(16), "mood", method="adapters-dagger", init=f"mood@v{first}")
+    assert quick.version("mood@v2").parent == "mood@v1"
+
+
 def test_tasks_of_different_methods_are_answered_in_one_request_as_alone(quick: Desk, tiny_services: Services) -> None:
     methods = ["linear", "compacter", "bitfit", "prompt-tuning-t", "intrinsic-said", "adapters-dagger"]
     for method in methods:

@@ -69,6 +69,25 @@ def test_what_only_an_embedding_has_is_refused(desk: Desk, more: dict[str, Any],
     assert desk.jobs() == []
 
 
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"init": "mean"}, "--init mean has no meaning with --method adapters-dagger, which starts at the adapters of"),
+        ({"init": "topics-2"}, "--init topics-2 has no meaning with --method adapters-dagger"),
+        ({"init": "sst3"}, "There is no embedding 'sst3' to start from. Did you mean sst2"),
+        ({"init": "sst2", "settings": {"reduction_factor": 2}}, "have reduction_factor 4, so 2 cannot start at them"),
+    ],
+)
+def test_adapters_start_at_those_of_one_task_or_as_their_paper_says(
+    desk: Desk, more: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        desk.submit(opinions(8), method="adapters-dagger", **more)
+    assert desk.jobs() == []
+    queued = desk.submit(opinions(8), method="adapters-dagger", init="sst2", settings={"reduction_factor": 4})
+    assert queued.spec.init == "sst2"
+
+
 def test_a_readout_alone_needs_two_rows_of_every_label(desk: Desk) -> None:
     rows = [*opinions(8), {"text": "the film was sad", "label": "odd"}]
     with pytest.raises(InputError, match="needs two training rows of every label; 'odd' has fewer") as caught:

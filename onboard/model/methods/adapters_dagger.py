@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
+import torch
 from torch import Tensor, nn
 
 from onboard.errors import InputError
+from onboard.model.hypernetwork import GeneratedAdapters
 from onboard.model.methods.adapter_shaped import AdapterStack
 from onboard.model.methods.adapters import Adapters, DenseStack
 
@@ -54,6 +56,25 @@ class AdaptersDagger(Adapters):
             raise InputError(f"gamma_start of {self.TITLE} is {start!r}.", "Give a number from 0 to 1.")
         for stack in (self.encoder, self.decoder):
             nn.init.constant_(stack.get_parameter("gamma"), float(start))
+
+    @torch.no_grad()
+    def start_at(self, adapters: GeneratedAdapters) -> Self:
+        """Take over what a hypernetwork makes of one embedding (T = 1); the T5's norms stay as they are.
+
+        Raises:
+            InputError: they have another bottleneck.
+        """
+        bottleneck = adapters.encoder.down.shape[-2]
+        if bottleneck != self.bottleneck:
+            factor = self.d_model // bottleneck
+            raise InputError(
+                f"The adapters of an embedding have {bottleneck} units, and reduction_factor asks for "
+                f"{self.bottleneck}.", f"--method-setting reduction_factor={factor}, or leave it out.",
+            )  # fmt: skip
+        for stack, made in ((self.encoder, adapters.encoder), (self.decoder, adapters.decoder)):
+            for name, tensor in made._asdict().items():
+                stack.get_parameter(name).copy_(tensor[0])
+        return self
 
     def beside(self, other: AdaptersDagger) -> Self:
         """Share the other task's layer norms and T5 norms from now on: parameters of both, trained by both.
