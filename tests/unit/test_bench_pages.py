@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from bench import ablations, api, bells, first_version, kills, memory, pages, submitting, upload
+from bench import ablations, api, bells, first_version, kills, load, memory, pages, submitting, upload
 from bench.chaos import report as chaos
 from bench.curriculum import page as curriculum
 from bench.guard import page as guard
@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 PAGES: dict[str, Callable[[dict[str, Any]], str]] = {
     "ablations": ablations.page, "api": api.page, "bells": bells.page, "chaos": chaos.page,
     "curriculum": curriculum.page, "first_version": first_version.page, "guard": guard.page,
-    "kills": kills.page, "pages": pages.page, "probe": probe.page, "queue": queue.page,
+    "kills": kills.page, "load": load.page, "pages": pages.page, "probe": probe.page, "queue": queue.page,
     "submitting": submitting.page, "upload": upload.page, "worker_memory": memory.page,
 }  # fmt: skip
 
