@@ -15,6 +15,7 @@ from typing import Final
 import numpy as np
 
 from onboard.errors import InputError
+from onboard.statistics.decomposition import decomposed
 from onboard.statistics.spread import Spread
 
 RIDGES: Final = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # of the mean squared length of the rows
@@ -239,8 +240,7 @@ class _Path:
     @classmethod
     def of(cls, x: np.ndarray, y: np.ndarray, counted: np.ndarray) -> _Path:
         roots = np.sqrt(counted)[:, None]
-        u, s, v = np.linalg.svd(x * roots, full_matrices=False)
-        return cls(u, s, v.T, y * roots, roots)
+        return cls(*decomposed(x * roots), y * roots, roots)
 
     def weights(self, ridge: float) -> np.ndarray:
         """(C, p)"""

@@ -10,6 +10,7 @@ import pytest
 from onboard.bases import Base
 from onboard.bases.spread import read_spread, spread_of, write_spread
 from onboard.errors import DamagedError, InputError, PinMismatchError
+from onboard.statistics.decomposition import decomposed
 from onboard.statistics.readout import (
     PRIOR_SHARE,
     Readout,
@@ -46,6 +47,17 @@ def test_predictions_without_a_group_are_those_of_a_regression_without_it() -> N
         x, y = features[rest], targets[rest]
         solved = np.linalg.solve(x.T @ x + 0.3 * np.eye(x.shape[1]), x.T @ y)
         assert np.allclose(predicted[group], features[group] @ solved)
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(5, 12), (12, 5), (7, 7)])
+def test_a_matrix_is_its_directions_times_its_singular_values(rows: int, columns: int) -> None:
+    x = np.random.default_rng(rows).normal(size=(rows, columns))
+    x[2] = x[1]  # so that one direction is missing where there are no more rows than columns
+    u, s, v = decomposed(x)
+    np.testing.assert_allclose(u * s @ v.T, x, atol=1e-9)
+    np.testing.assert_allclose(u.T @ u, np.eye(len(s)), atol=1e-8)
+    np.testing.assert_allclose(s[::-1], np.linalg.svd(x, compute_uv=False)[: len(s)])
+    assert len(s) == np.linalg.matrix_rank(x)
 
 
 def test_a_row_that_counts_twice_is_as_good_as_two_rows() -> None:
