@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
 from typing import Any, Final, Literal
 
-from onboard.domain.methods import WITHOUT_EMBEDDING, method_settings
+from onboard.domain.methods import FROM_ADAPTERS, WITHOUT_EMBEDDING, method_settings
 from onboard.domain.moment import to_iso
 from onboard.errors import ConflictError, InputError, JobFailedError
 
@@ -175,6 +175,16 @@ class JobSpec:
     def without_embedding(self) -> bool:
         """Whether its version is of weights of its own, or of a readout alone: no hypernetwork has a part in it."""
         return self.method in WITHOUT_EMBEDDING
+
+    @property
+    def starts_from_adapters(self) -> bool:
+        """Whether weights of the task's own start at what the embedding of a task's version generates."""
+        return self.method == FROM_ADAPTERS and self.init not in ("auto", "random")
+
+    def settings_on(self, reduction_factor: int) -> dict[str, Any]:
+        """Settings of the method on a base whose adapters have this one: what starts at those has their size."""
+        own = {"reduction_factor": reduction_factor} if self.starts_from_adapters else {}
+        return {**own, **self.method_settings}
 
     @property
     def method_settings(self) -> dict[str, Any]:

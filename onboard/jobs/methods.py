@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from typing import Any
 
 from onboard.bases import Base
 from onboard.data.splits import holdout
@@ -48,27 +47,16 @@ def require_method(spec: JobSpec, dataset: Dataset, base: Base) -> None:
     else:
         from onboard.bases.load import require_fitting  # with torch, which other jobs are queued without
 
-        if starts_from_embedding(spec):
+        if spec.starts_from_adapters:
             _require_one_task(spec, base)
-        require_fitting(base, spec.method, settings_on(base, spec))
+        require_fitting(base, spec.method, spec.settings_on(base.document["reduction_factor"]))
 
 
 def as_queued(spec: JobSpec) -> JobSpec:
     """What the job is told: where no embedding is learned, no hypernetwork is tuned and nothing is probed."""
     if not spec.without_embedding:
         return spec
-    return replace(spec, tune_hypernetwork="never", init=spec.init if starts_from_embedding(spec) else "random")
-
-
-def starts_from_embedding(spec: JobSpec) -> bool:
-    """Whether weights of the task's own start at what an embedding generates: that of a task's version, by its name."""
-    return spec.method == FROM_ADAPTERS and spec.init not in ("auto", "random")
-
-
-def settings_on(base: Base, spec: JobSpec) -> dict[str, Any]:
-    """Settings of the method, by name: what starts at an embedding's adapters has their size."""
-    own = {"reduction_factor": base.document["reduction_factor"]} if starts_from_embedding(spec) else {}
-    return {**own, **spec.method_settings}
+    return replace(spec, tune_hypernetwork="never", init=spec.init if spec.starts_from_adapters else "random")
 
 
 def _require_alone(spec: JobSpec) -> None:
@@ -76,7 +64,7 @@ def _require_alone(spec: JobSpec) -> None:
     method = spec.method
     asked = {
         f"--init {spec.init}": (
-            spec.init not in ("auto", "random") and not starts_from_embedding(spec),
+            spec.init not in ("auto", "random") and not spec.starts_from_adapters,
             "starts as its paper says, not from an embedding",
             f"Leave --init out, or start at an embedding's adapters: --method {FROM_ADAPTERS}.",
         ),

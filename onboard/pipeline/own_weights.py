@@ -19,7 +19,6 @@ from onboard.domain.names import Reference
 from onboard.domain.report import TrainingJson, WarningJson
 from onboard.domain.task import FIRST_HYPERNETWORK
 from onboard.hypernetworks.engines import engine_at
-from onboard.jobs.methods import settings_on, starts_from_embedding
 from onboard.model.batch import TrainingSet
 from onboard.model.engine import Engine
 from onboard.model.methods import TASK_METHODS, new_task
@@ -64,7 +63,7 @@ def own_start(attempt: Run, method: str) -> ProbeOutput:
         known=rows[in_sorted(rows, bench.base.known_rows)],
         numbers={"chosen": OWN_START},
     )
-    return _at_adapters(attempt, alone, rows) if starts_from_embedding(attempt.job.spec) else alone
+    return _at_adapters(attempt, alone, rows) if attempt.job.spec.starts_from_adapters else alone
 
 
 def _at_adapters(attempt: Run, alone: ProbeOutput, rows: np.ndarray) -> ProbeOutput:
@@ -88,7 +87,8 @@ def _new_task(attempt: Run, probed: ProbeOutput, method: str, settings: Mapping[
     bench, made_by = attempt.bench, probed.init.get("generated_by")
     if made_by is None:
         return new_task(method, bench.engine.backbone, settings)
-    module = new_task(method, bench.engine.backbone, settings_on(bench.base, attempt.job.spec))
+    own = attempt.job.spec.settings_on(bench.base.document["reduction_factor"])
+    module = new_task(method, bench.engine.backbone, own)
     assert isinstance(module, AdaptersDagger)
     with attempt.services.database.read() as session:
         version = VersionRepository(session).resolve(Reference.parse(made_by))
