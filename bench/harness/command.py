@@ -73,8 +73,11 @@ def deadline(hours: float | None, clock: Callable[[], float] = time.monotonic) -
 
 
 def command_of(name: str, words: Sequence[str]) -> str:
-    """The command that does the same again."""
-    return f"python -m bench.{name} {' '.join(words)}".rstrip()
+    """The command that does the same again, wherever it writes."""
+    told = [
+        word for before, word in zip(["", *words], words, strict=False) if not {before, word} & {"--output", "--table"}
+    ]
+    return f"python -m bench.{name} {' '.join(told)}".rstrip()
 
 
 def datasets_there(folder: Path = DATA, option: str = "", suites: Sequence[str] = ()) -> bool:

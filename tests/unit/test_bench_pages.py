@@ -17,12 +17,13 @@ from bench.curriculum import page as curriculum
 from bench.guard import page as guard
 from bench.probe import page as probe
 from bench.queue import __main__ as queue
+from bench.serve import page as serve
 
 ROOT = Path(__file__).parents[2]
 PAGES: dict[str, Callable[[dict[str, Any]], str]] = {
     "ablations": ablations.page, "api": api.page, "bells": bells.page, "chaos": chaos.page,
     "curriculum": curriculum.page, "first_version": first_version.page, "guard": guard.page,
-    "kills": kills.page, "load": load.page, "pages": pages.page, "probe": probe.page, "queue": queue.page,
+    "kills": kills.page, "load": load.page, "pages": pages.page, "probe": probe.page, "queue": queue.page, "serve": serve.page,
     "submitting": submitting.page, "upload": upload.page, "worker_memory": memory.page,
 }  # fmt: skip
 
