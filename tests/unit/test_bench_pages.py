@@ -23,8 +23,8 @@ ROOT = Path(__file__).parents[2]
 PAGES: dict[str, Callable[[dict[str, Any]], str]] = {
     "ablations": ablations.page, "api": api.page, "bells": bells.page, "chaos": chaos.page,
     "curriculum": curriculum.page, "first_version": first_version.page, "guard": guard.page,
-    "kills": kills.page, "load": load.page, "pages": pages.page, "probe": probe.page, "queue": queue.page, "serve": serve.page,
-    "submitting": submitting.page, "upload": upload.page, "worker_memory": memory.page,
+    "kills": kills.page, "load": load.page, "pages": pages.page, "probe": probe.page, "queue": queue.page,
+    "serve": serve.page, "submitting": submitting.page, "upload": upload.page, "worker_memory": memory.page,
 }  # fmt: skip
 
 
