@@ -31,13 +31,15 @@ def list_jobs(
     state: Annotated[list[str] | None, typer.Option(help="Only these states.")] = None,
     task: Annotated[str | None, typer.Option(help="Only this task.")] = None,
     limit: Annotated[int, typer.Option(min=1, help="At most so many.")] = 50,
-    sort: Annotated[JobOrder, typer.Option(help="In this order.")] = JobOrder.NEWEST,
+    sort: Annotated[str, typer.Option(help="In this order: " + ", ".join(JobOrder) + ".")] = JobOrder.NEWEST.value,
     as_json: AsJson = False,
 ) -> None:
     """Jobs, newest first or as --sort says."""
     odd = [name for name in state or () if name not in list(JobState)]
     if odd:
         raise InputError(f"{odd[0]!r} is not a valid JobState.", "use one of: " + ", ".join(JobState))
+    if sort not in list(JobOrder):
+        raise InputError(f"{sort!r} is not a valid JobOrder.", "use one of: " + ", ".join(JobOrder))
     with connected(register=False) as service:
         jobs = service.jobs(state or (), task, limit, sort)
     emit({"jobs": jobs}, as_json, lambda: _table(jobs))

@@ -109,7 +109,7 @@ def test_the_command_line_hears_of_commands(door: TestClient, tiny_services: Ser
         gateway = RemoteGateway(client)
         for job in (jobs["done"], jobs["failed"]):
             assert gateway.job(job) == full_document(database, find_job(database, job))
-        listed = {job["job"]: job for job in gateway.jobs((), None, 9)}
+        listed = {job["job"]: job for job in gateway.jobs((), None, 9, "newest")}
         assert listed[jobs["failed"]] == brief(find_job(database, jobs["failed"]))
         (failure,) = [event for event in client.events(jobs["failed"]) if "error" in event.document["numbers"]]
         assert failure.document["numbers"]["error"] == ERROR
