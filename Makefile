@@ -26,9 +26,10 @@ demo: install ## onboard three tasks, fetch, predict, show the reports
 packages:
 	@sh .ci/packages
 
+# in the order of the folders: slow ones come first, and many quick files fill the end
 test: install packages ## every check and every test
 	$(MAKE) --no-print-directory check
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder  # slow folders come first, many quick files fill the end
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 check: install ## format, lint and types, exactly as CI does
 	$(BIN)/ruff format --check .
