@@ -74,10 +74,9 @@ def deadline(hours: float | None, clock: Callable[[], float] = time.monotonic) -
 
 def command_of(name: str, words: Sequence[str]) -> str:
     """The command that does the same again, wherever it writes."""
-    told = [
-        word for before, word in zip(["", *words], words, strict=False) if not {before, word} & {"--output", "--table"}
-    ]
-    return f"python -m bench.{name} {' '.join(told)}".rstrip()
+    places = {"--output", "--table"}
+    same = [word for before, word in zip(["", *words], words, strict=False) if not {before, word} & places]
+    return f"python -m bench.{name} {' '.join(same)}".rstrip()
 
 
 def datasets_there(folder: Path = DATA, option: str = "", suites: Sequence[str] = ()) -> bool:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.registry_samples import add_job, job_now, sample_spec
 
 from onboard.domain.job import TRANSITIONS, Job, JobSpec, JobState, Stage, require_transition, sources_of
+from onboard.domain.job_search import JobSearch
 from onboard.errors import ConflictError, FencedError, InputError, NotFoundError
+from onboard.jobs.many import listed_jobs
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.database import Database
 from onboard.registry.events import EventRepository
@@ -336,18 +340,20 @@ def test_listing_filters_and_pages_from_the_newest(database: Database) -> None:
         add_job(database, queue=queue, owner=owner) for queue, owner in (("a", "x"), ("b", "x"), ("a", "y"), ("a", "x"))
     ]
     with database.write() as session:
-        repository = JobRepository(session)
-        repository.cancel(jobs[3].id)
-        ids = {job.id: place for place, job in enumerate(jobs)}
+        JobRepository(session).cancel(jobs[3].id)
+    ids = {job.id: place for place, job in enumerate(jobs)}
 
-        def places(**filters: object) -> list[int]:
-            return [ids[job.id] for job in repository.list(**filters)]
+    def places(after: str | None = None, limit: int = 9, **filters: Any) -> list[int]:
+        return [ids[job.id] for job in listed_jobs(database, JobSearch(**filters), after, limit)[0]]
 
-        assert places() == [3, 2, 1, 0]
-        assert places(queue="a", states=[JobState.QUEUED]) == [2, 0]
-        assert places(owner="x", limit=2) == [3, 1]
-        assert places(before=jobs[2].id) == [1, 0]
-        assert places(task="nobody") == []
+    assert places() == [3, 2, 1, 0]
+    assert places(queue="a", states=(JobState.QUEUED,)) == [2, 0]
+    assert places(owner="x", limit=2) == [3, 1]
+    assert places(after=jobs[2].id) == [1, 0]
+    assert places(task="nobody") == []
+    with database.read() as session:
+        listed = JobRepository(session).list(states=[JobState.QUEUED], task=jobs[0].spec.task, limit=2)
+    assert [ids[job.id] for job in listed] == [2, 1]
 
 
 def test_queues_say_how_much_waits_and_for_how_long(database: Database) -> None:
