@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -35,11 +36,8 @@ def list_jobs(
     as_json: AsJson = False,
 ) -> None:
     """Jobs, newest first or as --sort says."""
-    odd = [name for name in state or () if name not in list(JobState)]
-    if odd:
-        raise InputError(f"{odd[0]!r} is not a valid JobState.", "use one of: " + ", ".join(JobState))
-    if sort not in list(JobOrder):
-        raise InputError(f"{sort!r} is not a valid JobOrder.", "use one of: " + ", ".join(JobOrder))
+    _require_known(JobState, state or ())
+    _require_known(JobOrder, [sort])
     with connected(register=False) as service:
         jobs = service.jobs(state or (), task, limit, sort)
     emit({"jobs": jobs}, as_json, lambda: _table(jobs))
@@ -136,6 +134,12 @@ def retry(
     with connected(register=False) as service:
         queued = service.retry(job, time_limit)
     emit(queued, as_json, lambda: f"job {queued['job']} is queued again\nonboard jobs watch {queued['job']}")
+
+
+def _require_known(kind: type[StrEnum], names: Sequence[str]) -> None:
+    odd = [name for name in names if name not in list(kind)]
+    if odd:
+        raise InputError(f"{odd[0]!r} is not a valid {kind.__name__}.", "use one of: " + ", ".join(kind))
 
 
 def _rendered(document: dict[str, Any], lines: list[str]) -> RenderableType:

@@ -84,7 +84,7 @@ def make_tiny_base(folder: Path, seed: int = 0, tokenizer_of: Path | None = None
     embeddings = {
         name: rng.standard_normal(shape.embedding).astype(np.float32) for name in ("sst2", "stsb", "topics-2")
     }
-    save_base(TrainedBase(engine, sources, embeddings), _document(sources, shape.embedding), folder / "base")
+    save_base(TrainedBase(engine, sources, embeddings), _document(sources, shape), folder / "base")
     return find_base(str(folder / "base"))
 
 
@@ -113,10 +113,10 @@ def _bucket_words() -> tuple[str, ...]:
     return Buckets(0.0, 5.0).words
 
 
-def _document(sources: list[Source], size: int) -> dict[str, object]:
+def _document(sources: list[Source], shape: Shape) -> dict[str, object]:
     return {
         "format": 1, "name": "tiny", "licence": "Apache-2.0", "pair_separator": "|", "max_tokens": 32,
-        "task_embedding_size": size, "reduction_factor": 4,
+        "task_embedding_size": shape.embedding, "reduction_factor": shape.d_model // shape.bottleneck,
         "sources": {
             source.name: {
                 "kind": source.kind, "labels": list(source.labels), "words": list(source.words), "low": source.low,

@@ -10,7 +10,7 @@ import numpy as np
 
 from bench.harness.in_turn import Step
 from bench.serve.drawing import draws
-from bench.serve.loras import RecentLoras, lora, name_of, names_of
+from bench.serve.loras import RecentLoras, lora, names_of
 
 WORDS: Final = (("bad", "good"), ("no", "yes"), ("other", "same"), ("sad", "happy"))  # of the tasks, in turn
 OURS, ONE, PEFT, RECENT, MERGED, BASE = "ours", "one task", "peft", "peft, 25 kept", "merged", "base"
@@ -60,8 +60,7 @@ class Arms:
         score = self._scoring(model.get_base_model())
 
         def step() -> Any:
-            names = [name_of(task) for task in next(rows)]
-            with model.base_model._enable_peft_forward_hooks(adapter_names=names):  # what its `forward` opens
+            with model.base_model._enable_peft_forward_hooks(adapter_names=names_of(next(rows))):  # as its `forward`
                 return score()
 
         return step
@@ -69,13 +68,14 @@ class Arms:
     def recent(self, recent: RecentLoras, model: Any, tasks: int, kind: str) -> Step:
         """LoRA of T tasks of which a server keeps some: a part of the batch for each set that fits."""
         rows = draws(kind, tasks, len(self.ids))
+        score = self._scoring(model.get_base_model())
 
         def step() -> None:
             drawn = next(rows)
             for part in recent.parts(drawn):
                 names = names_of(recent.slots_of(drawn[part]))
                 with model.base_model._enable_peft_forward_hooks(adapter_names=names):
-                    self._scoring(model.get_base_model(), part)()
+                    score(part)
 
         return step
 
@@ -87,8 +87,8 @@ class Arms:
         """The T5 alone."""
         return self._scoring(self.fresh())
 
-    def _scoring(self, backbone: Any, part: np.ndarray | None = None) -> Step:
-        """One encoder and one decoder pass of a T5, and the label words' log-probabilities, of all rows or some."""
+    def _scoring(self, backbone: Any) -> Callable[..., Any]:
+        """One encoder and one decoder pass of a T5, and the label words' log-probabilities, of all rows or a part."""
         import torch
 
         from onboard.model.encoding import pad
@@ -96,12 +96,12 @@ class Arms:
 
         start = backbone.config.decoder_start_token_id
         tries = PackedTries.pack([self.engine.trie(WORDS[0])], start, self.engine.device)
-        input_ids, _ = pad(self.ids if part is None else [self.ids[row] for row in part], self.engine.encoder.pad_id)
+        input_ids, _ = pad(self.ids, self.engine.encoder.pad_id)
         input_ids = input_ids.to(self.engine.device)
 
-        def step() -> Any:
+        def step(part: np.ndarray | slice = slice(None)) -> Any:
             with torch.inference_mode():
-                states = backbone.encoder(input_ids=input_ids).last_hidden_state
+                states = backbone.encoder(input_ids=input_ids[part]).last_hidden_state
                 return label_log_probabilities(backbone, states, None, tries, None).cpu()
 
         return step

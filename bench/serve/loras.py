@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any, Final
 
 import numpy as np
@@ -55,6 +55,11 @@ def name_of(task: int) -> str:
     return f"task{task}"
 
 
+def names_of(tasks: Iterable[int]) -> list[str]:
+    """Of these adapters."""
+    return [name_of(task) for task in tasks]
+
+
 class RecentLoras:
     """As many adapters as there are slots; another task's weights are written over those that were used longest ago.
 
@@ -67,8 +72,7 @@ class RecentLoras:
 
     def __init__(self, model: Any, stored: torch.Tensor) -> None:
         self._stored = stored
-        slots = sum(name.startswith("task") for name in model.peft_config)
-        self._slots = [_weights_of(model, slot) for slot in range(slots)]
+        self._slots = [_weights_of(model, slot) for slot in range(len(model.peft_config))]
         self._held: OrderedDict[int, int] = OrderedDict()  # slot by task, used longest ago first
 
     def parts(self, tasks: np.ndarray) -> list[np.ndarray]:
@@ -103,8 +107,3 @@ def stored_loras(backbone: Any, tasks: int, most_bytes: float) -> torch.Tensor:
 
 def _weights_of(model: Any, slot: int) -> list[torch.Tensor]:
     return [weight for name, weight in model.named_parameters() if f".{name_of(slot)}." in name]
-
-
-def names_of(slots: Sequence[int]) -> list[str]:
-    """Of these adapters."""
-    return [name_of(slot) for slot in slots]

@@ -24,7 +24,6 @@ from onboard.model.engine import Engine
 from onboard.model.methods import TASK_METHODS, new_task
 from onboard.model.methods.adapters_dagger import AdaptersDagger
 from onboard.model.task_files import described
-from onboard.model.task_module import TaskModule
 from onboard.model.task_weights import Answering
 from onboard.pipeline.attempt import Run
 from onboard.pipeline.candidates import named_candidate
@@ -82,19 +81,18 @@ def _at_adapters(attempt: Run, alone: ProbeOutput, rows: np.ndarray) -> ProbeOut
     )  # fmt: skip
 
 
-def _new_task(attempt: Run, probed: ProbeOutput, method: str, settings: Mapping[str, Any]) -> TaskModule:
-    """The parameters as they start."""
+def _start_of(attempt: Run, probed: ProbeOutput, method: str, settings: Mapping[str, Any]) -> NewTask:
+    """What makes the parameters as they start; adapters that they start at are generated once for all trainings."""
     bench, made_by = attempt.bench, probed.init.get("generated_by")
     if made_by is None:
-        return new_task(method, bench.engine.backbone, settings)
-    own = attempt.job.spec.settings_on(bench.base.document["reduction_factor"])
-    module = new_task(method, bench.engine.backbone, own)
-    assert isinstance(module, AdaptersDagger)
+        return lambda: new_task(method, bench.engine.backbone, settings)
     with attempt.services.database.read() as session:
         version = VersionRepository(session).resolve(Reference.parse(made_by))
     engine = engine_at(attempt.services, bench.base, version.hypernetwork_version)
     with torch.no_grad():
-        return module.start_at(engine.hypernetwork(torch.from_numpy(probed.z)[None].to(engine.device)))
+        adapters = engine.hypernetwork(torch.from_numpy(probed.z)[None].to(engine.device))
+    own = attempt.job.spec.settings_on(bench.base.document["reduction_factor"])
+    return lambda: AdaptersDagger(bench.engine.backbone, **own).start_at(adapters)
 
 
 def under_first_head(attempt: Run) -> Run:
@@ -122,7 +120,7 @@ def train_own(attempt: Run, probed: ProbeOutput, method: str, settings: Mapping[
     if method == LINEAR:
         output = _linear(attempt, parted)
     else:
-        output = _weights(attempt, probed, parted, lambda: _new_task(attempt, probed, method, settings))
+        output = _weights(attempt, probed, parted, _start_of(attempt, probed, method, settings))
     warnings = known_finding({"training": int(known.sum()) if folded else 0, **bench.left_out})
     if output.folds is not None and bench.buckets is None:
         judged, estimate = in_a_fold(output.folds.fold), log_of(output.folds.probabilities)
