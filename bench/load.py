@@ -33,13 +33,13 @@ from bench.harness.programs import resident
 from bench.harness.report import made_by, report
 from bench.harness.served_tasks import services_of, store_tasks
 from bench.harness.server import Asker, serving
+from bench.serve.drawing import drawn
 from onboard.domain.access import ALL_SCOPES
 from onboard.operations.access import create_token
 
 WANTED_GROWTH: Final = 0.02
 WANTED_SPREAD: Final = 3.0  # 99th percentile of medians
 MOST_TEXTS: Final = 8  # of a request
-ZIPF: Final = 1.1
 _BETWEEN: Final = 10  # every so many predictions something else is fetched
 _EARLY: Final = 0.25  # share of the time after which memory has to stay flat
 _LABELS: Final = (("bad", "good"), ("no", "perhaps", "yes"), ("other", "same"), ("happy", "plain", "sad"))
@@ -116,15 +116,13 @@ def _asked(url: str, token: str, pid: int, names: list[str], sizes: Sizes) -> Fo
 
 def requests(names: list[str], seed: int) -> Iterator[dict[str, Any] | str]:
     """What a client asks for: bodies of predictions, and addresses between them."""
-    rng = random.Random(seed)
-    weights = [1.0 / (rank + 1) ** ZIPF for rank in range(len(names))]
-    places = range(len(names))
+    rng, tasks_of = random.Random(seed), np.random.default_rng(seed)
     while True:
         for _ in range(_BETWEEN):
-            tasks = rng.choices(places, weights, k=rng.randint(1, MOST_TEXTS))
+            tasks = drawn("zipf", len(names), rng.randint(1, MOST_TEXTS), tasks_of).tolist()
             inputs = [_input(names[task], _LABELS[task % len(_LABELS)], rng) for task in tasks]
             yield {"inputs": inputs, "probabilities": rng.random() < 0.2}
-        task = names[rng.choices(places, weights)[0]]
+        task = names[int(drawn("zipf", len(names), 1, tasks_of)[0])]
         yield rng.choice((f"/v1/tasks/{task}/embeddings/latest", f"/v1/tasks/{task}", "/v1/tasks?limit=20"))
 
 

@@ -25,7 +25,7 @@ from onboard.data.splits import is_folded
 from onboard.errors import NotFoundError
 from onboard.evaluate.baselines import INVERSE_PENALTY_PAIRS, INVERSE_PENALTY_TEXTS, MOST_WEIGHTS, predict_learned
 from onboard.evaluate.tfidf import TfidfFeatures
-from onboard.model.readout_features import BLOCKS, BLOCKS_OF_TEXTS
+from onboard.model.readout_features import BLOCKS, blocks_of
 from onboard.pipeline.readout import fit as fit_readout
 from onboard.train.crossvalidation import fold_of, part_rows
 
@@ -63,8 +63,8 @@ class Arms:
         elif arm == READOUT:
             answered = self._read_out(cell)
         elif arm in self.readers:
-            of_encoder = BLOCKS_OF_TEXTS if cell.test[0].text_b is None else BLOCKS
-            answered = _linear(cell, self.readers[arm], of_encoder if arm == ENCODER else 1)
+            blocks = blocks_of(pairs=cell.test[0].text_b is not None) if arm == ENCODER else 1
+            answered = _linear(cell, self.readers[arm], blocks)
         else:
             answered = _bag_of_words(cell, balanced=arm == BALANCED)
         return Learned(answered, time.process_time() - started, {})

@@ -14,7 +14,7 @@ from onboard.bases.pretrain.teacher import Teacher
 from onboard.domain.dataset import Example
 from onboard.model.engine import Engine
 from onboard.model.readout import bare_features
-from onboard.model.readout_features import BLOCKS, BLOCKS_OF_TEXTS
+from onboard.model.readout_features import blocks_of
 
 Read = Callable[[Sequence[Example]], np.ndarray]  # n rows → (n, h)
 
@@ -65,7 +65,7 @@ def of_encoder(engine: Engine) -> Read:
 
     def read(rows: Sequence[Example]) -> np.ndarray:
         features = bare_features(engine, engine.encoder.encode([(row.text_a, row.text_b) for row in rows]))
-        return features[:, : (BLOCKS_OF_TEXTS if rows[0].text_b is None else BLOCKS) * width]
+        return features[:, : blocks_of(pairs=rows[0].text_b is not None) * width]
 
     return read
 

@@ -7,6 +7,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from onboard.statistics.readout import lengths_of_blocks
+
 INVERSE_PENALTY: Final = 10.0  # of features that are centred and of mean squared length 1
 RIDGE: Final = 0.3
 _STEPS: Final = 1000
@@ -15,8 +17,7 @@ _STEPS: Final = 1000
 def scaled(train: np.ndarray, test: np.ndarray, blocks: int = 1) -> tuple[np.ndarray, np.ndarray]:
     """Features (n, h) and (m, h), centred on the first and of mean squared length 1 there, as is each of the blocks."""
     mean = train.mean(0)
-    squares = ((train - mean) ** 2).mean(0).reshape(blocks, -1).sum(1)
-    lengths = np.repeat(np.sqrt(np.where(squares > 0, blocks * squares, 1.0)), train.shape[1] // blocks)
+    lengths = lengths_of_blocks(train - mean, blocks)
     return (train - mean) / lengths, (test - mean) / lengths
 
 

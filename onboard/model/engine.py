@@ -15,7 +15,7 @@ from onboard.model.attach import attach
 from onboard.model.backbone import freeze
 from onboard.model.encoding import TextEncoder, pad
 from onboard.model.hypernetwork import GeneratedAdapters, Hypernetwork
-from onboard.model.readout_features import readout_features
+from onboard.model.readout_features import mean_of, readout_features
 from onboard.model.rounding import RoundedProducts, has_bfloat16, rounded_weights
 from onboard.model.scoring import LabelTrie, PackedTries, edge_logits, label_log_probabilities
 from onboard.model.task_weights import Weights
@@ -181,9 +181,7 @@ class Engine:
         input_ids, mask = self._batch(ids)
         with self.attachment.bare():
             states = self.backbone.encoder(input_ids=input_ids, attention_mask=mask).last_hidden_state.float()
-        weights = torch.ones_like(input_ids)[..., None] if mask is None else mask[..., None]  # (B, S, 1)
-        mean: Tensor = (states * weights).sum(1) / weights.sum(1)
-        return mean
+        return mean_of(states, torch.ones_like(input_ids) if mask is None else mask)
 
     def readout_features(self, ids: Sequence[Sequence[int]]) -> Tensor:
         """What a readout sees of each text, without adapters: see `onboard.model.readout_features` (B, 4h) float32."""

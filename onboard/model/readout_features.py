@@ -21,6 +21,11 @@ BLOCKS: Final = 4
 BLOCKS_OF_TEXTS: Final = 2  # the first ones: all that a single text has
 
 
+def blocks_of(*, pairs: bool) -> int:
+    """How many of the blocks texts or pairs have, the first ones."""
+    return BLOCKS if pairs else BLOCKS_OF_TEXTS
+
+
 def readout_features(
     encoder: Any, input_ids: Tensor, mask: Tensor | None, separator: Sequence[int], end: int
 ) -> Tensor:
@@ -38,8 +43,8 @@ def readout_features(
     first, second = _parts(input_ids, present, separator, end)
     is_pair = second.any(1, keepdim=True)
     layers = [layer.float() for layer in (states[-1], states[len(states) // 2])]
-    apart = [(_mean(layer, second) - _mean(layer, first)) * is_pair for layer in layers]
-    return torch.cat([*(_mean(layer, present) for layer in layers), *apart], dim=1)
+    apart = [(mean_of(layer, second) - mean_of(layer, first)) * is_pair for layer in layers]
+    return torch.cat([*(mean_of(layer, present) for layer in layers), *apart], dim=1)
 
 
 def _parts(input_ids: Tensor, present: Tensor, separator: Sequence[int], end: int) -> tuple[Tensor, Tensor]:
@@ -55,7 +60,7 @@ def _parts(input_ids: Tensor, present: Tensor, separator: Sequence[int], end: in
     return text & ~begun, text & after
 
 
-def _mean(states: Tensor, chosen: Tensor) -> Tensor:
+def mean_of(states: Tensor, chosen: Tensor) -> Tensor:
     """Of the states (B, S, h) of the chosen tokens (B, S); 0 where none is."""
     weights = chosen[..., None].to(states.dtype)
     mean: Tensor = (states * weights).sum(1) / weights.sum(1).clamp(min=1.0)

@@ -24,7 +24,7 @@ from onboard.model.fingerprint import raw_fingerprint
 from onboard.model.memory import RowsAtOnce
 from onboard.model.projections import Projections
 from onboard.model.readout import bare_features
-from onboard.model.readout_features import BLOCKS, BLOCKS_OF_TEXTS
+from onboard.model.readout_features import blocks_of
 from onboard.model.side_by_side import AT_ONCE
 from onboard.probe.evaluator import Evaluator, ProbedTask
 from onboard.train.crossvalidation import mean_loss
@@ -110,8 +110,7 @@ class Workbench:
         unread = [row for row in dict.fromkeys(ids) if row not in self.read]
         features = bare_features(self.engine, unread, checkpoint, self.scored_at_once)
         self.read.update(zip(unread, features, strict=True))
-        blocks = BLOCKS if any(row.text_b is not None for row in rows) else BLOCKS_OF_TEXTS
-        size = blocks * self.width
+        size = blocks_of(pairs=any(row.text_b is not None for row in rows)) * self.width
         return np.stack([self.read[row][:size] for row in ids]) if ids else np.zeros((0, size), dtype=np.float32)
 
     @property

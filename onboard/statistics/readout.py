@@ -183,13 +183,22 @@ class _Rows:
         counted = targets.sum(1, dtype=np.float64)
         mean = np.average(features.astype(np.float64), axis=0, weights=counted)
         evened = _evened(features, mean, spread)
-        squares = np.average(evened**2, axis=0, weights=counted).reshape(blocks, -1).sum(1)  # of each block
-        lengths = np.repeat(np.sqrt(np.where(squares > 0, blocks * squares, 1.0)), evened.shape[1] // blocks)
+        lengths = lengths_of_blocks(evened, blocks, counted)
         return cls(_with_intercept(evened / lengths), targets / counted[:, None], counted, mean, lengths, spread)
 
     def seen(self, features: np.ndarray) -> np.ndarray:
         """Other features (m, h) as these rows' own: (m, h + 1)."""
         return _with_intercept(_evened(features, self.mean, self.spread) / self.lengths)
+
+
+def lengths_of_blocks(centred: np.ndarray, blocks: int, counted: np.ndarray | None = None) -> np.ndarray:
+    """What each column (h,) of centred rows (n, h) is divided by: blocks are alike then, and of mean square 1 in all.
+
+    Args:
+        counted: (n,) what each row counts; None takes all alike.
+    """
+    squares = np.average(centred**2, axis=0, weights=counted).reshape(blocks, -1).sum(1)
+    return np.repeat(np.sqrt(np.where(squares > 0, blocks * squares, 1.0)), centred.shape[1] // blocks)
 
 
 def _evened(features: np.ndarray, mean: np.ndarray, spread: Spread | None) -> np.ndarray:
