@@ -102,7 +102,8 @@ def backbone(setup: Setup) -> Any:
         d_model=setup.d_model, d_kv=setup.d_kv, d_ff=setup.d_ff, num_layers=setup.layers, num_heads=setup.heads,
         vocab_size=setup.vocabulary, dropout_rate=0.0, decoder_start_token_id=0,
     )  # fmt: skip
-    return freeze(T5ForConditionalGeneration(config)).to(setup.device)
+    with torch.device(setup.device):
+        return freeze(T5ForConditionalGeneration(config))
 
 
 def optimised(setup: Setup, parameters: Any, loss: Callable[[], Any]) -> Step:
@@ -249,25 +250,33 @@ def peak_memory(name: str, setup: str) -> int:
 
 def print_own_peak(name: str, setup: Setup, steps: int = 3) -> None:
     """The child's side of `peak_memory`."""
-    import torch
-
     step = VARIANTS[name](setup)
     for _ in range(steps):
         step()
-    on_gpu = setup.device == "cuda"
-    print(torch.cuda.max_memory_allocated() if on_gpu else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+    print(own_peak(setup))
+
+
+def own_peak(setup: Setup) -> int:
+    """Bytes that this process took at most, on the GPU where it steps there."""
+    import torch
+
+    if setup.device == "cuda":
+        return torch.cuda.max_memory_allocated()
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def wait_for(setup: Setup) -> None:
+    """Until all that was begun on the setup's device is done."""
+    import torch
+
+    if setup.device == "cuda":
+        torch.cuda.synchronize()
 
 
 def times(setup: Setup, rounds: int, warm_up: int) -> dict[str, list[float]]:
     """Seconds of every step, the variants taken in turn."""
-    import torch
-
-    def finish() -> None:
-        if setup.device == "cuda":
-            torch.cuda.synchronize()
-
     steps = {name: build(setup) for name, build in {**VARIANTS, **SHARES}.items()}
-    return seconds_in_turn(steps, rounds, warm_up, finish)
+    return seconds_in_turn(steps, rounds, warm_up, partial(wait_for, setup))
 
 
 def report(setup: Setup, seconds: dict[str, list[float]], memory: dict[str, int], command: str) -> dict[str, Any]:

@@ -23,7 +23,8 @@ def table(head: str | Sequence[object], rows: Iterable[Iterable[object]] = (), r
 def made_on(document: Mapping[str, Any]) -> str:
     """The command of a document, and the machine."""
     machine = document["machine"]
-    return f"`{document['command']}` on {machine['cores']} cores of {machine['processor']}"
+    gpu = f"{machine['gpu']}, beside " if "gpu" in machine else ""
+    return f"`{document['command']}` on {gpu}{machine['cores']} cores of {machine['processor']}"
 
 
 def met(met: bool) -> str:

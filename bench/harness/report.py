@@ -29,9 +29,17 @@ def describe() -> dict[str, Any]:
     }
 
 
-def made_by(command: str) -> dict[str, Any]:
-    """How every document begins: the command that makes it again, and what it was made on."""
-    return {"command": command, "machine": describe()}
+def made_by(command: str, device: str = "cpu") -> dict[str, Any]:
+    """How every document begins: the command that makes it again, and what it was made on, a GPU's name included."""
+    machine = describe()
+    return {"command": command, "machine": machine if device == "cpu" else {**machine, "gpu": gpu_name(device)}}
+
+
+def gpu_name(device: str) -> str:
+    """The name of the GPU cuda or cuda:N."""
+    import torch
+
+    return torch.cuda.get_device_name(torch.device(device))
 
 
 def report(document: dict[str, Any], asked: Namespace, page: Callable[[dict[str, Any]], str]) -> int:

@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not datasets_there(asked.data, "--data"):
         return 0
     torch.set_num_threads(asked.threads)
-    place = opened(asked.base)
+    place = opened(asked.base, asked.device)
     if place.bare and not asked.encoder:
         print("a bare backbone has no hypernetwork: --encoder measures what needs none")
         return 2
@@ -68,6 +68,7 @@ def _asked(words: Sequence[str]) -> argparse.Namespace:
     parser = command_line(__doc__, "heldout", "jsonl")
     add_shared(parser)
     parser.add_argument("--base", default="mini", help="name or folder; with --encoder also a bare backbone's folder")
+    parser.add_argument("--device", default="cpu", help="cpu, cuda or cuda:N")
     parser.add_argument("--data", type=Path, default=DATA / "wide", help="folder of the tasks")
     parser.add_argument("--tasks", type=listed, default=(), metavar="A,B", help="only these; likewise the next three")
     parser.add_argument("--arms", type=listed, default=(), metavar="A,B", help=", ".join(ARMS))
@@ -97,7 +98,8 @@ def _measure(
     arms, cells = Arms(Families(of_task, place.base), readers, jobs), Cells(place, asked.data)
 
     def measure(run: Run) -> Row:
-        facts = {"family": of_task.get(run.task, ""), "rarest": round(rarest[run.task], 4)}
+        facts: Row = {"family": of_task.get(run.task, ""), "rarest": round(rarest[run.task], 4)}
+        facts |= {} if place.device == "cpu" else {"device": place.device}
         return facts | _measured(arms, cells, run)
 
     run_missing(mine, measure, settings, asked.output, asked.hours)

@@ -123,7 +123,7 @@ def _of_buckets(cell: Cell, probabilities: np.ndarray) -> np.ndarray:
 def _trained(cell: Cell, arm: str) -> np.ndarray:
     """LoRA or full fine-tuning of the same backbone on all rows."""
     rows, recipe = cell.dataset.train, RECIPES[arm, CREDITED[arm]]
-    engine = fresh_engine(cell.place.base)
+    engine = fresh_engine(cell.place.base).to(cell.place.engine.device)
     learner, trie = baseline(arm, engine, recipe), engine.trie(cell.bench.words)
     fit(learner, cell.bench.encode(rows), cell.bench.targets(rows), trie, recipe, cell.draw)
     return _of_buckets(cell, np.exp(scored(learner, cell.bench.encode(cell.test), trie)))

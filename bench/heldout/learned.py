@@ -74,7 +74,7 @@ def learn(cell: Cell, init: str, *, whole: bool) -> Lessons:
         whole: whether the job goes on to its end; else it is left after its training.
     """
     with tempfile.TemporaryDirectory() as folder:
-        settings = Settings(home=Path(folder), base=str(cell.place.base.folder), device="cpu")
+        settings = Settings(home=Path(folder), base=str(cell.place.base.folder), device=cell.place.device)
         services = open_services(settings)
         try:
             job = claimed(services, cell, init=init)

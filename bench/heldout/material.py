@@ -17,7 +17,7 @@ from bench.harness.as_if_new import drawn_tests
 from bench.heldout.plan import AS_THEY_COME, Run
 from bench.transfer.material import read
 from onboard.bases import Base, find_base, folder_digest
-from onboard.bases.load import load_engine
+from onboard.bases.load import load_engine, resolve_device
 from onboard.data.read import Checked, ReadOptions, read_dataset
 from onboard.data.splits import holdout, shots, split_rank
 from onboard.domain.dataset import Dataset, Example, class_indices, example_key, label_key
@@ -52,20 +52,26 @@ class Place:
         return folder_digest(self.base.folder) if self.bare else self.base.backbone_digest
 
     @property
+    def device(self) -> str:
+        """Where it computes: cpu or cuda:N."""
+        return str(self.engine.device)
+
+    @property
     def base_digest(self) -> str:
         """Identity of the base; of a bare backbone that of the backbone."""
         return self.digest if self.bare else self.base.digest
 
 
-def opened(name: str) -> Place:
+def opened(name: str, device: str = "cpu") -> Place:
     """A base by its name or folder, or a bare backbone by its folder. Raises as `find_base` and `load_backbone`."""
     folder = Path(name)
     if (folder / "base.json").is_file() or not (folder / "config.json").is_file():
         base = find_base(name)
-        return Place(base, load_engine(base, "cpu"))
+        return Place(base, load_engine(base, device))
     known = find_base(_LIKE)
     encoder = TextEncoder(load_tokenizer(folder), known.document["pair_separator"], known.document["max_tokens"])
     engine = Engine(load_backbone(folder), load_engine(known, "cpu").hypernetwork, encoder)  # which is never asked
+    engine = engine.to(resolve_device(device))
     return Place(Base(folder.resolve(), {**known.document, "name": folder.name}), engine, bare=True)
 
 

@@ -15,11 +15,11 @@ from bench.transfer.recipes import CREDITED, RECIPES
 from onboard.guard import GuardSettings
 from onboard.model.readout_features import BLOCKS
 from onboard.probe.settings import ProbeSettings
-from onboard.statistics.readout import PRIOR_ROWS, PRIOR_SHARE, RIDGES, SHARPNESSES
+from onboard.statistics.readout import PRIOR_ROWS, PRIOR_SHARE, RIDGE_PRIOR, RIDGES, SHARPNESSES
 from onboard.train.settings import FewShotSettings, TuningSettings
 from onboard.train.step_length import NEARLY
 
-_READOUT: Final = [RIDGES, SHARPNESSES, PRIOR_SHARE, PRIOR_ROWS, BLOCKS]
+_READOUT: Final = [RIDGES, RIDGE_PRIOR, SHARPNESSES, PRIOR_SHARE, PRIOR_ROWS, BLOCKS]
 _LINEAR: Final = [INVERSE_PENALTY, RIDGE]
 
 

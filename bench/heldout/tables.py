@@ -51,8 +51,8 @@ def _of_arm(results: Results, part: Part, arm: str, accuracy: Mean) -> str:
     gains = [
         NONE if arm == DEFAULT else signed(results.gain(part, DEFAULT, arm, metric)) for metric in (ACCURACY, MACRO_F1)
     ]
-    spent = [row["seconds"] for row in results.of_arm(part, arm)]
-    seconds = f"{statistics.fmean(spent):.0f}" if arm in _TIMED else NONE
+    spent = [row["seconds"] for row in results.of_arm(part, arm) if "device" not in row]  # of the processor
+    seconds = f"{statistics.fmean(spent):.0f}" if arm in _TIMED and spent else NONE
     return table_row(ARMS[arm], accuracy.tasks, plain(accuracy), *others, *gains, seconds)
 
 

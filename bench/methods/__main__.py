@@ -1,7 +1,7 @@
 """The methods of the papers beside one another on the shipped base, and what they cost.
 
     python -m bench.methods [--suite target|wide] [--rows 32] [--draws 0] [--arms A,B] [--hours 1] [--report]
-    python -m bench.methods --efficiency [--rounds 10]
+    python -m bench.methods --efficiency [--gpu] [--rounds 10]
     python -m bench.methods --throughput [--rounds 10]
 
 Finished trainings stand in --output: the same command goes on where it was stopped, and several processes may share it,
@@ -61,8 +61,10 @@ def _measure_costs(asked: argparse.Namespace, command: str) -> int:
 
     path, rounds = asked.output.with_suffix(".json"), asked.rounds
     if asked.efficiency:
-        rows = efficiency.measured("tiny" if asked.tiny else "cpu", rounds)
-        own = {"efficiency": {**made_by(command), "rounds": rounds, "rows": rows}}
+        setup = "tiny" if asked.tiny else "gpu" if asked.gpu else "cpu"
+        rows = efficiency.measured(setup, rounds)  # first: no process that it starts may find CUDA in use
+        device = "cuda" if asked.gpu else "cpu"
+        own = {f"efficiency{'_gpu' * asked.gpu}": {**made_by(command, device), "rounds": rounds, "rows": rows}}
     else:
         mixed = throughput.measured(opened(asked.base), rounds, 4 if asked.tiny else throughput.TASKS)
         own = {"throughput": {**made_by(command), **mixed}}
@@ -100,6 +102,7 @@ def _asked(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--rows", type=_numbers, default=(32,), metavar="32,100", help="labelled rows in all")
     parser.add_argument("--draws", type=_numbers, default=(0,), metavar="0,1", help="seeds of the draws")
     parser.add_argument("--efficiency", action="store_true", help="step time, memory and bytes of each method")
+    parser.add_argument("--gpu", action="store_true", help="with --efficiency: T5-base's shape in bfloat16 on CUDA")
     parser.add_argument("--throughput", action="store_true", help="many tasks in a batch, of one method and of four")
     parser.add_argument("--rounds", type=int, default=10, help="steps or batches of each that are counted")
     parser.add_argument("--tiny", action="store_true", help=argparse.SUPPRESS)

@@ -1,4 +1,4 @@
-"""A training step of each method on the T5-small shape on a CPU: time, memory, numbers trained, bytes of a task.
+"""A training step of each method, on T5-small's shape on a CPU or T5-base's on a GPU: time, memory, what it trains.
 
 As Compacter's Table 3 and HyperFormer's Tables 5 and 6, as ratios to full fine-tuning. Same batch, same loss (the stock
 model's), AdamW included, steps taken in turn in a new order each round. Memory is the resident maximum of a process
@@ -8,7 +8,6 @@ that takes steps of this method alone. PEFT has a counterpart of prompt tuning o
 from __future__ import annotations
 
 import multiprocessing
-import resource
 import statistics
 import warnings
 from collections.abc import Callable
@@ -16,7 +15,18 @@ from functools import partial
 from typing import Any, Final
 
 from bench.harness.in_turn import Step, seconds_in_turn
-from bench.step_time import SETUPS, Setup, backbone, batch, full_fine_tuning, hypernetwork_step, lora, optimised
+from bench.step_time import (
+    SETUPS,
+    Setup,
+    backbone,
+    batch,
+    full_fine_tuning,
+    hypernetwork_step,
+    lora,
+    optimised,
+    own_peak,
+    wait_for,
+)
 from onboard.domain.methods import COMPARED_ONLY, OWN_WEIGHTS
 
 EMBEDDING, HYPERNETWORK, LORA, PEFT_PROMPT = "embedding", "hyperformer++", "LoRA, r = 8 (PEFT)", "prompt tuning (PEFT)"
@@ -85,7 +95,7 @@ def peak_memory(step_of: Callable[[Setup], Step], setup: Setup) -> int:
         step = step_of(setup)
         for _ in range(_STEPS):
             step()
-        sender.send(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+        sender.send(own_peak(setup))
 
     process = context.Process(target=measure)
     process.start()
@@ -119,7 +129,7 @@ def measured(name: str, rounds: int) -> dict[str, Any]:
     setup, builds = SETUPS[name], variants(name)
     memory = {method: peak_memory(build, setup) for method, build in builds.items()}  # before a model is built here
     steps = {method: build(setup) for method, build in builds.items()}
-    seconds, of_size = seconds_in_turn(steps, rounds, _WARM_UP), sizes(setup, name)
+    seconds, of_size = seconds_in_turn(steps, rounds, _WARM_UP, partial(wait_for, setup)), sizes(setup, name)
     full = seconds[COMPARED_ONLY]
     rows = {}
     for method, own in seconds.items():

@@ -23,6 +23,10 @@ MOST_BELOW: Final = 2.0  # points that auto may be below TF-IDF, or the readout 
 MOST_REGRET: Final = 1.0
 PLOTTED_AT: Final = 100  # tasks that share the hypernetwork in the picture
 ERRORS: Final = (0.0, 0.5, 1.0, 2.0)  # standard errors that were tried for the rule
+SHAPES: Final = {  # of a training step, and what one has in it
+    "efficiency": ("T5-small shape, CPU", "16 rows of 64 tokens, float32"),
+    "efficiency_gpu": ("T5-base shape, GPU", "32 rows of 128 tokens, bfloat16"),
+}
 TITLES: Final = {
     AUTO: "**`--method auto`**", DEFAULT: "default, not tuned", LINEAR: "readout alone",
     TFIDF: "TF-IDF + logistic regression",
@@ -55,7 +59,8 @@ def markdown(facts: Facts) -> str:
     for count in sorted({run.rows for run in facts.target}):
         scores = Scores.of(facts.target, count)
         parts += [_quality(scores), _bytes(scores, facts.shared)]
-    parts += [_rule(facts.wide), _efficiency(facts.costs.get("efficiency")), _throughput(facts.costs.get("throughput"))]
+    steps = [_efficiency(facts.costs.get(name), *told) for name, told in SHAPES.items()]
+    parts += [_rule(facts.wide), *steps, _throughput(facts.costs.get("throughput"))]
     return "\n".join(line for part in parts for line in part)
 
 
@@ -83,7 +88,7 @@ def _head(facts: Facts) -> list[str]:
         f"Base `mini`, {counted(draws, 'draw')} of balanced rows, at most 300 test rows, one thread. The default is "
         "the embedding with its readout; its hypernetwork was **not tuned** in these runs, and those of other methods "
         "have no choice to make. What `auto` publishes is read off the same trainings, by the rule itself: it trains "
-        "what was trained here. T5-base on a GPU, and rows by the hundred or thousand, were not measured.", "",
+        "what was trained here.", "",
     ]  # fmt: skip
 
 
@@ -196,9 +201,9 @@ def _rule(wide: Mapping[Run, Row]) -> list[str]:
     ]  # fmt: skip
 
 
-def _efficiency(costs: Mapping[str, Any] | None) -> list[str]:
+def _efficiency(costs: Mapping[str, Any] | None, shape: str, batch: str) -> list[str]:
     if not costs:
-        return ["## A training step", "", "Not measured.", ""]
+        return [f"## A training step, {shape}", "", "Not measured.", ""]
     rows = [
         [
             name, f"{row['milliseconds']:,.0f}", f"{row['to_full']:.2f}", f"{row['memory'] / 2**20:,.0f}",
@@ -209,10 +214,10 @@ def _efficiency(costs: Mapping[str, Any] | None) -> list[str]:
     ]  # fmt: skip
     head = "method | step, ms | to full | memory, MiB | to full | trained | bytes a task | to PEFT's"
     return [
-        "## A training step, T5-small shape, CPU", "",
-        f"`{costs['command']}` on {costs['machine']['processor']}, one thread, medians of {costs['rounds']} steps "
-        "taken in turn, on a machine that was busy with other work: ratios count, not milliseconds. 16 rows of 64 "
-        "tokens, float32. `embedding` trains 64 numbers; `hyperformer++` also the hypernetwork, and stores 64 numbers "
+        f"## A training step, {shape}", "",
+        f"`{costs['command']}` on {costs['machine'].get('gpu', costs['machine']['processor'])}, one thread, medians of "
+        f"{costs['rounds']} steps taken in turn: ratios count, not milliseconds. {batch}. `embedding` trains 64 "
+        "numbers; `hyperformer++` also the hypernetwork, and stores 64 numbers "
         "a task. Full fine-tuning would store all.", "",
         *table(head, rows), "",
     ]  # fmt: skip

@@ -31,6 +31,7 @@ from bench.serve.page import page, picture
 
 TASKS: Final = (1, 32, 1024, 10_000)
 T5_SMALL: Final = "t5-small"
+GPU: Final = "-gpu"  # behind the name of a base whose figures come from one
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -53,8 +54,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     load = Load(asked.rows, asked.tokens, asked.rounds, asked.peft_gib)
     with _base(asked.base) as base:
         rows = list(measured(base, asked.device, asked.tasks or TASKS, load))
+    place = Path(asked.base).name + ("" if asked.device == "cpu" else GPU)
     part = {
-        "base": Path(asked.base).name, **made_by(command_of("serve", words)), "batch": load.rows, "tokens": load.tokens,
+        "base": place, **made_by(command_of("serve", words), asked.device), "batch": load.rows, "tokens": load.tokens,
         "rounds": load.rounds, "rows": rows,
     }  # fmt: skip
     others = _others(asked.output, part["base"])

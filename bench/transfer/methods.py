@@ -79,7 +79,7 @@ def fit(
     for rows in batches([len(tokens) for tokens in ids], steps, recipe.batch, seed):
         optimiser.zero_grad()
         scores = learner.scores([ids[row] for row in rows], trie)
-        loss = -(torch.from_numpy(targets[rows]) * scores).sum(-1).mean()
+        loss = -(torch.from_numpy(targets[rows]).to(scores) * scores).sum(-1).mean()
         loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
         nn.utils.clip_grad_norm_(parameters, CLIP)
         optimiser.step()
@@ -101,7 +101,7 @@ def scored(learner: Learner, ids: Sequence[Sequence[int]], trie: LabelTrie) -> n
     order = np.argsort([len(tokens) for tokens in ids], kind="stable")
     for start in range(0, len(order), SCORED_AT_ONCE):
         rows = order[start : start + SCORED_AT_ONCE]
-        scores[rows] = learner.scores([ids[row] for row in rows], trie).numpy()
+        scores[rows] = learner.scores([ids[row] for row in rows], trie).cpu().numpy()
     return scores
 
 
