@@ -20,6 +20,7 @@ from onboard.statistics.spread import Spread
 
 RIDGES: Final = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # of the mean squared length of the rows
 SHARPNESSES: Final = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)  # inverse temperatures of the scores
+RIDGE_PRIOR: Final = 1.0  # nats that a ridge e times as large or small as the usual one costs: held-out tasks say so
 USUAL: Final = (1.0, 4.0)  # ridge and sharpness where too few rows judge
 FEWEST_JUDGING: Final = 8
 PRIOR_SHARE: Final = 0.7  # of the readout beside the embedding: what held-out tasks say
@@ -283,7 +284,8 @@ def _chosen(
     targets: np.ndarray,
     scale: tuple[np.ndarray, float] | None,
 ) -> _Chosen:
-    """Ridge and sharpness with the least loss on the rows that judge; `scale` of a regression: buckets and mean."""
+    """Ridge and sharpness with the least loss on the rows that judge, a ridge far from the usual one only where they
+    gain by it; `scale` of a regression: buckets and mean."""
     few = len(judged) < FEWEST_JUDGING
     options = []
     for ridge in (USUAL[0],) if few else RIDGES:
@@ -293,7 +295,8 @@ def _chosen(
                 probabilities = softmax(sharpness * scores)
             else:
                 probabilities = _normal(scores[:, 0] + scale[1], sharpness, scale[0])
-            loss = mean_loss(probabilities, targets[judged]) if len(judged) else 0.0
+            loss = len(judged) * mean_loss(probabilities, targets[judged]) if len(judged) else 0.0
+            loss += RIDGE_PRIOR * abs(np.log(ridge / USUAL[0]))
             options.append((loss, _Chosen(ridge, sharpness, probabilities)))
     return min(options, key=lambda option: option[0])[1]
 
