@@ -10,16 +10,18 @@ from typing import Any, Final
 from bench.harness.rows import Row
 from bench.heldout.linear import INVERSE_PENALTY, RIDGE
 from bench.heldout.material import TEST_ROWS, Place
-from bench.heldout.plan import ARMS, ENCODER, LEARNED, MINILM, READOUT, TRAINED
+from bench.heldout.plan import ARMS, DEFAULT, ENCODER, LEARNED, MINILM, READOUT, TRAINED
 from bench.transfer.recipes import CREDITED, RECIPES
 from onboard.guard import GuardSettings
 from onboard.model.readout_features import BLOCKS
 from onboard.probe.settings import ProbeSettings
-from onboard.statistics.readout import PRIOR_ROWS, PRIOR_SHARE, RIDGE_PRIOR, RIDGES, SHARPNESSES
+from onboard.statistics.readout import CLEARLY, PRIOR_ROWS, PRIOR_SHARE, RIDGE_PRIOR, RIDGES, SHARPNESSES
 from onboard.train.settings import FewShotSettings, TuningSettings
 from onboard.train.step_length import NEARLY
 
-_READOUT: Final = [RIDGES, RIDGE_PRIOR, SHARPNESSES, PRIOR_SHARE, PRIOR_ROWS, BLOCKS]
+READOUT_SETTINGS: Final = [
+    *(RIDGES, RIDGE_PRIOR, SHARPNESSES, PRIOR_SHARE, PRIOR_ROWS, CLEARLY, BLOCKS), "a label's share given back"
+]  # fmt: skip
 _LINEAR: Final = [INVERSE_PENALTY, RIDGE]
 
 
@@ -30,11 +32,11 @@ def settings_of(place: Place) -> dict[str, Row]:
 
 def _of_arm(place: Place, arm: str) -> Row:
     if arm in LEARNED:
-        steps = [asdict(FewShotSettings()), asdict(TuningSettings()), asdict(GuardSettings()), asdict(ProbeSettings())]
-        job = [*steps, NEARLY, _READOUT]
-        return {"base": place.base_digest, "job": _digest(job)}
+        alone = [asdict(FewShotSettings()), asdict(ProbeSettings())]
+        after = [asdict(TuningSettings()), asdict(GuardSettings()), NEARLY, READOUT_SETTINGS] if arm == DEFAULT else []
+        return {"base": place.base_digest, "job": digest([*alone, *after])}
     if arm == READOUT:
-        return {"base": place.base_digest, "readout": _digest(_READOUT)}
+        return {"base": place.base_digest, "readout": digest(READOUT_SETTINGS)}
     if arm in TRAINED:
         return {"backbone": place.digest, "recipe": asdict(RECIPES[arm, CREDITED[arm]])}
     if arm in (ENCODER, MINILM):
@@ -42,5 +44,6 @@ def _of_arm(place: Place, arm: str) -> Row:
     return {}
 
 
-def _digest(settings: Any) -> str:
+def digest(settings: Any) -> str:
+    """Identity of settings."""
     return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:12]

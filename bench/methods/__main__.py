@@ -26,11 +26,11 @@ from bench.harness.command import DATA, add_shared, command_line, command_of, da
 from bench.harness.report import as_json, made_by, write
 from bench.heldout.material import TEST_ROWS, Cells, Place, opened
 from bench.heldout.plan import Run, part_of
+from bench.heldout.settings import READOUT_SETTINGS, digest
 from bench.heldout.sharing import Settings, run_missing, runs_of
 from bench.methods.lessons import Lessons
 from bench.methods.page import Facts, markdown, picture
 from bench.methods.plan import ARMS, DEFAULT, LINEAR, SUITES, TFIDF, plan
-from onboard.model.readout_features import BLOCKS
 from onboard.probe.settings import ProbeSettings
 from onboard.train.settings import FEW_STEPS_RATES, FewShotSettings, OwnWeightsSettings
 
@@ -128,7 +128,8 @@ def settings_of(place: Place, arm: str) -> dict[str, Any]:
         return shared
     if arm in (DEFAULT, LINEAR):
         job = {"few_shot": asdict(FewShotSettings()), "probe": asdict(ProbeSettings())}
-        return {**shared, "base": place.base_digest, "blocks": BLOCKS, **(job if arm == DEFAULT else {})}
+        readout = {"base": place.base_digest, "readout": digest(READOUT_SETTINGS)}
+        return {**shared, **readout, **(job if arm == DEFAULT else {})}
     own = {**asdict(OwnWeightsSettings()), "rate": FEW_STEPS_RATES.get(arm)}
     return {**shared, "backbone": place.digest, **own}
 

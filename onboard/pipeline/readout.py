@@ -135,7 +135,7 @@ def _facts(asked: str, answered: Answered, evidence: str) -> ReadoutJson:
     seen = f"on {len(targets)} {evidence}"
     reason = f"With it the loss {seen} is {after:.3f} nats, {before:.3f} without."
     if not share:
-        reason = f"It does not lower the loss {seen} ({before:.3f} nats), so the embedding answers alone."
+        reason = f"The embedding is clearly better without it {seen} ({before:.3f} nats), so it answers alone."
     return {
         "asked": asked, "share": share, "reason": reason, "before": before, "after": after, "evidence": evidence,
         "rows": len(targets),

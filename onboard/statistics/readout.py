@@ -25,6 +25,7 @@ USUAL: Final = (1.0, 4.0)  # ridge and sharpness where too few rows judge
 FEWEST_JUDGING: Final = 8
 PRIOR_SHARE: Final = 0.7  # of the readout beside the embedding: what held-out tasks say
 PRIOR_ROWS: Final = 16.0  # how many rows that counts as
+CLEARLY: Final = 4.0  # nats by which rows are to speak for the embedding alone; fewer are what 16 rows say by chance
 _SHARES: Final = np.linspace(0.05, 0.95, 19)
 _TINY: Final = 1e-12
 
@@ -212,7 +213,7 @@ def _with_intercept(scaled: np.ndarray) -> np.ndarray:
 
 
 def choose_share(embedding: np.ndarray, readout: np.ndarray, targets: np.ndarray) -> float:
-    """How much of the answer is to be the readout's; 0 where together they are no better than the embedding alone.
+    """How much of the answer is to be the readout's; 0 where the embedding alone is clearly better than both together.
 
     The share that rows want, who trained neither, as if `PRIOR_ROWS` more had wanted `PRIOR_SHARE`.
 
@@ -225,7 +226,8 @@ def choose_share(embedding: np.ndarray, readout: np.ndarray, targets: np.ndarray
     losses = np.array([mean_loss(blend(embedding, readout, share), targets) for share in _SHARES]) * len(targets)
     prior = PRIOR_SHARE * np.log(_SHARES) + (1 - PRIOR_SHARE) * np.log(1 - _SHARES)
     best = int(np.argmin(losses - PRIOR_ROWS * prior))
-    return float(round(_SHARES[best], 2)) if losses[best] < mean_loss(embedding, targets) * len(targets) else 0.0
+    alone = mean_loss(embedding, targets) * len(targets)
+    return float(round(_SHARES[best], 2)) if losses[best] < alone + CLEARLY else 0.0
 
 
 def blend(embedding: np.ndarray, readout: np.ndarray, share: float) -> np.ndarray:
@@ -258,16 +260,27 @@ class _Path:
         return solved.T
 
     def without(self, groups: Sequence[np.ndarray], ridge: float) -> np.ndarray:
-        """Predictions (n, C), of each row by a regression without its group; 0 of rows that are in none."""
+        """Predictions (n, C), of each row by a regression without its group; 0 of rows that are in none.
+
+        Without a group its labels are rarer than they are, and of few rows every one would be judged as unlikely: what
+        the intercept loses by that is given back.
+        """
         shrunk = self.s**2 / (self.s**2 + ridge)
         fitted = self.u @ (shrunk[:, None] * (self.u.T @ self.y))
         predicted = np.zeros_like(self.y)
         for group in groups:
             hat = (self.u[group] * shrunk) @ self.u[group].T
             wrong = np.linalg.solve(np.eye(len(group)) - hat, self.y[group] - fitted[group])
-            predicted[group] = self.y[group] - wrong
-        unscaled: np.ndarray = predicted / self.roots
-        return unscaled
+            predicted[group] = (self.y[group] - wrong) / self.roots[group] + self._moved(group, ridge)
+        return predicted
+
+    def _moved(self, group: np.ndarray, ridge: float) -> np.ndarray:
+        """How far the mean of y (C,) moves without a group, as the intercept sees it, which the ridge holds back."""
+        counted, total = self.roots**2, (self.roots * self.y).sum(0)
+        rest = counted.sum() - counted[group].sum()
+        without = (total - (self.roots[group] * self.y[group]).sum(0)) / rest
+        moved: np.ndarray = (total / counted.sum() - without) * rest / (rest + ridge)
+        return moved
 
 
 @dataclass(frozen=True)

@@ -49,6 +49,12 @@ def test_predictions_without_a_group_are_those_of_a_regression_without_it() -> N
         assert np.allclose(predicted[group], features[group] @ solved)
 
 
+def test_a_row_is_not_judged_as_if_its_label_were_rarer_than_it_is() -> None:
+    _, targets = drawn()
+    fitted = fit_readout(np.zeros((24, 4)), targets, alone(24))  # without a row its label has 7 of 23, others 8
+    np.testing.assert_allclose(fitted.probabilities, 1 / 3)
+
+
 @pytest.mark.parametrize(("rows", "columns"), [(5, 12), (12, 5), (7, 7)])
 def test_a_matrix_is_its_directions_times_its_singular_values(rows: int, columns: int) -> None:
     x = np.random.default_rng(rows).normal(size=(rows, columns))
@@ -180,6 +186,7 @@ def test_the_share_is_what_rows_want_and_none_where_it_does_not_pay() -> None:
     sure, unsure, wrong = 0.9 * targets + 0.05, np.full((40, 2), 0.5), 0.9 * targets[:, ::-1] + 0.05
     assert choose_share(unsure, sure, targets) > PRIOR_SHARE
     assert choose_share(sure, wrong, targets) == 0.0
+    assert choose_share(sure[:2], wrong[:2], targets[:2]) == pytest.approx(0.65)  # two rows are no clear word
     assert choose_share(unsure[:0], sure[:0], targets[:0]) == PRIOR_SHARE
     assert np.allclose(blend(sure, wrong, 0.5), 0.5)
 
