@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from onboard.statistics.readout import lengths_of_blocks
+from onboard.statistics.blocks import lengths_of_blocks
 
 INVERSE_PENALTY: Final = 10.0  # of features that are centred and of mean squared length 1
 RIDGE: Final = 0.3

@@ -15,13 +15,15 @@ from bench.transfer.recipes import CREDITED, RECIPES
 from onboard.guard import GuardSettings
 from onboard.model.readout_features import BLOCKS
 from onboard.probe.settings import ProbeSettings
-from onboard.statistics.readout import CLEARLY, PRIOR_ROWS, PRIOR_SHARE, RIDGE_PRIOR, RIDGES, SHARPNESSES
+from onboard.statistics.readout import RIDGE_PRIOR, RIDGES, SHARPNESSES
+from onboard.statistics.share import CLEARLY, PRIOR_ROWS, PRIOR_SHARE
 from onboard.train.settings import FewShotSettings, TuningSettings
 from onboard.train.step_length import NEARLY
 
 READOUT_SETTINGS: Final = [
-    *(RIDGES, RIDGE_PRIOR, SHARPNESSES, PRIOR_SHARE, PRIOR_ROWS, CLEARLY, BLOCKS), "a label's share given back"
-]  # fmt: skip
+    *(RIDGES, RIDGE_PRIOR, SHARPNESSES, PRIOR_SHARE, PRIOR_ROWS, CLEARLY, BLOCKS),
+    "a label's share given back, its words a row",
+]
 _LINEAR: Final = [INVERSE_PENALTY, RIDGE]
 
 

@@ -59,7 +59,7 @@ def markdown(facts: Facts) -> str:
     for count in sorted({run.rows for run in facts.target}):
         scores = Scores.of(facts.target, count)
         parts += [_quality(scores), _bytes(scores, facts.shared)]
-    steps = [_efficiency(facts.costs.get(name), *told) for name, told in SHAPES.items()]
+    steps = [_efficiency(facts.costs.get(name), *shape) for name, shape in SHAPES.items()]
     parts += [_rule(facts.wide), *steps, _throughput(facts.costs.get("throughput"))]
     return "\n".join(line for part in parts for line in part)
 

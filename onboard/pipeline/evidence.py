@@ -11,7 +11,8 @@ import numpy as np
 from onboard.domain.dataset import Example
 from onboard.pipeline.material import Workbench
 from onboard.pipeline.outputs import TrainOutput
-from onboard.statistics.readout import blend, choose_share
+from onboard.statistics.probabilities import blend
+from onboard.statistics.share import choose_share
 from onboard.train.crossvalidation import log_of, mean_loss, rows_in_folds
 from onboard.train.learning import choosing
 from onboard.train.worth_tuning import fitted

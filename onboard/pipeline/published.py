@@ -13,7 +13,9 @@ import numpy as np
 from onboard.pipeline.evidence import held_rows
 from onboard.pipeline.material import Workbench
 from onboard.pipeline.readout import blocks_of, drawn
-from onboard.statistics.readout import Fitted, answers_after, blend, choose_share
+from onboard.statistics.probabilities import blend
+from onboard.statistics.readout import Fitted, answers_after
+from onboard.statistics.share import choose_share
 from onboard.train.crossvalidation import OutOfFold, log_of
 from onboard.train.halves import SHARE, Halves
 from onboard.train.learning import Learned

@@ -9,12 +9,16 @@ from typing import Final
 import numpy as np
 
 from onboard.data.splits import evenly_spaced
+from onboard.data.verbaliser import words_of
+from onboard.domain.dataset import Example
 from onboard.domain.readout import ReadoutJson
 from onboard.model.readout import probabilities_of
 from onboard.pipeline.evidence import HELD, PREDICTED
 from onboard.pipeline.material import Workbench
 from onboard.pipeline.outputs import Folds, TrainOutput
-from onboard.statistics.readout import Fitted, Readout, blend, choose_share, fit_readout, mean_loss
+from onboard.statistics.probabilities import blend, mean_loss
+from onboard.statistics.readout import Fitted, Readout, fit_readout
+from onboard.statistics.share import choose_share
 from onboard.train.crossvalidation import in_a_fold, rows_in_folds
 from onboard.train.learning import choosing
 
@@ -34,12 +38,18 @@ def fit(bench: Workbench, fold: np.ndarray | None, checkpoint: Callable[[], None
     """
     rows = [bench.dataset.train[row] for row in drawn(bench)]
     features = bench.features(rows, checkpoint)
-    values = None if bench.buckets is None else np.array(bench.buckets.values)
+    values, names = None, None
+    if bench.buckets is None:
+        words = [Example(words_of(label), None, label) for label in bench.dataset.labels]
+        names = bench.features(words, checkpoint)
+    else:
+        values = np.array(bench.buckets.values)
     if fold is None:
         groups = [np.array([row]) for row in range(len(rows))]
     else:
         groups = [np.flatnonzero(fold == number) for number in np.unique(fold[in_a_fold(fold)])]
-    return fit_readout(features, bench.weighted(rows), groups, bench.base.spread, values, blocks_of(bench, features))
+    blocks = blocks_of(bench, features)
+    return fit_readout(features, bench.weighted(rows), groups, bench.base.spread, values, blocks, names)
 
 
 def blocks_of(bench: Workbench, features: np.ndarray) -> int:

@@ -9,13 +9,16 @@ train what answers them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
 from onboard.errors import InputError
+from onboard.statistics.blocks import lengths_of_blocks, with_names
 from onboard.statistics.decomposition import decomposed
+from onboard.statistics.probabilities import blend, mean_loss, softmax
+from onboard.statistics.share import PRIOR_SHARE
 from onboard.statistics.spread import Spread
 
 RIDGES: Final = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # of the mean squared length of the rows
@@ -23,11 +26,6 @@ SHARPNESSES: Final = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)  # invers
 RIDGE_PRIOR: Final = 1.0  # nats that a ridge e times as large or small as the usual one costs: held-out tasks say so
 USUAL: Final = (1.0, 4.0)  # ridge and sharpness where too few rows judge
 FEWEST_JUDGING: Final = 8
-PRIOR_SHARE: Final = 0.7  # of the readout beside the embedding: what held-out tasks say
-PRIOR_ROWS: Final = 16.0  # how many rows that counts as
-CLEARLY: Final = 4.0  # nats by which rows are to speak for the embedding alone; fewer are what 16 rows say by chance
-_SHARES: Final = np.linspace(0.05, 0.95, 19)
-_TINY: Final = 1e-12
 
 
 @dataclass(frozen=True)
@@ -82,6 +80,8 @@ class Fitted:
         judged: indices of the rows that a group held (m,), ascending.
         probabilities: (m, K) of these, each predicted without its group.
         ridge, sharpness: that these rows chose; of a regression the second is the deviation of what is predicted.
+        loss: of these rows in all, in nats, and what a ridge far from the usual one costs.
+        names: (K, h) of the labels' own words, each a row of its label; None where rows left out are better without.
     """
 
     readout: Readout
@@ -89,6 +89,8 @@ class Fitted:
     probabilities: np.ndarray
     ridge: float
     sharpness: float
+    loss: float
+    names: np.ndarray | None = None
 
 
 def fit_readout(
@@ -98,8 +100,9 @@ def fit_readout(
     spread: Spread | None = None,
     values: np.ndarray | None = None,
     blocks: int = 1,
+    names: np.ndarray | None = None,
 ) -> Fitted:
-    """A readout in closed form.
+    """A readout in closed form, with the labels' own words as rows of them unless rows left out are better without.
 
     Args:
         features: (n, h), n ≥ 2; blocks of as many columns, each of which is to say as much as any other.
@@ -109,12 +112,29 @@ def fit_readout(
         spread: of the base; None takes all directions alike.
         values: of a regression: that of every bucket, ascending (K,).
         blocks: how many blocks of columns the features have.
+        names: features (K, some of the first blocks) of the labels' own words; None of a regression.
 
     Raises:
         InputError: features that are not finite, fewer than two rows, or a label without a row.
     """
     _require_finite(features)
     _require_rows(targets, regression=values is not None)
+    alone = _fitted(features, targets, groups, spread, values, blocks)
+    if names is None:
+        return alone
+    _require_finite(names)
+    named = _fitted(*with_names(features, targets, names, blocks), groups, spread, None, blocks)
+    return replace(named, names=names) if named.loss <= alone.loss else alone
+
+
+def _fitted(
+    features: np.ndarray,
+    targets: np.ndarray,
+    groups: Sequence[np.ndarray],
+    spread: Spread | None,
+    values: np.ndarray | None,
+    blocks: int,
+) -> Fitted:
     rows = _Rows.of(features, targets, spread, blocks)
     y = rows.targets if values is None else (targets @ values)[:, None]
     centre = np.zeros(y.shape[1]) if values is None else y.mean(0)
@@ -130,7 +150,7 @@ def fit_readout(
         weights, bias = _of_buckets(weights[0], float(bias[0]), values, chosen.sharpness)
     else:
         weights, bias = chosen.sharpness * weights, chosen.sharpness * bias
-    return Fitted(_packed(weights, bias), judged, chosen.probabilities, chosen.ridge, chosen.sharpness)
+    return Fitted(_packed(weights, bias), judged, chosen.probabilities, chosen.ridge, chosen.sharpness, chosen.loss)
 
 
 def answers_after(
@@ -146,13 +166,15 @@ def answers_after(
     Args:
         features, targets: (n, h) and (n, K) as of `fit_readout`, of the rows that it is made of; a label may have none.
         asked: features (m, h) of other rows.
-        like: the other.
+        like: the other; where it has rows of the labels' own words, so has this one.
         spread: of the base.
         blocks: of columns, as of `fit_readout`.
 
     Returns:
         Probabilities (m, K).
     """
+    if like.names is not None:
+        features, targets = with_names(features, targets, like.names, blocks)
     rows = _Rows.of(features, targets, spread, blocks)
     weights = _Path.of(rows.x, rows.targets, rows.counted).weights(like.ridge)
     return softmax(like.sharpness * (rows.seen(asked) @ weights.T))
@@ -193,16 +215,6 @@ class _Rows:
         return _with_intercept(_evened(features, self.mean, self.spread) / self.lengths)
 
 
-def lengths_of_blocks(centred: np.ndarray, blocks: int, counted: np.ndarray | None = None) -> np.ndarray:
-    """What each column (h,) of centred rows (n, h) is divided by: blocks are alike then, and of mean square 1 in all.
-
-    Args:
-        counted: (n,) what each row counts; None takes all alike.
-    """
-    squares = np.average(centred**2, axis=0, weights=counted).reshape(blocks, -1).sum(1)
-    return np.repeat(np.sqrt(np.where(squares > 0, blocks * squares, 1.0)), centred.shape[1] // blocks)
-
-
 def _evened(features: np.ndarray, mean: np.ndarray, spread: Spread | None) -> np.ndarray:
     centred: np.ndarray = features.astype(np.float64) - mean
     return centred if spread is None else spread.evened(centred)
@@ -210,30 +222,6 @@ def _evened(features: np.ndarray, mean: np.ndarray, spread: Spread | None) -> np
 
 def _with_intercept(scaled: np.ndarray) -> np.ndarray:
     return np.hstack([scaled, np.ones((len(scaled), 1))])
-
-
-def choose_share(embedding: np.ndarray, readout: np.ndarray, targets: np.ndarray) -> float:
-    """How much of the answer is to be the readout's; 0 where the embedding alone is clearly better than both together.
-
-    The share that rows want, who trained neither, as if `PRIOR_ROWS` more had wanted `PRIOR_SHARE`.
-
-    Args:
-        embedding, readout: probabilities (m, K) of rows that did not train what answers them.
-        targets: (m, K) distributions over labels or buckets, times what the row counts.
-    """
-    if not len(targets):
-        return PRIOR_SHARE
-    losses = np.array([mean_loss(blend(embedding, readout, share), targets) for share in _SHARES]) * len(targets)
-    prior = PRIOR_SHARE * np.log(_SHARES) + (1 - PRIOR_SHARE) * np.log(1 - _SHARES)
-    best = int(np.argmin(losses - PRIOR_ROWS * prior))
-    alone = mean_loss(embedding, targets) * len(targets)
-    return float(round(_SHARES[best], 2)) if losses[best] < alone + CLEARLY else 0.0
-
-
-def blend(embedding: np.ndarray, readout: np.ndarray, share: float) -> np.ndarray:
-    """Probabilities (n, K) of both as one."""
-    together: np.ndarray = (1.0 - share) * embedding.astype(np.float64) + share * readout
-    return together
 
 
 @dataclass(frozen=True)
@@ -288,6 +276,7 @@ class _Chosen:
     ridge: float
     sharpness: float  # of classes; of a regression the deviation of what is predicted
     probabilities: np.ndarray
+    loss: float
 
 
 def _chosen(
@@ -310,8 +299,8 @@ def _chosen(
                 probabilities = _normal(scores[:, 0] + scale[1], sharpness, scale[0])
             loss = len(judged) * mean_loss(probabilities, targets[judged]) if len(judged) else 0.0
             loss += RIDGE_PRIOR * abs(np.log(ridge / USUAL[0]))
-            options.append((loss, _Chosen(ridge, sharpness, probabilities)))
-    return min(options, key=lambda option: option[0])[1]
+            options.append(_Chosen(ridge, sharpness, probabilities, loss))
+    return min(options, key=lambda option: option.loss)
 
 
 def _sharpnesses(
@@ -340,18 +329,6 @@ def _normal(mean: np.ndarray, deviation: float, values: np.ndarray) -> np.ndarra
 def _packed(weights: np.ndarray, bias: np.ndarray) -> Readout:
     scale = float(np.abs(weights).max()) or 1.0
     return Readout((weights / scale).astype(np.float16), scale, bias.astype(np.float32))
-
-
-def softmax(scores: np.ndarray) -> np.ndarray:
-    """Probabilities (n, K) of scores (n, K); n may be 0."""
-    powers = np.exp(scores - scores.max(1, keepdims=True)) if scores.size else scores
-    probabilities: np.ndarray = powers / powers.sum(1, keepdims=True)
-    return probabilities
-
-
-def mean_loss(probabilities: np.ndarray, targets: np.ndarray) -> float:
-    """Mean loss a row in nats, of probabilities and target distributions (n, K), each as often as its target counts."""
-    return float(-(targets * np.log(np.maximum(probabilities, _TINY))).sum(1).mean())
 
 
 def _require_finite(features: np.ndarray) -> None:

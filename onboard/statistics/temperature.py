@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from onboard.statistics.readout import mean_loss, softmax
+from onboard.statistics.probabilities import mean_loss, softmax
 
 DEVIATION: Final = 0.3  # of ln T
 _LOGARITHMS: Final = np.linspace(-1.5, 1.5, 151)  # that are tried

@@ -25,7 +25,8 @@ from onboard.operations.gc import collect_garbage
 from onboard.pipeline.outputs import TrainOutput
 from onboard.services import Services
 from onboard.serving import Predictor
-from onboard.statistics.readout import PRIOR_SHARE, Readout
+from onboard.statistics.readout import Readout
+from onboard.statistics.share import PRIOR_SHARE
 from onboard.storage.embedding import read_facts
 from onboard.storage.readout import pack_readout
 from onboard.versions.answers import answers

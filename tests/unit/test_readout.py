@@ -10,17 +10,11 @@ import pytest
 from onboard.bases import Base
 from onboard.bases.spread import read_spread, spread_of, write_spread
 from onboard.errors import DamagedError, InputError, PinMismatchError
+from onboard.statistics.blocks import with_names
 from onboard.statistics.decomposition import decomposed
-from onboard.statistics.readout import (
-    PRIOR_SHARE,
-    Readout,
-    _Path,
-    answers_after,
-    blend,
-    choose_share,
-    fit_readout,
-    mean_loss,
-)
+from onboard.statistics.probabilities import blend, mean_loss
+from onboard.statistics.readout import Readout, _Path, answers_after, fit_readout
+from onboard.statistics.share import PRIOR_SHARE, choose_share
 from onboard.statistics.spread import Spread
 from onboard.storage.embedding import pack_embedding
 from onboard.storage.readout import pack_readout, unpack_readout
@@ -267,3 +261,32 @@ def test_the_spread_of_tasks_finds_what_differs_within_labels(tmp_path: Path) ->
     (tmp_path / "spread.safetensors").unlink()
     assert Base(tmp_path, {}).spread is None
     assert spread_of([(np.ones((3, 4)), np.arange(3))]) is None
+
+
+def test_words_of_labels_are_rows_of_them_unless_rows_left_out_are_better_without() -> None:
+    rng, (_, targets) = np.random.default_rng(2), drawn(300)
+    kinds = rng.normal(size=(3, 40))
+    features = kinds[targets.argmax(1)] + 3 * rng.normal(size=(300, 40))
+    (features, asked), (targets, truth) = np.split(features, [12]), np.split(targets, [12])
+    names = 0.2 * kinds  # like the rows of their label, but words say less
+    fitted, named = (fit_readout(features, targets, alone(12), names=given) for given in (None, names))
+    assert named.names is names
+    assert len(named.probabilities) == 12
+    assert mean_loss(named.readout.probabilities(asked), truth) < mean_loss(fitted.readout.probabilities(asked), truth)
+    of_others = fit_readout(features, targets, alone(12), names=names[[1, 2, 0]])
+    assert of_others.names is None
+    assert np.array_equal(of_others.readout.probabilities(asked), fitted.readout.probabilities(asked))
+    again = answers_after(features, targets, asked, named)
+    assert np.allclose(again, named.readout.probabilities(asked), atol=2e-3)
+
+
+def test_words_are_as_long_as_rows_and_have_nothing_of_what_parts_a_pair() -> None:
+    features, targets = drawn(24)
+    both, names = np.hstack([features, 5 + features]), 9 * features[:3]
+    rows, of_rows = with_names(both, targets, names, blocks=2)
+    mean = both.mean(0)
+    length = np.sqrt(((features - mean[:12]) ** 2).sum(1).mean())
+    assert rows.shape == (27, 24)
+    assert np.array_equal(of_rows[24:], np.eye(3))
+    assert np.sqrt(((rows[24:, :12] - mean[:12]) ** 2).sum(1).mean()) == pytest.approx(length)
+    assert np.allclose(rows[24:, 12:], mean[12:])
