@@ -76,6 +76,8 @@ def encoder_lines(results: Results) -> list[str]:
 def _head(results: Results, facts: Facts) -> list[str]:
     unread = sum("reason" in row for row in results.rows.values())
     none = f" {counted(unread, 'run')} made no readout and has none of its figures." if unread else ""
+    on_gpu = sum("device" in row for row in results.rows.values())
+    gpu = f" {were(on_gpu, 'run')} made on a GPU, and have no seconds here." if on_gpu else ""
     return [
         "# Tasks that nothing was trained on: the default, and what else could be had", "",
         f"Made by `{facts.command}` on `{facts.base}`; one row a run stands in "
@@ -84,7 +86,7 @@ def _head(results: Results, facts: Facts) -> list[str]:
         f"rows and the same test rows (at most {facts.test_rows}) for all arms. A job gets the rows as a file, so its "
         "labels are those that rows have; a test row of another label counts as wrong. Figures are means over tasks of "
         "means over draws, in points; in brackets the 95% interval over tasks (Student's t) of paired differences. "
-        "Log-loss is of test rows whose label has a training row. Seconds are the processor's, for learning.", "",
+        f"Log-loss is of test rows whose label has a training row. Seconds are the processor's, for learning.{gpu}", "",
         "The default is a job with nothing chosen: probe, embedding, readout, tuning under the guard where it pays. "
         "Its embedding alone is that of the same job before readout and tuning. The readout alone is fitted as the job "
         "fits it. LoRA and full fine-tuning start from the same backbone, by the recipes of "

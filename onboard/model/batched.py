@@ -76,14 +76,15 @@ def mixed_log_probabilities(
         at_once: how many rows fit into the memory; kept for further calls.
 
     Returns:
-        (n, K) float32 with K the largest number of labels; −inf beyond a row's own labels.
+        (n, K) float32 with K the largest number of labels of a row; −inf beyond a row's own labels.
 
     Raises:
         OutOfMemoryError: the GPU has no room for a single row.
     """
-    log_probabilities = np.full((len(ids), max(trie.labels for trie in tries)), -np.inf, dtype=np.float32)
+    own = [tries[task] for task in tasks]  # whatever T is, a batch costs what its rows cost
+    log_probabilities = np.full((len(ids), max(trie.labels for trie in own or tries)), -np.inf, dtype=np.float32)
     read = partial(_read, engine.score, generated, tries, tasks, ids)
-    sizes = np.array([_size(trie) for trie in tries])[tasks]
+    sizes = np.array([_size(trie) for trie in own])
     for size in np.unique(sizes):  # no row pays for a trie that is much larger than its own
         _fill(log_probabilities, read, np.flatnonzero(sizes == size), ids, engine.device, before_batch, at_once)
     return log_probabilities
@@ -99,12 +100,13 @@ def mixed_edge_logits(
     before_batch: Callable[[], None] = lambda: None,
     at_once: RowsAtOnce | None = None,
 ) -> np.ndarray:
-    """The logits of the tries' edges instead: (n, E) float32 with E the largest number of edges.
+    """The logits of the tries' edges instead: (n, E) float32 with E the largest number of edges of a row.
 
     Args:
         as `mixed_log_probabilities`.
     """
-    logits = np.full((len(ids), max(len(trie.edge_token) for trie in tries)), -np.inf, dtype=np.float32)
+    own = [tries[task] for task in tasks]
+    logits = np.full((len(ids), max(len(trie.edge_token) for trie in own or tries)), -np.inf, dtype=np.float32)
     read = partial(_read, engine.edge_logits, generated, tries, tasks, ids)
     _fill(logits, read, np.arange(len(ids)), ids, engine.device, before_batch, at_once)
     return logits
