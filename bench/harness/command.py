@@ -73,9 +73,10 @@ def deadline(hours: float | None, clock: Callable[[], float] = time.monotonic) -
 
 
 def command_of(name: str, words: Sequence[str]) -> str:
-    """The command that does the same again, wherever it writes."""
+    """The command that measures the same again, wherever it writes, also where this one only writes the page."""
     places = {"--output", "--table"}
     same = [word for before, word in zip(["", *words], words, strict=False) if not {before, word} & places]
+    same = [word for word in same if word != "--report"]
     return f"python -m bench.{name} {' '.join(same)}".rstrip()
 
 

@@ -144,6 +144,8 @@ def _facts(asked: str, answered: Answered, evidence: str) -> ReadoutJson:
     before, after = (mean_loss(probabilities, targets) for probabilities in (alone, blend(alone, readout, share)))
     seen = f"on {len(targets)} {evidence}"
     reason = f"With it the loss {seen} is {after:.3f} nats, {before:.3f} without."
+    if after > before:
+        reason += " So small a loss may be chance, and on other tasks a readout helps."
     if not share:
         reason = f"The embedding is clearly better without it {seen} ({before:.3f} nats), so it answers alone."
     return {
