@@ -31,7 +31,7 @@ from typing import Any
 
 from bench.harness.command import CHECKOUT, RESULTS
 from bench.harness.in_turn import Step, seconds_in_turn
-from bench.harness.report import describe
+from bench.harness.report import describe, device_name
 
 THREADS = 2
 LEARNING_RATE = 3e-4
@@ -265,18 +265,10 @@ def own_peak(setup: Setup) -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def wait_for(setup: Setup) -> None:
-    """Until all that was begun on the setup's device is done."""
-    import torch
-
-    if setup.device == "cuda":
-        torch.cuda.synchronize()
-
-
 def times(setup: Setup, rounds: int, warm_up: int) -> dict[str, list[float]]:
     """Seconds of every step, the variants taken in turn."""
     steps = {name: build(setup) for name, build in {**VARIANTS, **SHARES}.items()}
-    return seconds_in_turn(steps, rounds, warm_up, partial(wait_for, setup))
+    return seconds_in_turn(steps, rounds, warm_up, setup.device)
 
 
 def report(setup: Setup, seconds: dict[str, list[float]], memory: dict[str, int], command: str) -> dict[str, Any]:
@@ -303,19 +295,18 @@ def report(setup: Setup, seconds: dict[str, list[float]], memory: dict[str, int]
     }
     return {
         "command": command,
-        "machine": {**describe(), "device": _device_name(setup), "threads": THREADS, "peft": version("peft")},
+        "machine": {
+            **describe(),
+            "device": device_name(setup.device),
+            "threads": THREADS,
+            "peft": version("peft"),
+        },
         "setup": asdict(setup),
         "seconds": summary,
         "peak_memory_bytes": memory,
         "ratios": ratios,
         "hypernetwork_share_by_tasks_in_memory": shares,
     }
-
-
-def _device_name(setup: Setup) -> str:
-    import torch
-
-    return torch.cuda.get_device_name() if setup.device == "cuda" else "cpu"
 
 
 def print_table(document: dict[str, Any]) -> None:

@@ -11,7 +11,7 @@ Step = Callable[[], Any]
 
 
 def seconds_in_turn(
-    steps: Mapping[str, Step], rounds: int, warm_up: int, finish: Callable[[], None] = lambda: None
+    steps: Mapping[str, Step], rounds: int, warm_up: int, device: str = "cpu"
 ) -> dict[str, list[float]]:
     """Seconds of every step, in each of the rounds after the warm-up.
 
@@ -19,17 +19,24 @@ def seconds_in_turn(
         steps: by name.
         rounds: that are counted.
         warm_up: rounds before them.
-        finish: waits for what a step left running, before the clock starts and before it stops.
+        device: that steps may leave running, cpu or cuda: it is waited for before the clock starts and before it stops.
     """
     seconds: dict[str, list[float]] = {name: [] for name in steps}
     order, shuffle = list(steps), random.Random(0).shuffle
     for turn in range(warm_up + rounds):
         shuffle(order)
         for name in order:
-            finish()
+            _finish(device)
             started = time.perf_counter()
             steps[name]()
-            finish()
+            _finish(device)
             if turn >= warm_up:
                 seconds[name].append(time.perf_counter() - started)
     return seconds
+
+
+def _finish(device: str) -> None:
+    if device != "cpu":
+        import torch
+
+        torch.cuda.synchronize(device)

@@ -32,11 +32,13 @@ def describe() -> dict[str, Any]:
 def made_by(command: str, device: str = "cpu") -> dict[str, Any]:
     """How every document begins: the command that makes it again, and what it was made on, a GPU's name included."""
     machine = describe()
-    return {"command": command, "machine": machine if device == "cpu" else {**machine, "gpu": gpu_name(device)}}
+    return {"command": command, "machine": machine if device == "cpu" else {**machine, "gpu": device_name(device)}}
 
 
-def gpu_name(device: str) -> str:
-    """The name of the GPU cuda or cuda:N."""
+def device_name(device: str) -> str:
+    """The name of the GPU cuda or cuda:N; cpu is cpu."""
+    if device == "cpu":
+        return device
     import torch
 
     return torch.cuda.get_device_name(torch.device(device))

@@ -25,7 +25,6 @@ from bench.step_time import (
     lora,
     optimised,
     own_peak,
-    wait_for,
 )
 from onboard.domain.methods import COMPARED_ONLY, OWN_WEIGHTS
 
@@ -129,7 +128,7 @@ def measured(name: str, rounds: int) -> dict[str, Any]:
     setup, builds = SETUPS[name], variants(name)
     memory = {method: peak_memory(build, setup) for method, build in builds.items()}  # before a model is built here
     steps = {method: build(setup) for method, build in builds.items()}
-    seconds, of_size = seconds_in_turn(steps, rounds, _WARM_UP, partial(wait_for, setup)), sizes(setup, name)
+    seconds, of_size = seconds_in_turn(steps, rounds, _WARM_UP, setup.device), sizes(setup, name)
     full = seconds[COMPARED_ONLY]
     rows = {}
     for method, own in seconds.items():

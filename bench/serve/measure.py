@@ -40,21 +40,19 @@ class Load:
 
 def measure(arms: Arms, tasks: int, load: Load) -> dict[str, Any]:
     """Every arm at so many tasks, evenly drawn and by Zipf's law."""
-    import torch
 
     backbone, room = arms.engine.backbone, load.peft_gib * 2**30
     fits = lora_bytes(backbone) * tasks <= room
     model = lora(arms.fresh(), tasks).to(arms.engine.device) if fits else None
     few = lora(arms.fresh(), SLOTS).to(arms.engine.device)
     recent = RecentLoras(few, stored_loras(backbone, tasks, room).to(arms.engine.device))
-    finish = torch.cuda.synchronize if arms.engine.device.type == "cuda" else lambda: None
     single = {ONE: arms.one_task(), MERGED: arms.merged(), BASE: arms.base()}
     kinds: dict[str, Any] = {}
     for kind in DRAWS:
         steps = {OURS: arms.ours(tasks, kind), RECENT: arms.recent(recent, few, tasks, kind), **single}
         if model is not None:
             steps[PEFT] = arms.peft(model, tasks, kind)
-        seconds = seconds_in_turn(steps, load.rounds, WARM_UP, finish)
+        seconds = seconds_in_turn(steps, load.rounds, WARM_UP, str(arms.engine.device))
         kinds[kind] = {arm: _figures(seconds, arm, load.rows) for arm in ARMS if arm in seconds}
     return kinds
 

@@ -256,19 +256,15 @@ class _Path:
         shrunk = self.s**2 / (self.s**2 + ridge)
         fitted = self.u @ (shrunk[:, None] * (self.u.T @ self.y))
         predicted = np.zeros_like(self.y)
+        counted = self.roots**2
+        apart = self.roots * self.y - counted * ((self.roots * self.y).sum(0) / counted.sum())  # from the mean of y
         for group in groups:
             hat = (self.u[group] * shrunk) @ self.u[group].T
             wrong = np.linalg.solve(np.eye(len(group)) - hat, self.y[group] - fitted[group])
-            predicted[group] = (self.y[group] - wrong) / self.roots[group] + self._moved(group, ridge)
+            rest = counted.sum() - counted[group].sum()
+            moved = apart[group].sum(0) / (rest + ridge)  # the mean of the rest, as far as the ridge lets it through
+            predicted[group] = (self.y[group] - wrong) / self.roots[group] + moved
         return predicted
-
-    def _moved(self, group: np.ndarray, ridge: float) -> np.ndarray:
-        """How far the mean of y (C,) moves without a group, as the intercept sees it, which the ridge holds back."""
-        counted, total = self.roots**2, (self.roots * self.y).sum(0)
-        rest = counted.sum() - counted[group].sum()
-        without = (total - (self.roots[group] * self.y[group]).sum(0)) / rest
-        moved: np.ndarray = (total / counted.sum() - without) * rest / (rest + ridge)
-        return moved
 
 
 @dataclass(frozen=True)
