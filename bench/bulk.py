@@ -263,7 +263,7 @@ def page(document: dict[str, Any]) -> str:
         "## Beside a plain loop", "",
         f"`mini`, one process, one thread, {document['rate_rows']:,} rows, {ROUNDS} rounds in turn: files in, planned, "
         f"answered in shards and written; and a loop over texts in memory, {_AT_ONCE} at a time, whose answers go "
-        "nowhere. Other programs ran on the machine meanwhile, so that only the ratio says something.", "",
+        "nowhere. The ratio counts: the machine has other work, too.", "",
         *table("way | rows a second, by round", [
             ["shards", ", ".join(map(str, rates["shards"]))],
             ["plain loop", ", ".join(map(str, rates["loop"]))],
