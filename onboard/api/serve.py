@@ -17,6 +17,7 @@ from onboard.api.following import Readers
 from onboard.api.guarding import HEAD_BYTES
 from onboard.errors import InputError, NotAllowedError, UnavailableError
 from onboard.operations.access import adopt_bootstrap_token, offer_code, require_some_token
+from onboard.operations.memory import keep_memory_steady
 from onboard.registry.database import Database
 from onboard.settings import Settings
 
@@ -84,6 +85,7 @@ def serve(settings: Settings, listening: socket.socket) -> None:
     Raises:
         UnavailableError: it could not start; the log says why.
     """
+    keep_memory_steady()
     proxies = settings.trusted_proxies.split()
     config = uvicorn.Config(
         create_app(settings),
