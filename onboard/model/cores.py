@@ -2,6 +2,9 @@
 
 torch's threads share every single operation and wait for one another at its end. With models and batches as small as
 here that gains nothing on two cores, and beside other programs it loses much: all wait for the one that has no core.
+
+They are always the same threads, whoever asks: each that computes has buffers of its own, of some twenty megabytes, and
+a server's threads come and go.
 """
 
 from __future__ import annotations
@@ -75,24 +78,24 @@ def _cost(rows: int, longest: int) -> int:
 
 
 def side_by_side(device: torch.device, work: Callable[[T], R], parts: Sequence[T]) -> list[R]:
-    """`work` of every part, in their order; on a CPU of several cores at the same time, elsewhere one by one.
+    """`work` of every part, in their order; on a CPU at the same time, on threads that stay; elsewhere one by one.
 
     Args:
         device: that computes.
         work: may not rely on the caller's `inference_mode` or `no_grad`, nor call this function.
         parts: of a batch.
     """
-    if device.type != "cpu" or len(parts) < 2 or torch.get_num_threads() < 2:
+    if device.type != "cpu":
         return [work(part) for part in parts]
+    threads = torch.get_num_threads()
     with _making:
-        pool = _pool(torch.get_num_threads())
+        pool = _pool(threads, 1 if len(parts) < 2 else min(threads, PARTS))
     return list(pool.map(work, parts))
 
 
 @cache
-def _pool(threads: int) -> ThreadPoolExecutor:
-    """Threads for so many cores in all."""
-    workers = min(threads, PARTS)
+def _pool(threads: int, workers: int) -> ThreadPoolExecutor:
+    """So many workers, for so many cores in all."""
     ready = threading.Barrier(workers + 1)
 
     def begin() -> None:

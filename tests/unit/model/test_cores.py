@@ -48,11 +48,25 @@ def test_parts_are_worked_on_at_the_same_time_and_no_more_threads_compute_than_t
     assert begun_later == [of_torch]
 
 
-def test_elsewhere_and_with_one_part_nothing_leaves_the_caller() -> None:
-    torch.set_num_threads(2)
+def test_elsewhere_nothing_leaves_the_caller() -> None:
     here = threading.current_thread()
     assert side_by_side(torch.device("cuda"), lambda _: threading.current_thread(), [1, 2]) == [here, here]
-    assert side_by_side(CPU, lambda _: threading.current_thread(), [1]) == [here]
+
+
+@pytest.mark.parametrize("of_torch", [1, 2])
+def test_one_part_has_all_cores_and_whoever_asks_the_same_thread(of_torch: int) -> None:
+    torch.set_num_threads(of_torch)
+    computing: list[tuple[threading.Thread, int]] = []
+
+    def ask() -> None:
+        computing.extend(side_by_side(CPU, lambda _: (threading.current_thread(), torch.get_num_threads()), [1]))
+
+    for _ in range(3):
+        asking = threading.Thread(target=ask)
+        asking.start()
+        asking.join()
+    assert len(set(computing)) == 1
+    assert computing[0][1] == of_torch
 
 
 def test_an_error_of_one_part_is_the_caller_s() -> None:
