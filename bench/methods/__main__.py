@@ -32,6 +32,7 @@ from bench.methods.lessons import Lessons
 from bench.methods.page import Facts, markdown, picture
 from bench.methods.plan import ARMS, DEFAULT, LINEAR, SUITES, TFIDF, plan
 from onboard.probe.settings import ProbeSettings
+from onboard.statistics.temperature import DEVIATION
 from onboard.train.settings import FEW_STEPS_RATES, FewShotSettings, OwnWeightsSettings
 
 
@@ -129,9 +130,10 @@ def _numbers(words: str) -> tuple[int, ...]:
 
 def settings_of(place: Place, arm: str) -> dict[str, Any]:
     """What the numbers of an arm depend on, beside task and rows."""
-    shared = {"test_rows": TEST_ROWS}
+    shared: dict[str, Any] = {"test_rows": TEST_ROWS}
     if arm == TFIDF:
         return shared
+    shared |= {"temperature": DEVIATION}
     if arm in (DEFAULT, LINEAR):
         job = {"few_shot": asdict(FewShotSettings()), "probe": asdict(ProbeSettings())}
         readout = {"base": place.base_digest, "readout": digest(READOUT_SETTINGS)}

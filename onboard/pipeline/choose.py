@@ -80,7 +80,7 @@ def witnesses_of(bench: Workbench, trained: TrainOutput) -> Witnesses | None:
 
 
 def measure(judged: Judged, trained: TrainOutput, witnesses: Witnesses) -> Tried:
-    """A method as its witnesses see it.
+    """A method as its witnesses see it: what it would publish, as sure as that would be.
 
     Args:
         judged: what was trained, as it is judged.
@@ -94,7 +94,7 @@ def measure(judged: Judged, trained: TrainOutput, witnesses: Witnesses) -> Tried
         probabilities = folds.probabilities
     else:
         probabilities = judged.predict(rows)
-    losses = -(bench.weighted(rows) * log_of(probabilities)).sum(1)
+    losses = -(bench.weighted(rows) * log_of(judged.tempered(probabilities))).sum(1)
     right = probabilities.argmax(1) == bench.targets(rows).argmax(1)
     accuracy = None if bench.buckets is not None else float(right.mean())
     return Tried(trained.method, losses, accuracy, _stored_bytes(trained, judged.together.readout))

@@ -149,13 +149,14 @@ class Judged:
         """Metrics on the held-out rows of "validation" or "test"; None without rows."""
         if not (rows := self._splits[split]):
             return None
-        return self._measured(rows, self._tempered(self._probabilities(split)))
+        return self._measured(rows, self.tempered(self._probabilities(split)))
 
     @cached_property
     def _temperature(self) -> tuple[float, str, int]:
         return temperature_of(self.bench, self.together.folds, lambda rows: self._probabilities("validation")[rows])
 
-    def _tempered(self, probabilities: np.ndarray) -> np.ndarray:
+    def tempered(self, probabilities: np.ndarray) -> np.ndarray:
+        """Of `predict` what is published: as sure as rows say that did not train it."""
         return tempered(probabilities, self._temperature[0])
 
     def calibration(self, validation: Metrics | None, test: Metrics | None) -> CalibrationJson | None:
@@ -192,7 +193,7 @@ class Judged:
         reason = f"{predicted}; but they chose {self._chosen_in_folds()}, so it may be too good."
         if self._trained.weights is not None:
             reason = f"{predicted}, by weights of the other rows."
-        answered = self._measured(rows, self._tempered(probabilities))
+        answered = self._measured(rows, self.tempered(probabilities))
         return cross_validated(answered), "cross-validated", reason
 
     def _measured(self, rows: Sequence[Example], probabilities: np.ndarray) -> Metrics:
@@ -273,7 +274,7 @@ class Judged:
         its_own = engine_at(services, bench.base, present.hypernetwork_version)
         task, readout = task_of_version(services, its_own, present, bench.dataset.labels)
         before = answers(its_own, present, task, words_in_order(present, bench.dataset.labels), rows, readout)
-        after = self._tempered(self.predict(rows))
+        after = self.tempered(self.predict(rows))
         if bench.buckets is not None:
             return compare_regression(_values(rows), before, self._expectation(after))
         return compare_classification(self._truth(rows), before, after)
