@@ -55,6 +55,18 @@ def test_all_that_were_tried_are_told_and_one_is_published(quick: Desk) -> None:
     assert result["seconds"]["choose"] > 0
 
 
+@pytest.mark.parametrize("method", ["bitfit", "linear", "hyperformer++"])
+@pytest.mark.parametrize("rows", [24, 72])
+def test_it_is_judged_by_what_it_would_publish(
+    quick: Desk, monkeypatch: pytest.MonkeyPatch, method: str, rows: int
+) -> None:
+    monkeypatch.setattr("onboard.pipeline.evaluate.temperature_of", lambda *_: (1.7, "rows", rows))
+    chosen(monkeypatch, method)
+    result = quick.learn(opinions(rows), method="auto")
+    (tried,) = [tried for tried in result["methods"]["tried"] if tried["method"] == method]
+    assert tried["loss"] == pytest.approx(result["metrics"]["validation"]["log_loss"]["value"], abs=1e-5)
+
+
 def test_another_method_is_published_as_if_it_had_been_asked_for(
     quick: Desk, tiny_services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
