@@ -9,6 +9,7 @@ a server's threads come and go.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -109,3 +110,6 @@ def _pool(threads: int, workers: int) -> ThreadPoolExecutor:
     ready.wait()
     torch.set_num_threads(threads)  # what threads that begin later take over
     return pool
+
+
+os.register_at_fork(after_in_child=_pool.cache_clear)  # threads are not copied

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 from collections.abc import Iterator, Sequence
 
@@ -67,6 +69,16 @@ def test_one_part_has_all_cores_and_whoever_asks_the_same_thread(of_torch: int) 
         asking.join()
     assert len(set(computing)) == 1
     assert computing[0][1] == of_torch
+
+
+def test_a_copy_of_a_process_computes_on_threads_of_its_own() -> None:
+    torch.set_num_threads(1)
+    assert side_by_side(CPU, int, [1]) == [1]
+    copy = os.fork()
+    if copy == 0:
+        signal.alarm(10)  # without an end of its own it would wait for threads that it has not
+        os._exit(0 if side_by_side(CPU, int, [1]) == [1] else 1)
+    assert os.waitpid(copy, 0)[1] == 0
 
 
 def test_an_error_of_one_part_is_the_caller_s() -> None:
