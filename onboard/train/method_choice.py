@@ -17,6 +17,7 @@ from onboard.statistics.student import mean_interval, paired
 from onboard.train.worth_tuning import FEWEST_ROWS, GOOD
 
 WITHIN: Final = 1.0  # standard errors of the paired difference
+AS_CHEAP: Final = 1.1  # times the fewest bytes: less is worth no loss, as the 64 numbers beside a readout
 
 
 @dataclass(frozen=True)
@@ -81,12 +82,18 @@ def nothing_to_gain(tried: Sequence[Tried]) -> str | None:
 
 
 def cheapest(tried: Sequence[Tried], errors: float = WITHIN) -> Choice:
-    """Of all whose loss is within so many standard errors of the least one's on the same rows: that of fewest bytes."""
+    """Of all whose loss is within so many standard errors of the least one's on the same rows: that of fewest bytes.
+
+    Of several that are about as cheap it is the one with the least loss.
+    """
     best = least(tried)
     within = [one for one in tried if one is best or _within(one, best, errors)]
-    chosen = min(within, key=lambda one: (one.stored_bytes, one.loss))
+    fewest = min(one.stored_bytes for one in within)
+    chosen = least([one for one in within if one.stored_bytes <= AS_CHEAP * fewest])
     if chosen is best:
-        others = "" if len(tried) == 1 else ", and none of those with fewer bytes is within one standard error of it"
+        others = (
+            "" if len(tried) == 1 else ", and none that takes clearly fewer bytes is within one standard error of it"
+        )
         return Choice(best.method, f"{best.method} has the least loss, {best.loss:.3f} nats{others}.")
     behind, error = paired(chosen.losses, best.losses)
     return Choice(

@@ -36,7 +36,15 @@ def test_the_cheapest_within_one_standard_error_of_the_best_is_taken() -> None:
     )
     choice = cheapest([tried("hyperformer++", ROWS - 0.14, 2_500), READOUT, best])
     assert choice.method == SMALL[0]
-    assert choice.reason.endswith("none of those with fewer bytes is within one standard error of it.")
+    assert choice.reason.endswith("none that takes clearly fewer bytes is within one standard error of it.")
+
+
+def test_a_tenth_fewer_bytes_are_worth_no_loss() -> None:
+    """The default is a readout and 64 numbers: about as cheap as the readout alone."""
+    default = tried("hyperformer++", ROWS - 0.01 + WAVES, 2_500)
+    assert cheapest([default, tried(LINEAR, ROWS, 2_274)]).method == "hyperformer++"
+    assert cheapest([default, tried(LINEAR, ROWS, 2_272)]).method == LINEAR
+    assert cheapest([default, tried(LINEAR, ROWS - 0.02, 2_274)]).method == LINEAR
 
 
 def test_the_same_rows_are_compared_not_the_spread_of_the_rows() -> None:
