@@ -15,6 +15,7 @@ from onboard.domain.methods import SMALL
 from onboard.domain.tried import MethodsJson, TriedJson
 from onboard.errors import CancelledError, InputError, JobFailedError, OutOfMemoryError
 from onboard.pipeline.attempt import Run
+from onboard.pipeline.calibration import temperature_of
 from onboard.pipeline.evaluate import Judged
 from onboard.pipeline.evidence import HELD, PREDICTED, held_rows
 from onboard.pipeline.label_next import labelling
@@ -24,6 +25,7 @@ from onboard.pipeline.outputs import ChooseOutput, ProbeOutput, TrainOutput
 from onboard.pipeline.own_weights import own_start, readout_alone, train_own
 from onboard.statistics.readout import Readout
 from onboard.statistics.student import paired
+from onboard.statistics.temperature import tempered
 from onboard.storage.readout import readout_tensors
 from onboard.storage.weights import unpack_weights
 from onboard.train.crossvalidation import log_of, rows_in_folds
@@ -88,13 +90,10 @@ def measure(judged: Judged, trained: TrainOutput, witnesses: Witnesses) -> Tried
         witnesses: the same rows for all methods.
     """
     bench, rows = judged.bench, witnesses.rows
-    if witnesses.folded:
-        folds = judged.together.folds
-        assert folds is not None  # the same folds for all
-        probabilities = folds.probabilities
-    else:
-        probabilities = judged.predict(rows)
-    losses = -(bench.weighted(rows) * log_of(judged.tempered(probabilities))).sum(1)
+    folds = judged.together.folds if witnesses.folded else None  # the same folds for all
+    probabilities = judged.predict(rows) if folds is None else folds.probabilities
+    temperature, _, _ = temperature_of(bench, folds, lambda _: probabilities)  # it is fitted on these rows
+    losses = -(bench.weighted(rows) * log_of(tempered(probabilities, temperature))).sum(1)
     right = probabilities.argmax(1) == bench.targets(rows).argmax(1)
     accuracy = None if bench.buckets is not None else float(right.mean())
     return Tried(trained.method, losses, accuracy, _stored_bytes(trained, judged.together.readout))

@@ -60,7 +60,8 @@ def test_all_that_were_tried_are_told_and_one_is_published(quick: Desk) -> None:
 def test_it_is_judged_by_what_it_would_publish(
     quick: Desk, monkeypatch: pytest.MonkeyPatch, method: str, rows: int
 ) -> None:
-    monkeypatch.setattr("onboard.pipeline.evaluate.temperature_of", lambda *_: (1.7, "rows", rows))
+    for module in ("choose", "evaluate"):
+        monkeypatch.setattr(f"onboard.pipeline.{module}.temperature_of", lambda *_: (1.7, "rows", rows))
     chosen(monkeypatch, method)
     result = quick.learn(opinions(rows), method="auto")
     (tried,) = [tried for tried in result["methods"]["tried"] if tried["method"] == method]
