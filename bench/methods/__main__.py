@@ -65,13 +65,8 @@ def _measure_costs(asked: argparse.Namespace, command: str) -> int:
         setup = "tiny" if asked.tiny else "gpu" if asked.gpu else "cpu"
         rows = efficiency.measured(setup, rounds)  # first: no process that it starts may find CUDA in use
         device = "cuda" if asked.gpu else "cpu"
-        own = {
-            "efficiency_gpu" if asked.gpu else "efficiency": {
-                **made_by(command, device),
-                "rounds": rounds,
-                "rows": rows,
-            }
-        }
+        key = "efficiency_gpu" if asked.gpu else "efficiency"
+        own = {key: {**made_by(command, device), "rounds": rounds, "rows": rows}}
     else:
         mixed = throughput.measured(opened(asked.base), rounds, 4 if asked.tiny else throughput.TASKS)
         own = {"throughput": {**made_by(command), **mixed}}

@@ -40,7 +40,6 @@ class Load:
 
 def measure(arms: Arms, tasks: int, load: Load) -> dict[str, Any]:
     """Every arm at so many tasks, evenly drawn and by Zipf's law."""
-
     backbone, room = arms.engine.backbone, load.peft_gib * 2**30
     fits = lora_bytes(backbone) * tasks <= room
     model = lora(arms.fresh(), tasks).to(arms.engine.device) if fits else None

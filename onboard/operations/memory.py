@@ -11,7 +11,7 @@ import ctypes
 from typing import Final
 
 _ARENA_MAX: Final = -8  # M_ARENA_MAX of glibc's malloc.h
-_SHAPES: Final = ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "32")
+_SHAPES: Final = (b"ONEDNN_PRIMITIVE_CACHE_CAPACITY", b"32")
 
 
 def keep_memory_steady() -> None:
@@ -22,4 +22,4 @@ def keep_memory_steady() -> None:
     library = ctypes.CDLL(None)
     if hasattr(library, "mallopt"):
         library.mallopt(_ARENA_MAX, 1)
-    library.setenv(*(word.encode() for word in _SHAPES), 0)  # oneDNN reads it by itself; 0: what is set stays
+    library.setenv(*_SHAPES, 0)  # oneDNN reads it by itself; 0: what is set stays
