@@ -28,7 +28,7 @@ from onboard.domain.access import Scope
 from onboard.hypernetworks.register import register_base
 from onboard.operations.access import create_token
 from onboard.registry.aliases import AliasRepository
-from onboard.services import Services, open_services
+from onboard.registry.services import Services, open_services
 from onboard.settings import Settings
 
 WANTED: Final = {"latest": 10.0, "latest, unchanged": 5.0}  # ms, 99th percentile

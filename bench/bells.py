@@ -36,8 +36,8 @@ from onboard.domain.job import JobState
 from onboard.domain.worker import WorkerRecord, WorkerState
 from onboard.jobs.submit import Request, submit
 from onboard.registry.jobs import JobRepository
+from onboard.registry.services import Services, open_services
 from onboard.registry.workers import WorkerRepository
-from onboard.services import Services, open_services
 from onboard.settings import Settings
 from workers.bells import NotABellError, fresh_bell, require_bell
 from workers.doorbell import CeleryDoorbell

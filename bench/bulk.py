@@ -39,8 +39,8 @@ from onboard.domain.job import Job, JobState
 from onboard.hypernetworks.register import register_base
 from onboard.registry.clock import read_clock
 from onboard.registry.jobs import JobRepository
+from onboard.registry.services import Services, open_services
 from onboard.registry.shards import ShardRepository
-from onboard.services import Services, open_services
 from onboard.serving.bulk.answering import predict_files
 from onboard.serving.bulk.asked import BulkQuestion
 from onboard.serving.bulk.submit import submit_bulk

@@ -41,7 +41,7 @@ from onboard.evaluate.metrics import calibration_error, row_log_loss
 from onboard.pipeline.evaluate import Judged
 from onboard.pipeline.evidence import held_rows
 from onboard.pipeline.readout import fit
-from onboard.services import open_services
+from onboard.registry.services import open_services
 from onboard.settings import Settings
 from onboard.statistics.temperature import DEVIATION, fit_temperature, tempered
 from onboard.testing import RecordedProgress

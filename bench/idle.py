@@ -25,8 +25,8 @@ from bench.harness.report import as_json, made_by, write
 from bench.harness.services import PostgresServer, RedisServer, missing
 from onboard.registry.database import Database
 from onboard.registry.schema import upgrade
+from onboard.registry.services import open_services
 from onboard.registry.workers import WorkerRepository
-from onboard.services import open_services
 from onboard.settings import Settings
 
 _START_SECONDS: Final = 600.0

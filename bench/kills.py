@@ -48,8 +48,8 @@ from onboard.registry.bases import BaseRepository
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.jobs import JobRepository
 from onboard.registry.leases import LeaseRepository
+from onboard.registry.services import Services, open_services
 from onboard.registry.versions import VersionRepository
-from onboard.services import Services, open_services
 from onboard.settings import Settings
 from onboard.storage.artifacts import ArtifactStore
 from onboard.storage.embedding import unpack_embedding

@@ -30,7 +30,7 @@ from bench.harness.services import wait_until
 from onboard.domain.job import Job, JobState
 from onboard.jobs.submit import Request, submit
 from onboard.registry.jobs import JobRepository
-from onboard.services import Services, open_services
+from onboard.registry.services import Services, open_services
 from onboard.settings import Settings
 from workers.doorbell import CeleryDoorbell
 

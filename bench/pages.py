@@ -35,7 +35,7 @@ from onboard.hypernetworks.register import register_base
 from onboard.operations.access import create_token
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.jobs import JobRepository
-from onboard.services import Services, open_services
+from onboard.registry.services import Services, open_services
 from onboard.settings import Settings
 
 WANTED_MS: Final = 100.0  # of server time, 95th percentile, for each page

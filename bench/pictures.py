@@ -29,7 +29,7 @@ from onboard.domain.access import ALL_SCOPES
 from onboard.domain.job import Job, JobState, Stage
 from onboard.jobs.control import find_job
 from onboard.operations.access import create_token
-from onboard.services import Services, open_services
+from onboard.registry.services import Services, open_services
 from onboard.settings import Settings
 
 if TYPE_CHECKING:

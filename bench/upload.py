@@ -30,7 +30,7 @@ from bench.harness.tiny_base import make_tiny_base
 from onboard.data.limits import MAX_ROWS
 from onboard.domain.access import Scope
 from onboard.operations.access import create_token
-from onboard.services import open_services
+from onboard.registry.services import open_services
 from onboard.settings import Settings
 
 WANTED_MIB: Final = 50.0  # growth of the server's process

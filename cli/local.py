@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from onboard.domain.submission import Submission
     from onboard.domain.task import AliasMove
     from onboard.domain.task_search import TaskSearch
-    from onboard.services import Services
+    from onboard.registry.services import Services
     from onboard.serving.predictor import Predictor
 
 

@@ -17,7 +17,7 @@ from onboard.jobs.doorbell import DEFAULT_QUEUE
 from onboard.operations.access import list_tokens
 from onboard.operations.health import claimable, database_clock, live_workers, webhook_standing
 from onboard.registry.schema import make_home, open_database
-from onboard.services import open_services
+from onboard.registry.services import open_services
 from workers.doorbell import CeleryDoorbell
 from workers.recovery import lives
 

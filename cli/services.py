@@ -12,7 +12,7 @@ from cli.output import say
 from onboard.errors import NotAllowedError
 
 if TYPE_CHECKING:
-    from onboard.services import Services
+    from onboard.registry.services import Services
 
 _Given = ParamSpec("_Given")
 _Result = TypeVar("_Result")
@@ -58,7 +58,7 @@ def opened(register: bool = True) -> Iterator[Services]:
     """
     from onboard.bases import find_base
     from onboard.hypernetworks.register import register_base
-    from onboard.services import open_services
+    from onboard.registry.services import open_services
     from onboard.settings import Settings
 
     require_here()

@@ -9,7 +9,7 @@ from workers import waking
 from workers.logs import log_file
 
 if TYPE_CHECKING:
-    from onboard.services import Services
+    from onboard.registry.services import Services
 
 
 def wake(services: Services, queue: str) -> None:

@@ -13,7 +13,7 @@ from support.real_services import PostgresServer, RedisServer, missing
 
 from onboard.registry.database import Database
 from onboard.registry.schema import upgrade
-from onboard.services import Services, open_services
+from onboard.registry.services import Services, open_services
 from onboard.settings import Settings
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from onboard.domain.private import open_private, private_folder
 from onboard.domain.release import release_number, release_of
 from onboard.domain.worker import WorkerState
 from onboard.jobs.doorbell import DEFAULT_QUEUE
+from onboard.registry.services import Services
 from onboard.registry.workers import WorkerRepository
-from onboard.services import Services
 from onboard.settings import environment_without_settings
 from workers.logs import log_file, shorten_log
 from workers.machine import host_name

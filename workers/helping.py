@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 from onboard.domain.bulk import ShardClaim
 from onboard.errors import CancelledError, FencedError, OnboardError
 from onboard.registry.claims import ClaimRepository
+from onboard.registry.services import Services
 from onboard.registry.shards import ShardRepository
-from onboard.services import Services
 from workers.logs import hide_places, log_fields
 from workers.progress import Heartbeat, shard_heartbeat
 

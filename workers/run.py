@@ -17,8 +17,8 @@ from onboard.domain.worker import WorkerState
 from onboard.errors import OnboardError, UnavailableError
 from onboard.operations.tracing import require_tracing
 from onboard.registry.leases import LeaseRepository
+from onboard.registry.services import Services, open_services
 from onboard.registry.workers import WorkerRepository
-from onboard.services import Services, open_services
 from workers.app import broker_queue, make_app
 from workers.broker_trouble import AWAY
 from workers.device import require_device

@@ -15,7 +15,7 @@ from onboard.domain.progress import Progress
 from onboard.errors import CancelledError, FencedError, JobFailedError, OnboardError, SlotTakenError
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.jobs import JobRepository
-from onboard.services import Services
+from onboard.registry.services import Services
 from onboard.settings import Settings
 from workers.logs import fields_of, hide_places, log_fields
 from workers.progress import RegistryProgress, job_heartbeat

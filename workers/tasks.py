@@ -13,8 +13,8 @@ from onboard.errors import OnboardError
 from onboard.jobs.doorbell import ring_or_warn
 from onboard.operations.tracing import make_provider, send_spans
 from onboard.registry.claims import ClaimRepository
+from onboard.registry.services import Services, open_services
 from onboard.registry.workers import WorkerRepository
-from onboard.services import Services, open_services
 from workers.bells import BELL
 from workers.doorbell import CeleryDoorbell
 from workers.helping import help_out

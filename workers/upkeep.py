@@ -19,9 +19,9 @@ from onboard.errors import FencedError, OnboardError
 from onboard.jobs.doorbell import Doorbell, ring_or_warn
 from onboard.operations.retention import retain
 from onboard.registry.claims import ClaimRepository
+from onboard.registry.services import Services
 from onboard.registry.shards import ShardRepository
 from onboard.registry.workers import WorkerRepository
-from onboard.services import Services
 from workers.hearing import Hearing
 from workers.limits import Limits
 from workers.logs import fields_of, shorten_log

@@ -10,7 +10,7 @@ from onboard.jobs.doorbell import DEFAULT_QUEUE, ring_or_warn
 
 if TYPE_CHECKING:
     from onboard.jobs.doorbell import Doorbell
-    from onboard.services import Services
+    from onboard.registry.services import Services
 
 _logger = logging.getLogger(__name__)
 

@@ -17,8 +17,8 @@ from bench.chaos.checker import Violation
 from onboard.domain.names import LATEST
 from onboard.errors import DamagedError
 from onboard.registry.aliases import AliasRepository
+from onboard.registry.services import Services
 from onboard.registry.tables import EmbeddingVersionRow
-from onboard.services import Services
 from onboard.storage.embedding import embedding_digest, read_facts, unpack_embedding
 
 KIND: Final = "answer"

@@ -17,8 +17,8 @@ from bench.chaos.journal import Journal
 from onboard.errors import OnboardError
 from onboard.operations.backup.make import back_up
 from onboard.operations.backup.restore import restore
+from onboard.registry.services import Services, open_services
 from onboard.registry.tables import EmbeddingVersionRow, JobRow
-from onboard.services import Services, open_services
 from onboard.serving.predictor import Predictor
 from onboard.settings import Settings
 

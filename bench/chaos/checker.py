@@ -21,6 +21,7 @@ from onboard.domain.job import TRANSITIONS, JobState
 from onboard.errors import DamagedError, NotFoundError
 from onboard.registry.artifacts import REFERENCES
 from onboard.registry.clock import database_now
+from onboard.registry.services import Services
 from onboard.registry.tables import (
     AliasMoveRow,
     AliasRow,
@@ -31,7 +32,6 @@ from onboard.registry.tables import (
     LeaseRow,
 )
 from onboard.registry.workers import WorkerRepository
-from onboard.services import Services
 from onboard.storage.embedding import embedding_digest, read_facts, unpack_embedding
 
 LOST, DOUBLED = "lost", "doubled"

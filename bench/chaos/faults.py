@@ -28,9 +28,9 @@ from onboard.errors import ConflictError, NotFoundError, UnavailableError
 from onboard.jobs.doorbell import DEFAULT_QUEUE, ring_or_warn
 from onboard.registry.jobs import JobRepository
 from onboard.registry.leases import LeaseRepository
+from onboard.registry.services import Services
 from onboard.registry.tables import LeaseRow
 from onboard.registry.workers import QueueRepository, WorkerRepository
-from onboard.services import Services
 from workers.doorbell import CeleryDoorbell
 from workers.reconciler import LEASE, reconcile
 

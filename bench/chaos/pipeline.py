@@ -9,7 +9,7 @@ from onboard.domain.job import Job, Stage
 from onboard.domain.progress import Progress
 from onboard.pipeline import run as pipeline
 from onboard.pipeline import train as training
-from onboard.services import Services
+from onboard.registry.services import Services
 from onboard.train.settings import FewShotSettings
 
 vars(training)["FewShotSettings"] = partial(FewShotSettings, steps=3, batch=8)

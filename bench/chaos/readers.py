@@ -18,7 +18,7 @@ from bench.chaos.submitter import TASKS
 from bench.harness.server import serving
 from onboard.domain.access import Scope
 from onboard.operations.access import create_token
-from onboard.services import Services
+from onboard.registry.services import Services
 
 PAUSE_SECONDS: Final = 2.0  # of a reader between two requests, on average
 _TIMEOUT_SECONDS: Final = 120.0  # beyond every fault that a plan has

@@ -16,8 +16,8 @@ from bench.chaos.submitter import Submitter
 from bench.harness.services import wait_until
 from onboard.domain.job import LEASE_SECONDS, Stage
 from onboard.registry.claims import ClaimRepository
+from onboard.registry.services import Services, open_services
 from onboard.registry.workers import WorkerRepository
-from onboard.services import Services, open_services
 
 WANTED_SECONDS: Final = LEASE_SECONDS + AFTER_LEASE_SECONDS
 _START_SECONDS: Final = 120.0

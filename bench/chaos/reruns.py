@@ -9,8 +9,8 @@ from sqlalchemy import select
 
 from bench.chaos.journal import Journal
 from onboard.domain.job import JobState
+from onboard.registry.services import Services
 from onboard.registry.tables import JobEventRow
-from onboard.services import Services
 
 AFTER_LEASE_SECONDS: Final = 5.0  # a killed worker's job is wanted to run again so soon after its lease has run out
 

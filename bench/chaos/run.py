@@ -31,8 +31,8 @@ from onboard.errors import ConflictError, UnavailableError
 from onboard.jobs.doorbell import DEFAULT_QUEUE, ring_or_warn
 from onboard.registry.jobs import JobRepository
 from onboard.registry.leases import LeaseRepository
+from onboard.registry.services import Services, open_services
 from onboard.registry.tables import JobRow
-from onboard.services import Services, open_services
 from workers.doorbell import CeleryDoorbell
 from workers.reconciler import LEASE
 

@@ -18,7 +18,7 @@ from onboard.data.read import Checked, ReadOptions, read_dataset
 from onboard.domain.job import JobSpec
 from onboard.errors import UnavailableError
 from onboard.jobs.submit import Request, submit
-from onboard.services import Services, open_services
+from onboard.registry.services import Services, open_services
 from onboard.settings import Settings
 from workers.doorbell import CeleryDoorbell
 

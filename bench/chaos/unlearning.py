@@ -33,9 +33,9 @@ from onboard.jobs.submit import Request, submit
 from onboard.registry.deleting import DeletingRepository
 from onboard.registry.descent import DescentRepository
 from onboard.registry.jobs import JobRepository
+from onboard.registry.services import Services, open_services
 from onboard.registry.tables import EmbeddingVersionRow, JobRow, LeaseRow
 from onboard.registry.versions import VersionRepository
-from onboard.services import Services, open_services
 from onboard.settings import Settings
 from onboard.versions.delete import delete_task
 from workers.doorbell import CeleryDoorbell

@@ -10,8 +10,8 @@ import numpy as np
 
 from onboard.domain.task import EmbeddingVersion, Task
 from onboard.hypernetworks.register import register_base
+from onboard.registry.services import Services, open_services
 from onboard.registry.versions import VersionRepository
-from onboard.services import Services, open_services
 from onboard.settings import Settings
 from onboard.storage.embedding import embedding_digest, embedding_facts, pack_embedding
 

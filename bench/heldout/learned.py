@@ -26,8 +26,8 @@ from onboard.pipeline.probe import probe_stage
 from onboard.pipeline.train import train_stage
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.jobs import JobRepository
+from onboard.registry.services import Services, open_services
 from onboard.registry.versions import VersionRepository
-from onboard.services import Services, open_services
 from onboard.settings import Settings
 from onboard.storage.embedding import unpack_embedding
 from onboard.testing import MemoryDoorbell, RecordedProgress

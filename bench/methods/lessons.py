@@ -23,7 +23,7 @@ from onboard.pipeline.choose import Witnesses, measure, witnesses_of
 from onboard.pipeline.evaluate import Judged
 from onboard.pipeline.outputs import ProbeOutput, TrainOutput
 from onboard.pipeline.own_weights import readout_alone
-from onboard.services import Services, open_services
+from onboard.registry.services import Services, open_services
 from onboard.settings import Settings
 
 

@@ -16,8 +16,8 @@ from onboard.bases.fingerprints import pack_fingerprint
 from onboard.domain.task import EmbeddingVersion, Task
 from onboard.hypernetworks.register import register_base
 from onboard.pipeline.candidates import collect_candidates
+from onboard.registry.services import Services, open_services
 from onboard.registry.versions import VersionRepository
-from onboard.services import Services, open_services
 from onboard.settings import Settings
 from onboard.storage.embedding import embedding_digest, pack_embedding
 

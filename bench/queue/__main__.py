@@ -36,9 +36,9 @@ from onboard.jobs.status import queues
 from onboard.jobs.submit import Request, submit
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.jobs import JobRepository
+from onboard.registry.services import Services, open_services
 from onboard.registry.versions import VersionRepository
 from onboard.registry.workers import WorkerRepository
-from onboard.services import Services, open_services
 from onboard.settings import Settings
 from workers.doorbell import CeleryDoorbell
 from workers.machine import host_name

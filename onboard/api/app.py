@@ -29,7 +29,7 @@ from onboard.api.uploads import MAX_AT_ONCE
 from onboard.bases import find_base
 from onboard.hypernetworks.register import register_base
 from onboard.operations.prometheus import make_registry
-from onboard.services import open_services
+from onboard.registry.services import open_services
 from onboard.settings import Settings
 
 __all__ = ["create_app"]

@@ -14,7 +14,7 @@ from fastapi import Depends, Query, Request
 
 from onboard.domain.limits import MAX_PAGE
 from onboard.errors import InputError
-from onboard.services import Services
+from onboard.registry.services import Services
 
 _MAX_CURSOR_CHARACTERS: Final = 400
 _NUMBER = re.compile(r"[1-9][0-9]{0,17}")

@@ -28,7 +28,7 @@ from onboard.api.uploads import MAX_UPLOAD_BYTES
 from onboard.domain.access import Identity, acting
 from onboard.errors import HeadTooLargeError, HostError, NotAllowedError, OnboardError, SignInError, TooLargeError
 from onboard.operations.access import identify, identify_session, note_use
-from onboard.services import Services
+from onboard.registry.services import Services
 from onboard.settings import Settings
 
 BODY_BYTES: Final = 8 * 2**20  # of a request, but for those that bring files

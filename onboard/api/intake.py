@@ -124,7 +124,7 @@ def _submit(
 ) -> tuple[Job, str | None]:
     """What a child does, too: it opens its own connections."""
     from onboard.jobs.submit import submit
-    from onboard.services import open_services
+    from onboard.registry.services import open_services
     from workers.waking import doorbell
 
     with closing(open_services(settings)) as services, acting(actor) if actor else nullcontext():

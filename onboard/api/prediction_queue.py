@@ -19,7 +19,7 @@ from onboard.errors import InputError, RateLimitError
 
 if TYPE_CHECKING:
     from onboard.domain.prediction import Outcome
-    from onboard.services import Services
+    from onboard.registry.services import Services
     from onboard.serving.predictor import Predictor
     from onboard.serving.requests import PredictionRequest
 

@@ -13,7 +13,7 @@ from onboard.domain.task import EmbeddingVersion
 from onboard.errors import NotFoundError
 from onboard.hypernetworks.files import Manifests
 from onboard.registry.search import Current
-from onboard.services import Services
+from onboard.registry.services import Services
 from onboard.storage.cache import Cache
 from onboard.storage.embedding import verified_embedding
 from onboard.versions.compare import compare_versions

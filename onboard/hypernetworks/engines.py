@@ -20,7 +20,7 @@ from onboard.model.engine import Engine
 from onboard.model.hypernetwork import Hypernetwork
 from onboard.model.memory import memory_trouble_told
 from onboard.model.weights import load_hypernetwork, save_hypernetwork
-from onboard.services import Services
+from onboard.registry.services import Services
 from onboard.storage.cache import Cache
 
 KEPT_HYPERNETWORKS: Final = 8  # later ones that stay in memory; 20 MB each for T5-base

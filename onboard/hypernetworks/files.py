@@ -16,7 +16,7 @@ from onboard.bases import Base, digest_of_files, file_digest, find_base, named_b
 from onboard.domain.task import EmbeddingVersion, HypernetworkVersion
 from onboard.errors import DamagedError, NotFoundError, OnboardError, PinMismatchError
 from onboard.registry.bases import BaseRepository
-from onboard.services import Services
+from onboard.registry.services import Services
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from onboard.domain.release import code_version
 from onboard.domain.task import BaseRecord, EmbeddingVersion, HypernetworkVersion, Task
 from onboard.errors import NotFoundError
 from onboard.registry.bases import BaseRepository
-from onboard.services import Services
+from onboard.registry.services import Services
 from onboard.storage.embedding import embedding_digest, embedding_facts, pack_embedding
 
 

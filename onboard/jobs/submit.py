@@ -28,7 +28,7 @@ from onboard.registry.workers import QueueRepository
 if TYPE_CHECKING:
     from onboard.data.read import Checked
     from onboard.jobs.doorbell import Doorbell
-    from onboard.services import Services
+    from onboard.registry.services import Services
 
 _PROBED = ("auto", RANDOM, MEAN)
 

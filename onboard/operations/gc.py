@@ -18,7 +18,7 @@ from onboard.operations.lock import alone
 from onboard.operations.retention import OLD_HOURS, Step, steps
 from onboard.registry.artifacts import ArtifactRecord, ArtifactRepository
 from onboard.registry.retention import RetentionRepository
-from onboard.services import Services
+from onboard.registry.services import Services
 from onboard.storage.files import Entry
 
 if TYPE_CHECKING:

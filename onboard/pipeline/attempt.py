@@ -24,8 +24,8 @@ from onboard.pipeline.course import Course
 from onboard.pipeline.material import Workbench
 from onboard.pipeline.outputs import StageOutput
 from onboard.registry.claims import ClaimRepository
+from onboard.registry.services import Services
 from onboard.registry.snapshots import StageOutputRepository
-from onboard.services import Services
 
 T = TypeVar("T", bound=StageOutput)
 

@@ -15,8 +15,8 @@ from onboard.domain.task import EmbeddingVersion
 from onboard.errors import DamagedError, InputError, NotFoundError
 from onboard.probe.candidates import FINGERPRINT, MEAN, NOTHING, Candidate, in_sorted, mean_candidate, random_candidate
 from onboard.probe.prefilter import prefilter
+from onboard.registry.services import Services
 from onboard.registry.versions import Startable, VersionRepository
-from onboard.services import Services
 from onboard.storage.embedding import unpack_embedding
 from onboard.versions.trained_rows import TrainedRows
 

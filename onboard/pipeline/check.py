@@ -22,7 +22,7 @@ from onboard.model.engine import Engine
 from onboard.pipeline.attempt import Run
 from onboard.pipeline.material import Workbench
 from onboard.pipeline.slot import take_slot
-from onboard.services import Services
+from onboard.registry.services import Services
 from onboard.versions.trained_rows import head_rows, read_snapshot
 
 

@@ -34,8 +34,8 @@ from onboard.pipeline.material import Workbench
 from onboard.pipeline.outputs import EvaluateOutput, ProbeOutput, TrainOutput
 from onboard.pipeline.own_weights import answering
 from onboard.pipeline.readout import Together, held_out, together
+from onboard.registry.services import Services
 from onboard.registry.versions import VersionRepository
-from onboard.services import Services
 from onboard.statistics.temperature import tempered
 from onboard.train.crossvalidation import rows_in_folds
 from onboard.versions.answers import answers, task_of_version

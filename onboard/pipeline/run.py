@@ -37,7 +37,7 @@ from onboard.pipeline.publish import NewcomersError, publish
 from onboard.pipeline.slot import HeadMovedError
 from onboard.pipeline.train import train_stage
 from onboard.pipeline.tune import tune_stage
-from onboard.services import Services
+from onboard.registry.services import Services
 
 MOST_STARTS = 3  # of an attempt whose base's head moves while it runs
 

@@ -10,7 +10,7 @@ from onboard.domain.task import BaseRecord
 from onboard.errors import SlotTakenError
 from onboard.registry.bases import BaseRepository
 from onboard.registry.leases import LeaseRepository
-from onboard.services import Services
+from onboard.registry.services import Services
 
 
 class HeadMovedError(Exception):

@@ -28,7 +28,7 @@ from onboard.model.on_demand import OnDemand
 from onboard.model.readout import bare_features
 from onboard.model.task_module import TaskModule
 from onboard.model.task_weights import Weights
-from onboard.services import Services, open_services
+from onboard.registry.services import Services, open_services
 from onboard.serving.bundles import BundledVersions, bundle_at
 from onboard.serving.requests import PredictionRequest, parse_requests, require_fitting
 from onboard.serving.versions import (

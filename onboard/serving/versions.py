@@ -25,8 +25,8 @@ from onboard.model.hypernetwork import Hypernetwork
 from onboard.model.on_demand import Learned
 from onboard.model.task_module import TaskModule
 from onboard.registry.search import Current, SearchRepository
+from onboard.registry.services import Services
 from onboard.registry.versions import VersionRepository
-from onboard.services import Services
 from onboard.statistics.novelty import Novelty
 from onboard.statistics.readout import Readout
 from onboard.storage.cache import Cache

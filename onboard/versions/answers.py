@@ -15,7 +15,7 @@ from onboard.model.readout import probabilities_of
 from onboard.model.task_files import task_of
 from onboard.model.task_module import TaskModule
 from onboard.model.task_weights import Answering
-from onboard.services import Services
+from onboard.registry.services import Services
 from onboard.statistics.readout import Readout
 from onboard.statistics.temperature import tempered
 from onboard.storage.embedding import read_metadata, verified_embedding

@@ -19,9 +19,9 @@ from onboard.domain.names import Reference
 from onboard.domain.task import EmbeddingVersion, SnapshotRecord, label_keys, words_in_order
 from onboard.errors import NotFoundError, PinMismatchError, UnavailableError
 from onboard.hypernetworks.files import Manifests, require_base
+from onboard.registry.services import Services
 from onboard.registry.snapshots import SnapshotRepository
 from onboard.registry.versions import VersionRepository
-from onboard.services import Services
 
 if TYPE_CHECKING:
     import numpy as np

@@ -25,10 +25,10 @@ from onboard.registry.audit import record
 from onboard.registry.deleting import DeletingRepository, Removed
 from onboard.registry.descent import DescentRepository
 from onboard.registry.outbox import OutboxRepository
+from onboard.registry.services import Services
 from onboard.registry.snapshots import StageOutputRepository
 from onboard.registry.tasks import TaskRepository
 from onboard.registry.unlearning import UnlearningRepository
-from onboard.services import Services
 from onboard.versions.unlearn import Unlearning, unlearn
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from typing import Final
 from onboard.bases.placing import place_base
 from onboard.domain.task import FIRST_HYPERNETWORK, EmbeddingVersion
 from onboard.hypernetworks.files import hypernetwork_bytes, hypernetwork_record, require_base
+from onboard.registry.services import Services
 from onboard.registry.versions import VersionRepository
-from onboard.services import Services
 from onboard.storage.embedding import verified_embedding
 from onboard.storage.files import output_in_our_words
 from onboard.storage.readout import READOUT

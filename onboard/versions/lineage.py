@@ -12,9 +12,9 @@ from onboard.errors import InputError
 from onboard.registry.aliases import AliasRepository
 from onboard.registry.bases import BaseRepository
 from onboard.registry.jobs import JobRepository
+from onboard.registry.services import Services
 from onboard.registry.tasks import TaskRepository
 from onboard.registry.versions import VersionRepository
-from onboard.services import Services
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session

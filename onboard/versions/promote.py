@@ -16,9 +16,9 @@ from onboard.hypernetworks.files import Manifests
 from onboard.registry.aliases import AliasRepository, require_unmoved
 from onboard.registry.audit import actor, record
 from onboard.registry.database import Database
+from onboard.registry.services import Services
 from onboard.registry.tasks import TaskRepository
 from onboard.registry.versions import VersionRepository
-from onboard.services import Services
 from onboard.versions.compare import SideBySide, compare_versions
 
 if TYPE_CHECKING:

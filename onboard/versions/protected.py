@@ -21,7 +21,7 @@ from onboard.model.engine import Engine
 from onboard.model.protected import ProtectedTask
 from onboard.registry.bases import BaseRepository
 from onboard.registry.in_use import InUseRepository
-from onboard.services import Services
+from onboard.registry.services import Services
 from onboard.storage.embedding import verified_embedding
 from onboard.versions.trained_rows import dataset_of
 

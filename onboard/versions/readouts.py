@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from onboard.domain.dataset import Label
 from onboard.domain.task import EmbeddingVersion, label_order
 from onboard.errors import DamagedError
-from onboard.services import Services
+from onboard.registry.services import Services
 from onboard.statistics.readout import Readout
 from onboard.storage.embedding import read_facts
 from onboard.storage.readout import unpack_readout

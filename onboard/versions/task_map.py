@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 if TYPE_CHECKING:
     import numpy as np
 
-    from onboard.services import Services
+    from onboard.registry.services import Services
 
 NEAREST: Final = 3  # tasks that are named beside each
 _CHUNK: Final = 512  # tasks that are compared with all others at once

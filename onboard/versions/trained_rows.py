@@ -22,9 +22,9 @@ from onboard.errors import DamagedError, NotFoundError
 from onboard.probe.candidates import NOTHING, in_sorted
 from onboard.registry.bases import BaseRepository
 from onboard.registry.jobs import JobRepository
+from onboard.registry.services import Services
 from onboard.registry.snapshots import SnapshotRepository
 from onboard.registry.versions import VersionRepository
-from onboard.services import Services
 
 
 def read_snapshot(services: Services, digest: str) -> bytes:

@@ -17,8 +17,8 @@ from support.real_services import wait_until
 from onboard.domain.job import JobState
 from onboard.registry.events import EventRepository
 from onboard.registry.jobs import JobRepository
+from onboard.registry.services import Services
 from onboard.registry.versions import VersionRepository
-from onboard.services import Services
 
 
 def in_stage(place: Place, job: str, stage: str) -> Callable[[], bool]:

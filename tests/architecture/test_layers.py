@@ -20,7 +20,7 @@ LAYERS = (
     ("onboard.jobs", "onboard.pipeline", "onboard.serving"),
     ("onboard.versions",),
     ("onboard.hypernetworks", "onboard.operations"),
-    ("onboard.services",),
+    ("onboard.registry.services",),
     ("onboard.bases.pretrain",),
     ("onboard.bases.multitask",),
     ("onboard.bases.curriculum",),
@@ -119,8 +119,7 @@ def test_no_modules_import_one_another_in_a_circle() -> None:
 
 
 def test_the_hall_has_room_for_26_entries() -> None:
-    no_rooms = ("__pycache__", "__main__.py")  # the latter is the door of `python -m onboard`
-    entries = [path.name for path in (ROOT / "onboard").iterdir() if path.name not in no_rooms]
+    entries = [path.name for path in (ROOT / "onboard").iterdir() if path.name != "__pycache__"]
     assert len(entries) <= 26
 
 
@@ -130,7 +129,6 @@ def test_whoever_computes_knows_neither_registry_nor_store_nor_queue(room: str) 
         "onboard.registry",
         "onboard.storage.artifacts",
         "onboard.jobs.doorbell",
-        "onboard.services",
         "sqlalchemy",
         "celery",
     )
@@ -169,7 +167,7 @@ def test_the_client_knows_neither_the_services_registry_nor_torch() -> None:
         if within(imported, "onboard") and not any(within(imported, module) for module in allowed)
     ]
     assert wrong == []
-    outside = ("onboard.registry", "onboard.services", "onboard.api", "sqlalchemy", *HEAVY)
+    outside = ("onboard.registry", "onboard.api", "sqlalchemy", *HEAVY)
     assert imported_with("onboard.client", outside) == []
 
 
@@ -221,7 +219,7 @@ LIGHT = (
     "onboard.errors",
     "onboard.settings",
     "onboard.jobs.doorbell",
-    "onboard.services",
+    "onboard.registry.services",
 )
 
 

@@ -33,8 +33,8 @@ from onboard.domain.worker import WorkerState
 from onboard.hypernetworks.register import register_base
 from onboard.operations.access import create_token
 from onboard.registry.jobs import JobRepository
+from onboard.registry.services import Services, open_services
 from onboard.registry.workers import WorkerRepository
-from onboard.services import Services, open_services
 from onboard.settings import Settings
 
 CODES = {

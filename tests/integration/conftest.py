@@ -26,7 +26,7 @@ from onboard.domain.job import JobSpec
 from onboard.domain.task import EmbeddingVersion
 from onboard.pipeline import train as training
 from onboard.registry.schema import upgrade
-from onboard.services import Services
+from onboard.registry.services import Services
 from onboard.settings import Settings
 from onboard.train.fewshot import Trained
 from onboard.train.learning import Learned

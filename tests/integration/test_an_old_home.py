@@ -30,8 +30,8 @@ from onboard.pipeline.outputs import (
     TrainOutput,
     tune_output,
 )
+from onboard.registry.services import Services, open_services
 from onboard.registry.tables import StageOutputRow
-from onboard.services import Services, open_services
 from onboard.serving import Predictor
 from onboard.settings import Settings
 from onboard.versions.describe import list_tasks

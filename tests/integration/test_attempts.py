@@ -26,9 +26,9 @@ from onboard.pipeline.check import prepare
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.events import EventRepository
 from onboard.registry.jobs import JobRepository
+from onboard.registry.services import Services
 from onboard.registry.snapshots import StageOutputRepository
 from onboard.registry.tables import JobRow, StageOutputRow
-from onboard.services import Services
 from onboard.testing import RecordedProgress
 from onboard.train.settings import FewShotSettings
 from workers.shell import work

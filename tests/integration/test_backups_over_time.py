@@ -23,7 +23,7 @@ from onboard.operations.backup.make import back_up
 from onboard.operations.backup.rows import pack_rows, unpack_rows
 from onboard.operations.gc import collect_garbage
 from onboard.registry import dump
-from onboard.services import Services, open_services
+from onboard.registry.services import Services, open_services
 from onboard.storage.artifacts import ArtifactStore
 
 

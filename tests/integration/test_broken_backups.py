@@ -29,8 +29,8 @@ from onboard.operations.backup.make import back_up
 from onboard.operations.backup.restore import restore
 from onboard.operations.gc import collect_garbage
 from onboard.operations.lock import alone
+from onboard.registry.services import Services, open_services
 from onboard.registry.versions import VersionRepository
-from onboard.services import Services, open_services
 from onboard.settings import Settings
 from onboard.storage.artifacts import ArtifactStore, digest_of
 from onboard.versions.fetch import fetch

@@ -24,8 +24,8 @@ from onboard.errors import StorageError
 from onboard.pipeline.run import run
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.jobs import JobRepository
+from onboard.registry.services import Services
 from onboard.registry.shards import ShardRepository
-from onboard.services import Services
 from onboard.serving.bulk import answering, job, outputs, plan
 from workers.helping import help_out
 from workers.shell import work

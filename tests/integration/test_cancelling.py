@@ -13,7 +13,7 @@ from onboard.errors import CancelledError
 from onboard.pipeline import run as pipeline
 from onboard.registry.events import EventRepository
 from onboard.registry.jobs import JobRepository
-from onboard.services import Services
+from onboard.registry.services import Services
 from workers.shell import work
 
 

@@ -12,7 +12,7 @@ from support.published import add_version, embedding_of
 from support.tuned_heads import tuned_head
 
 from onboard.bases import Base
-from onboard.services import Services
+from onboard.registry.services import Services
 from onboard.versions.carry import tasks
 
 Carry = Callable[..., Said]

@@ -18,7 +18,7 @@ from support.real_jobs import Desk
 
 from onboard.bases import Base, folder_digest
 from onboard.errors import DamagedError, InputError
-from onboard.services import Services
+from onboard.registry.services import Services
 from onboard.serving import Predictor
 
 Run = Callable[..., tuple[int, Any, str]]

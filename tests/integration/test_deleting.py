@@ -18,11 +18,11 @@ from onboard.operations.access import changes
 from onboard.operations.gc import collect_garbage
 from onboard.operations.lock import alone
 from onboard.registry.aliases import AliasRepository
+from onboard.registry.services import Services
 from onboard.registry.snapshots import StageOutputRepository
 from onboard.registry.tables import JobEventRow, SnapshotRow, StageOutputRow, TaskRow
 from onboard.registry.transitions import TransitionRepository
 from onboard.report import render
-from onboard.services import Services
 from onboard.serving import Predictor
 from onboard.storage.artifacts import ArtifactStore
 from onboard.versions.delete import delete_task

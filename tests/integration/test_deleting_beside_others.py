@@ -14,8 +14,8 @@ from bench.harness.services import wait_until
 from onboard.bases import Base
 from onboard.hypernetworks.register import register_base
 from onboard.registry.database import Database
+from onboard.registry.services import Services
 from onboard.registry.versions import VersionRepository
-from onboard.services import Services
 from onboard.settings import Settings
 from onboard.storage.artifacts import ArtifactStore
 from onboard.versions.delete import delete_task

@@ -112,7 +112,7 @@ def test_the_submitter_may_end_while_its_worker_goes_on(deployment: Deployment) 
     job = deployment.submit(seconds=0.5)
     program = (
         "import sys; from pathlib import Path; from onboard.settings import Settings\n"
-        "from onboard.services import open_services; from workers.detached import ensure_worker\n"
+        "from onboard.registry.services import open_services; from workers.detached import ensure_worker\n"
         "print(ensure_worker(open_services(Settings(home=Path(sys.argv[1]))), idle_exit_seconds=1.0,"
         " pipeline='support.fake_pipelines'))"
     )

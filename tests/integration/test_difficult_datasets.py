@@ -24,8 +24,8 @@ from onboard.jobs.submission import check, prepare
 from onboard.jobs.submit import submit
 from onboard.model import engine
 from onboard.pipeline.check import label_words
+from onboard.registry.services import Services
 from onboard.report import render
-from onboard.services import Services
 from onboard.serving.predictor import Predictor
 from onboard.statistics.readout import Readout
 from onboard.testing import MemoryDoorbell

@@ -12,7 +12,7 @@ from onboard.data.hashes import row_hashes
 from onboard.domain.dataset import Dataset
 from onboard.domain.task import EmbeddingVersion
 from onboard.model.protected import ProtectedTask
-from onboard.services import Services
+from onboard.registry.services import Services
 from onboard.versions.promote import promote
 from onboard.versions.protected import in_use, newcomers, protected_with_evidence
 

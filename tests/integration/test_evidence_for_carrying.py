@@ -16,8 +16,8 @@ from onboard.domain.task import EmbeddingVersion
 from onboard.errors import DamagedError
 from onboard.guard import TaskVerdict
 from onboard.model.protected import Protection
+from onboard.registry.services import Services
 from onboard.registry.snapshots import SnapshotRepository
-from onboard.services import Services
 from onboard.versions.carry import carry, carry_task, clearing
 from onboard.versions.carry.remeasuring import TAKEN_OVER
 from onboard.versions.compare import compare

@@ -22,7 +22,7 @@ from onboard.bases.load import load_engine
 from onboard.model.backbone import load_backbone
 from onboard.model.encoding import pad
 from onboard.model.scoring import LabelTrie, PackedTries, label_log_probabilities
-from onboard.services import Services
+from onboard.registry.services import Services
 from onboard.serving import Predictor
 from onboard.statistics.readout import Readout
 from onboard.storage.readout import pack_readout

@@ -15,7 +15,7 @@ from onboard.bases import Base, find_base
 from onboard.domain.task import EmbeddingVersion
 from onboard.errors import ConflictError, DamagedError, NotAllowedError, NotFoundError, PinMismatchError, StorageError
 from onboard.hypernetworks.register import register_base
-from onboard.services import Services
+from onboard.registry.services import Services
 from onboard.serving import Predictor
 from onboard.storage.embedding import embedding_digest, unpack_embedding
 from onboard.versions.fetch import fetch

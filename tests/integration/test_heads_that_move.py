@@ -15,7 +15,7 @@ from onboard.guard.judgement import TaskVerdict
 from onboard.model.protected import Protection
 from onboard.pipeline import guard as guarded
 from onboard.pipeline import outcome
-from onboard.services import Services
+from onboard.registry.services import Services
 from onboard.serving import Predictor
 from onboard.versions.promote import promote
 

@@ -19,8 +19,8 @@ from onboard.hypernetworks.register import register_base
 from onboard.pipeline.check import prepare
 from onboard.probe.candidates import Candidate
 from onboard.registry.bases import BaseRepository
+from onboard.registry.services import Services
 from onboard.registry.snapshots import SnapshotRepository
-from onboard.services import Services
 from onboard.versions.trained_rows import TrainedRows, head_rows, read_snapshot
 
 LABELS = ("yes", "no"), ("good", "bad")

@@ -17,9 +17,9 @@ from onboard.errors import ConflictError
 from onboard.jobs.submission import prepare
 from onboard.jobs.submit import submit
 from onboard.operations.gc import collect_garbage
+from onboard.registry.services import Services
 from onboard.registry.tables import ArtifactRow
 from onboard.report import render
-from onboard.services import Services
 from onboard.testing import MemoryDoorbell
 
 TRAIN = opinions(24)

@@ -19,8 +19,8 @@ from onboard.hypernetworks.engines import engine_at, hypernetwork_at, store_hype
 from onboard.hypernetworks.register import register_base
 from onboard.model.weights import hypernetwork_digest
 from onboard.registry.bases import BaseRepository
+from onboard.registry.services import Services, open_services
 from onboard.registry.tables import HypernetworkRow
-from onboard.services import Services, open_services
 from onboard.settings import Settings
 from onboard.storage.cache import Cache
 

@@ -22,8 +22,8 @@ from support.program import PROGRAM
 from support.real_services import PostgresServer
 
 from onboard.registry.schema import upgrade
+from onboard.registry.services import Services
 from onboard.registry.workers import QueueRepository
-from onboard.services import Services
 
 SECONDS = 60.0  # for the program to draw
 ROWS, COLUMNS = 40, 110

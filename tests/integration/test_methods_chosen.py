@@ -12,9 +12,9 @@ from support.real_jobs import STAGES, CrashError, Desk, crash_after, opinions
 from onboard.domain.methods import OWN_START
 from onboard.errors import InputError
 from onboard.pipeline import choose, own_weights
+from onboard.registry.services import Services
 from onboard.report.html import render
 from onboard.report.terminal import render_text
-from onboard.services import Services
 from onboard.serving import Predictor
 from onboard.testing import RecordedProgress
 from onboard.train.method_choice import Choice

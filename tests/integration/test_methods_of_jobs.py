@@ -18,7 +18,7 @@ from onboard.errors import ConflictError, DamagedError
 from onboard.hypernetworks.engines import engine_at
 from onboard.operations.gc import collect_garbage
 from onboard.pipeline import own_weights
-from onboard.services import Services
+from onboard.registry.services import Services
 from onboard.serving import Predictor
 from onboard.storage.embedding import read_facts
 from onboard.testing import RecordedProgress

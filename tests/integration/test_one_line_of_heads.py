@@ -18,7 +18,7 @@ from onboard.pipeline import guard as guarded
 from onboard.pipeline import run as pipeline
 from onboard.pipeline import tune as tuned
 from onboard.registry.database import Database
-from onboard.services import Services
+from onboard.registry.services import Services
 from onboard.settings import Settings
 from onboard.storage.artifacts import ArtifactStore
 

@@ -16,9 +16,9 @@ from onboard.bases.load import load_engine
 from onboard.domain.job import JobState
 from onboard.model import engine as engines
 from onboard.pipeline import run as pipeline
+from onboard.registry.services import Services
 from onboard.report import render
 from onboard.report.terminal import render_text
-from onboard.services import Services
 from onboard.storage.embedding import unpack_embedding
 from onboard.testing import RecordedProgress
 from workers.shell import work

@@ -12,8 +12,8 @@ from onboard.domain.access import ALL_SCOPES, Scope
 from onboard.domain.job import JobState, Stage
 from onboard.operations.access import create_token, offer_code, revoke_token
 from onboard.registry.claims import ClaimRepository
+from onboard.registry.services import Services
 from onboard.registry.versions import VersionRepository
-from onboard.services import Services
 
 playwright = pytest.importorskip("playwright.sync_api")
 pytestmark = [pytest.mark.timeout(1800)]

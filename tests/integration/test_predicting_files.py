@@ -13,7 +13,7 @@ from support.command_line import CommandLine
 from support.published import add_version, embedding_of
 
 from onboard.bases import Base
-from onboard.services import Services
+from onboard.registry.services import Services
 
 LABELS = ("sad", "happy")
 TEXTS = ["good film", "a bad plot", "", "the film was great and not sad", "awful"]

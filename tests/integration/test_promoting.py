@@ -25,9 +25,9 @@ from onboard.hypernetworks.register import register_base
 from onboard.operations import access
 from onboard.registry.aliases import AliasRepository
 from onboard.registry.database import Database
+from onboard.registry.services import Services
 from onboard.registry.snapshots import SnapshotRepository
 from onboard.registry.versions import VersionRepository
-from onboard.services import Services
 from onboard.versions.compare import compare
 from onboard.versions.promote import promote, rollback
 

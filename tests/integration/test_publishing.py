@@ -19,8 +19,8 @@ from onboard.hypernetworks.register import register_base
 from onboard.pipeline import run as pipeline
 from onboard.pipeline.publish import publish
 from onboard.registry.database import Database
+from onboard.registry.services import Services
 from onboard.registry.versions import VersionRepository
-from onboard.services import Services
 from onboard.serving import Predictor
 from onboard.settings import Settings
 from onboard.storage.artifacts import ArtifactStore

@@ -23,7 +23,7 @@ from onboard.jobs.submission import job_spec
 from onboard.model.readout import bare_features
 from onboard.operations.gc import collect_garbage
 from onboard.pipeline.outputs import TrainOutput
-from onboard.services import Services
+from onboard.registry.services import Services
 from onboard.serving import Predictor
 from onboard.statistics.readout import Readout
 from onboard.statistics.share import PRIOR_SHARE

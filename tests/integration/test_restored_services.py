@@ -27,9 +27,9 @@ from onboard.registry.jobs import JobRepository
 from onboard.registry.leases import LeaseRepository
 from onboard.registry.load import GoingOn
 from onboard.registry.outbox import OutboxRepository
+from onboard.registry.services import Services, open_services
 from onboard.registry.snapshots import StageOutputRepository
 from onboard.registry.workers import QueueRepository, WorkerRepository
-from onboard.services import Services, open_services
 from onboard.settings import Settings
 from onboard.storage.artifacts import digest_of
 from onboard.testing import RecordedProgress

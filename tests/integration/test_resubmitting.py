@@ -13,7 +13,7 @@ from support.real_jobs import Desk, HookedProgress, opinions
 from onboard.bases import Base
 from onboard.errors import ConflictError
 from onboard.registry.aliases import AliasRepository
-from onboard.services import Services
+from onboard.registry.services import Services
 
 
 def test_a_resubmission_makes_the_next_version_and_knows_its_predecessor(desk: Desk) -> None:

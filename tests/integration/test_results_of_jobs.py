@@ -11,7 +11,7 @@ from cli.watch import result_document
 from onboard.domain.job import JobState, Stage
 from onboard.pipeline import run as pipeline
 from onboard.registry.events import EventRepository
-from onboard.services import Services
+from onboard.registry.services import Services
 from onboard.serving import Predictor
 from onboard.testing import RecordedProgress
 from workers.shell import work

@@ -23,12 +23,12 @@ from onboard.registry.events import EventRepository
 from onboard.registry.jobs import JobRepository
 from onboard.registry.outbox import OutboxRepository
 from onboard.registry.retention import RetentionRepository
+from onboard.registry.services import Services
 from onboard.registry.snapshots import SnapshotRepository
 from onboard.registry.tables import JobEventRow, JobRow, StageOutputRow
 from onboard.registry.transitions import TransitionRepository
 from onboard.registry.versions import VersionRepository
 from onboard.registry.webhook_tables import WebhookDeliveryRow, WebhookEventRow
-from onboard.services import Services
 
 OF_THE_DOOR = {"webhook_events": 0, "sessions": 0}
 GIVEN_UP = {"hypernetworks": 0}

@@ -22,7 +22,7 @@ from onboard.pipeline import candidates
 from onboard.pipeline.candidates import collect_candidates, named_candidate
 from onboard.probe.candidates import Candidate
 from onboard.probe.prefilter import prefilter
-from onboard.services import Services
+from onboard.registry.services import Services
 from onboard.storage.embedding import unpack_embedding
 from onboard.testing import MemoryDoorbell
 from onboard.versions.trained_rows import TrainedRows

@@ -16,7 +16,7 @@ from onboard.errors import DamagedError, OnboardError
 from onboard.operations.backup.make import back_up
 from onboard.operations.backup.manifest import FORMAT, VERSION, document_digest
 from onboard.operations.backup.rows import pack_rows, unpack_rows
-from onboard.services import Services
+from onboard.registry.services import Services
 from onboard.storage.artifacts import ArtifactStore, digest_of
 
 Document = dict[str, Any]

@@ -16,8 +16,8 @@ from onboard.bases import Base
 from onboard.domain.job import JobState, Stage
 from onboard.pipeline import guard as guarded
 from onboard.pipeline import tune as tuned
+from onboard.registry.services import Services
 from onboard.registry.tables import StageOutputRow
-from onboard.services import Services
 from onboard.train.settings import TuningSettings
 
 pytestmark = pytest.mark.usefixtures("gently")

@@ -15,7 +15,7 @@ from onboard.model.protected import ProtectedTask
 from onboard.pipeline import guard as guarded
 from onboard.pipeline import tune as tuned
 from onboard.registry.aliases import AliasRepository
-from onboard.services import Services
+from onboard.registry.services import Services
 from onboard.testing import RecordedProgress
 
 pytestmark = pytest.mark.usefixtures("gently")

@@ -28,7 +28,7 @@ from onboard.pipeline import guard as guarded
 from onboard.pipeline import train as training
 from onboard.pipeline import tune as tuned
 from onboard.pipeline.material import Workbench
-from onboard.services import Services
+from onboard.registry.services import Services
 from onboard.serving import Predictor
 from onboard.testing import RecordedProgress
 from onboard.train import worth_tuning

@@ -15,7 +15,7 @@ from onboard.pipeline import tune as tuned
 from onboard.pipeline.slot import take_slot
 from onboard.registry.events import EventRepository
 from onboard.registry.jobs import JobRepository
-from onboard.services import Services
+from onboard.registry.services import Services
 from onboard.train.worth_tuning import Worth
 from workers.shell import work
 

@@ -22,9 +22,9 @@ from onboard.operations.gc import collect_garbage
 from onboard.registry.aliases import AliasRepository
 from onboard.registry.bases import BaseRepository
 from onboard.registry.jobs import JobRepository
+from onboard.registry.services import Services, open_services
 from onboard.registry.snapshots import StageOutputRepository
 from onboard.registry.versions import VersionRepository
-from onboard.services import Services, open_services
 from onboard.settings import Settings
 from onboard.storage.embedding import unpack_embedding
 from onboard.versions.carry import carry_task

@@ -14,8 +14,8 @@ from onboard.bases import Base
 from onboard.domain.task import EmbeddingVersion
 from onboard.operations.access import create_token
 from onboard.registry.outbox import OutboxRepository
+from onboard.registry.services import Services
 from onboard.registry.webhook_tables import WebhookDeliveryRow
-from onboard.services import Services
 from onboard.settings import Settings
 
 

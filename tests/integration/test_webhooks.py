@@ -19,8 +19,8 @@ from onboard.operations.webhooks.signing import headers_of
 from onboard.registry.aliases import AliasRepository
 from onboard.registry.leases import LeaseRepository
 from onboard.registry.outbox import OutboxRepository
+from onboard.registry.services import open_services
 from onboard.registry.versions import VersionRepository
-from onboard.services import open_services
 from onboard.settings import Settings
 from workers.detached import spawned_processes
 from workers.plan import WorkerPlan

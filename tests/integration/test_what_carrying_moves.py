@@ -21,9 +21,9 @@ from onboard.operations import access
 from onboard.registry.aliases import AliasRepository
 from onboard.registry.bases import BaseRepository
 from onboard.registry.database import Database
+from onboard.registry.services import Services
 from onboard.registry.tasks import TaskRepository
 from onboard.registry.versions import VersionRepository
-from onboard.services import Services
 from onboard.serving import Predictor
 from onboard.storage.embedding import read_facts, unpack_embedding
 from onboard.versions.carry import Carried, carry, carry_some, carry_task, publishing, tasks

@@ -13,7 +13,7 @@ from onboard.domain.job import JobState
 from onboard.operations.access import create_token, sign_in
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.database import Database
-from onboard.services import Services
+from onboard.registry.services import Services
 from support.registry_samples import add_job, claim_job
 
 HTML: Final = {"Accept": "text/html", "Sec-Fetch-Site": "same-origin"}

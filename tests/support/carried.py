@@ -8,8 +8,8 @@ from typing import Any
 from onboard.domain.names import LATEST
 from onboard.domain.task import AliasMove, EmbeddingVersion
 from onboard.registry.aliases import AliasRepository
+from onboard.registry.services import Services
 from onboard.registry.versions import VersionRepository
-from onboard.services import Services
 from onboard.versions.carry import Carried
 
 HARMLESS, HARMFUL = 1e-4, 3.0  # steps of the head's weights, relative to their norm

@@ -11,8 +11,8 @@ from pathlib import Path
 from onboard.domain.job import Job, Stage
 from onboard.domain.progress import Progress
 from onboard.errors import UnavailableError
+from onboard.registry.services import Services
 from onboard.registry.versions import VersionRepository
-from onboard.services import Services
 from support.registry_samples import sample_task, sample_version
 
 

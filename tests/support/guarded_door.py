@@ -7,7 +7,7 @@ from typing import Any
 from fastapi.testclient import TestClient
 
 from onboard.api.app import create_app
-from onboard.services import Services
+from onboard.registry.services import Services
 
 HERE = {"Origin": "http://localhost"}
 JOBS, PAUSE = "/v1/jobs", "/v1/queue/pause"

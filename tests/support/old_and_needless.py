@@ -14,10 +14,10 @@ from onboard.registry.bases import BaseRepository
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.database import Database
 from onboard.registry.jobs import JobRepository
+from onboard.registry.services import Services
 from onboard.registry.snapshots import StageOutputRepository
 from onboard.registry.tables import ArtifactRow, JobEventRow, JobRow, SnapshotRow, StageOutputRow
 from onboard.registry.versions import VersionRepository
-from onboard.services import Services
 from onboard.settings import Settings
 from onboard.storage.artifacts import ArtifactStore
 from support.registry_samples import sample_base, sample_spec, sample_task, sample_version

@@ -12,8 +12,8 @@ from onboard.domain.methods import LINEAR, OWN_START
 from onboard.domain.task import EmbeddingVersion, Task
 from onboard.model.methods import new_task
 from onboard.model.task_files import described
+from onboard.registry.services import Services
 from onboard.registry.versions import VersionRepository
-from onboard.services import Services
 from onboard.statistics.readout import Readout
 from onboard.storage.embedding import embedding_facts
 from onboard.storage.readout import readout_tensors

@@ -16,8 +16,8 @@ from typing import Any
 import psutil
 
 from onboard.domain.worker import WorkerRecord
+from onboard.registry.services import Services, open_services
 from onboard.registry.workers import WorkerRepository
-from onboard.services import Services, open_services
 from onboard.settings import Settings
 
 PROGRAM = Path(sys.executable).parent / "onboard"

@@ -11,8 +11,8 @@ from onboard.bases import Base
 from onboard.data.regression import Buckets
 from onboard.domain.dataset import Label
 from onboard.domain.task import EmbeddingVersion, Task
+from onboard.registry.services import Services
 from onboard.registry.versions import VersionRepository
-from onboard.services import Services
 from onboard.statistics.novelty import Novelty
 from onboard.storage.embedding import embedding_digest, embedding_facts, pack_embedding
 from onboard.storage.novelty import novelty_facts, novelty_tensors

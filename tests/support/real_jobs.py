@@ -20,9 +20,9 @@ from onboard.jobs.submit import Request, submit
 from onboard.pipeline import run as pipeline
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.jobs import JobRepository
+from onboard.registry.services import Services
 from onboard.registry.tables import JobRow
 from onboard.registry.versions import VersionRepository
-from onboard.services import Services
 from onboard.testing import MemoryDoorbell, RecordedProgress
 
 __all__ = ["DOCUMENT", "STAGES", "Desk", "HookedProgress", "opinions", "write_rows"]

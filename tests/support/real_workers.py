@@ -16,9 +16,9 @@ from onboard.domain.task import EmbeddingVersion
 from onboard.domain.worker import WorkerRecord
 from onboard.jobs.doorbell import ring_or_warn
 from onboard.registry.jobs import JobRepository
+from onboard.registry.services import Services, open_services
 from onboard.registry.versions import VersionRepository
 from onboard.registry.workers import WorkerRepository
-from onboard.services import Services, open_services
 from onboard.settings import Settings
 from support.real_services import wait_until
 from support.registry_samples import register_sample_base, sample_spec

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from onboard.bases import Base
 from onboard.domain.job import JobState, Stage
-from onboard.services import Services
+from onboard.registry.services import Services
 from support import watched_jobs as past
 from support.program import Place
 from support.published import add_version, embedding_of

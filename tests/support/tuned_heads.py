@@ -11,7 +11,7 @@ from onboard.domain.task import HypernetworkVersion
 from onboard.hypernetworks.engines import hypernetwork_at, store_hypernetwork
 from onboard.model.hypernetwork import Hypernetwork
 from onboard.registry.bases import BaseRepository
-from onboard.services import Services
+from onboard.registry.services import Services
 
 
 def perturbed(hypernetwork: Hypernetwork, scale: float = 0.05, seed: int = 0) -> Hypernetwork:

@@ -18,8 +18,8 @@ from onboard.hypernetworks.engines import hypernetwork_at
 from onboard.model.batch import TrainingSet
 from onboard.pipeline import tune as tuned
 from onboard.registry.bases import BaseRepository
+from onboard.registry.services import Services
 from onboard.registry.snapshots import SnapshotRepository
-from onboard.services import Services
 from onboard.storage.embedding import unpack_embedding
 from onboard.train.settings import TuningSettings
 from onboard.train.tuning import Tuned

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from onboard.errors import UnavailableError
-from onboard.services import Services
+from onboard.registry.services import Services
 from onboard.settings import Settings
 from workers import tasks
 from workers.plan import WorkerPlan

@@ -17,7 +17,7 @@ from bench import api
 from bench.harness import deployed
 from bench.harness.server import Asker
 from onboard.api.app import create_app
-from onboard.services import Services
+from onboard.registry.services import Services
 from onboard.settings import Settings
 
 SIZES = api.Sizes(versions=5, requests=3, warm_up=1)

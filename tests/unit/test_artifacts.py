@@ -13,7 +13,7 @@ import pytest
 
 from onboard.errors import DamagedError, InputError, NotAllowedError, NotFoundError, StorageError
 from onboard.registry.artifacts import ArtifactRepository
-from onboard.services import Services
+from onboard.registry.services import Services
 from onboard.storage.artifacts import ArtifactStore, digest_of
 
 

@@ -20,7 +20,7 @@ from cli.output import table
 from cli.versions import _table as versions_table
 from onboard.bases import Base
 from onboard.hypernetworks.register import register_base
-from onboard.services import Services
+from onboard.registry.services import Services
 from onboard.versions.describe import versions_page
 
 ROWS = b"".join(b'{"text": "%s %d", "label": "%s"}\n' % (word, n, word) for n in range(9) for word in (b"sad", b"glad"))

@@ -13,7 +13,7 @@ from support.published import add_version, embedding_of
 
 import cli.delete
 from onboard.bases import Base
-from onboard.services import Services
+from onboard.registry.services import Services
 
 LABELS = ("sad", "glad"), ("bad", "good")
 Run = Callable[[str], Said]

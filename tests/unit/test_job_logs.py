@@ -18,7 +18,7 @@ from onboard.errors import NotFoundError
 from onboard.jobs import logs as job_logs
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.jobs import JobRepository
-from onboard.services import Services, open_services
+from onboard.registry.services import Services, open_services
 from onboard.settings import Settings
 from workers.logs import log_file, log_files
 

@@ -13,8 +13,8 @@ from onboard.domain.lineage import Edge, Lineage, Node
 from onboard.registry.deleting import DeletingRepository
 from onboard.registry.descent import DescentRepository
 from onboard.registry.jobs import JobRepository
+from onboard.registry.services import Services
 from onboard.report.lineage import render_lineage
-from onboard.services import Services
 from onboard.storage.artifacts import digest_of
 from onboard.versions.lineage import lineage
 

@@ -12,8 +12,8 @@ import pytest
 
 from onboard import __version__
 from onboard.domain.worker import WorkerState
+from onboard.registry.services import Services
 from onboard.registry.workers import WorkerRepository
-from onboard.services import Services
 from workers.machine import device_in_use, facts, is_alive
 from workers.plan import WorkerPlan
 

@@ -15,7 +15,7 @@ from onboard.errors import InputError
 from onboard.jobs.methods import as_queued
 from onboard.jobs.submission import job_spec
 from onboard.model.methods import METHODS, TASK_METHODS
-from onboard.services import Services
+from onboard.registry.services import Services
 
 
 @pytest.fixture

@@ -25,9 +25,9 @@ from onboard.registry.claims import ClaimRepository
 from onboard.registry.clock import database_now
 from onboard.registry.database import Database
 from onboard.registry.jobs import JobRepository
+from onboard.registry.services import Services
 from onboard.registry.tables import JobEventRow, JobRow, WorkerRow
 from onboard.registry.workers import QueueRepository, WorkerRepository
-from onboard.services import Services
 from onboard.settings import Settings
 from workers.exporter import exported
 

@@ -13,7 +13,7 @@ from onboard.bases import Base
 from onboard.errors import DamagedError, InputError
 from onboard.model.engine import Engine
 from onboard.model.readout import bare_features
-from onboard.services import Services
+from onboard.registry.services import Services
 from onboard.serving import Predictor
 from onboard.statistics.novelty import find_novelty, nearest
 from onboard.storage.embedding import pack_embedding

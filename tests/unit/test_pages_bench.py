@@ -14,7 +14,7 @@ from support.chromium import listening
 
 from bench import pages
 from onboard.api.app import create_app
-from onboard.services import Services
+from onboard.registry.services import Services
 from onboard.settings import Settings
 
 SIZES = pages.Sizes(jobs=3, tasks=2, versions=4, requests=2, warm_up=1, open_pages=2, rounds=2, looks=0)

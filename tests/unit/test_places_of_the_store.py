@@ -13,7 +13,7 @@ from onboard.domain.job import JobSpec
 from onboard.errors import DamagedError, NotAllowedError, NotFoundError, OnboardError
 from onboard.registry.events import EventRepository
 from onboard.registry.jobs import JobRepository
-from onboard.services import Services
+from onboard.registry.services import Services
 from onboard.storage.artifacts import digest_of
 from onboard.storage.files import Files, errors_in_our_words
 from onboard.storage.objects import Objects

@@ -10,8 +10,8 @@ import pytest
 
 from onboard.api.upload_folder import upload_folder
 from onboard.operations.backup.make import back_up
+from onboard.registry.services import Services, open_services
 from onboard.registry.workers import QueueRepository
-from onboard.services import Services, open_services
 from onboard.settings import Settings
 from workers.detached import _log_file
 from workers.doorbell import CeleryDoorbell

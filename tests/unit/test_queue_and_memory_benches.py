@@ -13,7 +13,7 @@ from bench import memory
 from bench.queue import __main__ as queue
 from cli.main import app
 from onboard.jobs.status import queues
-from onboard.services import Services
+from onboard.registry.services import Services
 
 SIZES = queue.Sizes(jobs=6, versions=5, calls=2, commands=1, dispatched=4)
 

@@ -12,7 +12,7 @@ from support.command_line import CommandLine, Said
 from onboard.operations import access
 from onboard.registry.access_tables import TokenRow
 from onboard.registry.clock import database_now
-from onboard.services import open_services
+from onboard.registry.services import open_services
 from onboard.settings import Settings
 
 

@@ -21,7 +21,7 @@ from onboard.domain.progress import Progress
 from onboard.errors import NotFoundError, UnavailableError
 from onboard.operations.tracing import make_provider, send_spans
 from onboard.registry.jobs import JobRepository
-from onboard.services import Services
+from onboard.registry.services import Services
 from onboard.settings import Settings
 from workers.plan import WorkerPlan
 from workers.run import run_worker

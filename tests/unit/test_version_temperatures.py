@@ -11,7 +11,7 @@ import pytest
 from support.published import add_version, embedding_of
 
 from onboard.bases import Base
-from onboard.services import Services
+from onboard.registry.services import Services
 from onboard.serving import Predictor
 from onboard.statistics.temperature import fit_temperature, tempered
 from onboard.storage.embedding import read_facts

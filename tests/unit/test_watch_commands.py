@@ -26,8 +26,8 @@ from onboard.domain.worker import WorkerState
 from onboard.errors import UnavailableError
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.database import Database
+from onboard.registry.services import Services
 from onboard.registry.workers import QueueRepository
-from onboard.services import Services
 
 GPU = {
     "name": "NVIDIA H100", "memory_used_bytes": 12 * 2**30, "memory_total_bytes": 80 * 2**30, "utilization_ratio": 0.37,

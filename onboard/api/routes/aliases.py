@@ -18,7 +18,7 @@ from onboard.domain.access import Scope
 from onboard.domain.names import MOST_LETTERS
 from onboard.domain.task import AliasMove
 from onboard.errors import PreconditionFailedError, PreconditionRequiredError
-from onboard.services import Services
+from onboard.registry.services import Services
 from onboard.versions.promote import alias_history, meaning, promote, rollback
 from workers.waking import start_webhook_worker
 

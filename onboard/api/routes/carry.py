@@ -12,7 +12,7 @@ from onboard.api.routes.embeddings import OpenShelf
 from onboard.api.routes.tasks import TaskName
 from onboard.api.schemas.carrying import CarriedDocument, CarrySome, CarryTask
 from onboard.domain.access import Scope
-from onboard.services import Services
+from onboard.registry.services import Services
 from onboard.versions.carry import Carried, carry_some, carry_task
 from workers.waking import start_webhook_worker
 

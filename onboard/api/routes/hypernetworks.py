@@ -15,7 +15,7 @@ from onboard.api.schemas.versions import HypernetworkDetail, HypernetworkList, H
 from onboard.bases import find_base
 from onboard.domain.access import Scope
 from onboard.hypernetworks.line import hypernetwork_artifact, list_hypernetworks, revert_hypernetwork, show_hypernetwork
-from onboard.services import Services
+from onboard.registry.services import Services
 
 router = APIRouter(prefix="/v1/hypernetworks", tags=["hypernetworks"])
 _READ = [Depends(requires(Scope.READ))]

@@ -21,8 +21,8 @@ from onboard.operations.backup.transfer import Tell, Transferred, transfer
 from onboard.operations.lock import alone
 from onboard.registry import dump
 from onboard.registry.database import allow_pauses
+from onboard.registry.services import Services
 from onboard.registry.tables import ArtifactRow
-from onboard.services import Services
 from onboard.storage.artifacts import ArtifactStore
 
 if TYPE_CHECKING:

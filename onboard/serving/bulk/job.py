@@ -24,8 +24,8 @@ from onboard.registry.claims import ClaimRepository
 from onboard.registry.clock import read_clock
 from onboard.registry.jobs import JobRepository
 from onboard.registry.leases import LeaseRepository
+from onboard.registry.services import Services
 from onboard.registry.shards import ShardRepository
-from onboard.services import Services
 from onboard.serving.bulk.answering import (
     ShardRows,
     answer_shard,

@@ -15,8 +15,8 @@ from onboard.domain.names import Reference, require_name
 from onboard.domain.task import EmbeddingVersion
 from onboard.errors import ConflictError
 from onboard.registry.jobs import JobRepository
+from onboard.registry.services import Services
 from onboard.registry.shards import ShardRepository
-from onboard.services import Services
 from onboard.serving.bulk.answering import begun_plan, require_apart
 from onboard.serving.bulk.asked import BulkQuestion
 from onboard.serving.bulk.inputs import InputFile, Inputs, inputs_of, listing_digest

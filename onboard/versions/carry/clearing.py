@@ -15,7 +15,7 @@ from onboard.guard.canaries import canary_ids
 from onboard.hypernetworks.engines import engine_at
 from onboard.model.engine import Engine
 from onboard.model.protected import ProtectedTask, Protection
-from onboard.services import Services
+from onboard.registry.services import Services
 from onboard.versions.carry.outcomes import Outcome
 from onboard.versions.carry.remeasuring import remeasure
 from onboard.versions.compare import too_large

@@ -15,9 +15,9 @@ from onboard.registry.audit import actor, record
 from onboard.registry.bases import BaseRepository
 from onboard.registry.in_use import InUseRepository
 from onboard.registry.outbox import OutboxRepository
+from onboard.registry.services import Services
 from onboard.registry.tasks import TaskRepository
 from onboard.registry.versions import VersionRepository, published_facts
-from onboard.services import Services
 from onboard.storage.embedding import embedding_facts, pack_embedding, verified_embedding
 from onboard.storage.novelty import novelty_facts, novelty_in, novelty_tensors
 from onboard.versions.carry.outcomes import Outcome

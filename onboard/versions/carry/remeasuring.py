@@ -16,7 +16,7 @@ from onboard.evaluate.evaluation import evaluate_classification, evaluate_regres
 from onboard.evaluate.intervals import Metric
 from onboard.evaluate.paired import Comparison, compare_classification, compare_regression
 from onboard.hypernetworks.engines import engine_at
-from onboard.services import Services
+from onboard.registry.services import Services
 from onboard.storage.embedding import verified_embedding
 from onboard.versions.answers import answers
 from onboard.versions.compare import drawn, held_out, truth

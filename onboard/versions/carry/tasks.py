@@ -12,8 +12,8 @@ from onboard.domain.task import EmbeddingVersion
 from onboard.errors import ConflictError
 from onboard.hypernetworks.files import Manifests, require_base
 from onboard.registry.bases import BaseRepository
+from onboard.registry.services import Services
 from onboard.registry.versions import VersionRepository
-from onboard.services import Services
 from onboard.versions.carry.outcomes import Carried, Outcome
 from onboard.versions.carry.publishing import publish
 from onboard.versions.compare import one_at_a_time

@@ -14,8 +14,8 @@ from onboard.domain.task import EmbeddingVersion
 from onboard.hypernetworks.engines import engine_at
 from onboard.hypernetworks.files import require_base
 from onboard.model.hypernetwork import GeneratedAdapters
+from onboard.registry.services import Services
 from onboard.registry.versions import VersionRepository
-from onboard.services import Services
 from onboard.storage.embedding import as_strings, embedding_facts, verified_embedding
 from onboard.storage.readout import READOUT
 from onboard.versions.export.readmes import adapters_readme

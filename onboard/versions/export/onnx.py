@@ -25,8 +25,8 @@ from onboard.model.engine import Engine
 from onboard.model.readout import probabilities_of
 from onboard.model.readout_features import readout_features
 from onboard.model.scoring import PackedTries, label_log_probabilities
+from onboard.registry.services import Services
 from onboard.registry.versions import VersionRepository
-from onboard.services import Services
 from onboard.statistics.readout import Readout
 from onboard.statistics.temperature import tempered
 from onboard.storage.embedding import verified_embedding

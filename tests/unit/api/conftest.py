@@ -17,8 +17,8 @@ from onboard.bases import Base
 from onboard.domain.access import ALL_SCOPES, Scope
 from onboard.domain.worker import WorkerState
 from onboard.operations import access
+from onboard.registry.services import Services
 from onboard.registry.workers import WorkerRepository
-from onboard.services import Services
 
 
 @pytest.fixture

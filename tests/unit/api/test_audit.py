@@ -19,7 +19,7 @@ from cli.main import app as program
 from onboard.api.access import routes_of
 from onboard.bases import Base
 from onboard.registry.clock import read_clock
-from onboard.services import Services
+from onboard.registry.services import Services
 
 HERE: Final = {"Origin": "http://localhost"}
 CHANGES: Final = {  # method and path of every route that changes something, and what its line says

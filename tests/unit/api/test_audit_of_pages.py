@@ -15,7 +15,7 @@ from support.tuned_heads import tuned_head
 
 from onboard.bases import Base
 from onboard.domain.access import ALL_SCOPES, Scope
-from onboard.services import Services
+from onboard.registry.services import Services
 
 Lines = Callable[[], list[dict[str, Any]]]
 CHANGES: Final = {  # path of every form that changes something, and what its lines may say

@@ -28,7 +28,7 @@ from onboard.api.guarding import (
 from onboard.api.limits import RateLimit
 from onboard.errors import InputError, TooLargeError
 from onboard.operations import access
-from onboard.services import Services
+from onboard.registry.services import Services
 from onboard.settings import Settings
 
 

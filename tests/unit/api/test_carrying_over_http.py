@@ -12,8 +12,8 @@ from onboard import bases
 from onboard.bases import Base
 from onboard.client import Onboard
 from onboard.operations import access
+from onboard.registry.services import Services
 from onboard.registry.versions import VersionRepository
-from onboard.services import Services
 from onboard.versions.carry import MOST_TASKS, tasks
 
 LABELS = ("sad", "glad"), ("bad", "good")

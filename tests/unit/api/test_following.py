@@ -23,7 +23,7 @@ from onboard.operations.access import create_token
 from onboard.registry.database import Database
 from onboard.registry.events import EventRepository
 from onboard.registry.jobs import JobRepository
-from onboard.services import Services
+from onboard.registry.services import Services
 
 
 @pytest.fixture(autouse=True)

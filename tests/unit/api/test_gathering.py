@@ -20,7 +20,7 @@ from onboard.bases import Base
 from onboard.domain.prediction import Prediction
 from onboard.errors import DeadlineError, InputError, NotFoundError, OnboardError, RateLimitError
 from onboard.registry.aliases import AliasRepository
-from onboard.services import Services
+from onboard.registry.services import Services
 
 LABELS = ("sad", "happy")
 TEXTS = ("a good film", "sad", "the plot was awful and long", "good good good")

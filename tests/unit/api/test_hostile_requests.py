@@ -27,7 +27,7 @@ from onboard.data import rows as data_rows
 from onboard.domain.access import ALL_SCOPES
 from onboard.operations.access import create_token
 from onboard.registry.jobs import JobRepository
-from onboard.services import Services
+from onboard.registry.services import Services
 
 HOSTILE = [
     "..",

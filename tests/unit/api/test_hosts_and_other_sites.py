@@ -16,7 +16,7 @@ from onboard.api.guarding import OPEN_BODY_BYTES, allowed_hosts, require_host, r
 from onboard.errors import HostError, NotAllowedError
 from onboard.operations import access
 from onboard.registry.database import Database
-from onboard.services import Services
+from onboard.registry.services import Services
 from onboard.settings import Settings
 
 HOSTS = frozenset({"localhost", "onboard.example"})

@@ -9,8 +9,8 @@ from support.published import add_version
 from support.tuned_heads import head_of, tuned_head
 
 from onboard.bases import Base
+from onboard.registry.services import Services
 from onboard.registry.tables import HypernetworkRow
-from onboard.services import Services
 
 LABELS = ("sad", "glad"), ("bad", "good")
 

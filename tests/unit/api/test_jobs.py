@@ -29,8 +29,8 @@ from onboard.jobs.many import jobs_page
 from onboard.registry.audit import entries
 from onboard.registry.jobs import JobRepository
 from onboard.registry.retention import RetentionRepository
+from onboard.registry.services import Services, open_services
 from onboard.registry.snapshots import SnapshotRepository
-from onboard.services import Services, open_services
 
 
 def test_a_submission_is_a_job_with_its_place_and_owner(door: TestClient, app: FastAPI, rows: bytes) -> None:

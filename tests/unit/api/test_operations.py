@@ -23,7 +23,7 @@ from onboard.api.problems import of_error
 from onboard.bases import Base
 from onboard.domain.access import Scope
 from onboard.errors import OnboardError, UnavailableError
-from onboard.services import Services
+from onboard.registry.services import Services
 from onboard.storage.files import errors_in_our_words
 from workers.broker_trouble import trouble
 

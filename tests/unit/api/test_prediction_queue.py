@@ -13,7 +13,7 @@ from onboard.api.prediction_queue import PredictionQueue
 from onboard.api.turns import Turns
 from onboard.domain.task import EmbeddingVersion
 from onboard.errors import InputError, UnavailableError
-from onboard.services import Services
+from onboard.registry.services import Services
 
 ROW = {"task": "mood", "text": "a good film"}
 

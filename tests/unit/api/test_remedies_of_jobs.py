@@ -18,7 +18,7 @@ from onboard.jobs.control import brief, find_job, full_document
 from onboard.operations import access
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.jobs import JobRepository
-from onboard.services import Services
+from onboard.registry.services import Services
 
 WARNING: dict[str, Any] = {
     "code": "too_many_labels", "message": "Many labels.", "count": 9,

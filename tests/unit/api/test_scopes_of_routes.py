@@ -16,7 +16,7 @@ from onboard.api.app import create_app
 from onboard.domain.access import Scope
 from onboard.operations import access
 from onboard.registry.access_tables import TokenRow
-from onboard.services import Services
+from onboard.registry.services import Services
 
 ANYBODY, SIGNED_IN = "open", "any token"  # beside the scopes
 # Each route has a line here, or the first test fails: who may what is decided by a person.

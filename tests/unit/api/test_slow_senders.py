@@ -22,7 +22,7 @@ from onboard.api.upload_places import UploadPlaces
 from onboard.domain.access import ALL_SCOPES
 from onboard.errors import UnavailableError
 from onboard.operations.access import create_token
-from onboard.services import Services
+from onboard.registry.services import Services
 
 HEAD = b'--x\r\nContent-Disposition: form-data; name="dataset"; filename="a.jsonl"\r\n\r\n'
 ALIVE = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"

@@ -8,7 +8,7 @@ from fastapi.testclient import TestClient
 from support.published import add_version, embedding_of
 
 from onboard.bases import Base
-from onboard.services import Services
+from onboard.registry.services import Services
 
 
 @pytest.mark.parametrize("url", ["", "https://hooks.example.com/onboard"])

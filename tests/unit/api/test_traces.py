@@ -13,7 +13,7 @@ from support.callers import bearer
 
 from onboard.api.app import create_app
 from onboard.domain.access import ALL_SCOPES
-from onboard.services import Services
+from onboard.registry.services import Services
 
 TRACE, CALLER = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 

@@ -21,7 +21,7 @@ from onboard.api.upload_places import Sender
 from onboard.api.uploads import Upload, received, safe_name
 from onboard.data.limits import MAX_FILE_BYTES
 from onboard.errors import InputError, StorageError, TooLargeError
-from onboard.services import Services
+from onboard.registry.services import Services
 
 HEAD = b'--x\r\nContent-Disposition: form-data; name="dataset"; filename="a.jsonl"\r\n\r\n'
 TAIL = b"\r\n--x--\r\n"

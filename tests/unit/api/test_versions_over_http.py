@@ -20,8 +20,8 @@ from support.published import add_version, embedding_of
 from onboard.api.schemas.versions import CurrentEmbeddings
 from onboard.bases import Base
 from onboard.domain.task import EmbeddingVersion
+from onboard.registry.services import Services
 from onboard.registry.tables import EmbeddingVersionRow
-from onboard.services import Services
 from onboard.storage.artifacts import ArtifactStore
 from onboard.storage.cache import Cache
 from onboard.storage.embedding import unpack_embedding

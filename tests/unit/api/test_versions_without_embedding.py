@@ -11,7 +11,7 @@ from support.other_methods import add_of_method
 from onboard.bases import Base
 from onboard.domain.methods import LINEAR
 from onboard.domain.task import EmbeddingVersion
-from onboard.services import Services
+from onboard.registry.services import Services
 from onboard.storage.weights import unpack_weights, weights_digest
 
 

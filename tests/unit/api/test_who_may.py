@@ -19,9 +19,9 @@ from onboard.operations import access
 from onboard.registry.access_tables import SessionRow, SignInCodeRow, TokenRow
 from onboard.registry.clock import database_now, read_clock
 from onboard.registry.database import Database
+from onboard.registry.services import Services
 from onboard.registry.sessions import SessionRepository
 from onboard.registry.tokens import TokenRepository
-from onboard.services import Services
 
 HERE = {"Origin": "http://localhost"}
 JOBS = "/v1/jobs"

@@ -13,7 +13,7 @@ from support.published import add_version, embedding_of
 from bench.chaos.auditor import Answer, Auditor
 from onboard.bases import Base
 from onboard.domain.task import EmbeddingVersion
-from onboard.services import Services
+from onboard.registry.services import Services
 
 PROBLEM = {"content-type": "application/problem+json"}
 Change = Callable[[Answer], Answer]

@@ -16,8 +16,8 @@ from bench.chaos.checker import Verdict, check
 from onboard.domain.job import JobState
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.jobs import JobRepository
+from onboard.registry.services import Services
 from onboard.registry.versions import VersionRepository
-from onboard.services import Services
 from onboard.storage.embedding import embedding_digest, embedding_facts, pack_embedding
 
 TABLES = ("jobs", "job_events", "embedding_versions", "artifacts", "aliases", "alias_history", "leases", "workers")

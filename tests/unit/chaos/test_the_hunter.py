@@ -13,7 +13,7 @@ from bench.chaos.fleet import Fleet, Worker
 from bench.chaos.journal import Journal
 from bench.chaos.prey import Hunter
 from bench.harness.services import wait_until
-from onboard.services import Services
+from onboard.registry.services import Services
 
 
 class Herd(Fleet):

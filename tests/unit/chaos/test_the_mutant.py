@@ -19,8 +19,8 @@ from bench.chaos.unfenced import cancel_requested, owned
 from onboard.domain.job import JobState
 from onboard.errors import FencedError
 from onboard.registry.claims import ClaimRepository
+from onboard.registry.services import Services
 from onboard.registry.versions import VersionRepository
-from onboard.services import Services
 from onboard.storage.embedding import embedding_digest, embedding_facts, pack_embedding
 
 

@@ -17,8 +17,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from onboard.domain.worker import WorkerState
 from onboard.operations.prometheus import make_registry
+from onboard.registry.services import Services
 from onboard.registry.workers import WorkerRepository
-from onboard.services import Services
 
 ROOT = Path(__file__).parents[3]
 RULES = ROOT / "deploy" / "prometheus"

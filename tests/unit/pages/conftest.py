@@ -11,7 +11,7 @@ from fastapi.testclient import TestClient
 from support.browsing import app_without_base, signed_in
 
 from onboard.domain.access import ALL_SCOPES, Scope
-from onboard.services import Services, open_services
+from onboard.registry.services import Services, open_services
 from onboard.settings import Settings
 from onboard.testing import MemoryDoorbell
 

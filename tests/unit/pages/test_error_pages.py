@@ -15,7 +15,7 @@ from support.registry_samples import add_job, publish, register_sample_base
 from onboard.api.access import routes_of
 from onboard.api.guarding import SAFE_METHODS
 from onboard.domain.access import ALL_SCOPES
-from onboard.services import Services
+from onboard.registry.services import Services
 from onboard.versions.delete import delete_task
 
 PROBLEM = "application/problem+json"

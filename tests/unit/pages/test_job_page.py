@@ -12,7 +12,7 @@ from support.watched_jobs import running, worker
 
 from onboard.api.pages.timeline import timeline
 from onboard.domain.job import LEARNING_STAGES, Stage
-from onboard.services import Services
+from onboard.registry.services import Services
 
 
 def at(second: int) -> str:

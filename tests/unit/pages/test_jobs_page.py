@@ -20,8 +20,8 @@ from onboard.jobs.control import brief
 from onboard.jobs.many import change_matching, change_selected, jobs_page
 from onboard.registry.database import Database
 from onboard.registry.jobs import JobRepository
+from onboard.registry.services import Services
 from onboard.registry.tables import JobRow
-from onboard.services import Services
 from onboard.testing import MemoryDoorbell
 
 

@@ -24,7 +24,7 @@ from onboard.errors import SignInError, UnavailableError
 from onboard.jobs.control import set_paused
 from onboard.jobs.status import pulse
 from onboard.registry.database import Database
-from onboard.services import Services
+from onboard.registry.services import Services
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from onboard.operations.access import create_token
 from onboard.registry.bases import BaseRepository
 from onboard.registry.database import Database
 from onboard.registry.outbox import OutboxRepository
-from onboard.services import Services
+from onboard.registry.services import Services
 
 PAGES = ("/", "/jobs", "/tasks", "/map", "/hypernetworks", "/submit", "/tokens", "/audit", "/webhooks")
 GUARD = {

@@ -15,7 +15,7 @@ from support.watched_jobs import running, worker
 
 from onboard.api.pages.assets import FOLDER
 from onboard.domain.access import Scope
-from onboard.services import Services
+from onboard.registry.services import Services
 
 
 def test_what_is_vendored_is_what_its_list_says() -> None:

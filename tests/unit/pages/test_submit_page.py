@@ -12,7 +12,7 @@ from support.browsing import EVIL, signed_in, without_quoted_scripts
 
 from onboard.domain.access import Scope
 from onboard.domain.job import Job
-from onboard.services import Services
+from onboard.registry.services import Services
 
 ROWS = b"".join(b'{"text": "%s day number %d", "label": "%s"}\n' % (word, number, label) for number in range(20)
                 for word, label in ((b"sunny", b"good"), (b"rainy", b"bad")))  # fmt: skip

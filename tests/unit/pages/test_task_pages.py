@@ -19,9 +19,9 @@ from onboard.api.shelf import Shelf
 from onboard.domain.methods import OWN_START
 from onboard.domain.prediction import Prediction
 from onboard.registry.database import Database
+from onboard.registry.services import Services
 from onboard.registry.versions import VersionRepository
 from onboard.report.versions import measured_text, versions_chart
-from onboard.services import Services
 
 
 def publish(database: Database, task: str, *, accuracy: float | None = None, **changes: Any) -> int:

@@ -18,12 +18,12 @@ from onboard.registry.claims import ClaimRepository
 from onboard.registry.events import EventRepository
 from onboard.registry.jobs import JobRepository
 from onboard.registry.outbox import OutboxRepository
+from onboard.registry.services import Services
 from onboard.registry.snapshots import SnapshotRepository
 from onboard.registry.tables import SnapshotRow, StageOutputRow, TaskRow
 from onboard.registry.unlearning import UnlearningRepository
 from onboard.registry.versions import VersionRepository
 from onboard.registry.webhook_tables import WebhookEventRow
-from onboard.services import Services
 from onboard.storage.artifacts import digest_of
 from onboard.versions.delete import delete_task
 

@@ -16,8 +16,8 @@ from support.registry_samples import sample_spec
 
 from onboard.errors import ConflictError, InputError, NotFoundError, UnavailableError
 from onboard.registry.jobs import JobRepository
+from onboard.registry.services import Services
 from onboard.report.mlflow_run import JOB_TAG, JobRun, log_job
-from onboard.services import Services
 
 ROOT = Path(__file__).parent.parent.parent.parent
 

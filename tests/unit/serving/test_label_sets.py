@@ -10,7 +10,7 @@ from support.published import add_version, embedding_of
 from onboard.bases import Base
 from onboard.domain.task import Task
 from onboard.errors import InputError
-from onboard.services import Services
+from onboard.registry.services import Services
 from onboard.serving import Predictor
 from onboard.serving.versions import ServedVersion
 from onboard.statistics.readout import Readout

@@ -23,7 +23,7 @@ from onboard.model import batched
 from onboard.model.batched import BATCH, log_probabilities
 from onboard.model.engine import Engine
 from onboard.registry.aliases import AliasRepository
-from onboard.services import Services
+from onboard.registry.services import Services
 from onboard.serving import Prediction, Predictor
 from onboard.storage.artifacts import digest_of
 

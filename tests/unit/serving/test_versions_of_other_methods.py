@@ -13,8 +13,8 @@ from support.published import add_version, embedding_of
 from onboard.bases import Base
 from onboard.domain.prediction import Prediction, Unanswered
 from onboard.errors import ConflictError, InputError
+from onboard.registry.services import Services
 from onboard.registry.tables import EmbeddingVersionRow
-from onboard.services import Services
 from onboard.serving import Predictor
 from onboard.versions.export.adapters import export_adapters
 from onboard.versions.export.onnx import export_onnx

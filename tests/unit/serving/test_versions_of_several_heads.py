@@ -17,7 +17,7 @@ from onboard.hypernetworks import engines as heads
 from onboard.hypernetworks.engines import engine_at
 from onboard.model.batched import log_probabilities
 from onboard.registry.bases import BaseRepository
-from onboard.services import Services
+from onboard.registry.services import Services
 from onboard.serving import Predictor
 from onboard.storage.cache import Cache
 

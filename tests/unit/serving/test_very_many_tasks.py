@@ -19,8 +19,8 @@ from onboard.domain.task import Task
 from onboard.errors import DamagedError, NotFoundError
 from onboard.model.cores import PARTS
 from onboard.model.hypernetwork import Hypernetwork
+from onboard.registry.services import Services
 from onboard.registry.versions import VersionRepository
-from onboard.services import Services
 from onboard.serving import Predictor
 from onboard.serving.versions import RegistryVersions, ServedVersion
 from onboard.storage.embedding import embedding_digest
