@@ -11,6 +11,7 @@ measures.py    accuracy, macro-F1, loss, calibration, labels that are never answ
 sharing.py     finished runs in a file
 figures.py     means over draws, paired differences over tasks
 verdicts.py    the numbers that were asked for
+suites.py      which tasks: those that designs are chosen by, or the seven targets
 tables.py      the tables of the page
-page.py        docs/results/heldout.md
+page.py        docs/results/heldout.md and targets.md
 """

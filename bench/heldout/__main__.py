@@ -2,12 +2,14 @@
 
     python -m bench.heldout [--arms default,readout] [--rows 16,32] [--part 1/2] [--hours 4] [--report]
     python -m bench.heldout --encoder --base FOLDER [--draws 0]
+    python -m bench.heldout --suite targets
 
 Finished runs stand in --output: the same command goes on where it was stopped, and several processes may share it, each
 with a --part of its own. The page is written from what the file holds, whatever is missing. With --encoder only what
 needs no training is measured (features of the encoder and of MiniLM, TF-IDF, the readout): it judges a base, or a
-folder with a bare backbone, in minutes, prints its tables, and leaves file and page alone. The tasks stand beside the
-checkout (../shared/data/wide) or in --data; where they are missing it says so and stops.
+folder with a bare backbone, in minutes, prints its tables, and leaves file and page alone. The held-out tasks, which
+designs are chosen by, stand beside the checkout (../shared/data/wide), and so do the seven targets, which never choose
+one (../shared/data/target), or in --data; where they are missing it says so and stops.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from pathlib import Path
 
 import torch
 
-from bench.harness.command import DATA, WORK, add_shared, command_line, command_of, datasets_there
+from bench.harness.command import DATA, PAGES, RESULTS, WORK, add_shared, command_line, command_of, datasets_there
 from bench.harness.report import write
 from bench.harness.rows import Row
 from bench.heldout.arms import Arms, readers_of
@@ -31,6 +33,7 @@ from bench.heldout.page import Facts, encoder_lines, markdown
 from bench.heldout.plan import ARMS, CHEAP, DEFAULT, DRAWS, MINILM, READOUT, Run, Wish, listed, part_of, plan
 from bench.heldout.settings import settings_of
 from bench.heldout.sharing import Settings, run_missing, runs_of
+from bench.heldout.suites import HELD_OUT, SUITES
 from onboard.errors import InputError
 
 QUICK_ROWS = "16,32"  # of --encoder
@@ -58,18 +61,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     missing = [run for run in runs if run not in rows]
     classes = sum(task in {run.task for run in runs} and share < 1 for task, share in rarest.items())
-    facts = Facts(command_of("heldout", words), place.base.name, classes, len(asked.draws), TEST_ROWS, missing)
+    facts = Facts(
+        asked.suite, command_of("heldout", words), place.base.name, classes, len(asked.draws), TEST_ROWS, missing
+    )
     write({}, None, markdown(Results(rows), facts), asked.table)
     print(f"{len(rows)} of {len(runs)} runs; {asked.table}")
     return 0
 
 
 def _asked(words: Sequence[str]) -> argparse.Namespace:
-    parser = command_line(__doc__, "heldout", "jsonl")
+    parser = command_line(__doc__)
     add_shared(parser)
+    parser.add_argument("--suite", choices=tuple(SUITES), default=HELD_OUT, help="which tasks")
     parser.add_argument("--base", default="mini", help="name or folder; with --encoder also a bare backbone's folder")
     parser.add_argument("--device", default="cpu", help="cpu, cuda or cuda:N")
-    parser.add_argument("--data", type=Path, default=DATA / "wide", help="folder of the tasks")
+    parser.add_argument("--data", type=Path, help="folder of the tasks")
     parser.add_argument("--tasks", type=listed, default=(), metavar="A,B", help="only these; likewise the next three")
     parser.add_argument("--arms", type=listed, default=(), metavar="A,B", help=", ".join(ARMS))
     parser.add_argument("--rows", metavar="16,32", help="labelled rows in all")
@@ -79,9 +85,12 @@ def _asked(words: Sequence[str]) -> argparse.Namespace:
     asked = parser.parse_args(words)
     if asked.encoder:
         asked.arms, asked.rows = asked.arms or CHEAP, asked.rows or QUICK_ROWS
-        asked.output = PLACE / "encoder.jsonl" if asked.output == parser.get_default("output") else asked.output
+        asked.output = asked.output or PLACE / "encoder.jsonl"
     if unknown := [arm for arm in asked.arms if arm not in ARMS]:
         parser.error(f"there is no arm {unknown[0]}; there are {', '.join(ARMS)}")
+    asked.data = asked.data or DATA / SUITES[asked.suite].folder
+    asked.output = asked.output or RESULTS / f"{asked.suite}.jsonl"
+    asked.table = asked.table or PAGES / f"{asked.suite}.md"
     asked.rows, asked.draws = (tuple(map(int, listed(text or ""))) for text in (asked.rows, asked.draws))
     return asked
 

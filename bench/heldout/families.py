@@ -13,18 +13,25 @@ GLUE: Final[Mapping[str, str]] = {
     "cola": "grammar", "sst2": "sentiment", "mrpc": "paraphrase", "qqp": "paraphrase", "stsb": "similarity",
     "mnli": "nli", "rte": "nli", "qnli": "qa",
 }  # fmt: skip
+TARGETS: Final[Mapping[str, str]] = {
+    "scitail": "nli", "cb": "nli", "trec": "question", "boolq": "qa", "imdb": "sentiment",
+    "yelp_polarity": "sentiment", "paws": "paraphrase",
+}  # fmt: skip
 HELD_OUT, TABLES, _COLUMN = "heldout.txt", "README.md", "family"
 
 
 def held_out(folder: Path) -> list[str]:
-    """The names of the tasks that nothing is trained on."""
-    return (folder / HELD_OUT).read_text(encoding="utf-8").split()
+    """The names of the tasks that nothing is trained on: those of the folder's list, without one all of the folder."""
+    if (folder / HELD_OUT).is_file():
+        return (folder / HELD_OUT).read_text(encoding="utf-8").split()
+    return sorted(task.name for task in folder.iterdir() if task.is_dir())
 
 
 def families(folder: Path) -> dict[str, str]:
-    """The family of every task that the tables of the folder's README name, and of those of GLUE."""
-    lines = (folder / TABLES).read_text(encoding="utf-8").splitlines()
-    return {**GLUE, **dict(_rows(lines))}
+    """The family of every task that the tables of the folder's README name, of GLUE's and of the targets."""
+    tables = folder / TABLES
+    lines = tables.read_text(encoding="utf-8").splitlines() if tables.is_file() else []
+    return {**GLUE, **TARGETS, **dict(_rows(lines))}
 
 
 def _rows(lines: Iterable[str]) -> Iterable[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""docs/results/heldout.md: what was measured, how, and whether the numbers that were asked for came about."""
+"""The page of a suite: what was measured, how, and whether the numbers that were asked for came about."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from bench.harness.page import VERDICTS, counted, table, were
 from bench.heldout.figures import Results
 from bench.heldout.plan import ARMS, ENCODER, MANY_ROWS, MINILM, Run
+from bench.heldout.suites import HELD_OUT, SUITES
 from bench.heldout.tables import (
     ASCENDING,
-    BY_FAMILY,
-    by_family,
+    by_group,
     of_calibration,
     of_deficits,
     of_imbalance,
@@ -21,7 +21,7 @@ from bench.heldout.tables import (
     of_rows,
     of_tuning,
 )
-from bench.heldout.verdicts import BARS, verdict_lines
+from bench.heldout.verdicts import BARS
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,7 @@ class Facts:
     """What the page says of how it was made.
 
     Args:
+        suite: its name.
         command: that makes it again.
         base: its name.
         tasks: how many there are with classes.
@@ -37,6 +38,7 @@ class Facts:
         missing: runs of the plan that were not made.
     """
 
+    suite: str
     command: str
     base: str
     tasks: int
@@ -47,15 +49,16 @@ class Facts:
 
 def markdown(results: Results, facts: Facts) -> str:
     """The page."""
+    suite = SUITES[facts.suite]
     parts = [
         _head(results, facts),
-        verdict_lines(results, facts.tasks),
+        _verdicts(suite.verdicts(results), facts.tasks),
         *(of_rows(results, rows) for rows in ASCENDING),
-        *(by_family(results, rows) for rows in BY_FAMILY),
+        *(by_group(results, suite, rows) for rows in suite.grouped[1]),
         of_imbalance(results),
         of_calibration(results),
         of_deficits(results),
-        of_probe(results),
+        of_probe(results, suite),
         of_tuning(results),
         of_regression(results),
     ]
@@ -64,12 +67,12 @@ def markdown(results: Results, facts: Facts) -> str:
 
 def encoder_lines(results: Results) -> list[str]:
     """What --encoder prints: the encoder beside MiniLM, and whatever else was measured."""
-    encoder, *_ = BARS
+    (encoder, *_), suite = BARS, SUITES[HELD_OUT]
     return [
         *table(VERDICTS),
         *(encoder.line(results, results.part(rows)) for rows in encoder.rows), "",
         *(line for rows in ASCENDING for line in of_rows(results, rows)),
-        *(line for rows in BY_FAMILY for line in by_family(results, rows, (ENCODER, MINILM))),
+        *(line for rows in suite.grouped[1] for line in by_group(results, suite, rows, (ENCODER, MINILM))),
     ]  # fmt: skip
 
 
@@ -79,9 +82,9 @@ def _head(results: Results, facts: Facts) -> list[str]:
     on_gpu = sum("device" in row for row in results.rows.values())
     gpu = f" {were(on_gpu, 'run')} made on a GPU, and have no seconds here." if on_gpu else ""
     return [
-        "# Tasks that nothing was trained on: the default, and what else could be had", "",
+        f"# {SUITES[facts.suite].title}", "",
         f"Made by `{facts.command}` on `{facts.base}`; one row a run stands in "
-        "[heldout.jsonl](../../bench/results/heldout.jsonl).",
+        f"[{facts.suite}.jsonl](../../bench/results/{facts.suite}.jsonl).",
         f"n labelled rows in all, {counted(facts.draws, 'draw')}, labels balanced as far as there are rows; the same "
         f"rows and the same test rows (at most {facts.test_rows}) for all arms. A job gets the rows as a file, so its "
         "labels are those that rows have; a test row of another label counts as wrong. Figures are means over tasks of "
@@ -94,6 +97,16 @@ def _head(results: Results, facts: Facts) -> list[str]:
         "features; MiniLM reads the texts of a pair apart (both vectors, difference, product), our encoder as one. "
         f"Labels without an answer are those of more than {MANY_ROWS} training rows that no test row gets.{none}", "",
         *_left(facts.missing),
+    ]  # fmt: skip
+
+
+def _verdicts(lines: Sequence[str], tasks: int) -> list[str]:
+    """The table of what was asked for; `tasks`: how many there are."""
+    return [
+        "## What was asked for", "",
+        "Verdicts go by the value that was reached: where its interval holds the bound, so many tasks cannot tell. "
+        f"A value of fewer than {counted(tasks, 'task')} is of those that both have.", "",
+        *table(VERDICTS), *lines, "",
     ]  # fmt: skip
 
 

@@ -24,10 +24,10 @@ from bench.heldout.plan import (
     TFIDF,
     TRAINED,
 )
+from bench.heldout.suites import Suite
 from bench.heldout.verdicts import DEFICIT, deficits, imbalanced
 
 ASCENDING: Final = tuple(sorted(ROWS))
-BY_FAMILY: Final = (16, 32)
 _TIMED: Final = (*LEARNED, *TRAINED)  # what the others take lies in features that are read once
 _SHORT: Final = {
     DEFAULT: "default", EMBEDDING: "embedding", "random": "random start", READOUT: "readout", "lora": "LoRA",
@@ -56,27 +56,20 @@ def _of_arm(results: Results, part: Part, arm: str, accuracy: Mean) -> str:
     return table_row(ARMS[arm], accuracy.tasks, plain(accuracy), *others, *gains, seconds)
 
 
-def by_family(results: Results, rows: int, pair: tuple[str, str] = (DEFAULT, MINILM)) -> list[str]:
-    """Accuracy of each arm on each family, and what the first of a pair of arms gains over the second."""
+def by_group(results: Results, suite: Suite, rows: int, pair: tuple[str, str] = (DEFAULT, MINILM)) -> list[str]:
+    """Accuracy of each arm on each group of tasks, and what the first of a pair of arms gains over the second."""
     arms = [arm for arm in results.arms if arm != BALANCED and results.mean(results.part(rows), arm)]
     one, other = pair
-    head = ["family", "tasks", *(_SHORT[arm] for arm in arms), f"{_SHORT[one]} less {_SHORT[other]}"]
+    by, _ = suite.grouped
+    head = [by, "tasks", *(_SHORT[arm] for arm in arms), f"{_SHORT[one]} less {_SHORT[other]}"]
     lines = []
-    for family, tasks in families(results.tasks).items():
+    for group, tasks in suite.groups(results).items():
         part = results.part(rows).among(tasks)
         means = [results.mean(part, arm) for arm in arms]
         if counts := [mean.tasks for mean in means if mean]:
             gain = signed(results.gain(part, one, other))
-            lines.append(table_row(family, max(counts), *map(plain, means), gain))
-    return [f"## By family, n = {rows}", "", *table(head), *lines, ""] if lines else []
-
-
-def families(tasks: Mapping[str, str]) -> dict[str, list[str]]:
-    """Tasks by family."""
-    of_family: dict[str, list[str]] = {}
-    for task, family in tasks.items():
-        of_family.setdefault(family, []).append(task)
-    return of_family
+            lines.append(table_row(group, max(counts), *map(plain, means), gain))
+    return [f"## By {by}, n = {rows}", "", *table(head), *lines, ""] if lines else []
 
 
 def of_imbalance(results: Results) -> list[str]:
@@ -151,23 +144,23 @@ def _of_task(results: Results, part: Part, task: str) -> list[Row]:
     return results.of_arm(part.among([task]), DEFAULT)
 
 
-def of_probe(results: Results) -> list[str]:
+def of_probe(results: Results, suite: Suite) -> list[str]:
     """Whether what `auto` takes is of the task's family, where the base has one."""
     text = [
         "## What the probe takes", "",
         "Runs whose start is of the task's family (top-1), or one of the first three tasks among its candidates "
         "(top-3), of those runs whose family the base has; a made task counts as the source that its name bears. Of "
         "the other families, what it took stands in the last column.", "",
-        *table(["family", "in the base", *(f"n = {rows}: top-1, top-3" for rows in ASCENDING), "taken most often"]),
+        *table([suite.grouped[0], "in the base", *(f"n = {rows}: top-1, top-3" for rows in ASCENDING),
+                "taken most often"]),
     ]  # fmt: skip
-    tasks = families(results.tasks)
-    lines = [line for family, own in tasks.items() if (line := _of_family(results, family, own))]
+    lines = [line for group, own in suite.groups(results).items() if (line := _of_group(results, group, own))]
     return [*text, *lines, _probe_row(results, "**all**", results.in_base), ""] if lines else []
 
 
-def _of_family(results: Results, family: str, tasks: Sequence[str]) -> str:
+def _of_group(results: Results, group: str, tasks: Sequence[str]) -> str:
     runs = [row for rows in ASCENDING for row in _probed(results, rows, tasks)]
-    return _probe_row(results, family, tasks) if runs else ""
+    return _probe_row(results, group, tasks) if runs else ""
 
 
 def _probe_row(results: Results, name: str, tasks: Iterable[str]) -> str:

@@ -58,6 +58,13 @@ def test_families_are_those_of_the_tables_that_name_them(tasks: Path, tiny_base:
     assert [of_base.of_start(name) for name in ("sst2@v1", "topics-2", "random")] == ["sentiment", "", ""]
 
 
+def test_a_folder_without_a_list_holds_out_all_its_tasks_and_the_targets_have_families(tmp_path: Path) -> None:
+    for task in ("trec", "cb"):
+        (tmp_path / task).mkdir()
+    assert held_out(tmp_path) == ["cb", "trec"]
+    assert [families(tmp_path)[task] for task in held_out(tmp_path)] == ["nli", "question"]
+
+
 def test_what_a_probe_took_is_told_by_the_heaviest_part_of_a_mixture(tasks: Path, tiny_base: Base) -> None:
     of_base = Families(families(tasks), tiny_base)
     scores = [{"embedding": name} for name in ("mixture", "stsb@v1", "random", "sst2@v1")]

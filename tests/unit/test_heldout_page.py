@@ -13,15 +13,15 @@ from bench.harness.rows import Row
 from bench.heldout.figures import Results
 from bench.heldout.page import Facts, encoder_lines, markdown
 from bench.heldout.plan import ARMS, AS_THEY_COME, Run
-from bench.heldout.verdicts import BARS, deficits, verdict_lines
+from bench.heldout.verdicts import BARS, deficits, held_out_verdicts, target_verdicts
 from onboard.evaluate.metrics import calibration_error
 from onboard.statistics.student import half_interval
 
-FACTS = Facts("python -m bench.heldout", "mini", 48, 3, 300, [])
+FACTS = Facts("heldout", "python -m bench.heldout", "mini", 48, 3, 300, [])
 
 
 def verdict(results: Results, beginning: str) -> str:
-    (line,) = [line for line in verdict_lines(results, 48) if line.startswith(f"| {beginning}")]
+    (line,) = [line for line in held_out_verdicts(results) if line.startswith(f"| {beginning}")]
     return line
 
 
@@ -116,6 +116,28 @@ def test_a_page_of_all_arms_has_a_row_for_each() -> None:
     assert "at or above MiniLM's, n = 32 | +0.00 (+0.00 to +0.00), 2 tasks | met |" in "\n".join(
         encoder_lines(Results(rows))
     )
+
+
+def test_targets_are_judged_by_the_levels_and_bars_of_their_own() -> None:
+    rows = {
+        run: made(run, accuracy, family="nli")
+        for task, accuracy in (("cb", 54.9), ("trec", 80.0))
+        for run in (Run(task, 32, 0, "default"), Run(task, 32, 0, "embedding"), Run(task, 32, 0, "lora"))
+    }
+    for task, accuracy in (("cb", 53.9), ("trec", 79.0)):
+        rows[Run(task, 32, 0, "embedding")]["accuracy"] = accuracy
+    lines = target_verdicts(Results(rows))
+    assert "| the default at least 66 on the mean, n = 32 | 67.5 | met |" in lines
+    assert "| the default at least 55 on cb, n = 32 | 54.9 | **not met** |" in lines
+    assert "| the default at least 68 on trec, n = 32 | 80.0 | met |" in lines
+    (beside,) = [
+        line for line in lines if line.startswith("| its embedding alone at most 1 point below LoRA, r = 8, n = 32")
+    ]
+    assert "-1.00" in beside
+    assert "| met |" in beside
+    page = markdown(Results(rows), replace(FACTS, suite="targets"))
+    assert "| cb | 1 | 54.9 |" in page, "tasks stand apart, though they are of one family"
+    assert "## By task, n = 32" in page
 
 
 @pytest.mark.parametrize(
