@@ -4,9 +4,9 @@
 
 The command is timed as a user sees it, with its own start, on the embedded default. Each draw of rows begins with an
 empty ONBOARD_HOME, so that the first submission also waits for the worker to start; the same rows are then submitted
-once more, as another task, to the worker that is there. Wanted: at most 45 s, of which the probe takes a third at most.
-In these two the embedding alone is learned (`--tune-hypernetwork never`); a third submission leaves that to `auto`, the
-default, and is not judged: where that tunes, it takes one to two minutes longer.
+once more, as another task, to the worker that is there. In these two the hypernetwork is not tuned
+(`--tune-hypernetwork never`); a third submission leaves that to `auto`, the default. Wanted: at most 45 s with a worker
+that has to start, 30 s with one that is there, 60 s where it tries to tune; a third of them for the probe at most.
 The datasets stand beside the checkout (../shared/data); where they are missing it says so and stops.
 """
 
@@ -33,10 +33,11 @@ from onboard.data.limits import PROBE_TOKENS
 from onboard.data.splits import shots
 from onboard.domain.dataset import Example
 
-WANTED_SECONDS: Final = 45.0
 WANTED_SHARE: Final = 1 / 3  # of the probe
 STARTED, RUNNING = "started", "running"  # what the worker was when the rows were submitted
 BY_DEFAULT: Final = "running, by default"  # the same, and whether to tune is left to `auto`
+WANTED_SECONDS: Final[Mapping[str, float]] = {STARTED: 45.0, RUNNING: 30.0, BY_DEFAULT: 30.0}
+WANTED_TUNED: Final = 60.0  # where tuning was tried
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -55,8 +56,9 @@ def main(arguments: list[str] | None = None) -> int:
             print(*map(json.dumps, runs[-3:]), sep="\n", flush=True)
     document = {
         **made_by(f"python -m bench.submitting --shots {asked.shots} --repeats {asked.repeats}"),
-        "shots": asked.shots, "wanted": f"seconds <= {WANTED_SECONDS:.0f}, the probe's at most a third of them",
-        "kept": all(kept(run) for run in runs if run["worker"] != BY_DEFAULT), "runs": runs,
+        "shots": asked.shots,
+        "wanted": {**WANTED_SECONDS, "where tuning is tried": WANTED_TUNED, "probe's share": WANTED_SHARE},
+        "kept": all(map(kept, runs)), "runs": runs,
     }  # fmt: skip
     return report(document, asked, page)
 
@@ -88,7 +90,7 @@ def _timed(dataset: Path, rows: Sequence[Example], worker: str, environment: Map
         "worker": worker, "seconds": round(seconds, 1),
         "stages": {stage: round(spent, 1) for stage, spent in job["seconds"].items()},
         "chosen": job["init"]["chosen"], "truncated": _truncated(job),
-        "tuned": bool((job["tuning"] or {}).get("kept")),
+        "tried": bool((job["tuning"] or {}).get("tried")), "tuned": bool((job["tuning"] or {}).get("kept")),
     }  # fmt: skip
 
 
@@ -104,7 +106,8 @@ def _truncated(job: Row) -> int:
 
 def kept(run: Row) -> bool:
     """Whether a run was as fast as wanted."""
-    return bool(run["seconds"] <= WANTED_SECONDS and run["stages"]["probe"] <= WANTED_SHARE * run["seconds"])
+    most = WANTED_TUNED if run["tried"] else WANTED_SECONDS[run["worker"]]
+    return bool(run["seconds"] <= most and run["stages"]["probe"] <= WANTED_SHARE * run["seconds"])
 
 
 def page(document: Row) -> str:
@@ -114,27 +117,25 @@ def page(document: Row) -> str:
         "# From `onboard submit` to the published version", "",
         f"{document['shots']} rows of each target task, on `mini` and the embedded default: seconds of the command "
         "`onboard submit --tune-hypernetwork never --wait`, the median of the draws and in brackets the slowest. The "
-        f"worker was started by the submission, or was there. Wanted: at most {WANTED_SECONDS:.0f} s, the probe a "
-        "third of them. By default: without `--tune-hypernetwork`, to the worker that is there, and how many of these "
-        "runs tuned the hypernetwork; it is not judged.", "",
+        "worker was started by the submission, or was there. By default: without `--tune-hypernetwork`, to the worker "
+        "that is there, how many of these runs tried to tune the hypernetwork, and how many kept it. Wanted: at most "
+        f"{WANTED_SECONDS[STARTED]:.0f} s with a worker that starts, {WANTED_SECONDS[RUNNING]:.0f} s with one that is "
+        f"there, {WANTED_TUNED:.0f} s where tuning is tried; the probe a third of them.", "",
         f"{made_on(document)}. "
         "[Every run](../../bench/results/submitting.json).", "",
-        *table("task | rows cut | worker started | worker there | probe | training | probe's share | kept | by default "
-               "| tuned"),
+        *table("task | rows cut | worker started | worker there | by default | tuning tried | kept | probe | training "
+               "| probe's share | as fast as wanted"),
     ]  # fmt: skip
     for task in dict.fromkeys(run["task"] for run in runs):
         every = [run for run in runs if run["task"] == task]
-        default = [run for run in every if run["worker"] == BY_DEFAULT]
-        of_task = [run for run in every if run["worker"] != BY_DEFAULT]
-        fresh, warm = ([run for run in of_task if run["worker"] == worker] for worker in (STARTED, RUNNING))
-        share = max(run["stages"]["probe"] / run["seconds"] for run in of_task)
+        fresh, warm, default = ([run for run in every if run["worker"] == worker] for worker in WANTED_SECONDS)
+        share = max(run["stages"]["probe"] / run["seconds"] for run in every)
         cells = [
-            TITLES.get(task, task), f"{max(run['truncated'] for run in of_task)}",
-            _spread([run["seconds"] for run in fresh]), _spread([run["seconds"] for run in warm]),
-            _spread([run["stages"]["probe"] for run in of_task]),
-            _spread([run["stages"]["train"] for run in of_task]), f"{100 * share:.0f}%",
-            f"{sum(map(kept, of_task))} of {len(of_task)}", _spread([run["seconds"] for run in default]),
-            f"{sum(run['tuned'] for run in default)} of {len(default)}",
+            TITLES.get(task, task), f"{max(run['truncated'] for run in every)}",
+            *(_spread([run["seconds"] for run in runs]) for runs in (fresh, warm, default)),
+            *(f"{sum(run[what] for run in default)} of {len(default)}" for what in ("tried", "tuned")),
+            *(_spread([run["stages"][stage] for run in every]) for stage in ("probe", "train")),
+            f"{100 * share:.0f}%", f"{sum(map(kept, every))} of {len(every)}",
         ]  # fmt: skip
         lines.append(table_row(*cells))
     return "\n".join([

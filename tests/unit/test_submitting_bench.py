@@ -15,15 +15,21 @@ def run(task: str, worker: str, seconds: float, probe: float, truncated: int = 0
     stages = {"check": 0.1, "probe": probe, "train": 12.0, "evaluate": 0.5, "publish": 0.0}
     return {
         "worker": worker, "seconds": seconds, "stages": stages, "chosen": "mean", "truncated": truncated, "task": task,
-        "draw": 0, "tuned": worker == submitting.BY_DEFAULT,
+        "draw": 0, "tried": worker == submitting.BY_DEFAULT, "tuned": False,
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(("seconds", "probe", "fast"), [
-    (45.0, 15.0, True), (45.1, 15.0, False), (30.0, 10.1, False), (30.0, 10.0, True),
+@pytest.mark.parametrize(("worker", "seconds", "probe", "fast"), [
+    ("started", 45.0, 15.0, True), ("started", 45.1, 15.0, False), ("running", 30.0, 10.1, False),
+    ("running", 30.0, 10.0, True), ("running", 30.1, 10.0, False), (submitting.BY_DEFAULT, 60.0, 9.0, True),
+    (submitting.BY_DEFAULT, 60.1, 9.0, False),
 ])  # fmt: skip
-def test_a_run_is_as_fast_as_wanted_or_not(seconds: float, probe: float, fast: bool) -> None:
-    assert submitting.kept(run("trec", "started", seconds, probe)) is fast
+def test_a_run_is_as_fast_as_wanted_or_not(worker: str, seconds: float, probe: float, fast: bool) -> None:
+    assert submitting.kept(run("trec", worker, seconds, probe)) is fast
+
+
+def test_a_run_that_did_not_try_to_tune_is_to_be_as_fast_as_one_that_was_not_to() -> None:
+    assert not submitting.kept({**run("trec", submitting.BY_DEFAULT, 31.0, 9.0), "tried": False})
 
 
 @pytest.mark.parametrize(("slowest", "code"), [(44.0, 0), (71.0, 1)])
@@ -32,8 +38,8 @@ def test_it_fails_when_one_run_took_longer_than_is_wanted(
 ) -> None:
     def found(task: str, rows: int, draw: int) -> list[dict[str, Any]]:
         assert rows == 16
-        embedding = [run(task, "started", slowest, 11.0, truncated=27), run(task, "running", 31.0, 9.0)]
-        return [*embedding, run(task, submitting.BY_DEFAULT, 95.0, 9.0)]
+        embedding = [run(task, "started", slowest, 11.0, truncated=27), run(task, "running", 29.0, 9.0)]
+        return [*embedding, run(task, submitting.BY_DEFAULT, 55.0, 9.0)]
 
     monkeypatch.setattr(submitting, "submitted", found)
     monkeypatch.setattr(submitting, "datasets_there", lambda: True)
@@ -42,9 +48,9 @@ def test_it_fails_when_one_run_took_longer_than_is_wanted(
     assert submitting.main(arguments) == code
     document = json.loads(output.read_text(encoding="utf-8"))
     assert (document["kept"], len(document["runs"])) == (code == 0, 6)
-    waited, fast = f"{slowest:.0f} ({slowest:.0f})", 4 if code == 0 else 2
+    waited, fast = f"{slowest:.0f} ({slowest:.0f})", 6 if code == 0 else 4
     assert (
-        f"| IMDB | 27 | {waited} | 31 (31) | 10 (11) | 12 (12) | 29% | {fast} of 4 | 95 (95) | 2 of 2 |"
+        f"| IMDB | 27 | {waited} | 29 (29) | 55 (55) | 2 of 2 | 0 of 2 | 9 (11) | 12 (12) | 31% | {fast} of 6 |"
         in table.read_text("utf-8")
     )
 
