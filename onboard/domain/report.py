@@ -220,6 +220,7 @@ class MoreRowsJson(TypedDict, total=False):
 
     gain, low, high: null where it cannot be told; then `reason` says why.
     points: the learning curve that it was extrapolated from.
+    of_readout: whether that is the readout's alone, as training on fewer rows would have taken too long.
     """
 
     points: list[CurvePointJson]
@@ -228,6 +229,7 @@ class MoreRowsJson(TypedDict, total=False):
     low: float | None
     high: float | None
     reason: str | None
+    of_readout: bool
 
 
 class ComparisonJson(TypedDict, total=False):

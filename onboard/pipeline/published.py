@@ -1,11 +1,12 @@
 """What a training came to, answered by embedding and readout together: for the learning curve and the suspects.
 
-Readouts of fewer rows are as regular and as sharp as that of all, and have its share, so a curve costs no training.
+Readouts of fewer rows are as regular and as sharp as that of all, and have its share. They cost no training, so where
+there was no time to train embeddings on fewer rows the curve is theirs alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -68,11 +69,14 @@ class _Readouts:
 def _folds(folds: OutOfFold, maker: _Readouts) -> OutOfFold:
     targets = maker.targets[folds.judged]
     share = choose_share(np.exp(folds.scores), maker.like.probabilities, targets)
-    curve = {
-        part: _blended(scores, _of_part(folds, part, maker)[folds.judged], share)
-        for part, scores in folds.curve.items()
-    }
-    return replace(folds, scores=_blended(folds.scores, maker.like.probabilities, share), curve=curve)
+    published = replace(folds, scores=_blended(folds.scores, maker.like.probabilities, share))
+    alone = not folds.curve
+    if not folds.has_shares or (alone and not share):
+        return published
+    readouts = {part: _of_part(folds, part, maker)[folds.judged] for part in folds.parts[0].shares}
+    return replace(
+        published, curve=_curve(folds.curve, {**readouts, 1.0: maker.like.probabilities}, share), of_readout=alone
+    )
 
 
 def _of_part(folds: OutOfFold, part: float, maker: _Readouts) -> np.ndarray:
@@ -84,12 +88,19 @@ def _of_part(folds: OutOfFold, part: float, maker: _Readouts) -> np.ndarray:
 
 
 def _halves(halves: Halves, held: np.ndarray, maker: _Readouts) -> Halves:
-    of_all = maker.like.readout.probabilities(held)
-    share = choose_share(np.exp(halves.scores[1.0]), of_all, halves.targets)
-    by_half = np.stack([maker.answers(rows, held) for rows in halves.trained_on])
-    readouts = {SHARE: by_half[halves.half, np.arange(len(held))], 1.0: of_all}
-    scores = {part: _blended(halves.scores[part], readouts[part], share) for part in halves.scores}
-    return replace(halves, scores=scores)
+    of_all, alone = maker.like.readout.probabilities(held), not halves.scores
+    share = 1.0 if alone else choose_share(np.exp(halves.scores[1.0]), of_all, halves.targets)
+    readouts = {SHARE: halves.in_turn([maker.answers(rows, held) for rows in halves.parts]), 1.0: of_all}
+    return replace(halves, scores=_curve(halves.scores, readouts, share), of_readout=alone)
+
+
+def _curve(
+    scores: Mapping[float, np.ndarray], readouts: Mapping[float, np.ndarray], share: float
+) -> dict[float, np.ndarray]:
+    """Log-probabilities (m, K) by share of the rows: of both, or of readouts alone where no embedding has any."""
+    if not scores:
+        return {part: log_of(answers) for part, answers in readouts.items()}
+    return {part: _blended(scores[part], answers, share) for part, answers in readouts.items()}
 
 
 def _blended(scores: np.ndarray, readout: np.ndarray, share: float) -> np.ndarray:

@@ -57,7 +57,8 @@ def _worth(document: Mapping[str, Any]) -> list[str]:
         for point in mappings(worth.get("points"))
         if (accuracy := number(point.get("accuracy"))) is not None and (rows := number(point.get("rows"))) is not None
     ]
-    return [said, *([f"Learning curve: {', '.join(curve)}."] if curve else [])]
+    what = "Learning curve of the readout alone" if worth.get("of_readout") else "Learning curve"
+    return [said, *([f"{what}: {', '.join(curve)}."] if curve else [])]
 
 
 def _too_few(document: Mapping[str, Any]) -> str:

@@ -37,10 +37,12 @@ class OutOfFold:
     Args:
         fold: of each row (n,), or `IN_NONE`.
         scores: (m, K), of the rows that are in a fold, in their order.
-        curve: of embeddings that were trained on a share of the fold's rows, by that share, (m, K).
+        curve: of embeddings that were trained on a share of the fold's rows, by that share (1 is `scores`), (m, K);
+            empty where there was no time for that.
         rows: how many rows an embedding of a fold or its start was trained on, on average; by share (1 is all of them).
         z: (folds, t) the embeddings that were trained on all rows but those of a fold.
         parts: the folds, with the rows that were trained on.
+        of_readout: whether the curve is that of readouts alone.
     """
 
     fold: np.ndarray
@@ -49,6 +51,12 @@ class OutOfFold:
     rows: Mapping[float, float]
     z: np.ndarray
     parts: Sequence[Fold] = ()
+    of_readout: bool = False
+
+    @property
+    def has_shares(self) -> bool:
+        """Whether a learning curve was wanted."""
+        return any(part.shares for part in self.parts)
 
     @property
     def judged(self) -> np.ndarray:

@@ -7,7 +7,7 @@ folds do.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -23,31 +23,43 @@ class Halves:
     """What the embeddings make of held-out rows.
 
     Args:
-        scores: by share of the rows that was trained on, log-probabilities (m, K) of the held-out rows.
+        scores: by share of the rows that was trained on, log-probabilities (m, K) of the held-out rows; empty where
+            there was no time for halves.
         rows: how many rows that is, by share, those that the start was trained on included.
         half: whose embedding was asked, of each held-out row (m,).
         targets: (m, K), one-hot.
-        trained_on: indices of the training rows of each half.
+        parts: indices of the training rows of each half.
+        of_readout: whether the scores are those of readouts alone.
     """
 
     scores: Mapping[float, np.ndarray]
     rows: Mapping[float, float]
     half: np.ndarray
     targets: np.ndarray
-    trained_on: Sequence[np.ndarray] = ()
+    parts: Sequence[np.ndarray]
+    of_readout: bool = False
 
     @classmethod
     def of(
-        cls, by_half: Sequence[np.ndarray], by_all: np.ndarray, rows: Mapping[float, float], targets: np.ndarray
+        cls,
+        by_half: Sequence[np.ndarray],
+        by_all: np.ndarray,
+        rows: Mapping[float, float],
+        targets: np.ndarray,
+        parts: Sequence[np.ndarray],
     ) -> Halves:
-        """Of what each embedding makes of all held-out rows, (m, K) each: they take turns."""
-        places = np.arange(len(by_all))
-        half = places % len(by_half)
-        return cls({SHARE: np.stack(by_half)[half, places], 1.0: by_all}, rows, half, targets)
+        """Of what each embedding makes of all held-out rows, (m, K) each: they take turns. `by_half` may be empty."""
+        halves = cls({}, rows, np.arange(len(by_all)) % len(parts), targets, parts)
+        return replace(halves, scores={SHARE: halves.in_turn(by_half), 1.0: by_all}) if by_half else halves
+
+    def in_turn(self, by_half: Sequence[np.ndarray]) -> np.ndarray:
+        """Of what comes of each half (m, K), the rows that it is asked for (m, K)."""
+        turns: np.ndarray = np.stack(by_half)[self.half, np.arange(len(self.half))]
+        return turns
 
     def more_rows(self, there: int) -> MoreRows:
         """What more labelled rows would buy, where there are so many."""
-        return more_rows(self.scores, self.rows, self.targets, self.half, there)
+        return more_rows(self.scores, self.rows, self.targets, self.half, there, of_readout=self.of_readout)
 
 
 def two_halves(dataset: Dataset, seed: int) -> list[np.ndarray]:

@@ -5,17 +5,16 @@ teach beyond that is chance; on another kind of task it has far to go. So traini
 trained on, out of fold or held out, say how much of the way is taken (`step_length`).
 
 The learning curve is wanted (of each fold's halves, or of two halves where rows are held out), but not at any price:
-from `submit` to the published version a job of 32 rows may take 45 s on two cores, the probe 15 of them, start, check,
-evaluation and publishing 7; what is left is 23 s. 80 steps of 2 of 32 rows, in two orders, pass 320 rows, the four
-folds 480, and their halves 320: of some 58 tokens each that is what there is time for. Of longer rows, and of more, the
-curve is left out on a CPU.
+from `submit` to the published version a job of 32 rows may take 30 s on two cores, the probe 10 of them, check,
+evaluation and publishing 4; what is left is 16 s. 80 steps of 2 of 32 rows, in two orders, pass 320 rows, the four
+folds 480, and their halves 320: of some 32 tokens each that is what there is time for. Of longer rows, and of more, a
+CPU does not train on fewer rows, and the curve is that of the readout, which costs no training.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Final
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -34,8 +33,6 @@ from onboard.train.settings import FEWEST_CHOOSING, MOST_CHOOSING, SHARES, FewSh
 from onboard.train.step_length import LossByShare
 from onboard.train.suspects import Suspect, suspected_rows
 
-_NO_TIME: Final = "Training on fewer rows as well would take too long here."
-
 
 @dataclass(frozen=True)
 class Learned:
@@ -47,7 +44,6 @@ class Learned:
         folds: predictions of all rows by embeddings that were trained without them; None without a cross-validation.
         chosen_on: how many held-out rows chose that share; None where none did, or the folds.
         halves: what embeddings of half of the rows make of the held-out ones; None where that was not asked.
-        curve_left_out: whether the learning curve was wanted and would have taken too long.
     """
 
     trained: Trained
@@ -55,7 +51,6 @@ class Learned:
     folds: OutOfFold | None = None
     chosen_on: int | None = None
     halves: Halves | None = None
-    curve_left_out: bool = False
 
     def to_json(self) -> TrainingJson:
         """The course of the training (without z) as a JSON-compatible document."""
@@ -69,10 +64,13 @@ class Learned:
         """
         if self.halves is not None:
             return self.halves.more_rows(len(targets))
-        if self.folds is None or not self.folds.curve:
-            return MoreRows((), reason=_NO_TIME) if self.curve_left_out else None
-        scores, judged = {**self.folds.curve, 1.0: self.folds.scores}, self.folds.judged
-        return more_rows(scores, self.folds.rows, targets[judged], self.folds.fold[judged], len(targets))
+        folds = self.folds
+        if folds is None or not folds.has_shares:
+            return None
+        judged = folds.judged
+        return more_rows(
+            folds.curve, folds.rows, targets[judged], folds.fold[judged], len(targets), of_readout=folds.of_readout
+        )
 
     def suspects(self, targets: np.ndarray) -> list[Suspect]:
         """Training rows that look mislabelled; none without a cross-validation. Targets as of `more_rows`."""
@@ -134,10 +132,9 @@ def learn(
     share, scores = _bearable(start, others[: len(plan.folds)] or [whole], scored, targets)
     whole, *others = (trained.shortened(start, share) for trained in (whole, *others))
     if plan.judging is None:
-        out_of_fold = _out_of_fold(plan.folds, fold, others, scores, _rows(plan.folds, known), scored)
-        return Learned(whole, share, out_of_fold, curve_left_out=plan.curve_left_out)
+        return Learned(whole, share, _out_of_fold(plan.folds, fold, others, scores, _rows(plan.folds, known), scored))
     halves = plan.compared([scored([half.z]) for half in others], scores, targets, known)
-    return Learned(whole, share, None, len(targets), halves, plan.curve_left_out)
+    return Learned(whole, share, None, len(targets), halves)
 
 
 @dataclass(frozen=True)
@@ -148,24 +145,22 @@ class _Plan:
         parts: all of it.
         folds: of the rows; none where they are judged by others, or by none.
         judging: the held-out rows that judge; None where folds do, or nothing does.
-        halves: of the rows, for the curve where rows are held out.
-        curve_left_out: whether it was wanted and would have taken too long.
+        halves: of the rows, for the curve where rows are held out; they may not be trained on.
     """
 
     parts: Sequence[Part]
     folds: Sequence[Fold]
     judging: LabelledRows | None
     halves: Sequence[np.ndarray]
-    curve_left_out: bool = False
 
     def compared(
         self, by_half: Sequence[np.ndarray], by_all: np.ndarray, targets: np.ndarray, known: np.ndarray | None
     ) -> Halves | None:
         """The halves beside the embedding of all rows; None without any. Arguments as of `Halves.of`."""
-        if not by_half:
+        if not self.halves:
             return None
         sizes = {SHARE: _mean_rows(self.halves, known), 1.0: float(sum(map(len, self.halves)))}
-        return replace(Halves.of(by_half, by_all, sizes, targets), trained_on=self.halves)
+        return Halves.of(by_half, by_all, sizes, targets, self.halves)
 
 
 def _planned(engine: Engine, rows: LabelledRows, settings: FewShotSettings, seed: int, validation: Validation) -> _Plan:
@@ -177,9 +172,8 @@ def _planned(engine: Engine, rows: LabelledRows, settings: FewShotSettings, seed
     parts += [Part(fold.kept, settings.fold_seeds) for fold in folds]
     fewer = [*(chosen for fold in folds for chosen in fold.shares.values()), *halves]
     with_curve = [*parts, *(Part(chosen, settings.fold_seeds) for chosen in fewer)]
-    if fewer and not _affordable(engine, rows, with_curve, settings, seed):
-        return _Plan(parts, [replace(fold, shares={}) for fold in folds], judging, [], curve_left_out=True)
-    return _Plan(with_curve, folds, judging, halves)
+    affordable = not fewer or _affordable(engine, rows, with_curve, settings, seed)
+    return _Plan(with_curve if affordable else parts, folds, judging, halves)
 
 
 def _bearable(
@@ -215,10 +209,11 @@ def _out_of_fold(
 ) -> OutOfFold:
     """Predictions by the embeddings of the folds (`scores`), and of their shares; `trained` are those of all."""
     of_folds, of_shares = trained[: len(parted)], trained[len(parted) :]
-    shares = list(parted[0].shares)
+    shares = list(parted[0].shares) if of_shares else []
     curve = {
         share: scored([part.z for part in of_shares[place :: len(shares)]]) for place, share in enumerate(shares)
     }  # fmt: skip
+    curve |= {1.0: scores} if curve else {}
     z = np.stack([part.z for part in of_folds])
     return OutOfFold(fold, scores, curve, rows, z, parted)
 

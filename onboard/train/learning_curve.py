@@ -10,7 +10,7 @@ give every text the same answer: how many of these are right is the share of a l
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -22,8 +22,9 @@ from onboard.statistics.bootstrap import draws_of_groups
 MORE_ROWS: Final = 32
 FEWEST_ROWS: Final = 24  # out-of-fold predictions below which an extrapolation says nothing
 FEWEST_CHANGED: Final = 6  # rows that became right or wrong: of fewer, all go one way by chance in over 5% (2 · 0.5⁵)
-CURVE_SECONDS: Final = 23.0  # that a training may take with its curve: see `onboard.train.learning`
+CURVE_SECONDS: Final = 16.0  # that a training may take with its curve: see `onboard.train.learning`
 _DRAWS: Final = 1000
+_NO_TIME: Final = "Training on fewer rows as well would take too long here."
 
 
 @dataclass(frozen=True)
@@ -35,19 +36,22 @@ class MoreRows:
         more: how many more rows the question is about.
         gain: expected change of accuracy (a share), with its 95% interval; None where it cannot be told.
         reason: why it cannot be told.
+        of_readout: whether it is the curve of the readout alone, as training on fewer rows would take too long.
     """
 
     points: Sequence[tuple[float, float]]
     more: int = MORE_ROWS
     gain: tuple[float, float, float] | None = None
     reason: str | None = None
+    of_readout: bool = False
 
     def to_json(self) -> MoreRowsJson:
-        """points, more, gain, low, high, reason."""
+        """points, more, gain, low, high, reason, of_readout."""
         gain, low, high = self.gain or (None, None, None)
         return {
             "points": [{"rows": rows, "accuracy": accuracy} for rows, accuracy in self.points],
             "more": self.more, "gain": gain, "low": low, "high": high, "reason": self.reason,
+            "of_readout": self.of_readout,
         }  # fmt: skip
 
 
@@ -57,17 +61,28 @@ def affordable_curve(trained: float, tokens: float) -> bool:
 
 
 def more_rows(
-    scores: Mapping[float, np.ndarray], rows: Mapping[float, float], targets: np.ndarray, fold: np.ndarray, there: int
-) -> MoreRows:
+    scores: Mapping[float, np.ndarray], rows: Mapping[float, float], targets: np.ndarray, fold: np.ndarray, there: int,
+    *, of_readout: bool = False,
+) -> MoreRows:  # fmt: skip
     """What 32 more labelled rows would buy.
 
     Args:
-        scores: by share of each fold's rows that was trained on, log-probabilities (m, K) of the rows in folds.
+        scores: by share of each fold's rows that was trained on, log-probabilities (m, K) of the rows in folds; empty
+            where there was no time for that.
         rows: how many rows that is, by share, those that the start was trained on included.
         targets: (m, K), one-hot.
         fold: of each row (m,).
         there: labelled rows that there are, in folds or not.
+        of_readout: whether the readout alone has answered.
     """
+    if not scores:
+        return MoreRows((), reason=_NO_TIME)
+    return replace(_extrapolated(scores, rows, targets, fold, there), of_readout=of_readout)
+
+
+def _extrapolated(
+    scores: Mapping[float, np.ndarray], rows: Mapping[float, float], targets: np.ndarray, fold: np.ndarray, there: int
+) -> MoreRows:
     shares = sorted(scores)
     constant = [rows[share] for share in shares if _constant(scores[share].argmax(1), targets.argmax(1), fold)]
     if constant:

@@ -24,6 +24,7 @@ from onboard.model.readout import bare_features
 from onboard.operations.gc import collect_garbage
 from onboard.pipeline.outputs import TrainOutput
 from onboard.registry.services import Services
+from onboard.report.label_next import more_labels
 from onboard.serving import Predictor
 from onboard.statistics.readout import Readout
 from onboard.statistics.share import PRIOR_SHARE
@@ -206,6 +207,23 @@ def test_the_learning_curve_ends_at_what_is_published(desk: Desk, count: int, mo
     monkeypatch.setattr("onboard.train.learning_curve._constant", lambda *_: False)  # the tiny base answers alike
     curve, validation = reported(learned_with_one(desk, opinions(count), "mood"))
     assert curve == pytest.approx(validation)
+
+
+@pytest.mark.parametrize("count", [40, 90])
+def test_where_training_on_fewer_rows_takes_too_long_the_curve_is_the_readout_s(
+    desk: Desk, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("onboard.train.learning_curve.CURVE_SECONDS", 0.0)
+    more = learned_with_one(desk, opinions(count), "mood")["more_rows"]
+    assert more["of_readout"]
+    assert [round(point["rows"]) for point in more["points"]] == ([15, 30] if count == 40 else [34, 68])
+    told = more_labels({"more_rows": more})
+    assert told is not None
+    assert told.sentences[-1].startswith("Learning curve of the readout alone: ")
+    monkeypatch.setattr(JobSpec, "readout", "never")
+    alone = desk.learn(opinions(count), "plain")["more_rows"]
+    assert (alone["of_readout"], alone["points"]) == (False, [])
+    assert "too long" in alone["reason"]
 
 
 def test_rows_are_suspected_by_what_is_published(desk: Desk) -> None:

@@ -100,10 +100,14 @@ def test_the_interval_is_no_narrower_than_a_row_on_either_side() -> None:
 
 
 def test_the_document_names_everything() -> None:
-    assert curve(64, SHARES).to_json().keys() == {"points", "more", "gain", "low", "high", "reason"}
+    assert curve(64, SHARES).to_json().keys() == {"points", "more", "gain", "low", "high", "reason", "of_readout"}
     assert MoreRows([], reason="why").to_json() == {
-        "points": [], "more": MORE_ROWS, "gain": None, "low": None, "high": None, "reason": "why",
+        "points": [], "more": MORE_ROWS, "gain": None, "low": None, "high": None, "reason": "why", "of_readout": False,
     }  # fmt: skip
+
+
+def test_without_time_for_fewer_rows_nothing_is_told() -> None:
+    assert "too long" in str(more_rows({}, {0.5: 24.0, 1.0: 48.0}, TARGETS, np.arange(64) % 4, 64).reason)
 
 
 def test_a_constant_answer_has_no_curve() -> None:

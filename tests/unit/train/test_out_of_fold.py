@@ -227,17 +227,22 @@ def test_halves_of_the_folds_are_trained_in_smaller_batches_unless_that_takes_to
     tokens = float(np.mean([len(ids) for ids in labelled(tiny_engine, dataset_of(16)).ids]))
     seconds = Passes(trained=passes).seconds(tokens)
     monkeypatch.setattr(learning_curve, "CURVE_SECONDS", seconds + 1e-9)
-    assert not learned(tiny_engine, dataset_of(16), curved).curve_left_out
+    assert outcome.folds.curve.keys() == {0.5, 1.0}
+    learned(tiny_engine, dataset_of(16), curved)
+    assert len(sizes[-1]) == 1 + 2 * FOLDS
     monkeypatch.setattr(learning_curve, "CURVE_SECONDS", seconds - 1e-9)
     left = learned(tiny_engine, dataset_of(16), curved)
     assert len(sizes[-1]) == 1 + FOLDS
     assert left.folds is not None
+    assert (left.folds.curve, left.folds.has_shares) == ({}, True)
     said = left.more_rows(labelled(tiny_engine, dataset_of(16)).targets)
     assert said is not None
     assert (said.gain, "too long" in str(said.reason)) == (None, True)
 
 
-def test_held_out_rows_judge_embeddings_of_two_halves_which_change_nothing_else(tiny_engine: Engine) -> None:
+def test_held_out_rows_judge_embeddings_of_two_halves_which_change_nothing_else(
+    tiny_engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rows, held = dataset_of(20), labelled(tiny_engine, dataset_of(16))
     judged, plain = (
         learned(tiny_engine, rows, settings, cross_validated=False, held=held)
@@ -257,6 +262,14 @@ def test_held_out_rows_judge_embeddings_of_two_halves_which_change_nothing_else(
     assert plain.more_rows(targets) is None
     of_all = log_probabilities(tiny_engine, held.ids, judged.trained.z, trie)
     np.testing.assert_allclose(judged.halves.scores[1.0], of_all, atol=1e-5)
+    monkeypatch.setattr(learning_curve, "CURVE_SECONDS", 0.0)
+    left = learned(tiny_engine, rows, cross_validated=False, held=held)
+    assert left.halves is not None
+    assert left.halves.scores == {}
+    assert [len(part) for part in left.halves.parts] == [10, 10], "a readout of each is made all the same"
+    said = left.more_rows(targets)
+    assert said is not None
+    assert "too long" in str(said.reason)
 
 
 @pytest.mark.parametrize(
