@@ -32,6 +32,7 @@ from bench.methods.lessons import Lessons
 from bench.methods.page import Facts, markdown, picture
 from bench.methods.plan import ARMS, DEFAULT, LINEAR, SUITES, TFIDF, plan
 from onboard.probe.settings import ProbeSettings
+from onboard.statistics.share import PRIOR_BESIDE_WEIGHTS
 from onboard.statistics.temperature import DEVIATION
 from onboard.train.settings import FEW_STEPS_RATES, FewShotSettings, OwnWeightsSettings
 
@@ -134,7 +135,8 @@ def settings_of(place: Place, arm: str) -> dict[str, Any]:
         readout = {"base": place.base_digest, "readout": digest(READOUT_SETTINGS)}
         return {**shared, **readout, **(job if arm == DEFAULT else {})}
     own = {**asdict(OwnWeightsSettings()), "rate": FEW_STEPS_RATES.get(arm)}
-    return {**shared, "backbone": place.digest, **own}
+    beside = digest([*READOUT_SETTINGS, PRIOR_BESIDE_WEIGHTS])
+    return {**shared, "backbone": place.digest, **own, "readout": beside}
 
 
 def measure(place: Place, folder: Path, runs: Sequence[Run], settings: Settings, asked: argparse.Namespace) -> None:

@@ -86,9 +86,9 @@ def _head(facts: Facts) -> list[str]:
         "bench.methods --efficiency`, mixed batches by `--throughput`: "
         f"[methods.json](../../bench/results/methods.json).{left}", "",
         f"Base `mini`, {counted(draws, 'draw')} of balanced rows, at most 300 test rows, one thread. The default is "
-        "the embedding with its readout; its hypernetwork was **not tuned** in these runs, and those of other methods "
-        "have no choice to make. What `auto` publishes is read off the same trainings, by the rule itself: it trains "
-        "what was trained here.", "",
+        "the embedding with its readout; its hypernetwork was **not tuned** in these runs. Weights of a task's own "
+        "have their readout beside them, too. What `auto` publishes is read off the same trainings, by the rule "
+        "itself: it trains what was trained here.", "",
     ]  # fmt: skip
 
 

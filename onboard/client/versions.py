@@ -101,7 +101,7 @@ class Versions(Asking):
         return document
 
     def readout(self, reference: str | Reference) -> bytes:
-        """The file of a version's readout, which answers beside its embedding, verified: `readout.safetensors`.
+        """The file of a version's readout, which answers beside what it learned, verified: `readout.safetensors`.
 
         Raises:
             NotFoundError: no such version, or it has none.

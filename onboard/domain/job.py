@@ -168,7 +168,7 @@ class JobSpec:
 
     @property
     def readout(self) -> ReadoutChoice:
-        """Whether a readout may answer beside the embedding."""
+        """Whether a readout may answer beside what is trained."""
         return "never" if self.options.get("readout") == "never" else "auto"
 
     @property

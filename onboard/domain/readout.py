@@ -1,4 +1,4 @@
-"""What a job's document says of the readout that answers beside its embedding. JSON throughout."""
+"""What a job's document says of the readout that answers beside what was trained. JSON throughout."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import TypedDict
 
 
 class ReadoutJson(TypedDict, total=False):
-    """Whether a closed-form readout of the frozen encoder answers beside the embedding, and what it adds.
+    """Whether a closed-form readout of the frozen encoder answers beside what was trained, and what it adds.
 
     asked: "never" or "auto"; share: of the answer that is the readout's; 0 where it is left out, and `reason` says why.
-    before, after: mean loss in nats of the embedding alone and of both, on so many `rows` of the `evidence` ("held-out
-        rows" or "rows that were predicted without themselves"); absent where there are none.
+    before, after: mean loss in nats of what was trained alone and of both, on so many `rows` of the `evidence`
+        ("held-out rows" or "rows that were predicted without themselves"); absent where there are none.
     """
 
     asked: str

@@ -78,7 +78,7 @@ class Submission:
     readout: Annotated[
         ReadoutChoice,
         Option(
-            "Let a closed-form readout of the frozen encoder answer beside the embedding: never, auto (where it pays).",
+            "Let a closed-form readout of the frozen encoder answer beside what is trained: never, auto (if it pays).",
             wrong="is no choice of --readout",
         ),
     ] = "auto"

@@ -69,7 +69,7 @@ class EmbeddingVersion:
         labels: class labels of this version (empty for regression); `words` has one word for each.
         low: lowest value of a regression version, else None; `high` likewise.
         pairs: whether it takes two texts; None where that was never noted (earlier releases, imported bases).
-        readout: digest of the file of its readout, which answers beside the embedding; None where there is none.
+        readout: digest of the file of its readout, which answers beside it; None where there is none.
         temperature: of its probabilities, which it makes less sure where it is above 1; 1 of a regression, and of
             versions from before there was one.
         stored_bytes: of its files together, without the base's; None until it is published.

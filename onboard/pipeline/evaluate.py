@@ -132,9 +132,9 @@ class Judged:
 
     @cached_property
     def together(self) -> Together:
-        """The readout that answers beside the embedding, if one does, and what both say of rows without themselves."""
+        """The readout that answers beside what was trained, if any, and what both say of rows without themselves."""
         checkpoint = self._progress.raise_if_cancelled_or_fenced
-        held = held_out(self.bench, self._words, self._trained, checkpoint)
+        held = held_out(self.bench, self._words, self._trained, self._task, checkpoint)
         return together(self.bench, self._trained, self.spec.readout, held)
 
     def _answered(self, split: str) -> tuple[Sequence[Example], np.ndarray]:
@@ -191,7 +191,7 @@ class Judged:
         if len(rows) < len(dataset.train):
             predicted = f"{len(rows)} of the {len(dataset.train)} training rows were predicted without themselves"
         reason = f"{predicted}; but they chose {self._chosen_in_folds()}, so it may be too good."
-        if self._trained.weights is not None:
+        if self._trained.weights is not None and self.together.readout is None:
             reason = f"{predicted}, by weights of the other rows."
         answered = self._measured(rows, self.tempered(probabilities))
         return cross_validated(answered), "cross-validated", reason
@@ -203,8 +203,9 @@ class Judged:
         return evaluate_classification(self._truth(rows), probabilities, self.spec.metric, labels)
 
     def _chosen_in_folds(self) -> str:
-        alone = not self._trained.has_embedding
-        return "how regular the readout is" if alone else "the initialisation and how far to go from it"
+        if self._trained.has_embedding:
+            return "the initialisation and how far to go from it"
+        return "how regular the readout is" + ("" if self._trained.is_readout else ", and how much it says")
 
     def _too_few(self) -> str:
         held, count = self.bench.left_out.get("validation", 0), len(self.bench.dataset.train)

@@ -30,13 +30,14 @@ def labelling(attempt: Run, bench: Workbench, words: Sequence[str], trained: Tra
         attempt: at the job, which names the counts of the texts; stops the work.
         bench: the job's material with its unlabelled texts, under the version's hypernetwork.
         words: that stand for the labels.
-        trained: the embedding as it is published, with its folds and its readout.
+        trained: what is published, with its folds and its readout.
     """
     if not bench.unlabelled:
         return None
     trie, ids = bench.engine.trie(words), bench.encode(bench.unlabelled)
-    held = held_out(bench, words, trained, attempt.checkpoint)
-    both, task = together(bench, trained, attempt.job.spec.readout, held), answering(bench.engine, trained)
+    task = answering(bench.engine, trained)
+    held = held_out(bench, words, trained, task, attempt.checkpoint)
+    both = together(bench, trained, attempt.job.spec.readout, held)
     how = (attempt.checkpoint, bench.scored_at_once)
 
     def predict(places: Sequence[int]) -> np.ndarray:

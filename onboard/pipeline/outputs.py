@@ -137,7 +137,7 @@ class ProbeOutput(StageOutput):
 
 @dataclass(frozen=True)
 class TrainOutput(StageOutput):
-    """The embedding alone, or what a method without one has trained.
+    """What a job has trained, and the readout beside it.
 
     Args:
         z: (t,) float32; empty without an embedding.
@@ -171,6 +171,11 @@ class TrainOutput(StageOutput):
     def has_embedding(self) -> bool:
         """Whether a hypernetwork answers with it; else weights of its own do, or the readout alone."""
         return len(self.z) > 0
+
+    @property
+    def is_readout(self) -> bool:
+        """Whether a readout is all that answers."""
+        return not self.has_embedding and self.weights is None
 
     @property
     def method(self) -> str:

@@ -28,7 +28,7 @@ from onboard.model.task_weights import Answering
 from onboard.pipeline.attempt import Run
 from onboard.pipeline.candidates import named_candidate
 from onboard.pipeline.outputs import Folds, ProbeOutput, TrainOutput
-from onboard.pipeline.readout import fit
+from onboard.pipeline.readout import fit, with_readout
 from onboard.probe.candidates import in_sorted
 from onboard.registry.versions import VersionRepository
 from onboard.statistics.readout import Readout
@@ -179,9 +179,10 @@ def _weights(attempt: Run, probed: ProbeOutput, parted: list[Fold], new: NewTask
         "chosen_on": None,
     }  # fmt: skip
     numbers = {"loss": learned.losses[-1], "trained": module.trained, "padding_share": learned.padding_share}
-    return TrainOutput(
-        _NOTHING, training, folds, None, None, [], dict(numbers), weights=pack_weights(tensors, described(module))
-    )
+    weights = pack_weights(tensors, described(module))
+    output = TrainOutput(_NOTHING, training, folds, None, None, [], dict(numbers), weights=weights)
+    output, _ = with_readout(bench, output, spec.readout, attempt.checkpoint)
+    return output
 
 
 def _linear(attempt: Run, parted: list[Fold]) -> TrainOutput:

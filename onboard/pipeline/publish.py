@@ -123,8 +123,8 @@ def _beside(attempt: Run, outcome: Outcome, evaluated: EvaluateOutput, novelty: 
 
 
 def _stored_readout(attempt: Run, judged: Judged, outcome: Outcome) -> str | None:
-    """The digest of the file of the readout beside the embedding; None where there is none of the two."""
-    readout = judged.together.readout if outcome.trained.has_embedding else None
+    """The digest of the file of the readout beside what was trained; None without one, or where it is all there is."""
+    readout = None if outcome.trained.is_readout else judged.together.readout
     return None if readout is None else attempt.services.store(pack_readout(readout, attempt.base.digest), "readout")
 
 

@@ -1,4 +1,7 @@
-"""A job's readout: what the frozen encoder says of its rows in closed form, and how much of the answer that is."""
+"""A job's readout: what the frozen encoder says of its rows in closed form, and how much of the answer that is.
+
+It answers beside an embedding, or beside weights of the task's own: both learn what the encoder does not say by itself.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +15,15 @@ from onboard.data.splits import evenly_spaced
 from onboard.data.verbaliser import words_of
 from onboard.domain.dataset import Example
 from onboard.domain.readout import ReadoutJson
+from onboard.errors import InputError
 from onboard.model.readout import probabilities_of
+from onboard.model.task_weights import Answering
 from onboard.pipeline.evidence import HELD, PREDICTED
 from onboard.pipeline.material import Workbench
 from onboard.pipeline.outputs import Folds, TrainOutput
 from onboard.statistics.probabilities import blend, mean_loss
 from onboard.statistics.readout import Fitted, Readout, fit_readout
-from onboard.statistics.share import choose_share
+from onboard.statistics.share import PRIOR_BESIDE_WEIGHTS, PRIOR_SHARE, choose_share
 from onboard.train.crossvalidation import in_a_fold, rows_in_folds
 from onboard.train.learning import choosing
 
@@ -64,22 +69,48 @@ def drawn(bench: Workbench) -> np.ndarray:
     return np.union1d(evenly_spaced(len(kinds), MOST_ROWS), firsts)
 
 
+def with_readout(
+    bench: Workbench, trained: TrainOutput, asked: str, checkpoint: Callable[[], None]
+) -> tuple[TrainOutput, Fitted | None]:
+    """What was trained with a readout of the same rows and folds, where one is wanted and the rows make one.
+
+    Args:
+        bench: the job's material.
+        trained: an embedding, or weights of the task's own.
+        asked: "never" or "auto".
+        checkpoint: stops the work.
+    """
+    if asked == "never":
+        return trained, None
+    try:
+        fitted = fit(bench, trained.folds.fold if trained.folds else None, checkpoint)
+    except InputError as error:
+        return replace(trained, no_readout=error.message), None
+    readout = replace(fitted.readout, share=usual_share(trained))
+    return replace(trained, readout=readout, read_out=fitted.probabilities if trained.folds else None), fitted
+
+
+def usual_share(trained: TrainOutput) -> float:
+    """How much of the answer is a readout's beside what was trained, where no rows say."""
+    return PRIOR_SHARE if trained.has_embedding else PRIOR_BESIDE_WEIGHTS
+
+
 @dataclass(frozen=True)
 class Answered:
-    """Probabilities (m, K) of embedding and readout, each without the rows themselves, and the rows' targets
-    (m, K), times what each counts."""
+    """Probabilities (m, K) of what was trained and of the readout, each without the rows themselves, and the rows'
+    targets (m, K), times what each counts."""
 
-    embedding: np.ndarray
+    trained: np.ndarray
     readout: np.ndarray
     targets: np.ndarray
 
 
 @dataclass(frozen=True)
 class Together:
-    """Embedding and readout as they answer together.
+    """What was trained and the readout as they answer together.
 
     Args:
-        readout: with its share; None where the embedding answers alone.
+        readout: with its share; None where what was trained answers alone.
         folds: what both predict of the training rows without themselves; None without a cross-validation.
         facts: for the job's document; None where no readout was wanted.
     """
@@ -92,15 +123,15 @@ class Together:
 def together(bench: Workbench, trained: TrainOutput, asked: str, held: Callable[[], Answered] | None) -> Together:
     """The readout with the share that rows want which trained neither; they may want none.
 
-    Without an embedding a readout is all of the answer, and weights of the task's own answer alone.
+    Where nothing was trained a readout is all of the answer.
 
     Args:
         bench: the job's material.
-        trained: the embedding as it is judged, its folds, and the readout.
+        trained: the embedding or weights as they are judged, their folds, and the readout.
         asked: "never" or "auto".
         held: measures both on the held-out rows that choose; None without any.
     """
-    if not trained.has_embedding:
+    if trained.is_readout:
         return Together(trained.readout, trained.folds, None)
     if asked == "never":
         return Together(None, trained.folds, None)
@@ -110,44 +141,53 @@ def together(bench: Workbench, trained: TrainOutput, asked: str, held: Callable[
     if folds is not None and trained.read_out is not None:
         rows = rows_in_folds(bench.dataset, folds.fold)
         answered = Answered(folds.probabilities, trained.read_out, bench.weighted(rows))
-        facts = _facts(asked, answered, PREDICTED)
+        facts = _facts(asked, trained, answered, PREDICTED)
         both = blend(folds.probabilities, trained.read_out, facts["share"])
         return Together(_sharing(trained.readout, facts), replace(folds, probabilities=both), facts)
     if held is not None:
-        facts = _facts(asked, held(), HELD)
+        facts = _facts(asked, trained, held(), HELD)
         return Together(_sharing(trained.readout, facts), folds, facts)
     reason = "No rows show what it adds, so its share is the usual one."
     return Together(trained.readout, folds, {"asked": asked, "share": trained.readout.share, "reason": reason})
 
 
 def held_out(
-    bench: Workbench, words: Sequence[str], trained: TrainOutput, checkpoint: Callable[[], None]
+    bench: Workbench, words: Sequence[str], trained: TrainOutput, task: Answering, checkpoint: Callable[[], None]
 ) -> Callable[[], Answered] | None:
-    """What `together` takes as `held`, measured when it is asked for; None where no held-out rows may choose."""
+    """What `together` takes as `held`, measured when it is asked for; None where no held-out rows may choose.
+
+    Args:
+        bench: the job's material.
+        words: that stand for the labels.
+        trained: as of `together`.
+        task: what was trained, as the model takes it.
+        checkpoint: stops the work.
+    """
     validation, readout = bench.dataset.validation, trained.readout
     chosen = choosing(len(validation))
-    if not chosen or readout is None or not trained.has_embedding:
+    if not chosen or readout is None or trained.is_readout:
         return None
 
     def measure() -> Answered:
         rows = [validation[row] for row in chosen]
         ids, trie = bench.encode(rows), bench.engine.trie(words)
-        alone = probabilities_of(bench.engine, ids, trained.z, trie, None, checkpoint, bench.scored_at_once)
+        alone = probabilities_of(bench.engine, ids, task, trie, None, checkpoint, bench.scored_at_once)
         return Answered(alone, readout.probabilities(bench.features(rows, checkpoint)), bench.weighted(rows))
 
     return measure
 
 
-def _facts(asked: str, answered: Answered, evidence: str) -> ReadoutJson:
-    alone, readout, targets = answered.embedding, answered.readout, answered.targets
-    share = choose_share(alone, readout, targets)
+def _facts(asked: str, trained: TrainOutput, answered: Answered, evidence: str) -> ReadoutJson:
+    alone, readout, targets = answered.trained, answered.readout, answered.targets
+    share = choose_share(alone, readout, targets, usual_share(trained))
     before, after = (mean_loss(probabilities, targets) for probabilities in (alone, blend(alone, readout, share)))
     seen = f"on {len(targets)} {evidence}"
     reason = f"With it the loss {seen} is {after:.3f} nats, {before:.3f} without."
     if after > before:
         reason += " So small a loss may be chance, and on other tasks a readout helps."
     if not share:
-        reason = f"The embedding is clearly better without it {seen} ({before:.3f} nats), so it answers alone."
+        which = "The embedding is" if trained.has_embedding else "The task's own weights are"
+        reason = f"{which} clearly better without it {seen} ({before:.3f} nats): no readout answers beside."
     return {
         "asked": asked, "share": share, "reason": reason, "before": before, "after": after, "evidence": evidence,
         "rows": len(targets),

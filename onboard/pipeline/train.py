@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 
 from onboard.data.splits import is_folded
-from onboard.errors import InputError
 from onboard.model.batch import TrainingSet
 from onboard.pipeline.attempt import Run
 from onboard.pipeline.label_next import labelling
@@ -15,7 +14,7 @@ from onboard.pipeline.material import Workbench
 from onboard.pipeline.outputs import Folds, ProbeOutput, TrainOutput
 from onboard.pipeline.own_weights import train_own
 from onboard.pipeline.published import as_published
-from onboard.pipeline.readout import fit
+from onboard.pipeline.readout import with_readout
 from onboard.probe.candidates import in_sorted
 from onboard.train.learning import Learned, Validation, learn
 from onboard.train.settings import FewShotSettings
@@ -64,16 +63,12 @@ def train_stage(attempt: Run, probed: ProbeOutput) -> TrainOutput:
 
 
 def _with_readout(attempt: Run, trained: TrainOutput, learned: Learned) -> tuple[TrainOutput, Learned]:
-    """The same with a readout of the same rows, where one is wanted and the rows make one, and what both answer."""
+    """The same with a readout, where there is to be one, and what both answer."""
     bench, checkpoint = attempt.bench, attempt.checkpoint
-    if attempt.job.spec.readout == "never":
-        return trained, learned
-    try:
-        fitted = fit(bench, trained.folds.fold if trained.folds else None, checkpoint)
-    except InputError as error:
-        return replace(trained, no_readout=error.message), learned
-    output = replace(trained, readout=fitted.readout, read_out=fitted.probabilities if trained.folds else None)
-    return output, learned if bench.buckets else as_published(bench, learned, fitted, checkpoint)
+    output, fitted = with_readout(bench, trained, attempt.job.spec.readout, checkpoint)
+    if fitted is None or bench.buckets:
+        return output, learned
+    return output, as_published(bench, learned, fitted, checkpoint)
 
 
 def _told(bench: Workbench, output: TrainOutput, learned: Learned) -> TrainOutput:

@@ -26,7 +26,7 @@ def guard_notes(guard: Mapping[str, Any]) -> list[str]:
 
 
 def answering_facts(document: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """What answers beside the embedding, how sure it sounds, what is unknown to it, and the hypernetwork."""
+    """What answers beside what was trained, how sure it sounds, what is unknown to it, and the hypernetwork."""
     parts = (readout_facts, calibration_facts, unknown_facts, tuning_facts)
     return [fact for part in parts for fact in part(document)]
 
@@ -37,7 +37,7 @@ def readout_facts(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     if not readout:
         return []
     share = number(readout.get("share"))
-    said = f"{100 * share:.4g}% of the answer" if share else "none: the embedding answers alone"
+    said = f"{100 * share:.4g}% of the answer" if share else "none"
     return [
         (name, value) for name, value in (("readout", said), ("what it adds", text(readout.get("reason")))) if value
     ]

@@ -16,9 +16,9 @@ def softmax(scores: np.ndarray) -> np.ndarray:
     return probabilities
 
 
-def blend(embedding: np.ndarray, readout: np.ndarray, share: float) -> np.ndarray:
+def blend(trained: np.ndarray, readout: np.ndarray, share: float) -> np.ndarray:
     """Probabilities (n, K) of both as one."""
-    together: np.ndarray = (1.0 - share) * embedding.astype(np.float64) + share * readout
+    together: np.ndarray = (1.0 - share) * trained.astype(np.float64) + share * readout
     return together
 
 

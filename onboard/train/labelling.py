@@ -64,7 +64,7 @@ def label_next(
         task: what answers of the trained version: its embedding (t,), its weights, or only the readout.
         before_batch: called before every batch; may raise to stop.
         at_once: how many rows fit into the memory; kept for further calls.
-        readout: that answers beside the embedding, if any does.
+        readout: that answers beside the task, if any does.
 
     Raises:
         OutOfMemoryError: the GPU has no room for a single row.

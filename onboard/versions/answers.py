@@ -73,7 +73,7 @@ def task_of_version(
         return verified_embedding(services.read(version.artifact), version), readout
     module = module_of(services.read(version.artifact), version, engine)
     with torch.no_grad():
-        return module.weights(), None
+        return module.weights(), readout
 
 
 def module_of(content: bytes, version: EmbeddingVersion, engine: Engine) -> TaskModule:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,23 +13,28 @@ import pytest
 from support.real_jobs import STAGES, CrashError, Desk, crash_after, opinions
 from support.small_methods import SETTINGS
 
-from onboard.bases import Base
+from onboard.bases import Base, find_base
+from onboard.domain.dataset import Example
+from onboard.domain.job import JobSpec
 from onboard.domain.methods import OWN_START, OWN_WEIGHTS
 from onboard.errors import ConflictError, DamagedError
 from onboard.hypernetworks.engines import engine_at
+from onboard.model.readout import bare_features
 from onboard.operations.gc import collect_garbage
 from onboard.pipeline import own_weights
 from onboard.registry.services import Services
 from onboard.serving import Predictor
+from onboard.statistics.share import PRIOR_BESIDE_WEIGHTS
 from onboard.storage.embedding import read_facts
 from onboard.testing import RecordedProgress
 from onboard.train.settings import OwnWeightsSettings
-from onboard.versions.answers import task_of_version
+from onboard.versions.answers import answers, task_of_version
 from onboard.versions.carry import carry
 from onboard.versions.compare import compare
 from onboard.versions.delete import delete_task
 from onboard.versions.fetch import fetch
 from onboard.versions.promote import promote
+from onboard.versions.readouts import readout_of
 from onboard.versions.task_map import embedded_tasks
 
 TEXTS = ["film was good", "the plot was awful", "a great film and not sad"]
@@ -56,13 +62,47 @@ def test_every_method_publishes_a_version_that_is_served_and_says_what_it_is(
 ) -> None:
     result, version = learn(quick, method), quick.version("mood")
     assert (version.method, version.parent, version.hypernetwork_version) == (method, OWN_START, 1)
-    assert version.stored_bytes == tiny_services.artifacts.size_bytes(version.artifact)
+    files = [version.artifact] if version.readout is None else [version.artifact, version.readout]
+    assert version.stored_bytes == sum(map(tiny_services.artifacts.size_bytes, files))
     assert result["training"]["method"] == method
     assert result["training"]["trained"] > 0
-    assert (result["init"]["chosen"], result["readout"], result["tuning"]) == (OWN_START, None, None)
+    assert (result["init"]["chosen"], result["tuning"]) == (OWN_START, None)
+    if method == "linear":
+        assert (result["readout"], version.readout) == (None, None), "it is one"
+    else:
+        assert (version.readout is not None) == (result["readout"]["share"] > 0)
     assert result["validation_kind"] == "cross-validated"
     assert result["metrics"]["validation"]["accuracy"]["n"] == 16
     assert probabilities(Predictor(tiny_services)).sum(1) == pytest.approx([1.0] * 3, abs=1e-5)
+
+
+@pytest.mark.parametrize(("count", "evidence"), [(24, "rows that were predicted without themselves"), (90, "held-out")])
+def test_a_readout_answers_beside_weights_of_the_task_s_own_where_rows_want_it(
+    quick: Desk, tiny_services: Services, monkeypatch: pytest.MonkeyPatch, count: int, evidence: str
+) -> None:
+    result = learn(quick, "compacter", count=count)
+    facts, version = result["readout"], quick.version("mood")
+    assert facts["evidence"].startswith(evidence)
+    assert (facts["share"] > 0, facts["after"] < facts["before"]) == (True, True)
+    monkeypatch.setattr(JobSpec, "readout", "never")
+    alone = learn(quick, "compacter", "alone", count=count)
+    plain, readout = quick.version("alone"), readout_of(tiny_services, version)
+    assert (alone["readout"], plain.readout) == (None, None)
+    assert readout is not None
+    own, both = (replace(quick.version(task), temperature=1.0) for task in ("alone", "mood"))
+    engine = engine_at(tiny_services, find_base(tiny_services.settings.base), 1)
+    rows = [Example(text, None, "") for text in TEXTS]
+    trained, _ = task_of_version(tiny_services, engine, own)
+    task, beside = task_of_version(tiny_services, engine, both)
+    expected = readout.beside(
+        answers(engine, own, trained, own.words, rows, None),
+        bare_features(engine, engine.encoder.encode([(text, None) for text in TEXTS])),
+    )
+    np.testing.assert_allclose(answers(engine, both, task, both.words, rows, beside), expected, atol=1e-5)
+
+
+def test_few_rows_leave_a_readout_its_usual_share(quick: Desk) -> None:
+    assert learn(quick, "compacter", count=6)["readout"]["share"] == PRIOR_BESIDE_WEIGHTS
 
 
 def test_adapters_can_start_at_what_an_embedding_generates(quick: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,7 +158,8 @@ def test_a_bundle_predicts_the_same_elsewhere(
     learn(quick, method)
     expected = probabilities(Predictor(tiny_services))
     fetched = fetch(tiny_services, "mood", tmp_path / "bundle", bundle=True)
-    assert [path.name for path in fetched.files] == ["weights.safetensors", "card.md", "base"]
+    beside = [] if method == "linear" else ["readout.safetensors"]
+    assert [path.name for path in fetched.files] == ["weights.safetensors", "card.md", "base", *beside]
     facts = read_facts(fetched.files[0].read_bytes())
     assert (facts["format"], facts["method"], facts["task"]) == ("onboard-task-weights-1", method, "mood")
     card = fetched.files[1].read_text()

@@ -217,9 +217,9 @@ def test_where_training_on_fewer_rows_takes_too_long_the_curve_is_the_readout_s(
     more = learned_with_one(desk, opinions(count), "mood")["more_rows"]
     assert more["of_readout"]
     assert [round(point["rows"]) for point in more["points"]] == ([15, 30] if count == 40 else [34, 68])
-    told = more_labels({"more_rows": more})
-    assert told is not None
-    assert told.sentences[-1].startswith("Learning curve of the readout alone: ")
+    section = more_labels({"more_rows": more})
+    assert section is not None
+    assert section.sentences[-1].startswith("Learning curve of the readout alone: ")
     monkeypatch.setattr(JobSpec, "readout", "never")
     alone = desk.learn(opinions(count), "plain")["more_rows"]
     assert (alone["of_readout"], alone["points"]) == (False, [])

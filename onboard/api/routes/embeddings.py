@@ -70,7 +70,7 @@ def show_embedding(task: TaskName, ref: Ref, shelf: OpenShelf, if_none_match: If
 
 @router.get("/tasks/{task}/readouts/{ref}.safetensors", responses=_READOUT, response_class=Response)
 def download_readout(task: TaskName, ref: Ref, shelf: OpenShelf, if_none_match: IfNoneMatch = None) -> Response:
-    """The readout that answers beside the embedding of a version; its SHA-256 is the ETag."""
+    """The readout that answers beside the embedding or weights of a version; its SHA-256 is the ETag."""
     reference = Reference.parse(f"{task}@{ref}")
     number, artifact = shelf.readout(reference)
     headers = {"Content-Location": f"/v1/tasks/{task}/readouts/v{number}.safetensors"}

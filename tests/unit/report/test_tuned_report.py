@@ -86,7 +86,5 @@ def test_only_tuning_that_was_insisted_on_can_be_refused(asked: Any, verdict: An
 def test_the_readout_is_told_with_what_it_adds() -> None:
     facts = readout_facts({"readout": {"asked": "auto", "share": 0.65, "reason": "With it the loss is 0.4 nats."}})
     assert facts == [("readout", "65% of the answer"), ("what it adds", "With it the loss is 0.4 nats.")]
-    assert readout_facts({"readout": {"share": 0.0, "reason": ""}}) == [
-        ("readout", "none: the embedding answers alone")
-    ]
+    assert readout_facts({"readout": {"share": 0.0, "reason": ""}}) == [("readout", "none")]
     assert readout_facts({"readout": None}) == readout_facts({}) == []
