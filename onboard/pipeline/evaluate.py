@@ -219,10 +219,10 @@ class Judged:
         )
 
     def _chosen_on(self) -> str | None:
-        rows = self._trained.training["chosen_on"]
-        if not rows:
-            return None
-        return f"{rows} of these rows chose how far to go from the start, so these numbers are a little too good."
+        rows, what = self._trained.training["chosen_on"], "how far to go from the start"
+        if not rows and (facts := self.together.facts):
+            rows, what = facts.get("rows"), "how much of the answer is the readout's"
+        return f"{rows} of these rows chose {what}, so these numbers are a little too good." if rows else None
 
     @cached_property
     def baselines(self) -> dict[str, Baselines]:

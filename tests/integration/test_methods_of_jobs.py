@@ -84,6 +84,7 @@ def test_a_readout_answers_beside_weights_of_the_task_s_own_where_rows_want_it(
     facts, version = result["readout"], quick.version("mood")
     assert facts["evidence"].startswith(evidence)
     assert (facts["share"] > 0, facts["after"] < facts["before"]) == (True, True)
+    assert "the readout" in result["validation_reason"], "these rows chose something"
     monkeypatch.setattr(JobSpec, "readout", "never")
     alone = learn(quick, "compacter", "alone", count=count)
     plain, readout = quick.version("alone"), readout_of(tiny_services, version)
