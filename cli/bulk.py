@@ -12,6 +12,7 @@ from cli.connection import connected
 from cli.output import Document, emit, say
 from cli.services import opened, require_here
 from cli.standard_input import STANDARD_INPUT
+from onboard.domain.counting import counted
 from onboard.errors import InputError
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def _predict(
     if plan.bad_rows:
         say(f"warning: {plan.bad_rows:,} of {plan.rows:,} rows hold no text that can be answered, each says why")
     resumed = f", {done.found_shards:,} of them from before" if done.found_shards else ""
-    written = f"{plan.rows:,} rows are in {output}, in {_counted(plan.shards)}{resumed}."
+    written = f"{plan.rows:,} rows are in {output}, in {counted(len(plan.shards), 'file')}{resumed}."
     emit(done.to_json(), as_json, lambda: written)
 
 
@@ -141,7 +142,7 @@ class _Rows:
 
     def begin(self, plan: Plan) -> None:
         """There are so many."""
-        say(f"{plan.rows:,} rows of {_counted(plan.files)}, by {', '.join(plan.question.pinned)}")
+        say(f"{plan.rows:,} rows of {counted(len(plan.files), 'file')}, by {', '.join(plan.question.pinned)}")
         if self._bar is not None:
             self._task = self._bar.add_task("rows", total=plan.rows)
 
@@ -176,7 +177,3 @@ def require_references(task: str | None, tasks: str) -> list[Reference]:
     if len(set(references)) < len(references):
         raise InputError("--tasks names one of them twice.", "Name each once.")
     return references
-
-
-def _counted(files: Sequence[object]) -> str:
-    return f"{len(files):,} file{'' if len(files) == 1 else 's'}"

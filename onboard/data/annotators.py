@@ -12,6 +12,7 @@ from onboard.data.formats import Row
 from onboard.data.formats.tools import Answer, Reason, Tool
 from onboard.data.limits import MAX_EXAMPLES
 from onboard.data.problems import Finding, preview
+from onboard.domain.counting import counted
 from onboard.domain.dataset import label_key
 
 _ROWS_NAMED: Final = 20
@@ -71,7 +72,7 @@ class LeftOut:
 
     def _reason(self, split: str, reason: Reason, rows: list[int]) -> Finding:
         said = _TOLD[reason]
-        message = f"{_counted(len(rows))} of the {split} split {said['what']}: left out ({_named(rows)})."
+        message = f"{counted(len(rows), 'row')} of the {split} split {said['what']}: left out ({_named(rows)})."
         return Finding(said["code"], message, len(rows), said["remedy"].format(tool=self.tool))
 
     def _disputes(self, split: str) -> Finding:
@@ -79,7 +80,7 @@ class LeftOut:
         open_rows = [dispute.row for dispute in self.disputes if dispute.label is None]
         parts = [f"{len(settled):,} have the label that more than half gave ({_named(settled)})"] if settled else []
         parts += [f"{len(open_rows):,} are left out ({_named(open_rows)})"] if open_rows else []
-        message = f"{_counted(len(self.disputes))} of the {split} split have annotators who disagree: "
+        message = f"{counted(len(self.disputes), 'row')} of the {split} split have annotators who disagree: "
         examples = tuple(dispute.example() for dispute in self.disputes[:MAX_EXAMPLES])
         remedy = f"Decide on one label for each in {self.tool} and export again."
         return Finding("disagreeing_annotators", f"{message}{', '.join(parts)}.", len(self.disputes), remedy, examples)
@@ -134,10 +135,6 @@ def _key(label: object) -> str:
 
 def _shown(label: object) -> object:
     return preview(label.decode("utf-8", "replace") if isinstance(label, bytes) else str(label))
-
-
-def _counted(rows: int) -> str:
-    return f"{rows:,} {'row' if rows == 1 else 'rows'}"
 
 
 def _named(rows: Sequence[int]) -> str:

@@ -10,6 +10,7 @@ from onboard.data.invisible import visible
 from onboard.data.limits import MAX_CONFLICT_SHARE, MAX_EXAMPLES
 from onboard.data.problems import Finding, Problem, Problems, preview
 from onboard.data.rows import LabelledRow, Origin
+from onboard.domain.counting import counted
 from onboard.domain.dataset import label_key
 
 Rows = list[LabelledRow]
@@ -61,7 +62,8 @@ def without_shared(splits: Mapping[str, Rows]) -> tuple[dict[str, Rows], list[Fi
                 for row, (earlier, number) in shared[:MAX_EXAMPLES]
             )
             left = "" if firsts[split] else f"; no row of the {split} split is left"
-            message = f"{_rows(len(shared))} of the {split} split also in an earlier split: dropped from {split}{left}."
+            repeated = counted(len(shared), "row")
+            message = f"{repeated} of the {split} split also in an earlier split: dropped from {split}{left}."
             findings.append(Finding("shared_rows", message, len(shared), "Split the data again.", examples))
     return firsts, findings
 
@@ -113,7 +115,7 @@ def _conflict_findings(
         {**_shown(group[0], split), "rows": [row.number for row in group], "labels": [row.label for row in group]}
         for group in conflicts[:MAX_EXAMPLES]
     )
-    message = f"{_rows(count)} of the {split} split with a text that has another label elsewhere: all dropped."
+    message = f"{counted(count, 'row')} of the {split} split with a text that has another label elsewhere: all dropped."
     return [Finding("conflicting_labels", message, count, remedy, examples)]
 
 
@@ -128,14 +130,10 @@ def _duplicate_findings(duplicates: Sequence[Rows], split: str) -> list[Finding]
     examples = tuple(
         {**_shown(copies[0], split), "rows": [row.number for row in copies]} for copies in duplicates[:MAX_EXAMPLES]
     )
-    message = f"{_rows(count)} of the {split} split repeated exactly: kept once each."
+    message = f"{counted(count, 'row')} of the {split} split repeated exactly: kept once each."
     return [Finding("exact_duplicates", message, count, examples=examples)]
 
 
 def _shown(row: LabelledRow, split: str) -> dict[str, Any]:
     text = row.text_a if row.text_b is None else f"{row.text_a} | {row.text_b}"
     return {"split": split, "row": row.number, "text": preview(text), "label": row.label}
-
-
-def _rows(count: int) -> str:
-    return "1 row" if count == 1 else f"{count:,} rows"

@@ -16,6 +16,7 @@ from typing import Final
 from onboard.data.limits import MAX_LABELS, MAX_NUMBER
 from onboard.data.problems import Finding, Problem, Problems, preview
 from onboard.data.rows import UNKNOWN_LABEL_CODES, LabelledRow, Origin
+from onboard.domain.counting import counted
 from onboard.domain.dataset import Kind, Label, in_canonical_order, label_key, label_text
 from onboard.domain.job import KindChoice, UnknownLabels
 
@@ -174,8 +175,7 @@ def _dropped(rows: int, split: str, *, left: bool) -> list[Finding]:
     if not rows:
         return []
     none_left = "" if left else f"; no row of the {split} split is left"
-    counted = f"{rows:,} {'row' if rows == 1 else 'rows'} of the {split} split"
-    message = f"{counted} with labels that are not known: dropped{none_left}."
+    message = f"{counted(rows, 'row')} of the {split} split with labels that are not known: dropped{none_left}."
     return [Finding("unknown_labels", message, rows, "Give training rows of these labels.")]
 
 
@@ -194,7 +194,7 @@ def _report_strays(
     for key, count in counts.items():
         first = firsts[key]
         others = "declared with --labels" if split == "train" else "known from training"
-        rows = "1 row" if count == 1 else f"{count:,} rows"
+        rows = counted(count, "row")
         message = f"the label {_named([first.label])} ({rows}) is not {others}: {_named(labels)}"
         same = written.get(label_text(first.label))
         if same is not None:

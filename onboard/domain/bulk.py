@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
+from onboard.domain.counting import counted
 from onboard.domain.forecast import TimeLeft
 
 MAX_SHARD_ATTEMPTS: Final = 5  # workers that a shard may cost before its job fails
@@ -71,8 +72,4 @@ class ShardsStanding:
         """The same for people."""
         rate = self.rows_per_second
         speed = "" if rate is None else f", {rate:,.0f} a second"
-        return f"{self.rows_done:,} of {self.rows:,} rows{speed}, by {_counted(self.workers, 'worker')}"
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+        return f"{self.rows_done:,} of {self.rows:,} rows{speed}, by {counted(self.workers, 'worker')}"

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from onboard.domain.counting import counted
 from onboard.domain.job import Stage
 
 _ORDER: Final = tuple(Stage)
@@ -76,7 +77,7 @@ def time_left(stage: Stage | None, stage_seconds: float, size: float | None, tim
     if not timings:
         return TimeLeft(None, "no similar job has succeeded lately")
     expected = _expected(size, timings)
-    basis = "1 similar job" if len(timings) == 1 else f"{len(timings)} similar jobs"
+    basis = counted(len(timings), "similar job")
     if stage is None:
         return TimeLeft(sum(expected.values()), basis)
     if stage not in expected:

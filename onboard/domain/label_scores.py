@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypedDict
 
+from onboard.domain.counting import counted
 from onboard.domain.dataset import Label, label_text
 
 FEWEST_ROWS: Final = 3  # of a label, below which nothing is said of it: good versions too miss one or two
@@ -110,9 +111,10 @@ def neglect_sentence(scores: Sequence[LabelScore], name: Callable[[Label], str] 
     never, hardly = ([score for score in labels if bool(score.answers) is some] for some in (False, True))
     parts = []
     if never:
-        parts.append(f"never answers {_listed([f'{name(score.label)} ({_rows(score.rows)})' for score in never])}")
+        unanswered = [f"{name(score.label)} ({counted(score.rows, 'row')})" for score in never]
+        parts.append(f"never answers {_listed(unanswered)}")
     if hardly:
-        seldom = [f"{name(score.label)} ({score.answers} of {_rows(score.rows)})" for score in hardly]
+        seldom = [f"{name(score.label)} ({score.answers} of {counted(score.rows, 'row')})" for score in hardly]
         parts.append(f"hardly ever answers {_listed(seldom)}")
     if collapsed(scores):
         return f"It gives every text the same answer, {name(answered[0].label)}, and {parts[0]}."
@@ -123,7 +125,3 @@ def _listed(parts: Sequence[str]) -> str:
     if len(parts) > MOST_NAMED:
         return f"{len(parts)} labels, among them {', '.join(parts[:MOST_NAMED])}"
     return " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
-
-
-def _rows(count: int) -> str:
-    return f"{count:,} row{'' if count == 1 else 's'}"

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from onboard.domain.counting import counted
 from onboard.domain.moment import rounded, seconds_text, to_iso
 
 
@@ -83,7 +84,7 @@ class Waiting:
             yield self._start()
 
     def _start(self) -> str:
-        workers = "1 worker" if self.live_workers == 1 else f"{self.live_workers} workers"
+        workers = counted(self.live_workers, "worker")
         if self.starts_in_seconds is None:
             return f"{workers} on {self.queue}, start not known"
         if self.starts_in_seconds == 0:

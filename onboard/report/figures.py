@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from onboard.domain.counting import counted
 from onboard.domain.moment import seconds_text
 from onboard.domain.report import SHARE_METRICS
 from onboard.report.charts import Curve, RowChart, Scale, Track, curve
@@ -118,7 +119,7 @@ def _probe_caption(init: Mapping[str, Any], hidden: int) -> str:
     rows, overlap = number(init.get("rows")), number(init.get("overlap"))
     sentences = ["Mean loss in nats before any training; lower is better."]
     if rows is not None:
-        sentences.append(f"{'It' if init.get('reason') else 'The chosen one'} was scored on {_rows(rows)}.")
+        sentences.append(f"{'It' if init.get('reason') else 'The chosen one'} was scored on {counted(rows, 'row')}.")
     if overlap:
         known = "It" if init.get("reason") else "Some candidate"
         sentences.append(f"{known} had been trained on {overlap:,.0f} of the task's rows.")
@@ -127,10 +128,6 @@ def _probe_caption(init: Mapping[str, Any], hidden: int) -> str:
     if not init.get("reason"):  # else nothing was chosen
         sentences.append("These numbers chose the start, so they do not say how good the version is.")
     return " ".join(sentences)
-
-
-def _rows(count: float) -> str:
-    return f"{count:,.0f} row{'' if count == 1 else 's'}"
 
 
 def curves(training: Mapping[str, Any]) -> list[Curve]:

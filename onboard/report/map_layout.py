@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from onboard.data.previews import beginning
+from onboard.domain.counting import counted
 from onboard.domain.printable import printable
 from onboard.report.reading import listing, mapping, mappings, number, text
 
@@ -126,13 +127,13 @@ def headline(document: Mapping[str, Any]) -> str:
     """How many tasks, and how much of their differences the map shows."""
     tasks = len(listing(document.get("tasks")))
     shares = [number(share) or 0.0 for share in listing(document.get("explained"))[:2]]
-    counted = f"{tasks:,} task{'' if tasks == 1 else 's'}"
+    shown = counted(tasks, "task")
     if tasks < 2:
-        return f"{counted}: nothing to compare yet."
+        return f"{shown}: nothing to compare yet."
     if sum(shares) == 0:
-        return f"{counted}, whose embeddings are all equal."
+        return f"{shown}, whose embeddings are all equal."
     across, upwards = (f"{100 * share:.0f}%" for share in (*shares, 0.0)[:2])
-    return f"{counted}; across {across} and upwards {upwards} of what sets their embeddings apart."
+    return f"{shown}; across {across} and upwards {upwards} of what sets their embeddings apart."
 
 
 def map_notes(document: Mapping[str, Any]) -> list[str]:
@@ -144,8 +145,8 @@ def map_notes(document: Mapping[str, Any]) -> list[str]:
             "often the one it started from; it may ask something else."
         )
     if left_out := number(document.get("left_out")):
-        counted = f"{left_out:,.0f} {'task is' if left_out == 1 else 'tasks are'}"
-        notes.append(f"{counted} on another base, whose numbers mean something else: not shown.")
+        which = f"{counted(left_out, 'task')} {'is' if left_out == 1 else 'are'}"
+        notes.append(f"{which} on another base, whose numbers mean something else: not shown.")
     return notes
 
 
