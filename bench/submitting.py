@@ -132,7 +132,7 @@ def page(document: Row) -> str:
         share = max(run["stages"]["probe"] / run["seconds"] for run in every)
         cells = [
             TITLES.get(task, task), f"{max(run['truncated'] for run in every)}",
-            *(_spread([run["seconds"] for run in runs]) for runs in (fresh, warm, default)),
+            *(_spread([run["seconds"] for run in some]) for some in (fresh, warm, default)),
             *(f"{sum(run[what] for run in default)} of {len(default)}" for what in ("tried", "tuned")),
             *(_spread([run["stages"][stage] for run in every]) for stage in ("probe", "train")),
             f"{100 * share:.0f}%", f"{sum(map(kept, every))} of {len(every)}",

@@ -54,7 +54,7 @@ def markdown(results: Results, facts: Facts) -> str:
         _head(results, facts),
         _verdicts(suite.verdicts(results), facts.tasks),
         *(of_rows(results, rows) for rows in ASCENDING),
-        *(by_group(results, suite, rows) for rows in suite.grouped[1]),
+        *(by_group(results, suite, rows) for rows in suite.rows),
         of_imbalance(results),
         of_calibration(results),
         of_deficits(results),
@@ -72,7 +72,7 @@ def encoder_lines(results: Results) -> list[str]:
         *table(VERDICTS),
         *(encoder.line(results, results.part(rows)) for rows in encoder.rows), "",
         *(line for rows in ASCENDING for line in of_rows(results, rows)),
-        *(line for rows in suite.grouped[1] for line in by_group(results, suite, rows, (ENCODER, MINILM))),
+        *(line for rows in suite.rows for line in by_group(results, suite, rows, (ENCODER, MINILM))),
     ]  # fmt: skip
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 from bench.heldout.figures import Results
 from bench.heldout.verdicts import TARGET_ROWS, held_out_verdicts, target_verdicts
@@ -18,20 +18,21 @@ class Suite:
         folder: among the datasets.
         title: of the page.
         verdicts: what was asked for, a row of the table each.
-        grouped: by what accuracy is told apart, "family" or "task", and with how many rows.
+        by: by what accuracy is told apart, "family" or "task".
+        rows: with how many that is.
     """
 
     folder: str
     title: str
     verdicts: Callable[[Results], list[str]]
-    grouped: tuple[str, Sequence[int]]
+    by: Literal["family", "task"]
+    rows: Sequence[int]
 
     def groups(self, results: Results) -> dict[str, list[str]]:
         """The tasks that are told together."""
-        by_task = self.grouped[0] == "task"
         of_group: dict[str, list[str]] = {}
         for task, family in results.tasks.items():
-            of_group.setdefault(task if by_task else family, []).append(task)
+            of_group.setdefault(task if self.by == "task" else family, []).append(task)
         return of_group
 
 
@@ -39,10 +40,10 @@ HELD_OUT: Final = "heldout"
 SUITES: Final[Mapping[str, Suite]] = {
     HELD_OUT: Suite(
         "wide", "Tasks that nothing was trained on: the default, and what else could be had", held_out_verdicts,
-        ("family", (16, 32)),
+        "family", (16, 32),
     ),
     "targets": Suite(
         "target", "Seven tasks that no design was chosen by: the default, and what else could be had",
-        target_verdicts, ("task", TARGET_ROWS),
+        target_verdicts, "task", TARGET_ROWS,
     ),
 }  # fmt: skip

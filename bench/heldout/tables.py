@@ -60,8 +60,7 @@ def by_group(results: Results, suite: Suite, rows: int, pair: tuple[str, str] = 
     """Accuracy of each arm on each group of tasks, and what the first of a pair of arms gains over the second."""
     arms = [arm for arm in results.arms if arm != BALANCED and results.mean(results.part(rows), arm)]
     one, other = pair
-    by, _ = suite.grouped
-    head = [by, "tasks", *(_SHORT[arm] for arm in arms), f"{_SHORT[one]} less {_SHORT[other]}"]
+    head = [suite.by, "tasks", *(_SHORT[arm] for arm in arms), f"{_SHORT[one]} less {_SHORT[other]}"]
     lines = []
     for group, tasks in suite.groups(results).items():
         part = results.part(rows).among(tasks)
@@ -69,7 +68,7 @@ def by_group(results: Results, suite: Suite, rows: int, pair: tuple[str, str] = 
         if counts := [mean.tasks for mean in means if mean]:
             gain = signed(results.gain(part, one, other))
             lines.append(table_row(group, max(counts), *map(plain, means), gain))
-    return [f"## By {by}, n = {rows}", "", *table(head), *lines, ""] if lines else []
+    return [f"## By {suite.by}, n = {rows}", "", *table(head), *lines, ""] if lines else []
 
 
 def of_imbalance(results: Results) -> list[str]:
@@ -151,8 +150,7 @@ def of_probe(results: Results, suite: Suite) -> list[str]:
         "Runs whose start is of the task's family (top-1), or one of the first three tasks among its candidates "
         "(top-3), of those runs whose family the base has; a made task counts as the source that its name bears. Of "
         "the other families, what it took stands in the last column.", "",
-        *table([suite.grouped[0], "in the base", *(f"n = {rows}: top-1, top-3" for rows in ASCENDING),
-                "taken most often"]),
+        *table([suite.by, "in the base", *(f"n = {rows}: top-1, top-3" for rows in ASCENDING), "taken most often"]),
     ]  # fmt: skip
     lines = [line for group, own in suite.groups(results).items() if (line := _of_group(results, group, own))]
     return [*text, *lines, _probe_row(results, "**all**", results.in_base), ""] if lines else []

@@ -70,13 +70,11 @@ def _folds(folds: OutOfFold, maker: _Readouts) -> OutOfFold:
     targets = maker.targets[folds.judged]
     share = choose_share(np.exp(folds.scores), maker.like.probabilities, targets)
     published = replace(folds, scores=_blended(folds.scores, maker.like.probabilities, share))
-    alone = not folds.curve
-    if not folds.has_shares or (alone and not share):
+    if not folds.has_shares:
         return published
     readouts = {part: _of_part(folds, part, maker)[folds.judged] for part in folds.parts[0].shares}
-    return replace(
-        published, curve=_curve(folds.curve, {**readouts, 1.0: maker.like.probabilities}, share), of_readout=alone
-    )
+    curve = _curve(folds.curve, {**readouts, 1.0: maker.like.probabilities}, share)
+    return replace(published, curve=curve, of_readout=not folds.curve)
 
 
 def _of_part(folds: OutOfFold, part: float, maker: _Readouts) -> np.ndarray:
@@ -88,19 +86,24 @@ def _of_part(folds: OutOfFold, part: float, maker: _Readouts) -> np.ndarray:
 
 
 def _halves(halves: Halves, held: np.ndarray, maker: _Readouts) -> Halves:
-    of_all, alone = maker.like.readout.probabilities(held), not halves.scores
-    share = 1.0 if alone else choose_share(np.exp(halves.scores[1.0]), of_all, halves.targets)
+    of_all = maker.like.readout.probabilities(held)
+    share = choose_share(np.exp(halves.by_all), of_all, halves.targets)
     readouts = {SHARE: halves.in_turn([maker.answers(rows, held) for rows in halves.parts]), 1.0: of_all}
-    return replace(halves, scores=_curve(halves.scores, readouts, share), of_readout=alone)
+    curve = _curve(halves.scores, readouts, share)
+    by_half, by_all = curve.get(SHARE), curve.get(1.0, halves.by_all)
+    return replace(halves, by_half=by_half, by_all=by_all, of_readout=halves.by_half is None)
 
 
 def _curve(
     scores: Mapping[float, np.ndarray], readouts: Mapping[float, np.ndarray], share: float
 ) -> dict[float, np.ndarray]:
-    """Log-probabilities (m, K) by share of the rows: of both, or of readouts alone where no embedding has any."""
-    if not scores:
-        return {part: log_of(answers) for part, answers in readouts.items()}
-    return {part: _blended(scores[part], answers, share) for part, answers in readouts.items()}
+    """Log-probabilities (m, K) by share of the rows: of both, or of readouts alone where no embedding has any.
+
+    Empty where the embedding has none, and is published without a readout.
+    """
+    if scores:
+        return {part: _blended(scores[part], answers, share) for part, answers in readouts.items()}
+    return {part: log_of(answers) for part, answers in readouts.items()} if share else {}
 
 
 def _blended(scores: np.ndarray, readout: np.ndarray, share: float) -> np.ndarray:

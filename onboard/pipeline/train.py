@@ -58,11 +58,11 @@ def train_stage(attempt: Run, probed: ProbeOutput) -> TrainOutput:
         warnings=known_finding({"training": int(known.sum()) if is_folded(bench.dataset) else 0, **bench.left_out}),
         numbers={"loss": trained.losses[-1], "z_norm": trained.norms[-1], "padding_share": trained.padding_share},
     )
-    output = _told(bench, *_with_readout(attempt, output, learned))
+    output = _told(bench, *_published(attempt, output, learned))
     return replace(output, label_next=labelling(attempt, bench, probed.words, output))
 
 
-def _with_readout(attempt: Run, trained: TrainOutput, learned: Learned) -> tuple[TrainOutput, Learned]:
+def _published(attempt: Run, trained: TrainOutput, learned: Learned) -> tuple[TrainOutput, Learned]:
     """The same with a readout, where there is to be one, and what both answer."""
     bench, checkpoint = attempt.bench, attempt.checkpoint
     output, fitted = with_readout(bench, trained, attempt.job.spec.readout, checkpoint)

@@ -23,8 +23,9 @@ class Halves:
     """What the embeddings make of held-out rows.
 
     Args:
-        scores: by share of the rows that was trained on, log-probabilities (m, K) of the held-out rows; empty where
-            there was no time for halves.
+        by_half: log-probabilities (m, K) of held-out rows, each by the half whose turn it is; None where there was no
+            time for halves.
+        by_all: the same by the embedding of all rows.
         rows: how many rows that is, by share, those that the start was trained on included.
         half: whose embedding was asked, of each held-out row (m,).
         targets: (m, K), one-hot.
@@ -32,7 +33,8 @@ class Halves:
         of_readout: whether the scores are those of readouts alone.
     """
 
-    scores: Mapping[float, np.ndarray]
+    by_half: np.ndarray | None
+    by_all: np.ndarray
     rows: Mapping[float, float]
     half: np.ndarray
     targets: np.ndarray
@@ -49,8 +51,13 @@ class Halves:
         parts: Sequence[np.ndarray],
     ) -> Halves:
         """Of what each embedding makes of all held-out rows, (m, K) each: they take turns. `by_half` may be empty."""
-        halves = cls({}, rows, np.arange(len(by_all)) % len(parts), targets, parts)
-        return replace(halves, scores={SHARE: halves.in_turn(by_half), 1.0: by_all}) if by_half else halves
+        halves = cls(None, by_all, rows, np.arange(len(by_all)) % len(parts), targets, parts)
+        return replace(halves, by_half=halves.in_turn(by_half)) if by_half else halves
+
+    @property
+    def scores(self) -> dict[float, np.ndarray]:
+        """By share of the rows that was trained on; empty where there was no time for halves."""
+        return {} if self.by_half is None else {SHARE: self.by_half, 1.0: self.by_all}
 
     def in_turn(self, by_half: Sequence[np.ndarray]) -> np.ndarray:
         """Of what comes of each half (m, K), the rows that it is asked for (m, K)."""

@@ -226,6 +226,16 @@ def test_where_training_on_fewer_rows_takes_too_long_the_curve_is_the_readout_s(
     assert "too long" in alone["reason"]
 
 
+@pytest.mark.parametrize("count", [40, 90])
+def test_a_readout_that_is_not_published_has_no_curve(desk: Desk, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onboard.train.learning_curve.CURVE_SECONDS", 0.0)
+    for module in ("published", "readout"):
+        monkeypatch.setattr(f"onboard.pipeline.{module}.choose_share", lambda *_: 0.0)
+    more = learned_with_one(desk, opinions(count), "mood")["more_rows"]
+    assert more["points"] == []
+    assert "too long" in more["reason"]
+
+
 def test_rows_are_suspected_by_what_is_published(desk: Desk) -> None:
     rows = opinions(48)
     rows[7] = {**rows[7], "label": next(row["label"] for row in rows if row["label"] != rows[7]["label"])}
