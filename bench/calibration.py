@@ -26,7 +26,7 @@ import torch
 from bench.harness.as_if_new import drawn_tests
 from bench.harness.command import DATA, command_line, command_of, datasets_there
 from bench.harness.missing_runs import measure_missing
-from bench.harness.page import NONE, counted, met, table
+from bench.harness.page import NONE, met, table
 from bench.harness.report import write
 from bench.harness.rows import Row, finished
 from bench.heldout.families import held_out
@@ -37,6 +37,7 @@ from bench.heldout.plan import Run as Draw
 from bench.heldout.settings import READOUT_SETTINGS, digest
 from bench.transfer.material import read
 from onboard.data.splits import is_folded
+from onboard.domain.counting import counted
 from onboard.evaluate.metrics import calibration_error, row_log_loss
 from onboard.pipeline.evaluate import Judged
 from onboard.pipeline.evidence import held_rows

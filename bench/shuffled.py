@@ -19,11 +19,12 @@ import torch
 
 from bench.harness.command import DATA, command_line, command_of, datasets_there
 from bench.harness.figures import figure_of_tasks, signed
-from bench.harness.page import VERDICTS, counted, met, table
+from bench.harness.page import VERDICTS, met, table
 from bench.harness.report import made_by, write
 from bench.harness.source_folders import read_rows
 from onboard.bases import Base, SourceTask, find_base
 from onboard.bases.load import load_engine
+from onboard.domain.counting import counted
 from onboard.domain.dataset import class_indices
 from onboard.model.batched import log_probabilities
 from onboard.model.engine import Engine

@@ -14,9 +14,10 @@ from statistics import fmean
 from typing import Any, Final
 
 from bench.harness.command import command_line, command_of
-from bench.harness.page import VERDICTS, counted, met, table
+from bench.harness.page import VERDICTS, met, table
 from bench.harness.report import write
 from onboard.bases import Base, SourceTask, find_base
+from onboard.domain.counting import counted
 
 # Of GLUE, on test rows: the metric of each, and what it is to reach.
 BARS: Final[Mapping[str, tuple[str, float]]] = {

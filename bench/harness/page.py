@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from onboard.domain.counting import counted
+
 NONE: Final = "–"
 VERDICTS: Final = "what | found | verdict"  # head of a table of what was wanted
 
@@ -45,11 +47,6 @@ def joined(counts: Iterable[object]) -> str:
 def listed(settings: Mapping[str, Any]) -> str:
     """ "steps 40, batch 8"."""
     return ", ".join(f"{name} {value}" for name, value in settings.items())
-
-
-def counted(count: int, what: str) -> str:
-    """ "1 cell", "2 cells"."""
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def were(count: int, what: str) -> str:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bench.harness.page import VERDICTS, counted, table, were
+from bench.harness.page import VERDICTS, table, were
 from bench.heldout.figures import Results
 from bench.heldout.plan import ARMS, ENCODER, MANY_ROWS, MINILM, Run
 from bench.heldout.suites import HELD_OUT, SUITES
@@ -22,6 +22,7 @@ from bench.heldout.tables import (
     of_tuning,
 )
 from bench.heldout.verdicts import BARS
+from onboard.domain.counting import counted
 
 
 @dataclass(frozen=True)

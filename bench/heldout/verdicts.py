@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from bench.harness.page import counted, joined, met, table_row, unmeasured
+from bench.harness.page import joined, met, table_row, unmeasured
 from bench.heldout.figures import ACCURACY, CALIBRATION, MACRO_F1, Mean, Part, Results, plain, signed
 from bench.heldout.plan import (
     ARMS,
@@ -24,6 +24,7 @@ from bench.heldout.plan import (
     TFIDF,
     TRAINED,
 )
+from onboard.domain.counting import counted
 
 JUDGED_AT: Final = (16, 32)
 DEFICIT: Final = 1.0  # points that the default may be below the readout alone on a task

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from bench.harness.page import NONE, VERDICTS, counted, met, table, table_row, unmeasured, were
+from bench.harness.page import NONE, VERDICTS, met, table, table_row, unmeasured, were
 from bench.harness.rows import Row
 from bench.heldout.figures import plain, signed
 from bench.heldout.plan import Run
@@ -14,6 +14,7 @@ from bench.methods.choosing import chosen
 from bench.methods.efficiency import COUNTERPARTS
 from bench.methods.figures import AUTO, SPREAD, Scores, regret
 from bench.methods.plan import DEFAULT, LINEAR, TARGETS, TFIDF, WIDE
+from onboard.domain.counting import counted
 from onboard.domain.methods import SMALL
 from onboard.report.methods import MethodResult, MethodsCompared
 

@@ -9,11 +9,12 @@ from statistics import median
 from typing import Any, Final
 
 from bench.harness.figures import signed
-from bench.harness.page import NONE, VERDICTS, counted, listed, met, table, table_row, unmeasured, were
+from bench.harness.page import NONE, VERDICTS, listed, met, table, table_row, unmeasured, were
 from bench.stream.figures import Results
 from bench.stream.methods import AUTO, FROZEN, GUARDED, LORA, METHODS, NAIVE
 from bench.stream.sizes import Size, sizes_table
 from bench.stream.tasks import NAMED
+from onboard.domain.counting import counted
 
 MOST_LOST: Final = 0.2  # points that earlier tasks may lose on average under the guard
 MOST_STORED: Final = 4000  # bytes of a task, without its snapshot

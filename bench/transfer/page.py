@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from bench.harness.figures import Cells, figure_of_tasks, figures, plain, signed, with_interval
 from bench.harness.lines import Line
-from bench.harness.page import NONE, counted, joined, listed, table, table_row, were
+from bench.harness.page import NONE, joined, listed, table, table_row, were
 from bench.transfer.cells import (
     AUTO,
     EMBEDDING_ONLY,
@@ -38,6 +38,7 @@ from bench.transfer.figures import (
 from bench.transfer.recipes import CHOSEN_AT, CHOSEN_BY, CHOSEN_WITHOUT, CREDITED, EPOCHS, Recipe, RecipeKey
 from bench.transfer.runs import FLOAT32
 from bench.transfer.verdicts import NEAR, of_more, wanted_lines
+from onboard.domain.counting import counted
 
 PLOTTED: Final = (*OURS, *OTHERS)
 TABLED: Final = (*(Key(method, start) for method, _, _ in OURS for start in STARTS), RULED, *OTHERS)

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from bench.harness.figures import Figure, bootstrap_of_tasks, figure_of_tasks, signed
-from bench.harness.page import VERDICTS, counted, joined, met, table, table_row, unmeasured
+from bench.harness.page import VERDICTS, joined, met, table, table_row, unmeasured
 from bench.transfer.cells import MORE_SAMPLES, MORE_SAMPLES_TASKS, TITLES, UNGATED, WITH_EVERY_SOURCE
 from bench.transfer.figures import ASCENDING, METHODS, OURS, Key, Results
+from onboard.domain.counting import counted
 
 MOST_REGRET: Final = 1.0  # points
 NEAR: Final = 2.0  # points that embedding-only may stay below LoRA, and be called comparable
