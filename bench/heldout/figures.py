@@ -85,7 +85,7 @@ class Results:
     def by_task(self, part: Part, arm: str, metric: str, other: str | None = None) -> dict[str, float]:
         """The metric of each task, a mean over draws; less that of another arm on the draws that both have."""
         values = {}
-        for task in part.tasks:
+        for task in sorted(part.tasks):  # a page is the same however often it is written
             own, others = (self._values(part, task, name, metric) for name in (arm, other or arm))
             draws = own.keys() & others.keys()
             if draws:
