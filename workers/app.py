@@ -48,7 +48,7 @@ def make_app(settings: Settings, plan: WorkerPlan | None = None) -> Celery:
         app.conf.update(
             onboard_plan=plan,
             worker_concurrency=1,  # one process per device
-            worker_pool="prefork",
+            worker_pool="workers.pool:TaskPool",
             worker_pool_start_method="spawn",  # CUDA cannot fork
             worker_prefetch_multiplier=1,
             broker_channel_error_retry=True,  # a Redis that became a replica refuses to pop: connect anew, do not end

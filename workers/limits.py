@@ -41,20 +41,23 @@ class Limits:
 
     def __post_init__(self) -> None:
         self._asked: dict[tuple[str, int], float] = {}  # job and attempt: since when its cancelling is asked for
+        self._bell: str | None = None
         self._stray_since: float | None = None
-        self._has_killed = False  # since the process was last seen idle, or with a job
+        self._has_killed = False  # for this bell, since it was last seen with a job
 
-    def look(self, busy: bool) -> bool:
+    def look(self, bell: str | None) -> bool:
         """End jobs whose time is up, and cancelled ones that do not listen.
 
         Args:
-            busy: whether the worker's process is answering a bell.
+            bell: which one the worker's process is answering; None while it is free.
 
         Returns:
             Whether that process has to be killed. It is said once: the next process must not be killed as it starts.
         """
-        if not busy:
+        if bell != self._bell:
             self._settle()
+        self._bell = bell
+        if bell is None:
             return False
         with self.database.read() as session:
             overdue = ClaimRepository(session).overdue(self.worker)

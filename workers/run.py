@@ -109,21 +109,21 @@ def _leave(services: Services, plan: WorkerPlan) -> None:
 
 def _run_celery(services: Services, plan: WorkerPlan, hearing: Hearing) -> int:
     from celery import signals
-    from celery.worker.state import active_requests
+
+    from workers.pool import bell_in_hand, process_ids
 
     worker = _celery_worker(plan)
 
     def pool_pids() -> set[int]:
-        pool = getattr(worker.pool, "_pool", None)
-        return {process.pid for process in list(pool._pool)} if pool is not None else set()
+        return process_ids(worker.pool)
 
-    def busy() -> bool:
-        return bool(active_requests)
+    def bell() -> str | None:
+        return bell_in_hand(worker.pool)
 
     def leave() -> None:
         os.kill(os.getpid(), signal.SIGTERM)  # Celery's handler begins the warm shutdown in the main thread
 
-    upkeep = Upkeep(services, plan, CeleryDoorbell(plan.settings), hearing, pool_pids, busy, leave)
+    upkeep = Upkeep(services, plan, CeleryDoorbell(plan.settings), hearing, pool_pids, bell, leave)
 
     def on_shutting_down(**_signal: Any) -> None:
         upkeep.stopping.set()

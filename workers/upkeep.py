@@ -58,7 +58,7 @@ class Upkeep(threading.Thread):
 
     Args:
         pool_pids: the pool's processes at the moment.
-        busy: whether one of them is answering a bell.
+        bell: which one is being answered by one of them, if any is.
         leave: begins the warm shutdown of the Celery worker.
     """
 
@@ -69,7 +69,7 @@ class Upkeep(threading.Thread):
         doorbell: Doorbell,
         hearing: Hearing,
         pool_pids: Callable[[], set[int]],
-        busy: Callable[[], bool],
+        bell: Callable[[], str | None],
         leave: Callable[[], None],
     ) -> None:
         super().__init__(name="upkeep", daemon=True)
@@ -78,7 +78,7 @@ class Upkeep(threading.Thread):
         self._doorbell = doorbell
         self._hearing = hearing
         self._pool_pids = pool_pids
-        self._busy = busy
+        self._bell = bell
         self._leave = leave
         self._limits = Limits(services.database, plan.name, plan.cancel_seconds, plan.lease_seconds)
         self._look = _Every(min(_LOOK_SECONDS, plan.heartbeat_seconds))
@@ -122,7 +122,7 @@ class Upkeep(threading.Thread):
             _logger.info("Told to leave; it takes no other job")
         self._end_if_home_is_gone()
         self._notice_dead_children()
-        if self._look.due() and self._limits.look(self._busy()):
+        if self._look.due() and self._limits.look(self._bell()):
             self._kill_children()
         if self._leaving_since is not None:
             self._see_job_off(self._leaving_since)
@@ -138,7 +138,7 @@ class Upkeep(threading.Thread):
             self._warn_of_newer_jobs()
             if mine:
                 self._retain()
-        if self._listen.due() and self._hearing.look(self._busy()):
+        if self._listen.due() and self._hearing.look(self._bell() is not None):
             self._begin_anew()
         self._leave_when_idle()
 

@@ -51,6 +51,17 @@ def test_a_killed_child_is_replaced_and_its_job_ends_once(deployment: Deployment
     assert len(list(tmp_path.glob(f"{job.id}-*"))) == 2
 
 
+def test_a_child_that_is_killed_while_it_waits_is_replaced_by_one_that_hears(deployment: Deployment) -> None:
+    deployment.start_worker()
+    pid = deployment.finished(deployment.submit()).worker_pid
+    assert pid is not None
+    time.sleep(1.0)  # until it waits for its next bell
+    killed_at = time.monotonic()
+    os.kill(pid, signal.SIGKILL)
+    assert deployment.finished(deployment.submit()).state is JobState.SUCCEEDED
+    assert time.monotonic() - killed_at < 50
+
+
 def test_sigterm_hands_a_long_job_back_to_the_queue(deployment: Deployment) -> None:
     worker = deployment.start_worker(drain_seconds=0.5)
     job = deployment.submit(seconds=300.0)

@@ -33,10 +33,10 @@ class Parent:
     def __post_init__(self) -> None:
         self.limits = Limits(self.database, "w1", CANCEL_SECONDS, STRAY_SECONDS, clock=lambda: self.now)
 
-    def look(self, after: float = 0.0, busy: bool = True) -> bool:
+    def look(self, after: float = 0.0, bell: str | None = "one") -> bool:
         """Look again, some seconds later."""
         self.now += after
-        return self.limits.look(busy)
+        return self.limits.look(bell)
 
     def state(self) -> JobState:
         with self.database.read() as session:
@@ -95,9 +95,14 @@ def test_a_process_that_helps_with_anothers_job_is_no_stray_until_that_ends(pare
 def test_a_process_that_stops_by_itself_is_not_killed(parent: Parent) -> None:
     parent.change(deadline_at=0.0)
     assert not parent.look()
-    assert not parent.look(after=STRAY_SECONDS - 1, busy=False)
+    assert not parent.look(after=STRAY_SECONDS - 1, bell=None)
     assert not parent.look(after=STRAY_SECONDS)  # the next bell: counted anew
     assert parent.look(after=STRAY_SECONDS)
+
+
+def test_bells_that_end_soon_are_no_stray_however_many_follow_one_another(parent: Parent) -> None:
+    parent.end()
+    assert not any(parent.look(after=STRAY_SECONDS / 2, bell=f"bell {number}") for number in range(6))
 
 
 def test_a_process_that_lost_its_job_to_another_worker_is_killed_when_it_goes_on(parent: Parent) -> None:
@@ -119,7 +124,7 @@ def test_a_cancelled_job_that_listens_is_not_killed(parent: Parent) -> None:
     assert not parent.look()
     assert not parent.look(after=CANCEL_SECONDS - 1)
     parent.end()
-    assert not parent.look(after=2, busy=False)
+    assert not parent.look(after=2, bell=None)
     assert parent.state() is JobState.SUCCEEDED
 
 
@@ -131,7 +136,7 @@ def test_a_cancelled_job_that_does_not_listen_is_cancelled_and_its_process_kille
     assert parent.look(after=1)
     assert parent.state() is JobState.CANCELLED
     assert not parent.look(after=1000)
-    assert not parent.look(after=1, busy=False)
+    assert not parent.look(after=1, bell=None)
     assert not parent.look()
     assert parent.look(after=STRAY_SECONDS)  # another one that went astray
 
@@ -149,7 +154,7 @@ def test_a_process_that_hangs_with_the_databases_lock_is_killed(
     parent.database.dispose()
     monkeypatch.setattr(database_module, "BUSY_SECONDS", 0.05)
     waiting_little = Database(parent.database.url)
-    parent.limits._database = waiting_little
+    parent.limits.database = waiting_little
     assert not parent.look()
     assert parent.look(after=STRAY_SECONDS)
     waiting_little.dispose()
@@ -158,5 +163,5 @@ def test_a_process_that_hangs_with_the_databases_lock_is_killed(
 
 def test_an_idle_worker_asks_the_database_nothing(parent: Parent) -> None:
     parent.database.dispose()
-    parent.limits._database = None  # type: ignore[assignment]  # whoever asks now fails
-    assert not parent.look(busy=False)
+    parent.limits.database = None  # type: ignore[assignment]  # whoever asks now fails
+    assert not parent.look(bell=None)
