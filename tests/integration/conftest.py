@@ -25,6 +25,7 @@ from onboard.bases import Base
 from onboard.domain.job import JobSpec
 from onboard.domain.task import EmbeddingVersion
 from onboard.pipeline import train as training
+from onboard.probe.settings import FinalSettings, ProbeSettings
 from onboard.registry.schema import upgrade
 from onboard.registry.services import Services
 from onboard.settings import Settings
@@ -91,6 +92,8 @@ def remote(tmp_path_factory: pytest.TempPathFactory, tiny_base: Base) -> Iterato
 def few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is learned does not matter here, how often and in which order does."""
     monkeypatch.setattr(training, "FewShotSettings", partial(FewShotSettings, steps=5, most_steps=5, batch=8))
+    few = partial(ProbeSettings, finals=FinalSettings(steps=2))
+    monkeypatch.setattr("onboard.pipeline.probe.ProbeSettings", few)
 
 
 @pytest.fixture
