@@ -16,7 +16,7 @@ from onboard.probe.settings import FEWEST_ROWS, ProbeSettings
 from onboard.statistics.student import paired
 
 TIE = 1.96  # standard errors of the paired difference within which two candidates are alike
-NOISE = 1.0  # standard errors by which the best must beat a start that knows nothing
+NOISE = 1.0  # standard errors by which the best of the last round must beat a start that knows nothing
 
 
 def choose(
@@ -43,7 +43,7 @@ def choose(
     raced = race(evaluator, candidates, order, of_race, NOTHING_LEARNED, known_too)
     tuned = bool(settings.finals.steps) and len(order) >= FEWEST_ROWS
     tried = _tuned(evaluator, raced, order, settings, known_too) if tuned else _as_raced(raced)
-    best, reason = _best(tried)
+    best, reason = _best(tried, NOISE if tuned else luck(len(raced.scores)))
     scores = {score.embedding: score for score in raced.scores}
     scores |= {trial.name: _score(trial, scores) for trial in tried if tuned}
     return ProbeResult(
@@ -56,6 +56,14 @@ def choose(
         weights=best.weights,
         known_too=known_too,
     )
+
+
+def luck(candidates: int) -> float:
+    """Standard errors by which the best of k is ahead by chance: about √(2 ln k), the largest of k normal numbers.
+
+    The rows that chose it say so, and too few are left to say it again.
+    """
+    return max(NOISE, math.sqrt(2 * math.log(candidates)))
 
 
 def measure_named(evaluator: Evaluator, named: Candidate) -> ProbeResult:
@@ -87,8 +95,9 @@ def _finalists(raced: Raced) -> list[Finalist]:
     return [Finalist(each, words[each.embedding]) for each in raced.standing]
 
 
-def _best(tried: Sequence[Tried]) -> tuple[Tried, str | None]:
-    """The one with the least loss, unless one that has learned nothing does as well: then that, and why."""
+def _best(tried: Sequence[Tried], noise: float) -> tuple[Tried, str | None]:
+    """The one with the least loss, unless one that has learned nothing does as well, within so many standard errors:
+    then that, and why."""
     places = ranking([trial.finalist.candidate for trial in tried], np.stack([trial.losses for trial in tried]))
     ranked = [tried[place] for place in places]
     best = ranked[0]
@@ -98,9 +107,11 @@ def _best(tried: Sequence[Tried]) -> tuple[Tried, str | None]:
     if best is plain:
         return plain, f"Nothing that was learned before is a better start than {plain.name}."
     gain, error = paired(plain.losses, best.losses)
-    if gain > NOISE * error:
+    if gain > noise * error:
         return best, None
-    measured = f"{gain:.3f} nats a row, the noise is {error:.3f}" if math.isfinite(error) else "too few rows to tell"
+    measured = (
+        f"{gain:.3f} nats a row, the noise is {noise * error:.3f}" if math.isfinite(error) else "too few rows to tell"
+    )
     return plain, f"Nothing is a better start than {plain.name} by more than the noise ({best.name}: {measured})."
 
 

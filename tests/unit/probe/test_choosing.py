@@ -24,6 +24,7 @@ from onboard.probe.evaluator import Evaluator
 from onboard.probe.finals import Finalist, Tried, try_finalists
 from onboard.probe.racing import Raced
 from onboard.probe.settings import FinalSettings, ProbeSettings
+from onboard.statistics.student import paired
 
 SIZE = 16
 WORDS = ("yes", "no")
@@ -221,6 +222,23 @@ def test_below_sixteen_rows_nothing_is_trained(evaluator: Make, monkeypatch: pyt
     outcome = choose(evaluator(ROWS[:8]), candidates(), np.arange(8))
     assert all(score.tuned is None for score in outcome.scores)
     assert len(outcome.scores) == 7
+
+
+@pytest.mark.parametrize(("errors", "chosen"), [(2.0, RANDOM), (5.0, "t0@v1")])
+def test_below_sixteen_rows_the_best_of_many_must_be_ahead_by_more_than_luck(
+    monkeypatch: pytest.MonkeyPatch, evaluator: Make, errors: float, chosen: str
+) -> None:
+    names = [RANDOM, *(f"t{number}@v1" for number in range(40))]
+    losses = np.ones((len(names), 8))
+    losses[1] += np.array([0.1, -0.1] * 4)
+    _, error = paired(losses[0], losses[1])
+    losses[1] -= errors * error
+    scores = tuple(CandidateScore(name, 1.0, 0.9, 1.1, 8, 0, WORDS) for name in names)
+    standing = tuple(Candidate(name, embedding_of(1)) for name in names)
+    monkeypatch.setattr(choice, "race", lambda *_: Raced(standing, scores, losses))
+    outcome = choose(evaluator(ROWS[:8]), standing, np.arange(8))
+    assert outcome.chosen.embedding == chosen
+    assert (outcome.alarm is None) == (chosen != RANDOM)
 
 
 def test_where_all_know_nearly_all_rows_they_are_measured_on_what_they_know(evaluator: Make) -> None:
