@@ -15,7 +15,6 @@ from bench.methods.efficiency import COUNTERPARTS
 from bench.methods.figures import AUTO, SPREAD, Scores, regret
 from bench.methods.plan import DEFAULT, LINEAR, TARGETS, TFIDF, WIDE
 from onboard.domain.counting import counted
-from onboard.domain.methods import SMALL
 from onboard.report.methods import MethodResult, MethodsCompared
 
 MOST_TO_PEFT: Final = 1.1
@@ -109,7 +108,7 @@ def _verdicts(facts: Facts) -> list[str]:
 
 
 def _best_single(scores: Scores) -> str:
-    family = [arm for arm in (DEFAULT, LINEAR, *SMALL) if arm in scores.arms]
+    family = [arm for arm in scores.arms if arm not in (AUTO, TFIDF)]
     tasks = scores.common([AUTO, *family])
     own, others = scores.mean(AUTO, tasks), [mean for arm in family if (mean := scores.mean(arm, tasks))]
     what = "`auto` at least the best single method of the family on the mean of the targets, n = 32"
