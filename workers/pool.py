@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 from billiard import pool as billiard_pool
@@ -9,20 +10,11 @@ from celery.concurrency import prefork
 from celery.worker.state import active_requests
 
 
-class _NoLock:
-    """In place of a lock that guards what has one user only."""
+class _NoLock(nullcontext[None]):
+    """In place of a lock that guards what has one user only; the pool takes it as it ends, and never gives it back."""
 
-    def acquire(self, *_block_and_timeout: object) -> bool:
-        return True
-
-    def release(self) -> None:
-        """Nothing was taken."""
-
-    def __enter__(self) -> None:
+    def acquire(self) -> None:
         """Nothing is taken."""
-
-    def __exit__(self, *_error: object) -> None:
-        """Nothing was taken."""
 
 
 class _Pool(billiard_pool.Pool):  # type: ignore[misc]  # billiard has no types
@@ -44,17 +36,17 @@ class TaskPool(prefork.TaskPool):  # type: ignore[misc]  # celery has no types
     BlockingPool = _Pool
 
 
-def process_ids(pool: Any) -> set[int]:
-    """The processes of Celery's pool at the moment; none where it has not begun."""
-    inner = getattr(pool, "_pool", None)
-    return {process.pid for process in list(inner._pool)} if inner is not None else set()
+def process_ids(worker: Any) -> set[int]:
+    """The processes of a Celery worker's pool at the moment; none where it has not begun."""
+    pool = getattr(worker.pool, "_pool", None)
+    return {process.pid for process in list(pool._pool)} if pool is not None else set()
 
 
-def bell_in_hand(pool: Any) -> str | None:
-    """Which bell a living process of the pool is answering, by its id. None: it is free.
+def bell_in_hand(worker: Any) -> str | None:
+    """Which bell a living process of the worker's pool is answering, by its id. None: it is free.
 
     Celery goes on counting what a killed process was answering for a second or more.
     """
-    present = process_ids(pool)
+    present = process_ids(worker)
     requests = [request() for request in active_requests.data.copy()]  # another thread adds and removes them
     return next((request.id for request in requests if request and request.worker_pid in present), None)

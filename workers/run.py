@@ -9,6 +9,7 @@ import signal
 import threading
 import warnings
 from contextlib import closing
+from functools import partial
 from typing import Any, Final
 
 from onboard import __version__
@@ -114,16 +115,11 @@ def _run_celery(services: Services, plan: WorkerPlan, hearing: Hearing) -> int:
 
     worker = _celery_worker(plan)
 
-    def pool_pids() -> set[int]:
-        return process_ids(worker.pool)
-
-    def bell() -> str | None:
-        return bell_in_hand(worker.pool)
-
     def leave() -> None:
         os.kill(os.getpid(), signal.SIGTERM)  # Celery's handler begins the warm shutdown in the main thread
 
-    upkeep = Upkeep(services, plan, CeleryDoorbell(plan.settings), hearing, pool_pids, bell, leave)
+    pids, bell = partial(process_ids, worker), partial(bell_in_hand, worker)
+    upkeep = Upkeep(services, plan, CeleryDoorbell(plan.settings), hearing, pids, bell, leave)
 
     def on_shutting_down(**_signal: Any) -> None:
         upkeep.stopping.set()

@@ -43,7 +43,7 @@ def choose(
     raced = race(evaluator, candidates, order, of_race, NOTHING_LEARNED, known_too)
     tuned = bool(settings.finals.steps) and len(order) >= FEWEST_ROWS
     tried = _tuned(evaluator, raced, order, settings, known_too) if tuned else _as_raced(raced)
-    best, reason = _best(tried, NOISE if tuned else luck(len(raced.scores)))
+    best, reason = _best(tried, NOISE if tuned else _luck(len(raced.scores)))
     scores = {score.embedding: score for score in raced.scores}
     scores |= {trial.name: _score(trial, scores) for trial in tried if tuned}
     return ProbeResult(
@@ -58,20 +58,17 @@ def choose(
     )
 
 
-def luck(candidates: int) -> float:
-    """Standard errors by which the best of k is ahead by chance: about √(2 ln k), the largest of k normal numbers.
-
-    The rows that chose it say so, and too few are left to say it again.
-    """
-    return max(NOISE, math.sqrt(2 * math.log(candidates)))
-
-
 def measure_named(evaluator: Evaluator, named: Candidate) -> ProbeResult:
     """The result where there is no choice: the one that was asked for, on all rows, known or not."""
     everything = np.arange(evaluator.rows)
     score = evaluator.score(named, everything, known_too=True)
     assert score is not None
     return ProbeResult(score, named.z, (score,), score.overlap, known_too=score.overlap > 0)
+
+
+def _luck(candidates: int) -> float:
+    """Standard errors by which the best of k is ahead by chance: about √(2 ln k), the largest of k normal numbers."""
+    return max(NOISE, math.sqrt(2 * math.log(candidates)))
 
 
 def _tuned(
