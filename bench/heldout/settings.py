@@ -22,7 +22,7 @@ from onboard.train.step_length import NEARLY
 
 READOUT_SETTINGS: Final = [
     *(RIDGES, RIDGE_PRIOR, SHARPNESSES, PRIOR_SHARE, PRIOR_ROWS, CLEARLY, BLOCKS),
-    "a label's share given back, its words a row",
+    "a label's share given back, its words a row, signed roots",
 ]
 _LINEAR: Final = [INVERSE_PENALTY, RIDGE]
 

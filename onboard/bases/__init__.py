@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     import numpy as np
 
     from onboard.bases.fingerprints import Fingerprints
-    from onboard.statistics.spread import Spread
 
 FORMAT = 1
 _FILES = ("backbone/config.json", "hypernetwork.safetensors", "embeddings.safetensors", "trained_rows.safetensors")
@@ -162,24 +161,6 @@ class Base:
             return read_fingerprints(path)
         except (SafetensorError, OSError, KeyError) as error:
             raise DamagedError(f"{path} holds no fingerprints: {error}", RESTORE) from error
-
-    @cached_property
-    def spread(self) -> Spread | None:
-        """In which directions features of texts with one label differ most; None where the base does not say it.
-
-        Raises DamagedError.
-        """
-        from safetensors import SafetensorError
-
-        from onboard.bases.spread import SPREAD, read_spread
-
-        path = self.folder / SPREAD
-        if not path.is_file():
-            return None
-        try:
-            return read_spread(path)
-        except (SafetensorError, OSError, KeyError, ValueError) as error:
-            raise DamagedError(f"{path} holds no spread of features: {error}", RESTORE) from error
 
     def _entries(self, key: str) -> Iterator[SourceTask]:
         entries = self.document.get(key, {})

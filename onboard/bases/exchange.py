@@ -17,7 +17,6 @@ from onboard.bases.fingerprints import FINGERPRINTS, Fingerprints, read_fingerpr
 from onboard.bases.label_words import label_words, read_label_words
 from onboard.bases.load import load_engine
 from onboard.bases.placing import whole_folder
-from onboard.bases.spread import SPREAD, read_spread, write_spread
 from onboard.data.hub_deadline import ANSWER_SECONDS, unreachable, within_deadline
 from onboard.domain.names import require_name
 from onboard.errors import ConflictError, DamagedError, InputError, NotAllowedError, StorageError, UnavailableError
@@ -27,7 +26,6 @@ from onboard.model.official import Checkpoint, read_checkpoint
 from onboard.model.scoring import LabelTrie
 from onboard.model.tokenizer import load_tokenizer
 from onboard.model.weights import save_hypernetwork, write_tensors
-from onboard.statistics.spread import Spread
 
 LABELS_FILE = "labels.json"
 _OWN_SECTION = "onboard"  # of an exported config.json: what a base knows and the authors' format does not
@@ -69,10 +67,11 @@ def import_base(folder: Path, tokenizer: str, labels: Path, name: str, output: P
     encoder = TextEncoder(_load_tokenizer(tokenizer), separator, limit)
     _require_fit(encoder, checkpoint, tasks.values())
     document = {"format": FORMAT, "name": name, **_described(folder, checkpoint, encoder, tasks)}
-    fingerprints, spread = _fingerprints(folder, tasks), _spread(folder)
+    fingerprints = _fingerprints(folder, tasks)
     with _new_folder(output) as part:
         _write_base(part, checkpoint, encoder.tokenizer, document)
-        _write_seen(part, fingerprints, spread)
+        if fingerprints is not None:
+            write_fingerprints(fingerprints, part / FINGERPRINTS)
     return find_base(str(output.resolve()))
 
 
@@ -80,7 +79,7 @@ def export_base(base: Base, output: Path) -> list[Path]:
     """Write a base's first hypernetwork, its backbone and all its embeddings with the authors' names.
 
     model.safetensors, config.json, labels.json, the tokenizer: all that `import_base` needs to give the same tensors
-    bit for bit, fingerprints, spread. Metrics, recipe and hashes of the training rows have no place in that format.
+    bit for bit, fingerprints. Metrics, recipe and hashes of the training rows have no place in that format.
 
     Args:
         base: any base.
@@ -113,7 +112,8 @@ def export_base(base: Base, output: Path) -> list[Path]:
         engine.encoder.tokenizer.save_pretrained(part)
         write_json(part / "config.json", config)
         write_json(part / LABELS_FILE, label_words(tasks))
-        _write_seen(part, base.fingerprints, base.spread)
+        if base.fingerprints is not None:
+            write_fingerprints(base.fingerprints, part / FINGERPRINTS)
     return sorted(path for path in output.rglob("*") if path.is_file())
 
 
@@ -156,25 +156,6 @@ def _fingerprints(folder: Path, tasks: Iterable[str]) -> Fingerprints | None:
         return read_fingerprints(path).only(tasks)
     except (SafetensorError, KeyError) as error:
         raise DamagedError(f"{path} holds no fingerprints of these tasks: {error}", "Take it away.") from error
-
-
-def _write_seen(folder: Path, fingerprints: Fingerprints | None, spread: Spread | None) -> None:
-    """What the backbone sees of the tasks, as far as that is known."""
-    if fingerprints is not None:
-        write_fingerprints(fingerprints, folder / FINGERPRINTS)
-    if spread is not None:
-        write_spread(spread, folder / SPREAD)
-
-
-def _spread(folder: Path) -> Spread | None:
-    """The same of the spread."""
-    path = folder / SPREAD
-    if not path.is_file():
-        return None
-    try:
-        return read_spread(path)
-    except (SafetensorError, KeyError, ValueError) as error:
-        raise DamagedError(f"{path} holds no spread of features: {error}", "Take it away.") from error
 
 
 def _load_tokenizer(source: str) -> Any:

@@ -184,7 +184,7 @@ class Engine:
         return mean_of(states, torch.ones_like(input_ids) if mask is None else mask)
 
     def readout_features(self, ids: Sequence[Sequence[int]]) -> Tensor:
-        """What a readout sees of each text, without adapters: see `onboard.model.readout_features` (B, 4h) float32."""
+        """What a readout sees of each text, without adapters: see `onboard.model.readout_features` (B, 6h) float32."""
         input_ids, mask = self._batch(ids)
         with self.attachment.bare():
             return readout_features(self.backbone.encoder, input_ids, mask, self.encoder.separator, self.encoder.eos_id)

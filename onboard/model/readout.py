@@ -37,7 +37,7 @@ def bare_features(
         at_once: how many rows fit into the memory; kept for further calls.
 
     Returns:
-        (n, 4h) float32, in the order of `ids`.
+        (n, 6h) float32, in the order of `ids`.
 
     Raises:
         OutOfMemoryError: the GPU has no room for a single row.

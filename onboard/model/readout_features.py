@@ -1,9 +1,11 @@
-"""What a readout sees of a text: four blocks of numbers from one pass of the bare encoder.
+"""What a readout sees of a text: six blocks of numbers from one pass of the bare encoder.
 
     0   mean of the last states over the tokens
     1   mean of the states halfway up: what words say before the encoder has made its mind up of them
-    2   of a pair, mean of the second text's last states less that of the first's; 0 of a single text
-    3   the same halfway up
+    2   mean of the states before the last layer
+    3   of a pair, mean of the second text's last states less that of the first's; 0 of a single text
+    4   the same halfway up
+    5   the same before the last layer
 
 Differences keep which text is which: an order (simpler, cause, answer) is lost in a mean over both, and in |u - v| and
 u∘v too. All blocks come from states in which both texts have seen each other, so a pair is read once.
@@ -17,8 +19,8 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-BLOCKS: Final = 4
-BLOCKS_OF_TEXTS: Final = 2  # the first ones: all that a single text has
+BLOCKS: Final = 6
+BLOCKS_OF_TEXTS: Final = 3  # the first ones: all that a single text has
 
 
 def blocks_of(*, pairs: bool) -> int:
@@ -29,7 +31,7 @@ def blocks_of(*, pairs: bool) -> int:
 def readout_features(
     encoder: Any, input_ids: Tensor, mask: Tensor | None, separator: Sequence[int], end: int
 ) -> Tensor:
-    """(B, 4h) float32, of a batch.
+    """(B, 6h) float32, of a batch.
 
     Args:
         encoder: a T5's, of hidden size h, without adapters.
@@ -42,7 +44,7 @@ def readout_features(
     present = torch.ones_like(input_ids) if mask is None else mask
     first, second = _parts(input_ids, present, separator, end)
     is_pair = second.any(1, keepdim=True)
-    layers = [layer.float() for layer in (states[-1], states[len(states) // 2])]
+    layers = [layer.float() for layer in (states[-1], states[len(states) // 2], states[-2])]
     apart = [(mean_of(layer, second) - mean_of(layer, first)) * is_pair for layer in layers]
     return torch.cat([*(mean_of(layer, present) for layer in layers), *apart], dim=1)
 

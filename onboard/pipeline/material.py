@@ -102,7 +102,7 @@ class Workbench:
         return mean_loss(self.scores(rows, words, z, checkpoint), self.targets(rows))
 
     def features(self, rows: Sequence[Example], checkpoint: Callable[[], None]) -> np.ndarray:
-        """What a readout sees of rows: (n, 2h) of single texts, (n, 4h) of pairs (`onboard.model.readout_features`).
+        """What a readout sees of rows: (n, 3h) of single texts, (n, 6h) of pairs (`onboard.model.readout_features`).
 
         Each is read once in a job, whatever hypernetwork it comes to.
         """

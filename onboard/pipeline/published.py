@@ -62,8 +62,7 @@ class _Readouts:
     def answers(self, trained_on: np.ndarray, asked: np.ndarray) -> np.ndarray:
         """Probabilities (m, K) of features (m, h), by a readout of these training rows (indices)."""
         own = np.flatnonzero(np.isin(self.places, trained_on))
-        spread, blocks = self.bench.base.spread, blocks_of(self.bench, asked)
-        return answers_after(self.features[own], self.targets[own], asked, self.like, spread, blocks)
+        return answers_after(self.features[own], self.targets[own], asked, self.like, blocks_of(self.bench, asked))
 
 
 def _folds(folds: OutOfFold, maker: _Readouts) -> OutOfFold:

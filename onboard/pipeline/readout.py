@@ -54,7 +54,7 @@ def fit(bench: Workbench, fold: np.ndarray | None, checkpoint: Callable[[], None
     else:
         groups = [np.flatnonzero(fold == number) for number in np.unique(fold[in_a_fold(fold)])]
     blocks = blocks_of(bench, features)
-    return fit_readout(features, bench.weighted(rows), groups, bench.base.spread, values, blocks, names)
+    return fit_readout(features, bench.weighted(rows), groups, values, blocks, names)
 
 
 def blocks_of(bench: Workbench, features: np.ndarray) -> int:

@@ -1,9 +1,9 @@
 """A readout: labels read straight off a text's features, in closed form, with no training and no gradient.
 
-Ridge regression on the labels (a number for each of K, or one value), after a linear map that makes directions alike in
-which texts of one label differ anyway. Its predictions of rows without themselves, or without their whole fold, follow
-from one decomposition (Allen's PRESS, by blocks), so regularisation and temperature are chosen on rows that did not
-train what answers them.
+Ridge regression on the labels (a number for each of K, or one value) of signed square roots of the features, so that
+a few large ones do not say everything (power normalisation: Perronnin, Sanchez and Mensink 2010, section 3.1). What it
+predicts of rows without themselves, or without their whole fold, follows from one decomposition (Allen's PRESS, by
+blocks), so regularisation and temperature are chosen on rows that did not train what answers them.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from onboard.statistics.blocks import lengths_of_blocks, with_names
 from onboard.statistics.decomposition import decomposed
 from onboard.statistics.probabilities import blend, mean_loss, softmax
 from onboard.statistics.share import PRIOR_SHARE
-from onboard.statistics.spread import Spread
 
 RIDGES: Final = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # of the mean squared length of the rows
 SHARPNESSES: Final = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)  # inverse temperatures of the scores
 RIDGE_PRIOR: Final = 1.0  # nats that a ridge e times as large or small as the usual one costs: held-out tasks say so
 USUAL: Final = (1.0, 4.0)  # ridge and sharpness where too few rows judge
 FEWEST_JUDGING: Final = 8
+_BEFORE: Final = (0, 1, 3, 4)  # of the six blocks of a pair, those that a readout of features as they are was made of
 
 
 @dataclass(frozen=True)
@@ -37,29 +37,41 @@ class Readout:
         scale: of the weights.
         bias: (K,) float32.
         share: of the answer that is its own; the embedding's is the rest.
+        of_roots: whether it takes the signed roots of features; a readout of before takes them as they are.
     """
 
     weights: np.ndarray
     scale: float
     bias: np.ndarray
     share: float = PRIOR_SHARE
+    of_roots: bool = False
 
-    def probabilities(self, features: np.ndarray) -> np.ndarray:
-        """Of features (n, h or more), of which it takes the first h: (n, K) float64.
+    def columns(self, width: int) -> np.ndarray:
+        """Which of so many columns of features it takes: the first ones, or of a pair the blocks that there were.
 
         Raises:
-            InputError: fewer features, or not finite.
+            InputError: there are fewer.
         """
-        width = self.weights.shape[1]
-        if features.ndim != 2 or features.shape[1] < width:
+        own = self.weights.shape[1]
+        if width < own:
             raise InputError(
-                f"The readout takes {width} features, and got {features.shape[-1]}.",
+                f"The readout takes {own} features, and got {width}.",
                 "It belongs to another base: submit the task again.",
             )
-        features = features[:, :width]
+        if not self.of_roots and 6 * own == 4 * width:
+            return np.arange(width).reshape(6, -1)[list(_BEFORE)].ravel()
+        return np.arange(own)
+
+    def probabilities(self, features: np.ndarray) -> np.ndarray:
+        """Of features (n, h or more): (n, K) float64.
+
+        Raises:
+            InputError: fewer features than it takes, or not finite.
+        """
+        features = features[:, self.columns(features.shape[1])].astype(np.float64)
         _require_finite(features)
-        weights = self.weights.astype(np.float64) * self.scale
-        return softmax(features.astype(np.float64) @ weights.T + self.bias)
+        seen = signed_roots(features) if self.of_roots else features
+        return softmax(seen @ (self.weights.astype(np.float64) * self.scale).T + self.bias)
 
     def beside(self, embedding: np.ndarray, features: np.ndarray) -> np.ndarray:
         """Its answers and the embedding's probabilities (n, K) as one; features as of `probabilities`."""
@@ -68,7 +80,7 @@ class Readout:
     def of_labels(self, order: Sequence[int]) -> Readout:
         """The same with its labels in another order."""
         places = list(order)
-        return Readout(self.weights[places], self.scale, self.bias[places], self.share)
+        return replace(self, weights=self.weights[places], bias=self.bias[places])
 
 
 @dataclass(frozen=True)
@@ -97,7 +109,6 @@ def fit_readout(
     features: np.ndarray,
     targets: np.ndarray,
     groups: Sequence[np.ndarray],
-    spread: Spread | None = None,
     values: np.ndarray | None = None,
     blocks: int = 1,
     names: np.ndarray | None = None,
@@ -109,7 +120,6 @@ def fit_readout(
         targets: (n, K) distribution over labels, one-hot, times what the row counts (1 where all count alike); of a
             regression over buckets.
         groups: of rows (indices), each predicted without the rows of its group; a row may be in none.
-        spread: of the base; None takes all directions alike.
         values: of a regression: that of every bucket, ascending (K,).
         blocks: how many blocks of columns the features have.
         names: features (K, some of the first blocks) of the labels' own words; None of a regression.
@@ -119,23 +129,29 @@ def fit_readout(
     """
     _require_finite(features)
     _require_rows(targets, regression=values is not None)
-    alone = _fitted(features, targets, groups, spread, values, blocks)
+    features = signed_roots(features)
+    alone = _fitted(features, targets, groups, values, blocks)
     if names is None:
         return alone
     _require_finite(names)
-    named = _fitted(*with_names(features, targets, names, blocks), groups, spread, None, blocks)
+    named = _fitted(*with_names(features, targets, signed_roots(names), blocks), groups, None, blocks)
     return replace(named, names=names) if named.loss <= alone.loss else alone
+
+
+def signed_roots(features: np.ndarray) -> np.ndarray:
+    """sign(x)·√|x| of every feature, float64."""
+    roots: np.ndarray = np.sign(features) * np.sqrt(np.abs(features, dtype=np.float64))
+    return roots
 
 
 def _fitted(
     features: np.ndarray,
     targets: np.ndarray,
     groups: Sequence[np.ndarray],
-    spread: Spread | None,
     values: np.ndarray | None,
     blocks: int,
 ) -> Fitted:
-    rows = _Rows.of(features, targets, spread, blocks)
+    rows = _Rows.of(features, targets, blocks)
     y = rows.targets if values is None else (targets @ values)[:, None]
     centre = np.zeros(y.shape[1]) if values is None else y.mean(0)
     path = _Path.of(rows.x, y - centre, rows.counted)
@@ -144,7 +160,6 @@ def _fitted(
     solved = path.weights(chosen.ridge)  # (C, h + 1)
     weights, bias = solved[:, :-1], solved[:, -1]
     weights = weights / rows.lengths
-    weights = weights if spread is None else spread.evened(weights)  # the map is symmetric
     bias = bias - weights @ rows.mean + centre
     if values is not None:
         weights, bias = _of_buckets(weights[0], float(bias[0]), values, chosen.sharpness)
@@ -158,7 +173,6 @@ def answers_after(
     targets: np.ndarray,
     asked: np.ndarray,
     like: Fitted,
-    spread: Spread | None = None,
     blocks: int = 1,
 ) -> np.ndarray:
     """What a readout of fewer rows would answer, as regular and as sharp as another of the same task.
@@ -167,17 +181,17 @@ def answers_after(
         features, targets: (n, h) and (n, K) as of `fit_readout`, of the rows that it is made of; a label may have none.
         asked: features (m, h) of other rows.
         like: the other; where it has rows of the labels' own words, so has this one.
-        spread: of the base.
         blocks: of columns, as of `fit_readout`.
 
     Returns:
         Probabilities (m, K).
     """
+    features = signed_roots(features)
     if like.names is not None:
-        features, targets = with_names(features, targets, like.names, blocks)
-    rows = _Rows.of(features, targets, spread, blocks)
+        features, targets = with_names(features, targets, signed_roots(like.names), blocks)
+    rows = _Rows.of(features, targets, blocks)
     weights = _Path.of(rows.x, rows.targets, rows.counted).weights(like.ridge)
-    return softmax(like.sharpness * (rows.seen(asked) @ weights.T))
+    return softmax(like.sharpness * (rows.seen(signed_roots(asked)) @ weights.T))
 
 
 @dataclass(frozen=True)
@@ -189,9 +203,8 @@ class _Rows:
         targets: (n, K), distributions.
         counted: (n,) what each row counts.
         mean: (h,) of the features, each row as often as it counts.
-        lengths: (h,) what each column is divided by: its block's root mean square once the rows are centred and evened,
-            each as often as it counts, and all blocks together have mean square 1.
-        spread: of the base.
+        lengths: (h,) what each column is divided by: its block's root mean square once the rows are centred, each as
+            often as it counts, and all blocks together have mean square 1.
     """
 
     x: np.ndarray
@@ -199,25 +212,19 @@ class _Rows:
     counted: np.ndarray
     mean: np.ndarray
     lengths: np.ndarray
-    spread: Spread | None
 
     @classmethod
-    def of(cls, features: np.ndarray, targets: np.ndarray, spread: Spread | None, blocks: int) -> _Rows:
-        """Features (n, h); targets as of `fit_readout`, times what their rows count."""
+    def of(cls, features: np.ndarray, targets: np.ndarray, blocks: int) -> _Rows:
+        """Roots of features (n, h); targets as of `fit_readout`, times what their rows count."""
         counted = targets.sum(1, dtype=np.float64)
-        mean = np.average(features.astype(np.float64), axis=0, weights=counted)
-        evened = _evened(features, mean, spread)
-        lengths = lengths_of_blocks(evened, blocks, counted)
-        return cls(_with_intercept(evened / lengths), targets / counted[:, None], counted, mean, lengths, spread)
+        mean = np.average(features, axis=0, weights=counted)
+        lengths = lengths_of_blocks(features - mean, blocks, counted)
+        x = _with_intercept((features - mean) / lengths)
+        return cls(x, targets / counted[:, None], counted, mean, lengths)
 
     def seen(self, features: np.ndarray) -> np.ndarray:
-        """Other features (m, h) as these rows' own: (m, h + 1)."""
-        return _with_intercept(_evened(features, self.mean, self.spread) / self.lengths)
-
-
-def _evened(features: np.ndarray, mean: np.ndarray, spread: Spread | None) -> np.ndarray:
-    centred: np.ndarray = features.astype(np.float64) - mean
-    return centred if spread is None else spread.evened(centred)
+        """Roots of other features (m, h) as these rows' own: (m, h + 1)."""
+        return _with_intercept((features - self.mean) / self.lengths)
 
 
 def _with_intercept(scaled: np.ndarray) -> np.ndarray:
@@ -324,7 +331,7 @@ def _normal(mean: np.ndarray, deviation: float, values: np.ndarray) -> np.ndarra
 
 def _packed(weights: np.ndarray, bias: np.ndarray) -> Readout:
     scale = float(np.abs(weights).max()) or 1.0
-    return Readout((weights / scale).astype(np.float16), scale, bias.astype(np.float32))
+    return Readout((weights / scale).astype(np.float16), scale, bias.astype(np.float32), of_roots=True)
 
 
 def _require_finite(features: np.ndarray) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
@@ -13,15 +14,29 @@ from onboard.statistics.readout import Readout
 from onboard.storage.embedding import read_facts
 
 READOUT: Final = "readout.safetensors"  # what a bundle calls the file
+# What its weights are called, by whether they are for signed roots of the features: a release that knows nothing of
+# roots refuses what it would answer wrongly.
+_WEIGHTS: Final = {False: "weights", True: "root_weights"}
 
 
 def readout_tensors(readout: Readout) -> dict[str, np.ndarray]:
     """What is stored of a readout, as its file and a version of it alone hold it."""
-    return {"weights": np.ascontiguousarray(readout.weights, dtype=np.float16), "bias": readout.bias}
+    weights = np.ascontiguousarray(readout.weights, dtype=np.float16)
+    return {_WEIGHTS[readout.of_roots]: weights, "bias": readout.bias}
 
 
-def require_sound(readout: Readout) -> Readout:
-    """The same. Raises DamagedError: shapes that do not fit, or numbers that are not finite."""
+def readout_of_tensors(tensors: Mapping[str, np.ndarray], scale: float, share: float) -> Readout:
+    """What `readout_tensors` gave, with the numbers that are kept apart.
+
+    Raises:
+        KeyError: there is none.
+        DamagedError: shapes that do not fit, or numbers that are not finite.
+    """
+    of_roots = _WEIGHTS[True] in tensors
+    return _sound(Readout(tensors[_WEIGHTS[of_roots]], scale, tensors["bias"], share, of_roots))
+
+
+def _sound(readout: Readout) -> Readout:
     weights, bias = readout.weights, readout.bias
     whole = weights.ndim == 2 and bias.shape == weights.shape[:1]
     numbers = (weights, bias, np.array([readout.scale, readout.share]))
@@ -53,11 +68,10 @@ def unpack_readout(content: bytes, base: str) -> Readout:
 
     try:
         tensors, facts = load(content), read_facts(content)
-        readout = Readout(tensors["weights"], float(facts["scale"]), tensors["bias"], float(facts["share"]))
+        readout = readout_of_tensors(tensors, float(facts["scale"]), float(facts["share"]))
         pinned = str(facts["base"])
     except (SafetensorError, KeyError, TypeError, ValueError) as error:
         raise DamagedError("The bytes hold no readout.", "onboard doctor") from error
-    require_sound(readout)
     if pinned != base:
         raise PinMismatchError(
             f"The readout is pinned to base {pinned[:19]}…, not to {base[:19]}….",

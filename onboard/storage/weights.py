@@ -20,7 +20,7 @@ from onboard.errors import DamagedError
 from onboard.statistics.readout import Readout
 from onboard.storage.embedding import as_strings
 from onboard.storage.novelty import TENSOR
-from onboard.storage.readout import require_sound
+from onboard.storage.readout import readout_of_tensors
 
 WEIGHTS: Final = "weights.safetensors"  # what fetching calls the file
 
@@ -81,7 +81,6 @@ def readout_alone(tensors: Tensors, facts: Mapping[str, Any]) -> Readout:
     """
     require_weights_format(facts)
     try:
-        weights, bias, scale = tensors["weights"], tensors["bias"], float(facts["settings"]["scale"])
+        return readout_of_tensors(tensors, float(facts["settings"]["scale"]), share=1.0)
     except (KeyError, TypeError, ValueError) as error:
         raise DamagedError("The bytes hold no readout.", "onboard doctor") from error
-    return require_sound(Readout(weights, scale, bias, share=1.0))

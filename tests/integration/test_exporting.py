@@ -21,6 +21,7 @@ from onboard.bases import Base
 from onboard.bases.load import load_engine
 from onboard.model.backbone import load_backbone
 from onboard.model.encoding import pad
+from onboard.model.readout_features import BLOCKS_OF_TEXTS
 from onboard.model.scoring import LabelTrie, PackedTries, label_log_probabilities
 from onboard.registry.services import Services
 from onboard.serving import Predictor
@@ -112,15 +113,21 @@ def test_the_readme_says_what_is_needed_and_the_file_what_it_is(
     assert "mean of the answers" in (tmp_path / "stars" / "README.md").read_text()
 
 
+def drawn_readout(base: Base, blocks: int, *, of_roots: bool) -> Readout:
+    width = blocks * load_engine(base, "cpu").backbone.config.d_model
+    weights = np.random.default_rng(2).standard_normal((2, width)).astype(np.float16)
+    return Readout(weights, 0.5, np.zeros(2, np.float32), of_roots=of_roots)
+
+
 @pytest.fixture
 def exported_kinds(services: Services, tiny_base: Base) -> dict[str, list[dict[str, str]]]:
     """Inputs of tasks that differ in all that the model holds: words, head, readout, pairs, buckets."""
-    readout = Readout(
-        np.random.default_rng(2).standard_normal((2, 16)).astype(np.float16), 0.5, np.zeros(2, np.float32)
+    read, before = (
+        services.store(pack_readout(drawn_readout(tiny_base, blocks, of_roots=of_roots), tiny_base.digest), "readout")
+        for blocks, of_roots in ((BLOCKS_OF_TEXTS, True), (4, False))
     )
-    stored = services.store(pack_readout(readout, tiny_base.digest), "readout")
-    add_version(services, tiny_base, "read", WORDS[:2], WORDS[:2], z=embedding_of(2), readout=stored)
-    add_version(services, tiny_base, "alike", WORDS[:2], WORDS[:2], z=embedding_of(3), pairs=True)
+    add_version(services, tiny_base, "read", WORDS[:2], WORDS[:2], z=embedding_of(2), readout=read)
+    add_version(services, tiny_base, "alike", WORDS[:2], WORDS[:2], z=embedding_of(3), pairs=True, readout=before)
     add_version(services, tiny_base, "stars", bounds=(1.0, 5.0), z=embedding_of(4))
     single = {task: [{"task": task, "text": text} for text in TEXTS] for task in ("mood", "read", "stars")}
     return {**single, "alike": [{"task": "alike", "text_a": text, "text_b": "bad plot"} for text in TEXTS]}

@@ -22,7 +22,6 @@ from onboard.bases.exchange import export_base, import_base
 from onboard.bases.fingerprints import FINGERPRINTS, Fingerprints, write_fingerprints
 from onboard.bases.label_words import label_words, read_label_words
 from onboard.bases.load import load_engine
-from onboard.bases.spread import SPREAD, write_spread
 from onboard.data.regression import Buckets
 from onboard.domain.dataset import Dataset, Example
 from onboard.errors import (
@@ -39,7 +38,6 @@ from onboard.model.importers import load_hyperformer
 from onboard.model.projections import Projections
 from onboard.pipeline.material import Workbench
 from onboard.serving import Predictor
-from onboard.statistics.spread import Spread
 
 QUESTIONS = [
     {"task": "cola", "text": "a b c"},
@@ -160,17 +158,6 @@ def fingerprint_on(base: Base) -> np.ndarray:
     rows = (Example("a b c", None, "0"), Example("d e", None, "1"), Example("f g", None, "1"))
     bench = Workbench(base, load_engine(base, "cpu"), Dataset("classification", ("0", "1"), rows), ("0", "1"))
     return bench.fingerprint(bench.encode(rows), bench.targets(rows))
-
-
-def test_a_spread_is_exported_and_imported_and_a_damaged_one_refused(folder: Path, tmp_path: Path) -> None:
-    first = imported(folder, tmp_path / "first")
-    write_spread(Spread(np.eye(8, dtype=np.float16)[:2], np.ones(2, dtype=np.float32)), first.folder / SPREAD)
-    export_base(find_base(str(first.folder)), tmp_path / "exported")
-    again = imported(tmp_path / "exported", tmp_path / "second")
-    assert (again.folder / SPREAD).read_bytes() == (first.folder / SPREAD).read_bytes()
-    (folder / SPREAD).write_bytes(b"no")
-    with pytest.raises(DamagedError, match="no spread"):
-        imported(folder, tmp_path / "other")
 
 
 def test_a_base_without_fingerprints_takes_those_of_new_tasks_and_its_export_takes_the_same(

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
+from safetensors.numpy import load
 
-from onboard.bases import Base
-from onboard.bases.spread import read_spread, spread_of, write_spread
 from onboard.errors import DamagedError, InputError, PinMismatchError
 from onboard.statistics.blocks import with_names
 from onboard.statistics.decomposition import decomposed
 from onboard.statistics.probabilities import blend, mean_loss
 from onboard.statistics.readout import Readout, _Path, answers_after, fit_readout
 from onboard.statistics.share import PRIOR_SHARE, choose_share
-from onboard.statistics.spread import Spread
 from onboard.storage.embedding import pack_embedding
 from onboard.storage.readout import pack_readout, unpack_readout
 
@@ -94,18 +90,6 @@ def test_without_a_row_it_answers_what_was_predicted_without_it() -> None:
     assert predicted.argmax() == of_few[6].argmax()
 
 
-def test_spread_directions_count_less() -> None:
-    features, targets = drawn()
-    noise = np.random.default_rng(2).normal(size=24) * 300
-    noisy = np.hstack([features, noise[:, None]])
-    direction = np.eye(13)[12:]
-    plain = fit_readout(noisy, targets, alone(24))
-    evened = fit_readout(noisy, targets, alone(24), Spread(direction, np.array([0.01])))
-    surer = [(fitted.probabilities * targets).sum(1).mean() for fitted in (plain, evened)]
-    assert surer[1] > surer[0] + 0.05
-    assert np.allclose(evened.readout.probabilities(noisy).sum(1), 1.0)
-
-
 def test_one_row_a_label_is_enough() -> None:
     features, targets = drawn(3)
     answers = fit_readout(features, targets, []).readout.probabilities(features)
@@ -114,8 +98,8 @@ def test_one_row_a_label_is_enough() -> None:
 
 def test_a_number_is_expected_of_buckets() -> None:
     rng = np.random.default_rng(3)
-    features, values = rng.normal(size=(60, 5)), np.linspace(0.0, 5.0, 21)
-    numbers = np.clip(2.5 + features @ np.array([0.8, -0.4, 0.2, 0.0, 0.1]), 0, 5)
+    roots, values = rng.normal(size=(60, 5)), np.linspace(0.0, 5.0, 21)
+    features, numbers = roots * np.abs(roots), np.clip(2.5 + roots @ np.array([0.8, -0.4, 0.2, 0.0, 0.1]), 0, 5)
     targets = np.eye(21)[np.abs(values[None] - numbers[:, None]).argmin(1)]
     fitted = fit_readout(features, targets, alone(60), values=values)
     expected = fitted.readout.probabilities(features) @ values
@@ -141,11 +125,37 @@ def test_a_label_without_a_row_is_refused() -> None:
 
 def test_of_more_features_the_first_are_taken_and_fewer_are_refused() -> None:
     readout = Readout(np.array([[1, 0, 0, 0], [0, 1, 0, 0]], dtype=np.float16), 1.0, np.zeros(2, dtype=np.float32))
-    features = np.random.default_rng(0).normal(size=(3, 6))
+    features = np.random.default_rng(0).normal(size=(3, 8))
     features[:, 4:] = np.nan  # of a pair, where the task takes single texts
     assert np.array_equal(readout.probabilities(features), readout.probabilities(features[:, :4]))
     with pytest.raises(InputError, match="takes 4 features"):
         readout.probabilities(np.ones((3, 3)))
+
+
+@pytest.mark.parametrize("pairs", [False, True])
+def test_a_readout_of_before_takes_features_as_they_are_and_the_blocks_that_there_were(*, pairs: bool) -> None:
+    blocks = np.random.default_rng(0).normal(size=(6, 5, 3))  # the last of either half was not there
+    then = blocks[[0, 1, 3, 4]] if pairs else blocks[:2]
+    side_by_side = np.concatenate(then, axis=1)
+    weights = np.random.default_rng(1).normal(size=(2, side_by_side.shape[1])).astype(np.float16)
+    stored = pack_readout(Readout(weights, 1.0, np.zeros(2, dtype=np.float32)), "sha256:a")
+    answers = unpack_readout(stored, "sha256:a").probabilities(np.concatenate(blocks, axis=1))
+    powers = np.exp(side_by_side @ weights.astype(np.float64).T)
+    np.testing.assert_allclose(answers, powers / powers.sum(1, keepdims=True))
+
+
+def test_a_few_large_features_do_not_say_everything() -> None:
+    features, targets = drawn()
+    noise = np.random.default_rng(2).normal(size=24) * 30
+    fitted = fit_readout(np.hstack([features, noise[:, None]]), targets, alone(24))
+    by_roots = fit_readout(features**2 * np.sign(features), targets, alone(24))
+    assert (fitted.probabilities.argmax(1) == targets.argmax(1)).mean() > 0.8
+    readout = by_roots.readout
+    scores = features @ (readout.weights.astype(np.float64) * readout.scale).T + readout.bias
+    powers = np.exp(scores - scores.max(1, keepdims=True))
+    np.testing.assert_allclose(
+        readout.probabilities(features**2 * np.sign(features)), powers / powers.sum(1, keepdims=True), rtol=1e-6
+    )
 
 
 def test_every_block_of_columns_says_as_much_as_any_other() -> None:
@@ -164,17 +174,6 @@ def test_every_block_of_columns_says_as_much_as_any_other() -> None:
     assert np.isfinite(silent.probabilities).all()
 
 
-def test_directions_are_those_of_the_first_block() -> None:
-    features, targets = drawn(60)
-    spread = Spread(np.eye(12)[:2], np.array([0.1, 0.5]))
-    both = np.hstack([features, features])
-    fitted = fit_readout(both, targets, alone(60), spread, blocks=2)
-    evened = np.hstack([features * np.r_[0.1, 0.5, np.ones(10)], features])
-    plain = fit_readout(evened, targets, alone(60), blocks=2)
-    assert np.allclose(fitted.probabilities, plain.probabilities)
-    assert np.allclose(fitted.readout.probabilities(both), plain.readout.probabilities(evened), atol=2e-3)
-
-
 def test_the_share_is_what_rows_want_and_none_where_it_does_not_pay() -> None:
     targets = np.eye(2)[np.arange(40) % 2]
     sure, unsure, wrong = 0.9 * targets + 0.05, np.full((40, 2), 0.5), 0.9 * targets[:, ::-1] + 0.05
@@ -187,15 +186,12 @@ def test_the_share_is_what_rows_want_and_none_where_it_does_not_pay() -> None:
 
 def test_of_all_rows_it_answers_what_the_readout_does_and_of_others_what_they_say() -> None:
     features, targets = drawn(48)
-    fitted, spread = fit_readout(features[:32], targets[:32], alone(32)), Spread(np.eye(12)[:1], np.array([0.5]))
+    fitted = fit_readout(features[:32], targets[:32], alone(32))
     asked, truth = features[32:], targets[32:]
     by_all = answers_after(features[:32], targets[:32], asked, fitted)
     assert np.allclose(by_all, fitted.readout.probabilities(asked), atol=1e-3)  # the readout is in float16
     by_few = answers_after(features[:5], targets[[1, 2, 0, 1, 2]], asked, fitted)
     assert mean_loss(by_few, truth) > mean_loss(by_all, truth)
-    evened = fit_readout(features[:32], targets[:32], alone(32), spread)
-    again = answers_after(features[:32], targets[:32], asked, evened, spread)
-    assert np.allclose(again, evened.readout.probabilities(asked), atol=1e-3)
 
 
 def test_it_is_made_of_rows_that_lack_a_label() -> None:
@@ -212,6 +208,13 @@ def test_labels_in_another_order_have_the_same_answers() -> None:
     readout = fit_readout(features, targets, alone(24)).readout
     turned = readout.of_labels([2, 0, 1])
     assert np.allclose(turned.probabilities(features), readout.probabilities(features)[:, [2, 0, 1]], rtol=1e-12)
+
+
+def test_a_release_that_knows_no_roots_finds_no_weights_to_answer_wrongly_with() -> None:
+    features, targets = drawn()
+    packed = pack_readout(fit_readout(features, targets, alone(24)).readout, "sha256:a")
+    assert sorted(load(packed)) == ["bias", "root_weights"]
+    assert unpack_readout(packed, "sha256:a").of_roots
 
 
 def test_its_file_holds_it_and_is_pinned_to_its_base() -> None:
@@ -236,31 +239,6 @@ def test_a_file_of_numbers_that_are_not_finite_is_damaged() -> None:
     broken = Readout(np.full((2, 3), np.nan, dtype=np.float16), 1.0, np.zeros(2, dtype=np.float32))
     with pytest.raises(DamagedError, match="no readout"):
         unpack_readout(pack_readout(broken, "sha256:a"), "sha256:a")
-
-
-def test_the_spread_of_tasks_finds_what_differs_within_labels(tmp_path: Path) -> None:
-    rng, labels = np.random.default_rng(4), np.arange(60) % 3
-    tasks = []
-    for _ in range(3):
-        features = rng.normal(size=(60, 80))
-        features[:, 7] *= 20  # within labels
-        features[:, 9] += 20 * labels  # between them
-        tasks.append((features, labels))
-    spread = spread_of(tasks)
-    assert spread is not None
-    assert spread.directions.shape == (64, 80)
-    assert abs(spread.directions[-1][7]) > 0.99
-    assert spread.factors[-1] < 0.3 < spread.factors[0]
-    write_spread(spread, tmp_path / "spread.safetensors")
-    read = read_spread(tmp_path / "spread.safetensors")
-    assert np.array_equal(read.evened(tasks[0][0]), spread.evened(tasks[0][0]))
-    base = Base(tmp_path, {})
-    (tmp_path / "spread.safetensors").write_bytes(b"no")
-    with pytest.raises(DamagedError, match="spread"):
-        _ = base.spread
-    (tmp_path / "spread.safetensors").unlink()
-    assert Base(tmp_path, {}).spread is None
-    assert spread_of([(np.ones((3, 4)), np.arange(3))]) is None
 
 
 def test_words_of_labels_are_rows_of_them_unless_rows_left_out_are_better_without() -> None:

@@ -18,23 +18,17 @@ from onboard.bases.curriculum.source import Source
 from onboard.bases.documents import write_documents
 from onboard.bases.fingerprints import FINGERPRINTS, Fingerprints, write_fingerprints
 from onboard.bases.multitask.validation import HeldOut
-from onboard.bases.spread import SPREAD, spread_of, write_spread
 from onboard.data.hashes import row_hashes
-from onboard.data.splits import evenly_spaced
-from onboard.domain.dataset import Dataset, class_indices
+from onboard.domain.dataset import Dataset
 from onboard.errors import StorageError
 from onboard.evaluate.baselines import score_baselines
 from onboard.evaluate.intervals import Metric
 from onboard.model.engine import Engine
 from onboard.model.methods import FIRST_METHOD, METHODS
 from onboard.model.quantised_backbone import save_quantised_backbone
-from onboard.model.readout import bare_features
 from onboard.model.weights import save_hypernetwork
-from onboard.statistics.spread import Spread
 
 _BASELINES = {"classification": ("majority", "tfidf_logistic_regression"), "regression": ("mean", "tfidf_ridge")}
-
-_SPREAD_ROWS = 150  # of each source
 
 Weights = Literal["float16", "int8"]  # how backbone and hypernetwork are stored
 
@@ -144,8 +138,6 @@ def save_base(trained: TrainedBase, document: Mapping[str, Any], output: Path) -
         _save_arrays(trained, output)
         if trained.fingerprints is not None:
             write_fingerprints(trained.fingerprints, output / FINGERPRINTS)
-        if (spread := _spread(trained)) is not None:
-            write_spread(spread, output / SPREAD)
         write_documents(output, document, _made(document), _table(document["sources"]))
         for path in output.rglob("*"):
             if path.is_file():
@@ -162,7 +154,7 @@ def _clear(output: Path) -> None:
     backbone = output / "backbone"
     backbone.mkdir(parents=True, exist_ok=True)
     (output / "base.json").unlink(missing_ok=True)
-    for name in (FINGERPRINTS, SPREAD):
+    for name in (FINGERPRINTS, "spread.safetensors"):  # which bases of before had for their readouts
         (output / name).unlink(missing_ok=True)
     for path in backbone.iterdir():
         if path.is_file():
@@ -188,19 +180,6 @@ def _save_arrays(trained: TrainedBase, output: Path) -> None:
         of_task = np.array(row_hashes(source.train), dtype=np.int64)
         hashes[source.name] = np.union1d(of_task, known.get(source.name, of_task[:0]))
     save_arrays(hashes, output / "trained_rows.safetensors")
-
-
-def _spread(trained: TrainedBase) -> Spread | None:
-    """Of the sources' training rows under the bare encoder."""
-    engine, tasks = trained.engine, []
-    engine.backbone.eval()
-    for source in trained.sources:
-        rows = [source.train[row] for row in evenly_spaced(len(source.train), _SPREAD_ROWS)]
-        if source.kind == "classification" and rows:
-            ids = engine.encoder.encode([(row.text_a, row.text_b) for row in rows])
-            last = bare_features(engine, ids)[:, : engine.backbone.config.d_model]
-            tasks.append((last, np.array(class_indices(source.labels, rows))))
-    return spread_of(tasks)
 
 
 def measure(engine: Engine, z: np.ndarray, source: Source) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from onboard.hypernetworks.files import require_base
 from onboard.model.encoding import pad
 from onboard.model.engine import Engine
 from onboard.model.readout import probabilities_of
-from onboard.model.readout_features import readout_features
+from onboard.model.readout_features import BLOCKS, readout_features
 from onboard.model.scoring import PackedTries, label_log_probabilities
 from onboard.registry.services import Services
 from onboard.registry.versions import VersionRepository
@@ -67,7 +67,8 @@ class Conditioned(nn.Module):
             self._adapters = engine.hypernetwork(torch.from_numpy(z)[None].to(engine.device))
         start = engine.backbone.config.decoder_start_token_id
         self._tries = PackedTries.pack([engine.trie(words)], start, engine.device)
-        self._readout = None if readout is None else _LinearReadout(readout).to(engine.device)
+        width = BLOCKS * engine.backbone.config.d_model
+        self._readout = None if readout is None else _LinearReadout(readout, width).to(engine.device)
         self._tokens = engine.encoder.separator, engine.encoder.eos_id
         self._temperature = temperature
 
@@ -89,15 +90,18 @@ class Conditioned(nn.Module):
 class _LinearReadout(nn.Module):
     """Log-probabilities (B, K) of embedding and readout together, as `Readout.beside` has them."""
 
-    def __init__(self, readout: Readout) -> None:
+    def __init__(self, readout: Readout, width: int) -> None:
         super().__init__()
+        self._columns, self._of_roots = readout.columns(width).tolist(), readout.of_roots
         weights = readout.weights.astype(np.float32) * np.float32(readout.scale)
         self._weights = nn.Parameter(torch.from_numpy(weights), requires_grad=False)
         self._bias = nn.Parameter(torch.from_numpy(readout.bias.astype(np.float32)), requires_grad=False)
         self._share = readout.share
 
     def forward(self, own: Tensor, features: Tensor) -> Tensor:
-        scores = (features[:, : self._weights.shape[1]] @ self._weights.T + self._bias).softmax(-1)
+        taken = features[:, self._columns]
+        seen = taken.sign() * taken.abs().sqrt() if self._of_roots else taken
+        scores = (seen @ self._weights.T + self._bias).softmax(-1)
         return ((1.0 - self._share) * own.exp() + self._share * scores).log()
 
 

@@ -42,8 +42,11 @@ Probabilities p become p^(1/{temperature:g}), normalised{after}: that is how sur
 _READOUT: Final = """
 ## The readout
 
-`readout.safetensors` answers beside the adapters: softmax(scale · weights · x + bias), where x is the mean of the \
-encoder's states over the tokens, without adapters. `share` of the probabilities is its own, the rest that of the words.
+`readout.safetensors` answers beside the adapters: softmax(scale · root_weights · r + bias), where r = sign(x)·√|x| of \
+the means x over the tokens of the encoder's states, without adapters: the last ones, those halfway up and those \
+before the last layer; of a pair then the same of the second text's tokens less those of the first's. `share` of the \
+probabilities is its own, the rest that of the words. (A version of before has `weights`, for x itself, without the \
+states before the last layer.)
 """
 _ONNX: Final = """\
 # {version.reference} as one ONNX model

@@ -1,4 +1,4 @@
-"""What a readout sees: means of two layers, and of a pair what parts its texts, whatever else is in the batch."""
+"""What a readout sees: means of three layers, and of a pair what parts its texts, whatever else is in the batch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PAIRS = [("a good film", None), ("bad plot", "the film was great"), ("it is sad"
 
 
 def blocks_of(engine: Engine, pairs: list[tuple[str, str | None]]) -> torch.Tensor:
-    """(n, 4, h)"""
+    """(n, 6, h)"""
     with torch.inference_mode():
         features = engine.readout_features(engine.encoder.encode(pairs))
     return features.view(len(pairs), BLOCKS, -1)
@@ -25,8 +25,8 @@ def test_blocks_are_means_over_tokens_and_differences_of_the_texts_of_a_pair(tin
         (ids,) = tiny_engine.encoder.encode([pair])
         with torch.inference_mode(), tiny_engine.attachment.bare():
             states = tiny_engine.backbone.encoder(input_ids=torch.tensor([ids]), output_hidden_states=True)
-        layers = [states.last_hidden_state[0], states.hidden_states[len(states.hidden_states) // 2][0]]
-        for layer, mean, apart in zip(layers, blocks[:2], blocks[2:], strict=True):
+        layers = [states.hidden_states[place][0] for place in (-1, len(states.hidden_states) // 2, -2)]
+        for layer, mean, apart in zip(layers, blocks[:3], blocks[3:], strict=True):
             torch.testing.assert_close(mean, layer.mean(0), atol=1e-5, rtol=0)
             expected = torch.zeros_like(mean)
             if pair[1] is not None:
@@ -55,4 +55,4 @@ def test_an_empty_text_of_a_pair_is_no_fault(tiny_engine: Engine, pair: tuple[st
 
 def test_turning_a_pair_turns_the_sign_of_what_parts_it_where_order_is_all(tiny_engine: Engine) -> None:
     there, back = blocks_of(tiny_engine, [("good", "bad"), ("bad", "good")])
-    assert torch.nn.functional.cosine_similarity(there[2:], back[2:], dim=1).max() < 0
+    assert torch.nn.functional.cosine_similarity(there[3:], back[3:], dim=1).max() < 0
