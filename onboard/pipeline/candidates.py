@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -14,14 +14,13 @@ from onboard.domain.names import Reference
 from onboard.domain.task import EmbeddingVersion
 from onboard.errors import DamagedError, InputError, NotFoundError
 from onboard.probe.candidates import FINGERPRINT, MEAN, NOTHING, Candidate, in_sorted, mean_candidate, random_candidate
-from onboard.probe.prefilter import prefilter
+from onboard.probe.prefilter import ANCHORS, prefilter
 from onboard.registry.services import Services
 from onboard.registry.versions import Startable, VersionRepository
 from onboard.storage.embedding import unpack_embedding
 from onboard.versions.trained_rows import TrainedRows
 
 T = TypeVar("T")
-_NEAREST: Final = 12  # anchors that are measured, where fingerprints can tell which
 
 
 @dataclass(frozen=True)
@@ -102,7 +101,7 @@ def shipped_candidates(
     names: Sequence[str] = list(anchors)
     own: list[Candidate] = []
     if fingerprint is not None and base.fingerprints is not None:
-        names = base.fingerprints.nearest(fingerprint, names, _NEAREST)
+        names = base.fingerprints.nearest(fingerprint, names, ANCHORS)
         own = [Candidate(FINGERPRINT, fingerprint)]
     candidates = [*(Candidate(name, base.embeddings[name]) for name in names), *own]
     candidates.append(random_candidate(int(base.document["task_embedding_size"]), seed))

@@ -7,9 +7,11 @@ from typing import Final
 from onboard.data.limits import PROBE_ROWS
 from onboard.model.cost import Passes
 from onboard.probe.candidates import NOTHING_LEARNED
+from onboard.probe.prefilter import ANCHORS, NEAREST, SPREAD
 from onboard.probe.settings import FEWEST_ROWS, ProbeSettings
 
-CANDIDATES: Final = 23  # of the probe with `mini` and no tasks of one's own
+# Of the probe on a base like `mini`, which has more tasks and anchors than are measured; the fingerprint is one, too.
+CANDIDATES: Final = NEAREST + SPREAD + ANCHORS + 1 + len(NOTHING_LEARNED)
 MIXED_TRAININGS: Final = 3  # of the mixture: on each half, and on all rows
 
 

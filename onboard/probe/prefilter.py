@@ -15,6 +15,7 @@ import numpy as np
 
 NEAREST: Final = 32
 SPREAD: Final = 8
+ANCHORS: Final = 12  # of a base with fingerprints; without these all of its anchors are measured
 _TINY: Final = 1e-6
 
 

@@ -21,6 +21,7 @@ from onboard.jobs.submit import submit
 from onboard.pipeline import candidates
 from onboard.pipeline.candidates import collect_candidates, named_candidate
 from onboard.probe.candidates import Candidate
+from onboard.probe.passes import CANDIDATES
 from onboard.probe.prefilter import prefilter
 from onboard.registry.services import Services
 from onboard.storage.embedding import unpack_embedding
@@ -144,6 +145,7 @@ def test_of_many_versions_only_what_looks_like_the_new_task_and_some_others_are_
     names = [candidate.embedding for candidate in collected.candidates]
     assert "first@v1" in names
     assert collected.kept == 32 + 8 + 12
+    assert len(collected.candidates) == CANDIDATES  # as the time estimate and the time left count them
     assert collected.considered == len(unlike) + 1 + len(fingerprinted_base.sources) + len(fingerprinted_base.anchors)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from onboard.pipeline import candidates as collecting
 from onboard.probe import prefilter
 from onboard.report.figures import candidates_chart
 from onboard.report.start import (
@@ -88,7 +87,7 @@ def test_rows_that_were_known_to_all_are_told() -> None:
 def test_unlike_embeddings_are_told_of_only_where_some_were_measured(measured: int, unlike: bool) -> None:
     (note,) = start_notes({"prefilter": {"considered": 1000, "kept": measured}})
     assert note.endswith("most like these, and a few that are unlike them." if unlike else "most like these.")
-    assert prefilter.NEAREST + prefilter.SPREAD + collecting._NEAREST == UNLIKE_FROM
+    assert prefilter.NEAREST + prefilter.SPREAD + prefilter.ANCHORS == UNLIKE_FROM
 
 
 def test_a_candidate_that_left_early_says_when_and_one_that_was_tuned_says_how_it_did() -> None:
