@@ -60,7 +60,7 @@ def test_each_method_makes_a_version_of_the_same_rows(run: CommandLine, desk: De
     assert [result["stored_bytes"] for result in document["results"][:3]] == [
         version.stored_bytes for version in versions
     ]
-    assert [result["trained"] for result in document["results"][:3]] == [16, 2 * (2 * 16) + 2, 100 * 16]
+    assert [result["trained"] for result in document["results"][:3]] == [16, 2 * (3 * 16) + 2, 100 * 16]
     assert all(result["seconds"] > 0 for result in document["results"][:3])
     assert all(result["memory_bytes"] > 1e6 for result in document["results"][:3])
     assert "which does not divide" in document["results"][3]["error"]
