@@ -102,16 +102,20 @@ class Workbench:
         return mean_loss(self.scores(rows, words, z, checkpoint), self.targets(rows))
 
     def features(self, rows: Sequence[Example], checkpoint: Callable[[], None]) -> np.ndarray:
-        """What a readout sees of rows: (n, 3h) of single texts, (n, 6h) of pairs (`onboard.model.readout_features`).
+        """What a readout is asked with: (n, 6h), every block (`onboard.model.readout_features`).
 
-        Each is read once in a job, whatever hypernetwork it comes to.
+        Each row is read once in a job, whatever hypernetwork it comes to.
         """
         ids = [tuple(row) for row in self.encode(rows)]
         unread = [row for row in dict.fromkeys(ids) if row not in self.read]
         features = bare_features(self.engine, unread, checkpoint, self.scored_at_once)
         self.read.update(zip(unread, features, strict=True))
-        size = blocks_of(pairs=any(row.text_b is not None for row in rows)) * self.width
-        return np.stack([self.read[row][:size] for row in ids]) if ids else np.zeros((0, size), dtype=np.float32)
+        return np.stack([self.read[row] for row in ids]) if ids else features
+
+    def own_features(self, rows: Sequence[Example], checkpoint: Callable[[], None]) -> np.ndarray:
+        """What a readout is made of, the blocks that such rows have: (n, 3h) of single texts, (n, 6h) of pairs."""
+        blocks = blocks_of(pairs=any(row.text_b is not None for row in rows))
+        return self.features(rows, checkpoint)[:, : blocks * self.width]
 
     @property
     def width(self) -> int:

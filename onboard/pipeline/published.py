@@ -33,11 +33,11 @@ def as_published(bench: Workbench, learned: Learned, fitted: Fitted, checkpoint:
     """
     places = drawn(bench)
     rows = [bench.dataset.train[place] for place in places]
-    maker = _Readouts(bench, fitted, places, bench.features(rows, checkpoint), bench.weighted(rows))
+    maker = _Readouts(bench, fitted, places, bench.own_features(rows, checkpoint), bench.weighted(rows))
     if learned.folds is not None:
         return replace(learned, folds=_folds(learned.folds, maker))
     if learned.halves is not None:
-        held = bench.features(held_rows(bench), checkpoint)
+        held = bench.own_features(held_rows(bench), checkpoint)
         return replace(learned, halves=_halves(learned.halves, held, maker))
     return learned
 

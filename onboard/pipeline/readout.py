@@ -42,11 +42,11 @@ def fit(bench: Workbench, fold: np.ndarray | None, checkpoint: Callable[[], None
         InputError: the rows make none.
     """
     rows = [bench.dataset.train[row] for row in drawn(bench)]
-    features = bench.features(rows, checkpoint)
+    features = bench.own_features(rows, checkpoint)
     values, names = None, None
     if bench.buckets is None:
         words = [Example(words_of(label), None, label) for label in bench.dataset.labels]
-        names = bench.features(words, checkpoint)
+        names = bench.own_features(words, checkpoint)
     else:
         values = np.array(bench.buckets.values)
     if fold is None:

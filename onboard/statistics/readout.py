@@ -25,7 +25,8 @@ SHARPNESSES: Final = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)  # invers
 RIDGE_PRIOR: Final = 1.0  # nats that a ridge e times as large or small as the usual one costs: held-out tasks say so
 USUAL: Final = (1.0, 4.0)  # ridge and sharpness where too few rows judge
 FEWEST_JUDGING: Final = 8
-_BEFORE: Final = (0, 1, 3, 4)  # of the six blocks of a pair, those that a readout of features as they are was made of
+_BLOCKS: Final = 6  # of all features, as `onboard.model.readout_features` has them
+_BEFORE: Final = (0, 1, 3, 4)  # those that a readout of features as they are took of a pair
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class Readout:
     of_roots: bool = False
 
     def columns(self, width: int) -> np.ndarray:
-        """Which of so many columns of features it takes: the first ones, or of a pair the blocks that there were.
+        """Which of so many columns, of every block, it takes: the first ones, or the blocks that pairs had before.
 
         Raises:
             InputError: there are fewer.
@@ -58,12 +59,12 @@ class Readout:
                 f"The readout takes {own} features, and got {width}.",
                 "It belongs to another base: submit the task again.",
             )
-        if not self.of_roots and 6 * own == 4 * width:
-            return np.arange(width).reshape(6, -1)[list(_BEFORE)].ravel()
+        if not self.of_roots and own * _BLOCKS == width * len(_BEFORE):
+            return np.arange(width).reshape(_BLOCKS, -1)[list(_BEFORE)].ravel()
         return np.arange(own)
 
     def probabilities(self, features: np.ndarray) -> np.ndarray:
-        """Of features (n, h or more): (n, K) float64.
+        """(n, K) float64, of features of every block, or of the blocks that it was made of.
 
         Raises:
             InputError: fewer features than it takes, or not finite.

@@ -14,7 +14,7 @@ from support.real_jobs import Desk, opinions
 
 from onboard.bases import Base
 from onboard.bases.load import load_engine
-from onboard.domain.dataset import Example
+from onboard.domain.dataset import Dataset, Example
 from onboard.domain.job import JobSpec
 from onboard.domain.submission import Submission
 from onboard.domain.task import EmbeddingVersion
@@ -22,6 +22,7 @@ from onboard.errors import DamagedError, PinMismatchError
 from onboard.jobs.submission import job_spec
 from onboard.model.readout import bare_features
 from onboard.operations.gc import collect_garbage
+from onboard.pipeline.material import Workbench
 from onboard.pipeline.outputs import TrainOutput
 from onboard.registry.services import Services
 from onboard.report.label_next import more_labels
@@ -67,6 +68,23 @@ def test_it_answers_with_both_and_the_version_before_with_its_embedding_alone(
     np.testing.assert_allclose(together, 0.4 * alone + 0.6 * readout.probabilities(features), atol=1e-6)
     assert np.abs(together - alone).max() > 0.01
     assert read_out.to_json()["readout"] == read_out.readout
+
+
+@pytest.mark.parametrize(("pair", "blocks"), [(None, 2), ("it", 4)])
+def test_a_readout_that_a_release_of_before_left_in_a_job_answers_there_as_it_did(
+    tiny_base: Base, pair: str | None, blocks: int
+) -> None:
+    engine, labels = load_engine(tiny_base, "cpu"), ("a", "b")
+    rows = tuple(Example(text, pair, labels[place % 2]) for place, text in enumerate(TEXTS))
+    bench = Workbench(tiny_base, engine, Dataset("classification", labels, rows), labels)
+    width = engine.backbone.config.d_model
+    weights = np.random.default_rng(5).standard_normal((2, blocks * width)).astype(np.float16)
+    features = bare_features(engine, bench.encode(rows))
+    then = np.hstack([features[:, block * width : (block + 1) * width] for block in (0, 1, 3, 4)[:blocks]])
+    scores = then.astype(np.float64) @ weights.astype(np.float64).T
+    powers = np.exp(scores - scores.max(1, keepdims=True))
+    answers = Readout(weights, 1.0, np.zeros(2, dtype=np.float32)).probabilities(bench.features(rows, lambda: None))
+    np.testing.assert_allclose(answers, powers / powers.sum(1, keepdims=True), atol=1e-9)
 
 
 def test_in_a_mixed_batch_only_its_own_rows_are_read_out(tiny_services: Services, read_out: EmbeddingVersion) -> None:
