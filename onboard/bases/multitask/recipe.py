@@ -275,11 +275,35 @@ class Recipe(Section):
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """A TOML file as a document.
+    """A TOML file as a document; of one that names another under `like`, that one with what this says instead.
 
     Raises:
-        InputError: the file is missing, not UTF-8 or no TOML.
+        InputError: a file is missing, not UTF-8 or no TOML, or recipes are like one another.
     """
+    return _like(path, (path.name,))
+
+
+def _like(path: Path, behind: tuple[str, ...]) -> dict[str, Any]:
+    """The document of a recipe that those behind it, by the names of their files, are like."""
+    document = _read_toml(path)
+    if "like" not in document:
+        return document
+    name = document.pop("like")
+    if not isinstance(name, str) or name in behind:
+        raise InputError(
+            f"recipe {path}, field like: {name!r} is no other recipe", f"name the file of one beside {path}",
+            field="like",
+        )  # fmt: skip
+    whole = _like(path.with_name(name), (*behind, name))
+    sections = {key: {**whole[key], **own} for key, own in document.items() if _are_sections(own, whole.get(key))}
+    return {**whole, **document, **sections}
+
+
+def _are_sections(*values: Any) -> bool:
+    return all(isinstance(value, dict) for value in values)
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

@@ -106,7 +106,8 @@ class Keeping:
             vectors = torch.from_numpy(self.vectors[chosen].astype(np.float32)).to(device)
             with torch.autocast(device.type, dtype=torch.bfloat16, enabled=precision == torch.bfloat16):
                 states = encoder(input_ids=ids, attention_mask=mask).last_hidden_state
-            return replace(loss, value=loss.value + self.weight * _of_texts(pooled(states.float(), mask), vectors))
+            held = states[..., : vectors.shape[1]].float()  # of a wider backbone the first states; the others are free
+            return replace(loss, value=loss.value + self.weight * _of_texts(pooled(held, mask), vectors))
 
         return both
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -69,12 +69,13 @@ def load_texts(made_from: Ingredients[RecipeT], rows: Sequence[SourceRows]) -> l
     return loaded
 
 
-def load_teaching(made_from: Ingredients[RecipeT], texts: Sequence[str], teacher: Teacher) -> Material:
-    """Texts and common words with the teacher's vectors, from the work folder or computed."""
+def load_teaching(made_from: Ingredients[RecipeT], texts: Sequence[str], teacher: Callable[[], Teacher]) -> Material:
+    """Texts and common words with the teacher's vectors, from the work folder or computed by the teacher."""
     path, say = made_from.work / "teaching.safetensors", made_from.running.say
     words = topics.common_words(texts)
     if not path.is_file():
-        vectors = teacher.vectors(texts, lambda done: say(f"teacher {done}/{len(texts)}") if done % 6400 == 0 else None)
-        save_arrays({"vectors": vectors, "word_vectors": teacher.vectors(words)}, path)
+        asked = teacher()
+        vectors = asked.vectors(texts, lambda done: say(f"teacher {done}/{len(texts)}") if done % 6400 == 0 else None)
+        save_arrays({"vectors": vectors, "word_vectors": asked.vectors(words)}, path)
     arrays = load_arrays(path)
     return Material(texts, arrays["vectors"], words, arrays["word_vectors"])

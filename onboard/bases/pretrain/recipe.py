@@ -129,10 +129,21 @@ class OwnRecipe(CurriculumRecipe):
     hypernetwork: JointStage
 
 
+class Growth(Section):
+    """A larger T5 that begins as the base's: every size that is left out stays."""
+
+    d_model: int | None = Field(default=None, ge=1, description="Width.")
+    d_ff: int | None = Field(default=None, ge=1, description="Hidden units of the feed-forward.")
+    num_heads: int | None = Field(default=None, ge=1, description="Heads, each as wide as before.")
+    num_layers: int | None = Field(default=None, ge=1, description="Layers of the encoder.")
+    num_decoder_layers: int | None = Field(default=None, ge=1, description="Layers of the decoder.")
+
+
 class BackboneOfBase(Section):
     """The backbone, norms and tokenizer of a base that exists."""
 
     of: str = Field(min_length=1, description="Name or folder of the base.")
+    grow: Growth | None = Field(default=None, description="Sizes of a larger one, which learns on from it.")
 
 
 class RenewedStage(JointStage):
@@ -150,8 +161,16 @@ class RenewedRecipe(CurriculumRecipe):
 
     backbone: BackboneOfBase
     sentences: TextCounts = TextCounts()
-    multitask: BackboneStage | None = None
+    multitask: BackboneStage | None = Field(default=None, validate_default=True)
     hypernetwork: RenewedStage
+
+    @field_validator("multitask")
+    @classmethod
+    def _teaches_what_grew(cls, stage: BackboneStage | None, info: ValidationInfo) -> BackboneStage | None:
+        backbone = info.data.get("backbone")
+        if stage is None and backbone is not None and backbone.grow is not None:
+            raise ValueError("a backbone that grows has to learn on: say in [multitask] how, or leave grow out")
+        return stage
 
     @field_validator("hypernetwork")
     @classmethod

@@ -1,6 +1,7 @@
 """A new hypernetwork on the backbone of a base that exists.
 
-As it is, so that what is measured on the backbone alone stays true, or after it has learned on.
+As it is, so that what is measured on the backbone alone stays true, or after it has learned on, grown before where
+the recipe says so.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from onboard.bases.load import fresh_backbone
 from onboard.bases.multitask.hypernetwork import round_to_half, train_hypernetwork
 from onboard.bases.multitask.make import rows_digests
 from onboard.bases.multitask.sources import read_sources
+from onboard.bases.pretrain.grow import grown
 from onboard.bases.pretrain.ingredients import Ingredients, load_teaching, load_texts
 from onboard.bases.pretrain.recipe import RenewedRecipe
 from onboard.bases.pretrain.run import begin, joint_training, train_backbone, write
@@ -29,15 +31,18 @@ def renew_base(made_from: Ingredients[RenewedRecipe], output: Path) -> None:
 
     Raises:
         NotFoundError: there is no such base, or the teacher is not installed.
-        InputError: the output is that base's own folder.
+        InputError: the output is that base's own folder, or the backbone is to grow smaller.
     """
     recipe, running = made_from.recipe, made_from.running
     given = find_base(recipe.backbone.of)
     if output.resolve() == given.folder.resolve():
         raise InputError(f"{output} is the base that the backbone is taken of.", "Name another folder: --output FOLDER")
     rows = read_sources(recipe.sources, recipe.seed)
-    material = load_teaching(made_from, load_texts(made_from, rows), Teacher.load())
-    engine, made, sources = begin(made_from, rows, *fresh_backbone(given), material)
+    material = load_teaching(made_from, load_texts(made_from, rows), Teacher.load)
+    backbone, encoder = fresh_backbone(given)
+    if recipe.backbone.grow is not None:
+        backbone = grown(backbone, recipe.backbone.grow, recipe.seed)
+    engine, made, sources = begin(made_from, rows, backbone, encoder, material)
     facts = {"backbone_digest": given.backbone_digest} | rows_digests(sources)
     learns_on, sections = recipe.multitask, ["sentences", "curriculum"]
     if learns_on is not None:

@@ -246,7 +246,7 @@ def pretrain(made_from: Ingredients[OwnRecipe], rows: Sequence[SourceRows]) -> t
     teacher = Teacher.load()
     texts = load_texts(made_from, rows)
     tokenizer = load_tokenizer(made_from, texts, teacher)
-    material = load_teaching(made_from, texts, teacher)
+    material = load_teaching(made_from, texts, lambda: teacher)
     to_teacher = teacher.ids_of(teacher_pieces(tokenizer, teacher.tokenizer))
     limit = recipe.backbone.max_tokens - 1
     sequences = [[*ids[:limit], EOS_ID] for ids in _ids(tokenizer, [*texts, *_more_texts(made_from, texts, rows)])]

@@ -284,7 +284,7 @@ def test_a_new_hypernetwork_is_trained_on_the_backbone_of_a_base_and_nothing_of_
     assert new.anchors
     assert new.fingerprints is not None
     assert set(new.known_rows) == set(given.known_rows), "what trained the backbone is known to every task"
-    assert new.document["recipe"]["backbone"] == {"of": "given"}
+    assert new.document["recipe"]["backbone"] == {"of": "given", "grow": None}
     texts = json.loads((tmp_path / "renewed" / "texts.json").read_text(encoding="utf-8"))
     assert len(texts) == 40 + 100
     (answer,) = Predictor(new).predict([{"task": "alike", "text_a": "a great film", "text_b": "a bad film"}])
@@ -352,3 +352,36 @@ def test_the_backbone_of_a_base_learns_beside_the_hypernetwork_where_that_has_a_
         renew_base(replace(own, recipe=recipe, running=work), output)
         digests.add(find_base(str(output)).backbone_digest)
     assert len(digests) == 3, "the rate moves the backbone, and the teacher holds it"
+
+
+def test_the_backbone_of_a_base_grows_before_it_learns_on_beside_a_teacher_of_the_width_that_it_had(
+    ingredients: Callable[..., Ingredients[OwnRecipe]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = ingredients("own")
+    make_base(own, tmp_path / "given")
+    had = load_engine(find_base(str(tmp_path / "given")), "cpu").backbone.config
+    document = RECIPE.model_dump(mode="json", include={"name", "seed", "licence", "curriculum", "multitask"})
+    document["multitask"] |= {"teacher_share": 1.0, "teacher_tokens": 60}
+    grow = {"d_model": had.d_model + 8, "num_layers": had.num_layers + 1, "num_decoder_layers": 2}
+    document |= {
+        "backbone": {"of": str(tmp_path / "given"), "grow": grow},
+        "sentences": {"from_sources": 40, "from_corpus": 100},
+        "hypernetwork": {**STAGE, "reduction_factor": 1, "task_embedding_size": 8, "backbone_rate": 1e-3},
+    }
+    recipe = RenewedRecipe.model_validate(document).model_copy(update={"sources": own.recipe.sources})
+    made_from = Ingredients(recipe, own.corpus, Running(tmp_path / "grown", lambda line: None))
+    renew_base(made_from, tmp_path / "new")
+    new = find_base(str(tmp_path / "new"))
+    got = load_engine(new, "cpu").backbone.config
+    assert {field: getattr(got, field) for field in grow} == grow
+    assert (got.d_ff, got.num_heads) == (had.d_ff, had.num_heads)
+    assert new.document["recipe"]["backbone"]["of"] == "given"
+    (answer,) = Predictor(new).predict([{"task": "moods", "text": "a great film"}])
+    assert answer.label in ("negative", "positive")
+
+    def not_installed() -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(Teacher, "load", not_installed)
+    renew_base(made_from, tmp_path / "again")  # what the teacher said stands in the work folder
+    assert find_base(str(tmp_path / "again")).digest == new.digest

@@ -62,6 +62,42 @@ def wide_recipe(document: dict[str, Any]) -> RenewedRecipe:
     return recipe
 
 
+def test_the_recipe_of_the_larger_base_is_that_of_the_one_that_ships_on_a_backbone_that_grows() -> None:
+    path = MINI.with_name("small.toml")
+    recipe, wide = wide_recipe(read_toml(path)), wide_recipe(read_toml(MINI.with_name("mini-wide.toml")))
+    assert (recipe.name, recipe.backbone.of) == ("small", "mini")
+    assert (recipe.sources, recipe.held_out, recipe.curriculum) == (wide.sources, wide.held_out, wide.curriculum)
+    assert recipe.backbone.grow is not None
+    assert recipe.backbone.grow.d_model == 512
+    assert recipe.multitask is not None
+    assert wide.multitask is not None
+    assert recipe.multitask.shares == wide.multitask.shares
+    assert recipe.hypernetwork.projector_start == wide.hypernetwork.projector_start == "open"
+
+
+def test_a_backbone_that_grows_has_to_learn_on() -> None:
+    document = read_toml(MINI.with_name("mini-hypernetwork.toml"))
+    document["backbone"]["grow"] = {"d_model": 512}
+    with pytest.raises(InputError, match="has to learn on") as caught:
+        recipe_of(document, "mini-hypernetwork.toml")
+    assert caught.value.data["field"] == "multitask"
+
+
+def test_a_recipe_says_what_is_other_than_in_the_one_that_it_is_like(tmp_path: Path) -> None:
+    (tmp_path / "first.toml").write_text('name = "a"\nseed = 1\n[curriculum]\nx = 1\ny = { share = 1 }\n')
+    (tmp_path / "second.toml").write_text('like = "first.toml"\nname = "b"\n[curriculum]\ny = 2\n[backbone]\nz = 3\n')
+    document = read_toml(tmp_path / "second.toml")
+    assert document == {"name": "b", "seed": 1, "curriculum": {"x": 1, "y": 2}, "backbone": {"z": 3}}
+
+
+@pytest.mark.parametrize("like", ['"third.toml"', '"none.toml"', "7", '"round.toml"'])
+def test_a_recipe_that_is_like_none_is_refused_by_name(tmp_path: Path, like: str) -> None:
+    (tmp_path / "round.toml").write_text('like = "third.toml"\n')
+    (tmp_path / "third.toml").write_text(f"like = {like}\n")
+    with pytest.raises(InputError, match=r"third\.toml|none\.toml"):
+        read_toml(tmp_path / "third.toml")
+
+
 def test_the_recipe_of_its_hypernetwork_takes_the_backbone_of_a_base_and_trains_nothing_of_it() -> None:
     path = MINI.with_name("mini-hypernetwork.toml")
     recipe = recipe_of(read_toml(path), path)
@@ -83,7 +119,9 @@ def test_the_recipe_of_its_hypernetwork_takes_the_backbone_of_a_base_and_trains_
         assert caught.value.data["field"] == field
 
 
-@pytest.mark.parametrize("name", ["mini.toml", "mini-hypernetwork.toml", "mini-wide.toml", "t5-small-glue.toml"])
+@pytest.mark.parametrize(
+    "name", ["mini.toml", "mini-hypernetwork.toml", "mini-wide.toml", "small.toml", "t5-small-glue.toml"]
+)
 def test_a_recipe_that_names_a_held_out_task_is_refused_by_name(name: str) -> None:
     document = read_toml(MINI.with_name(name))
     document |= {"held_out": ["puns"], "sources": {"puns": {"from": "puns"}}}
@@ -95,7 +133,7 @@ def test_every_field_of_a_stage_says_what_it_is() -> None:
     stages = (
         sections.BackboneShape, sections.SentenceCounts, sections.Inheritance, sections.DistillStage,
         sections.BackboneStage, sections.JointStage, sections.TextCounts, sections.BackboneOfBase,
-        sections.RenewedStage,
+        sections.Growth, sections.RenewedStage,
     )  # fmt: skip
     for stage in stages:
         assert all(field.description for field in stage.model_fields.values()), stage
