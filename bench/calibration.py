@@ -34,7 +34,7 @@ from bench.heldout.learned import claimed, trained_of
 from bench.heldout.material import Cell, Place, opened
 from bench.heldout.plan import DEFAULT, READOUT
 from bench.heldout.plan import Run as Draw
-from bench.heldout.settings import READOUT_SETTINGS, digest
+from bench.heldout.settings import READOUT_SETTINGS, SHARE_SETTINGS, digest
 from bench.transfer.material import read
 from onboard.data.splits import is_folded
 from onboard.domain.counting import counted
@@ -97,7 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     torch.set_num_threads(1)
     parts, place = plan(asked.data), opened("mini")
-    settings = {"base": place.base_digest, "readout": digest(READOUT_SETTINGS)}
+    settings = {"base": place.base_digest, "readout": digest([READOUT_SETTINGS, SHARE_SETTINGS])}
     runs = [run for part, of_part in parts.items() if asked.part in (None, part) for run in of_part]
     if not asked.report:
         row_of = partial(_row, place, asked.data, settings)

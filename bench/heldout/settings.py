@@ -16,14 +16,15 @@ from onboard.guard import GuardSettings
 from onboard.model.readout_features import BLOCKS
 from onboard.probe.settings import ProbeSettings
 from onboard.statistics.readout import RIDGE_PRIOR, RIDGES, SHARPNESSES
-from onboard.statistics.share import CLEARLY, PRIOR_ROWS, PRIOR_SHARE
+from onboard.statistics.share import CLEARLY, EMBEDDING_ROWS, PRIOR_ROWS
 from onboard.train.settings import FewShotSettings, TuningSettings
 from onboard.train.step_length import NEARLY
 
 READOUT_SETTINGS: Final = [
-    *(RIDGES, RIDGE_PRIOR, SHARPNESSES, PRIOR_SHARE, PRIOR_ROWS, CLEARLY, BLOCKS),
+    *(RIDGES, RIDGE_PRIOR, SHARPNESSES, BLOCKS),
     "a label's share given back, its words a row, signed roots",
 ]
+SHARE_SETTINGS: Final = [EMBEDDING_ROWS, PRIOR_ROWS, CLEARLY]
 _LINEAR: Final = [INVERSE_PENALTY, RIDGE]
 
 
@@ -35,8 +36,8 @@ def settings_of(place: Place) -> dict[str, Row]:
 def _of_arm(place: Place, arm: str) -> Row:
     if arm in LEARNED:
         alone = [asdict(FewShotSettings()), asdict(ProbeSettings())]
-        after = [asdict(TuningSettings()), asdict(GuardSettings()), NEARLY, READOUT_SETTINGS] if arm == DEFAULT else []
-        return {"base": place.base_digest, "job": digest([*alone, *after])}
+        after = [asdict(TuningSettings()), asdict(GuardSettings()), NEARLY, READOUT_SETTINGS, SHARE_SETTINGS]
+        return {"base": place.base_digest, "job": digest([*alone, *(after if arm == DEFAULT else [])])}
     if arm == READOUT:
         return {"base": place.base_digest, "readout": digest(READOUT_SETTINGS)}
     if arm in TRAINED:

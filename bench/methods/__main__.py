@@ -26,7 +26,7 @@ from bench.harness.command import DATA, add_shared, command_line, command_of, da
 from bench.harness.report import as_json, made_by, write
 from bench.heldout.material import TEST_ROWS, Cells, Place, opened
 from bench.heldout.plan import Run, part_of
-from bench.heldout.settings import READOUT_SETTINGS, digest
+from bench.heldout.settings import READOUT_SETTINGS, SHARE_SETTINGS, digest
 from bench.heldout.sharing import Settings, run_missing, runs_of
 from bench.methods.lessons import Lessons
 from bench.methods.page import Facts, markdown, picture
@@ -131,11 +131,11 @@ def settings_of(place: Place, arm: str) -> dict[str, Any]:
         return shared
     shared |= {"temperature": DEVIATION}
     if arm in (DEFAULT, LINEAR):
-        job = {"few_shot": asdict(FewShotSettings()), "probe": asdict(ProbeSettings())}
-        readout = {"base": place.base_digest, "readout": digest(READOUT_SETTINGS)}
-        return {**shared, **readout, **(job if arm == DEFAULT else {})}
+        alone = {**shared, "base": place.base_digest, "readout": digest(READOUT_SETTINGS)}
+        job = {"few_shot": asdict(FewShotSettings()), "probe": asdict(ProbeSettings()), "share": digest(SHARE_SETTINGS)}
+        return {**alone, **(job if arm == DEFAULT else {})}
     own = {**asdict(OwnWeightsSettings()), "rate": FEW_STEPS_RATES.get(arm)}
-    beside = digest([*READOUT_SETTINGS, PRIOR_BESIDE_WEIGHTS])
+    beside = digest([READOUT_SETTINGS, SHARE_SETTINGS, PRIOR_BESIDE_WEIGHTS])
     return {**shared, "backbone": place.digest, **own, "readout": beside}
 
 

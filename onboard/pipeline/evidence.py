@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Self
 
 import numpy as np
 
@@ -28,17 +28,24 @@ class Beside:
     Args:
         readout: its probabilities (m, K), of rows in folds without their fold; None where there is no readout.
         targets: (m, K) of the rows, times what each counts.
+        usual: usual share of the readout.
     """
 
     readout: np.ndarray | None
     targets: np.ndarray
+    usual: float = 0.0
+
+    @classmethod
+    def of(cls, trained: TrainOutput, answers: np.ndarray | None, targets: np.ndarray) -> Self:
+        """These answers of its readout, if it has one, on rows with these targets."""
+        return cls(answers, targets, 0.0 if trained.readout is None else trained.readout.share)
 
     def published(self, scores: np.ndarray) -> np.ndarray:
         """Log-probabilities (m, K) of an embedding with the readout, at the share that it would be published with."""
         if self.readout is None:
             return scores
         alone = np.exp(scores).astype(np.float64)
-        return log_of(blend(alone, self.readout, choose_share(alone, self.readout, self.targets)))
+        return log_of(blend(alone, self.readout, choose_share(alone, self.readout, self.targets, self.usual)))
 
     def loss(self, scores: np.ndarray) -> float:
         """Mean loss of the same in nats."""
@@ -48,14 +55,14 @@ class Beside:
 def beside_in_folds(bench: Workbench, trained: TrainOutput) -> Beside:
     """Of the training rows that are in a fold; the training has folds."""
     assert trained.folds is not None
-    return Beside(trained.read_out, bench.weighted(rows_in_folds(bench.dataset, trained.folds.fold)))
+    return Beside.of(trained, trained.read_out, bench.weighted(rows_in_folds(bench.dataset, trained.folds.fold)))
 
 
 def beside_held(bench: Workbench, trained: TrainOutput, checkpoint: Callable[[], None]) -> Beside:
     """Of the held-out rows that choose."""
     rows, readout = held_rows(bench), trained.readout
     read = None if readout is None else readout.probabilities(bench.features(rows, checkpoint))
-    return Beside(read, bench.weighted(rows))
+    return Beside.of(trained, read, bench.weighted(rows))
 
 
 def judged_loss(

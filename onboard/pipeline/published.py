@@ -67,7 +67,7 @@ class _Readouts:
 
 def _folds(folds: OutOfFold, maker: _Readouts) -> OutOfFold:
     targets = maker.targets[folds.judged]
-    share = choose_share(np.exp(folds.scores), maker.like.probabilities, targets)
+    share = choose_share(np.exp(folds.scores), maker.like.probabilities, targets, maker.like.readout.share)
     published = replace(folds, scores=_blended(folds.scores, maker.like.probabilities, share))
     if not folds.has_shares:
         return published
@@ -86,7 +86,7 @@ def _of_part(folds: OutOfFold, part: float, maker: _Readouts) -> np.ndarray:
 
 def _halves(halves: Halves, held: np.ndarray, maker: _Readouts) -> Halves:
     of_all = maker.like.readout.probabilities(held)
-    share = choose_share(np.exp(halves.by_all), of_all, halves.targets)
+    share = choose_share(np.exp(halves.by_all), of_all, halves.targets, maker.like.readout.share)
     readouts = {SHARE: halves.in_turn([maker.answers(rows, held) for rows in halves.parts]), 1.0: of_all}
     curve = _curve(halves.scores, readouts, share)
     by_half, by_all = curve.get(SHARE), curve.get(1.0, halves.by_all)

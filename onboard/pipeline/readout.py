@@ -23,7 +23,7 @@ from onboard.pipeline.material import Workbench
 from onboard.pipeline.outputs import Folds, TrainOutput
 from onboard.statistics.probabilities import blend, mean_loss
 from onboard.statistics.readout import Fitted, Readout, fit_readout
-from onboard.statistics.share import PRIOR_BESIDE_WEIGHTS, PRIOR_SHARE, choose_share
+from onboard.statistics.share import PRIOR_BESIDE_WEIGHTS, choose_share
 from onboard.train.crossvalidation import in_a_fold, rows_in_folds
 from onboard.train.learning import choosing
 
@@ -86,13 +86,9 @@ def with_readout(
         fitted = fit(bench, trained.folds.fold if trained.folds else None, checkpoint)
     except InputError as error:
         return replace(trained, no_readout=error.message), None
-    readout = replace(fitted.readout, share=usual_share(trained))
-    return replace(trained, readout=readout, read_out=fitted.probabilities if trained.folds else None), fitted
-
-
-def usual_share(trained: TrainOutput) -> float:
-    """How much of the answer is a readout's beside what was trained, where no rows say."""
-    return PRIOR_SHARE if trained.has_embedding else PRIOR_BESIDE_WEIGHTS
+    if not trained.has_embedding:
+        fitted = replace(fitted, readout=replace(fitted.readout, share=PRIOR_BESIDE_WEIGHTS))
+    return replace(trained, readout=fitted.readout, read_out=fitted.probabilities if trained.folds else None), fitted
 
 
 @dataclass(frozen=True)
@@ -179,7 +175,8 @@ def held_out(
 
 def _facts(asked: str, trained: TrainOutput, answered: Answered, evidence: str) -> ReadoutJson:
     alone, readout, targets = answered.trained, answered.readout, answered.targets
-    share = choose_share(alone, readout, targets, usual_share(trained))
+    assert trained.readout is not None, "it has answered"
+    share = choose_share(alone, readout, targets, trained.readout.share)
     before, after = (mean_loss(probabilities, targets) for probabilities in (alone, blend(alone, readout, share)))
     seen = f"on {len(targets)} {evidence}"
     reason = f"With it the loss {seen} is {after:.3f} nats, {before:.3f} without."

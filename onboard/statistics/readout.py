@@ -18,7 +18,7 @@ from onboard.errors import InputError
 from onboard.statistics.blocks import lengths_of_blocks, with_names
 from onboard.statistics.decomposition import decomposed
 from onboard.statistics.probabilities import blend, mean_loss, softmax
-from onboard.statistics.share import PRIOR_SHARE
+from onboard.statistics.share import usual_share
 
 RIDGES: Final = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # of the mean squared length of the rows
 SHARPNESSES: Final = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)  # inverse temperatures of the scores
@@ -44,7 +44,7 @@ class Readout:
     weights: np.ndarray
     scale: float
     bias: np.ndarray
-    share: float = PRIOR_SHARE
+    share: float = 1.0
     of_roots: bool = False
 
     def columns(self, width: int) -> np.ndarray:
@@ -114,7 +114,8 @@ def fit_readout(
     blocks: int = 1,
     names: np.ndarray | None = None,
 ) -> Fitted:
-    """A readout in closed form, with the labels' own words as rows of them unless rows left out are better without.
+    """A readout in closed form, with the labels' own words as rows of them unless rows left out are better without; its
+    share is the usual one of so many rows.
 
     Args:
         features: (n, h), n ≥ 2; blocks of as many columns, each of which is to say as much as any other.
@@ -131,12 +132,12 @@ def fit_readout(
     _require_finite(features)
     _require_rows(targets, regression=values is not None)
     features = signed_roots(features)
-    alone = _fitted(features, targets, groups, values, blocks)
-    if names is None:
-        return alone
-    _require_finite(names)
-    named = _fitted(*with_names(features, targets, signed_roots(names), blocks), groups, None, blocks)
-    return replace(named, names=names) if named.loss <= alone.loss else alone
+    best = _fitted(features, targets, groups, values, blocks)
+    if names is not None:
+        _require_finite(names)
+        named = _fitted(*with_names(features, targets, signed_roots(names), blocks), groups, None, blocks)
+        best = replace(named, names=names) if named.loss <= best.loss else best
+    return replace(best, readout=replace(best.readout, share=usual_share(len(features))))
 
 
 def signed_roots(features: np.ndarray) -> np.ndarray:

@@ -20,7 +20,7 @@ def test_without_a_readout_the_embedding_is_judged_as_it_is() -> None:
 
 
 def test_a_readout_that_does_not_pay_has_no_say() -> None:
-    assert Beside(WRONG, TARGETS).loss(log_of(SURE)) == pytest.approx(mean_loss(log_of(SURE), TARGETS))
+    assert Beside(WRONG, TARGETS, 0.7).loss(log_of(SURE)) == pytest.approx(mean_loss(log_of(SURE), TARGETS))
 
 
 def test_with_a_good_readout_a_step_that_helps_the_embedding_alone_brings_nothing() -> None:
@@ -29,6 +29,6 @@ def test_with_a_good_readout_a_step_that_helps_the_embedding_alone_brings_nothin
     before, after = log_of(UNSURE), log_of(half_right)
     alone = LossByShare.of(before, dict.fromkeys((1.0, 0.5, 0.25, 0.125), after), TARGETS)
     assert alone.wanted(at_all=False) == 1.0
-    beside = Beside(readout, TARGETS)
+    beside = Beside(readout, TARGETS, 0.7)
     gained = beside.loss(before) - beside.loss(after)
     assert gained < 0.1 * (alone.alone - alone.least)

@@ -11,7 +11,7 @@ from onboard.statistics.blocks import with_names
 from onboard.statistics.decomposition import decomposed
 from onboard.statistics.probabilities import blend, mean_loss
 from onboard.statistics.readout import Readout, _Path, answers_after, fit_readout
-from onboard.statistics.share import PRIOR_SHARE, choose_share
+from onboard.statistics.share import choose_share, usual_share
 from onboard.storage.embedding import pack_embedding
 from onboard.storage.readout import pack_readout, unpack_readout
 
@@ -177,11 +177,20 @@ def test_every_block_of_columns_says_as_much_as_any_other() -> None:
 def test_the_share_is_what_rows_want_and_none_where_it_does_not_pay() -> None:
     targets = np.eye(2)[np.arange(40) % 2]
     sure, unsure, wrong = 0.9 * targets + 0.05, np.full((40, 2), 0.5), 0.9 * targets[:, ::-1] + 0.05
-    assert choose_share(unsure, sure, targets) > PRIOR_SHARE
-    assert choose_share(sure, wrong, targets) == 0.0
-    assert choose_share(sure[:2], wrong[:2], targets[:2]) == pytest.approx(0.65)  # two rows are no clear word
-    assert choose_share(unsure[:0], sure[:0], targets[:0]) == PRIOR_SHARE
+    assert choose_share(unsure, sure, targets, 0.7) > 0.7
+    assert choose_share(sure, wrong, targets, 0.7) == 0.0
+    assert choose_share(sure[:2], wrong[:2], targets[:2], 0.7) == pytest.approx(0.65)  # two rows are no clear word
+    assert choose_share(unsure[:0], sure[:0], targets[:0], 0.7) == 0.7
     assert np.allclose(blend(sure, wrong, 0.5), 0.5)
+
+
+def test_the_more_rows_make_a_readout_the_more_of_the_answer_is_usually_its_own() -> None:
+    features, targets = drawn(48)
+    shares = [fit_readout(features[:rows], targets[:rows], alone(rows)).readout.share for rows in (4, 16, 32)]
+    assert shares == [usual_share(4), usual_share(16), usual_share(32)]
+    assert np.round(shares, 2).tolist() == [0.57, 0.84, 0.91]
+    named = fit_readout(features[:16], targets[:16], alone(16), names=features[40 : 40 + targets.shape[1]])
+    assert named.readout.share == usual_share(16)  # the labels' own words are no rows
 
 
 def test_of_all_rows_it_answers_what_the_readout_does_and_of_others_what_they_say() -> None:
