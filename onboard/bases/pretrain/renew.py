@@ -37,13 +37,15 @@ def renew_base(made_from: Ingredients[RenewedRecipe], output: Path) -> None:
     given = find_base(recipe.backbone.of)
     if output.resolve() == given.folder.resolve():
         raise InputError(f"{output} is the base that the backbone is taken of.", "Name another folder: --output FOLDER")
+    (backbone, encoder), growth = fresh_backbone(given), recipe.backbone.grow
+    if growth is not None:
+        backbone = grown(backbone, growth, recipe.seed)
     rows = read_sources(recipe.sources, recipe.seed)
     material = load_teaching(made_from, load_texts(made_from, rows), Teacher.load)
-    backbone, encoder = fresh_backbone(given)
-    if recipe.backbone.grow is not None:
-        backbone = grown(backbone, recipe.backbone.grow, recipe.seed)
     engine, made, sources = begin(made_from, rows, backbone, encoder, material)
     facts = {"backbone_digest": given.backbone_digest} | rows_digests(sources)
+    if growth is not None:
+        facts["grow"] = growth.model_dump()
     learns_on, sections = recipe.multitask, ["sentences", "curriculum"]
     if learns_on is not None:
         sections.append("multitask")

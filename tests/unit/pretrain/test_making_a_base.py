@@ -29,7 +29,7 @@ from onboard.bases.pretrain.recipe import OwnRecipe, RenewedRecipe
 from onboard.bases.pretrain.renew import renew_base
 from onboard.bases.pretrain.run import make_base
 from onboard.bases.pretrain.teacher import Teacher
-from onboard.errors import InputError
+from onboard.errors import ConflictError, InputError
 from onboard.model.backbone import norm_parameters
 from onboard.model.quantised import dequantise, quantise
 from onboard.model.quantised_backbone import QUANTISED_FILE
@@ -385,3 +385,7 @@ def test_the_backbone_of_a_base_grows_before_it_learns_on_beside_a_teacher_of_th
     monkeypatch.setattr(Teacher, "load", not_installed)
     renew_base(made_from, tmp_path / "again")  # what the teacher said stands in the work folder
     assert find_base(str(tmp_path / "again")).digest == new.digest
+    document["backbone"]["grow"]["num_layers"] += 1
+    other = RenewedRecipe.model_validate(document).model_copy(update={"sources": own.recipe.sources})
+    with pytest.raises(ConflictError, match=r"belongs to another recipe: grow\.num_layers"):
+        renew_base(replace(made_from, recipe=other), tmp_path / "other")
