@@ -16,7 +16,7 @@ from onboard.bases.multitask import make
 from onboard.bases.multitask.checkpoint import require_checkpoint
 from onboard.bases.multitask.loop import Running
 from onboard.bases.multitask.processes import joined
-from onboard.bases.multitask.recipe import read_toml
+from onboard.bases.multitask.recipe import read_recipe
 from onboard.bases.multitask.signals import Signals
 from onboard.bases.multitask.sources import folder_entries
 from onboard.bases.pretrain.recipe import AnyRecipe, OwnRecipe, RenewedRecipe, recipe_of
@@ -83,7 +83,7 @@ def read_order(order: Order) -> AnyRecipe:
     """
     if order.recipe is None and order.backbone is None:
         raise InputError("There is nothing to make a base from.", "Give --recipe FILE, or --backbone ID --sources DIR.")
-    document: dict[str, Any] = {} if order.recipe is None else read_toml(order.recipe)
+    document: dict[str, Any] = {} if order.recipe is None else read_recipe(order.recipe)
     if order.backbone is not None:
         document["backbone"] = {**_given(document.get("backbone")), "from": order.backbone}
         document.setdefault("name", proposal(Path(order.backbone).name))

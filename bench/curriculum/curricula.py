@@ -23,7 +23,7 @@ from onboard.bases import Base, find_base
 from onboard.bases.curriculum import KINDS, Curriculum, CurriculumCounts, Material, TrainingTask, build_curriculum
 from onboard.bases.curriculum.topics import common_words
 from onboard.bases.load import fresh_engine
-from onboard.bases.multitask.recipe import read_toml
+from onboard.bases.multitask.recipe import read_recipe
 from onboard.bases.pretrain.teacher import Teacher
 from onboard.model.batch import LabelledRows
 from onboard.model.batched import log_probabilities
@@ -119,7 +119,7 @@ def curriculum_of(name: str, whole: Curriculum) -> Curriculum:
 
 def counts_of(options: Options) -> CurriculumCounts:
     """How many tasks of each kind the recipe makes."""
-    return CurriculumCounts(**read_toml(options.recipe)["curriculum"])
+    return CurriculumCounts(**read_recipe(options.recipe)["curriculum"])
 
 
 @lru_cache(1)

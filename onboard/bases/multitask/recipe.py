@@ -275,35 +275,11 @@ class Recipe(Section):
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """A TOML file as a document; of one that names another under `like`, that one with what this says instead.
+    """A TOML file as a document.
 
     Raises:
-        InputError: a file is missing, not UTF-8 or no TOML, or recipes are like one another.
+        InputError: the file is missing, not UTF-8 or no TOML.
     """
-    return _like(path, (path.name,))
-
-
-def _like(path: Path, behind: tuple[str, ...]) -> dict[str, Any]:
-    """The document of a recipe that those behind it, by the names of their files, are like."""
-    document = _read_toml(path)
-    if "like" not in document:
-        return document
-    name = document.pop("like")
-    if not isinstance(name, str) or name in behind:
-        raise InputError(
-            f"recipe {path}, field like: {name!r} is no other recipe", f"name the file of one beside {path}",
-            field="like",
-        )  # fmt: skip
-    whole = _like(path.with_name(name), (*behind, name))
-    sections = {key: {**whole[key], **own} for key, own in document.items() if _are_sections(own, whole.get(key))}
-    return {**whole, **document, **sections}
-
-
-def _are_sections(*values: Any) -> bool:
-    return all(isinstance(value, dict) for value in values)
-
-
-def _read_toml(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -312,6 +288,33 @@ def _read_toml(path: Path) -> dict[str, Any]:
         raise InputError(f"recipe {path} is not UTF-8 (byte {error.start})", f"save {path} as UTF-8") from error
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"recipe {path} is no TOML: {error}", f"mend {path}") from error
+
+
+def read_recipe(path: Path, behind: tuple[Path, ...] = ()) -> dict[str, Any]:
+    """The document of a recipe; of one that names another under `like`, that one with what this says instead.
+
+    Args:
+        path: of its file.
+        behind: files that are like it, directly or not.
+
+    Raises:
+        InputError: as `read_toml`, or the recipe is like none, or like itself.
+    """
+    document, known = read_toml(path), (*behind, path.resolve())
+    name = document.pop("like", None)
+    if name is None:
+        return document
+    other = path.parent / str(name)
+    if other.resolve() in known or not other.is_file():
+        raise InputError(
+            f"recipe {path}, field like: {name!r} is no other recipe", f"name the file of one, seen from {path}",
+            field="like",
+        )  # fmt: skip
+    whole = read_recipe(other, known)
+    for key, own in document.items():
+        tables = isinstance(own, dict) and isinstance(whole.get(key), dict)
+        whole[key] = {**whole[key], **own} if tables else own
+    return whole
 
 
 Found = TypeVar("Found", bound=Section)

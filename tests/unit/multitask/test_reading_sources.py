@@ -51,6 +51,13 @@ def test_a_folder_says_what_it_is_in_a_file_of_its_own(folder: Path, tiny_engine
     assert "title" not in alike.to_json()
 
 
+def test_a_folder_is_like_no_other(folder: Path) -> None:
+    (folder / "moods" / "source.toml").write_text('like = "other.toml"\n', encoding="utf-8")
+    with pytest.raises(InputError, match="like") as caught:
+        folder_entries(folder)
+    assert caught.value.data["field"] == "like"
+
+
 @pytest.mark.parametrize(
     "licence", ["CC BY-NC 4.0", "for research purposes only", "Non-commercial use", "CC BY-ND 3.0"]
 )

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from onboard.bases.curriculum import KINDS
-from onboard.bases.multitask.recipe import read_toml
+from onboard.bases.multitask.recipe import read_recipe, read_toml
 from onboard.bases.pretrain import recipe as sections
 from onboard.bases.pretrain.recipe import OwnRecipe, RenewedRecipe, recipe_of
 from onboard.errors import InputError
@@ -64,7 +64,7 @@ def wide_recipe(document: dict[str, Any]) -> RenewedRecipe:
 
 def test_the_recipe_of_the_larger_base_is_that_of_the_one_that_ships_on_a_backbone_that_grows() -> None:
     path = MINI.with_name("small.toml")
-    recipe, wide = wide_recipe(read_toml(path)), wide_recipe(read_toml(MINI.with_name("mini-wide.toml")))
+    recipe, wide = wide_recipe(read_recipe(path)), wide_recipe(read_toml(MINI.with_name("mini-wide.toml")))
     assert (recipe.name, recipe.backbone.of) == ("small", "mini")
     assert (recipe.sources, recipe.held_out, recipe.curriculum) == (wide.sources, wide.held_out, wide.curriculum)
     assert recipe.backbone.grow is not None
@@ -86,16 +86,17 @@ def test_a_backbone_that_grows_has_to_learn_on() -> None:
 def test_a_recipe_says_what_is_other_than_in_the_one_that_it_is_like(tmp_path: Path) -> None:
     (tmp_path / "first.toml").write_text('name = "a"\nseed = 1\n[curriculum]\nx = 1\ny = { share = 1 }\n')
     (tmp_path / "second.toml").write_text('like = "first.toml"\nname = "b"\n[curriculum]\ny = 2\n[backbone]\nz = 3\n')
-    document = read_toml(tmp_path / "second.toml")
+    document = read_recipe(tmp_path / "second.toml")
     assert document == {"name": "b", "seed": 1, "curriculum": {"x": 1, "y": 2}, "backbone": {"z": 3}}
 
 
-@pytest.mark.parametrize("like", ['"third.toml"', '"none.toml"', "7", '"round.toml"'])
+@pytest.mark.parametrize("like", ['"third.toml"', '"./third.toml"', '"deep/none.toml"', '""', "7", '"round.toml"'])
 def test_a_recipe_that_is_like_none_is_refused_by_name(tmp_path: Path, like: str) -> None:
     (tmp_path / "round.toml").write_text('like = "third.toml"\n')
     (tmp_path / "third.toml").write_text(f"like = {like}\n")
-    with pytest.raises(InputError, match=r"third\.toml|none\.toml"):
-        read_toml(tmp_path / "third.toml")
+    with pytest.raises(InputError, match=r"(third|round)\.toml, field like: ") as caught:
+        read_recipe(tmp_path / "third.toml")
+    assert caught.value.data["field"] == "like"
 
 
 def test_the_recipe_of_its_hypernetwork_takes_the_backbone_of_a_base_and_trains_nothing_of_it() -> None:
@@ -123,7 +124,7 @@ def test_the_recipe_of_its_hypernetwork_takes_the_backbone_of_a_base_and_trains_
     "name", ["mini.toml", "mini-hypernetwork.toml", "mini-wide.toml", "small.toml", "t5-small-glue.toml"]
 )
 def test_a_recipe_that_names_a_held_out_task_is_refused_by_name(name: str) -> None:
-    document = read_toml(MINI.with_name(name))
+    document = read_recipe(MINI.with_name(name))
     document |= {"held_out": ["puns"], "sources": {"puns": {"from": "puns"}}}
     with pytest.raises(InputError, match="puns is held out"):
         recipe_of(document, name)
