@@ -25,8 +25,9 @@ from onboard.data.splits import is_folded
 from onboard.errors import NotFoundError
 from onboard.evaluate.baselines import INVERSE_PENALTY_PAIRS, INVERSE_PENALTY_TEXTS, MOST_WEIGHTS, predict_learned
 from onboard.evaluate.tfidf import TfidfFeatures
-from onboard.model.readout_features import BLOCKS, blocks_of
+from onboard.model.readout_features import blocks_of
 from onboard.pipeline.readout import fit as fit_readout
+from onboard.statistics.blocks import BLOCKS
 from onboard.train.crossvalidation import fold_of, part_rows
 
 NO_TEACHER: Final = "left out: minilm, since the teacher is not installed"

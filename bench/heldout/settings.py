@@ -13,8 +13,8 @@ from bench.heldout.material import TEST_ROWS, Place
 from bench.heldout.plan import ARMS, DEFAULT, ENCODER, LEARNED, MINILM, READOUT, TRAINED
 from bench.transfer.recipes import CREDITED, RECIPES
 from onboard.guard import GuardSettings
-from onboard.model.readout_features import BLOCKS
 from onboard.probe.settings import ProbeSettings
+from onboard.statistics.blocks import BLOCKS
 from onboard.statistics.readout import RIDGE_PRIOR, RIDGES, SHARPNESSES
 from onboard.statistics.share import CLEARLY, EMBEDDING_ROWS, PRIOR_ROWS
 from onboard.train.settings import FewShotSettings, TuningSettings

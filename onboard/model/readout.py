@@ -16,9 +16,9 @@ from onboard.model.batched import BATCH, log_probabilities
 from onboard.model.cores import side_by_side
 from onboard.model.engine import Engine
 from onboard.model.memory import RowsAtOnce
-from onboard.model.readout_features import BLOCKS
 from onboard.model.scoring import LabelTrie
 from onboard.model.task_weights import Answering
+from onboard.statistics.blocks import BLOCKS
 from onboard.statistics.readout import Readout
 
 

@@ -19,7 +19,8 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-BLOCKS: Final = 6
+from onboard.statistics.blocks import BLOCKS
+
 BLOCKS_OF_TEXTS: Final = 3  # the first ones: all that a single text has
 
 

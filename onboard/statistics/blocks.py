@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
+
+BLOCKS: Final = 6  # of what a readout is asked with: `onboard.model.readout_features` says which
 
 
 def lengths_of_blocks(centred: np.ndarray, blocks: int, counted: np.ndarray | None = None) -> np.ndarray:

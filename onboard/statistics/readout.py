@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 
 from onboard.errors import InputError
-from onboard.statistics.blocks import lengths_of_blocks, with_names
+from onboard.statistics.blocks import BLOCKS, lengths_of_blocks, with_names
 from onboard.statistics.decomposition import decomposed
 from onboard.statistics.probabilities import blend, mean_loss, softmax
 from onboard.statistics.share import usual_share
@@ -25,8 +25,7 @@ SHARPNESSES: Final = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)  # invers
 RIDGE_PRIOR: Final = 1.0  # nats that a ridge e times as large or small as the usual one costs: held-out tasks say so
 USUAL: Final = (1.0, 4.0)  # ridge and sharpness where too few rows judge
 FEWEST_JUDGING: Final = 8
-_BLOCKS: Final = 6  # of all features, as `onboard.model.readout_features` has them
-_BEFORE: Final = (0, 1, 3, 4)  # those that a readout of features as they are took of a pair
+_BEFORE: Final = (0, 1, 3, 4)  # of the blocks, those that a readout of features as they are took of a pair
 
 
 @dataclass(frozen=True)
@@ -59,8 +58,8 @@ class Readout:
                 f"The readout takes {own} features, and got {width}.",
                 "It belongs to another base: submit the task again.",
             )
-        if not self.of_roots and own * _BLOCKS == width * len(_BEFORE):
-            return np.arange(width).reshape(_BLOCKS, -1)[list(_BEFORE)].ravel()
+        if not self.of_roots and own * BLOCKS == width * len(_BEFORE):
+            return np.arange(width).reshape(BLOCKS, -1)[list(_BEFORE)].ravel()
         return np.arange(own)
 
     def probabilities(self, features: np.ndarray) -> np.ndarray:

@@ -23,10 +23,11 @@ from onboard.hypernetworks.files import require_base
 from onboard.model.encoding import pad
 from onboard.model.engine import Engine
 from onboard.model.readout import probabilities_of
-from onboard.model.readout_features import BLOCKS, readout_features
+from onboard.model.readout_features import readout_features
 from onboard.model.scoring import PackedTries, label_log_probabilities
 from onboard.registry.services import Services
 from onboard.registry.versions import VersionRepository
+from onboard.statistics.blocks import BLOCKS
 from onboard.statistics.readout import Readout
 from onboard.statistics.temperature import tempered
 from onboard.storage.embedding import verified_embedding

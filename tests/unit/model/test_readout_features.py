@@ -7,7 +7,8 @@ import torch
 
 from onboard.model.engine import Engine
 from onboard.model.readout import bare_features
-from onboard.model.readout_features import BLOCKS, BLOCKS_OF_TEXTS
+from onboard.model.readout_features import BLOCKS_OF_TEXTS
+from onboard.statistics.blocks import BLOCKS
 
 PAIRS = [("a good film", None), ("bad plot", "the film was great"), ("it is sad", "it"), ("not", "yes and no and yes")]
 
