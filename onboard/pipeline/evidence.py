@@ -28,12 +28,12 @@ class Beside:
     Args:
         readout: its probabilities (m, K), of rows in folds without their fold; None where there is no readout.
         targets: (m, K) of the rows, times what each counts.
-        usual: usual share of the readout.
+        usual: usual share of the readout; 0 where there is none.
     """
 
     readout: np.ndarray | None
     targets: np.ndarray
-    usual: float = 0.0
+    usual: float
 
     @classmethod
     def of(cls, trained: TrainOutput, answers: np.ndarray | None, targets: np.ndarray) -> Self:

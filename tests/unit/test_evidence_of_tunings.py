@@ -15,8 +15,8 @@ SURE, UNSURE, WRONG = 0.9 * TARGETS + 0.05, np.full((40, 2), 0.5), 0.9 * TARGETS
 
 def test_without_a_readout_the_embedding_is_judged_as_it_is() -> None:
     scores = log_of(SURE).astype(np.float32)
-    assert Beside(None, TARGETS).published(scores) is scores
-    assert Beside(None, TARGETS).loss(scores) == mean_loss(scores, TARGETS)
+    assert Beside(None, TARGETS, 0.0).published(scores) is scores
+    assert Beside(None, TARGETS, 0.0).loss(scores) == mean_loss(scores, TARGETS)
 
 
 def test_a_readout_that_does_not_pay_has_no_say() -> None:

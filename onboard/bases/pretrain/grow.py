@@ -1,9 +1,8 @@
 """A larger backbone that begins as the smaller one: the same function, with room to learn more.
 
-New states of the residual stream are zero and new hidden units and heads are not yet heard, as Net2Net widens a network
-(Chen, Goodfellow and Shlens 2016, arXiv 1511.05641); new layers add nothing to the stream, as those of bert2BERT's
-progressive stacking (Chen et al. 2022, arXiv 2110.07143) do not quite. What reads them is drawn at random, so gradients
-reach all of it from the first step on.
+As Net2Net grows a network (Chen, Goodfellow and Shlens 2016, arXiv 1511.05641), function first: new states of the
+residual stream are zero, new hidden units and heads are not heard yet, and new layers add nothing to the stream. What
+reads them is drawn at random, so gradients reach all of it within a few steps.
 """
 
 from __future__ import annotations

@@ -37,7 +37,8 @@ def renew_base(made_from: Ingredients[RenewedRecipe], output: Path) -> None:
     given = find_base(recipe.backbone.of)
     if output.resolve() == given.folder.resolve():
         raise InputError(f"{output} is the base that the backbone is taken of.", "Name another folder: --output FOLDER")
-    (backbone, encoder), growth = fresh_backbone(given), recipe.backbone.grow
+    backbone, encoder = fresh_backbone(given)
+    growth = recipe.backbone.grow
     if growth is not None:
         backbone = grown(backbone, growth, recipe.seed)
     rows = read_sources(recipe.sources, recipe.seed)

@@ -16,12 +16,12 @@ IDS, ANSWERS = torch.tensor([[5, 9, 3, 1], [7, 1, 0, 0]]), torch.tensor([[0, 4, 
 SIZES = {"d_model": 40, "d_ff": 48, "num_heads": 6, "num_layers": 4, "num_decoder_layers": 3}
 
 
-def tiny_t5() -> Any:
+def tiny_t5(feed_forward: str = "gelu") -> Any:
     """Weights of usual size, of which nothing is zero."""
     torch.manual_seed(1)
     config = T5Config(
         vocab_size=11, d_model=32, d_ff=24, d_kv=8, num_layers=2, num_decoder_layers=1, num_heads=4, dropout_rate=0.0,
-        feed_forward_proj="gelu", decoder_start_token_id=0, pad_token_id=0, eos_token_id=1,
+        feed_forward_proj=feed_forward, decoder_start_token_id=0, pad_token_id=0, eos_token_id=1,
         tie_word_embeddings=True,
     )  # fmt: skip
     backbone = T5ForConditionalGeneration(config).requires_grad_(False).eval()
@@ -36,9 +36,9 @@ def logits(backbone: Any) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("growth", [{}, *({name: size} for name, size in SIZES.items()), SIZES], ids=str)
-@pytest.mark.parametrize("scaled", [True, False])
-def test_it_begins_as_what_it_grew_from(growth: dict[str, int], scaled: bool) -> None:
-    backbone = tiny_t5()
+@pytest.mark.parametrize(("feed_forward", "scaled"), [("gelu", True), ("gelu", False), ("gated-gelu", True)])
+def test_it_begins_as_what_it_grew_from(growth: dict[str, int], feed_forward: str, scaled: bool) -> None:
+    backbone = tiny_t5(feed_forward)
     backbone.config.scale_decoder_outputs = backbone.decoder.config.scale_decoder_outputs = scaled
     larger = grown(backbone, Growth(**growth), seed=0)
     for field, size in growth.items():
