@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -26,6 +26,7 @@ from onboard.domain.tried import MethodsJson
 from onboard.domain.tuning import GuardJson, TuningJson
 from onboard.statistics.readout import Readout
 from onboard.storage.readout import pack_readout, unpack_readout
+from onboard.train.crossvalidation import IN_NONE
 from onboard.versions.protected import Identity
 
 
@@ -166,6 +167,14 @@ class TrainOutput(StageOutput):
     _readers: ClassVar[_Readers] = {
         "z": _floats, "folds": _folds, "readout": _readout, "read_out": _numbers, "weights": _bytes,
     }  # fmt: skip
+
+    def in_first_folds(self, count: int) -> TrainOutput:
+        """As if there were only the first so many of its folds."""
+        folds = self.folds
+        assert folds is not None
+        own = folds.fold[folds.fold != IN_NONE] < count  # of the rows that are in one
+        first = Folds(np.where(folds.fold < count, folds.fold, IN_NONE), folds.probabilities[own], folds.z[:count])
+        return replace(self, folds=first, read_out=None if self.read_out is None else self.read_out[own])
 
     @property
     def has_embedding(self) -> bool:

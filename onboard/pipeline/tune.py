@@ -30,6 +30,7 @@ from onboard.train.worth_tuning import EmbeddingAlone, Worth, worth_tuning
 from onboard.versions.protected import protected, protected_task
 
 _BOTH: Final = "The embedding with its readout"
+HARDLY: Final = NEARLY / 4  # nats by which half of the folds are to gain before all of them look
 _LET_THROUGH: Final = GuardSettings().shares
 
 
@@ -74,27 +75,40 @@ def _facts(attempt: Run, reason: str, *, tried: bool) -> TuningJson:
 def _nothing_to_gain(tuner: _Tuner) -> NoStep | None:
     """The end of it where a first look of few steps lowers the new task's loss by less than `NEARLY`; else None.
 
-    A tuning takes as long as all that came before it, several times over, and may cost an earlier task so much.
+    A tuning takes as long as all that came before it, several times over, and may cost an earlier task so much. Where
+    there are folds, half of them look before all do, and end it where they see hardly anything.
 
     Raises JobFailedError: it diverged.
     """
-    attempt, trained, bench = tuner.attempt, tuner.trained, tuner.attempt.bench
-    folds = looked = None
+    trained = tuner.trained
+    if trained.folds is None:
+        return _looked(tuner, trained, NEARLY)
+    half = trained.in_first_folds(_half(trained.folds))
+    return _looked(tuner, half, HARDLY) or _looked(tuner, trained, NEARLY)
+
+
+def _half(folds: Folds) -> int:
+    return max(1, len(folds.z) // 2)
+
+
+def _looked(tuner: _Tuner, trained: TrainOutput, gain: float) -> NoStep | None:
+    """The end of it where a first look at these folds, or at held-out rows, lowers the loss by less nats than that."""
+    bench, folds, looked = tuner.attempt.bench, None, None
     if trained.folds is not None:
         folds = _folds(tuner, trained.folds, SHARES, look=True)
     elif held_rows(bench):
         looked = tuner.called("first look", look=True)(trained.z, bench.labelled(bench.dataset.train))
-    seen = _evidence(tuner, folds, looked)
-    if seen is None or seen.losses.least < seen.losses.alone - NEARLY:
+    seen = _evidence(tuner, trained, folds, looked)
+    if seen is None or seen.losses.least < seen.losses.alone - gain:
         return None
     settings = TuningSettings().for_rows(len(bench.dataset.train))
     steps = settings.for_look().steps
     reason = (
         f"A first look of {steps} of {settings.steps} steps lowers the loss on {seen.rows} {seen.kind} by less than "
-        f"{NEARLY} nats ({seen.losses.alone:.3f}; {seen.losses.least:.3f} at best), so the hypernetwork stays as it is."
+        f"{gain} nats ({seen.losses.alone:.3f}; {seen.losses.least:.3f} at best), so the hypernetwork stays as it is."
     )
     tuning: TuningJson = {
-        **_facts(attempt, reason, tried=True),
+        **_facts(tuner.attempt, reason, tried=True),
         "learning_rate": settings.learning_rate, "regulariser": settings.regulariser, "looked": True, "steps": steps,
         "proposed": 0.0, "by_share": seen.losses.to_json(), "evidence": seen.kind, "rows": seen.rows,
     }  # fmt: skip
@@ -156,10 +170,11 @@ class _Evidence:
     rows: int
 
 
-def _evidence(tuner: _Tuner, folds: Mapping[float, np.ndarray] | None, tuned: Tuned | None) -> _Evidence | None:
+def _evidence(
+    tuner: _Tuner, trained: TrainOutput, folds: Mapping[float, np.ndarray] | None, tuned: Tuned | None
+) -> _Evidence | None:
     """By the folds' tunings, else by one of all training rows on held-out rows; None where neither can tell."""
-    attempt, trained = tuner.attempt, tuner.trained
-    bench = attempt.bench
+    bench = tuner.attempt.bench
     if trained.folds is not None and folds is not None:
         beside = beside_in_folds(bench, trained)
         after = {share: beside.loss(scores) for share, scores in folds.items()}
@@ -174,7 +189,7 @@ def _wanted(tuner: _Tuner, tuned: Tuned) -> _Wanted:
     """As much as lowers the loss of rows that did not train what answers them; all of it where there are none."""
     attempt, trained = tuner.attempt, tuner.trained
     folds = None if trained.folds is None else _folds(tuner, trained.folds, parts_of(_LET_THROUGH))
-    seen = _evidence(tuner, folds, tuned)
+    seen = _evidence(tuner, trained, folds, tuned)
     if seen is None:
         return _Wanted(1.0, {"proposed": 1.0}, {})
     losses, evidence = seen.losses, seen.kind
@@ -272,7 +287,9 @@ class _Tuner:
         """Of the tuning, those of its folds, and of the first look at them; or at all rows without folds."""
         rows, folds = len(self.attempt.bench.dataset.train), self.trained.folds
         parts = [rows - int((folds.fold == number).sum()) for number in range(len(folds.z))] if folds else []
-        looks = (parts or [rows]) if self.attempt.job.spec.tune_hypernetwork == "auto" else []
+        looks = [*parts[: _half(folds)], *parts] if folds else [rows]
+        if self.attempt.job.spec.tune_hypernetwork != "auto":
+            looks = []
         whole = sum(self._settings(part).steps for part in (rows, *parts))
         return whole + sum(self._settings(part, look=True).steps for part in looks)
 
