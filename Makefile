@@ -29,7 +29,7 @@ packages:
 # in the order of the folders: slow ones come first, and many quick files fill the end
 test: install packages ## every check and every test
 	$(MAKE) --no-print-directory check
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 check: install ## format, lint and types, exactly as CI does
 	$(BIN)/ruff format --check .
