@@ -26,7 +26,7 @@ from onboard.domain.tried import MethodsJson
 from onboard.domain.tuning import GuardJson, TuningJson
 from onboard.statistics.readout import Readout
 from onboard.storage.readout import pack_readout, unpack_readout
-from onboard.train.crossvalidation import IN_NONE
+from onboard.train.crossvalidation import IN_NONE, in_a_fold
 from onboard.versions.protected import Identity
 
 
@@ -172,7 +172,7 @@ class TrainOutput(StageOutput):
         """As if there were only the first so many of its folds."""
         folds = self.folds
         assert folds is not None
-        own = folds.fold[folds.fold != IN_NONE] < count  # of the rows that are in one
+        own = folds.fold[in_a_fold(folds.fold)] < count
         first = Folds(np.where(folds.fold < count, folds.fold, IN_NONE), folds.probabilities[own], folds.z[:count])
         return replace(self, folds=first, read_out=None if self.read_out is None else self.read_out[own])
 

@@ -30,7 +30,7 @@ from onboard.train.worth_tuning import EmbeddingAlone, Worth, worth_tuning
 from onboard.versions.protected import protected, protected_task
 
 _BOTH: Final = "The embedding with its readout"
-HARDLY: Final = NEARLY / 4  # nats by which half of the folds are to gain before all of them look
+_HARDLY: Final = NEARLY / 4  # nats by which half of the folds are to gain before all of them look
 _LET_THROUGH: Final = GuardSettings().shares
 
 
@@ -84,7 +84,7 @@ def _nothing_to_gain(tuner: _Tuner) -> NoStep | None:
     if trained.folds is None:
         return _looked(tuner, trained, NEARLY)
     half = trained.in_first_folds(_half(trained.folds))
-    return _looked(tuner, half, HARDLY) or _looked(tuner, trained, NEARLY)
+    return _looked(tuner, half, _HARDLY) or _looked(tuner, trained, NEARLY)
 
 
 def _half(folds: Folds) -> int:
@@ -92,7 +92,7 @@ def _half(folds: Folds) -> int:
 
 
 def _looked(tuner: _Tuner, trained: TrainOutput, gain: float) -> NoStep | None:
-    """The end of it where a first look at these folds, or at held-out rows, lowers the loss by less nats than that."""
+    """The end of it where a first look at these folds, or at held-out rows, lowers the loss by fewer nats than that."""
     bench, folds, looked = tuner.attempt.bench, None, None
     if trained.folds is not None:
         folds = _folds(tuner, trained.folds, SHARES, look=True)
