@@ -1,4 +1,4 @@
-"""Fifteen tasks in a row: what is learned of each, and what becomes of the earlier ones, by six methods.
+"""Fifteen unseen tasks in a row: what is learned of each, and what becomes of the earlier ones, by six methods.
 
     python -m bench.stream [--part 1/2] [--hours 4] [--plan] [--report]
 
@@ -27,7 +27,7 @@ from bench.stream.methods import METHODS, settings_of
 from bench.stream.page import Facts, markdown
 from bench.stream.sharing import Journal, Stream, digest_of
 from bench.stream.sizes import sizes
-from bench.stream.tasks import TASKS, in_order
+from bench.stream.tasks import SUITE, TASKS, in_order
 from bench.stream.walking import walk
 from onboard.bases import find_base
 
@@ -36,11 +36,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measure what is missing of the part, and write the page."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     asked = _parser().parse_args(words)
-    if not datasets_there(asked.data, "--data", ("source", "target")):
+    if not datasets_there(asked.data, "--data", (SUITE,)):
         return 0
     torch.set_num_threads(asked.threads)
     material = Material(find_base(asked.base), asked.data, asked.shots, asked.test_rows, asked.max_tokens)
-    names = [task.name for task in TASKS if task.name in asked.tasks]
+    names = [task for task in TASKS if task in asked.tasks]
     settings = {method: settings_of(method, asked.shots) for method in asked.methods}
     whole = {method: _whole(material, names, own) for method, own in settings.items()}
     journal = Journal(asked.output, whole)
@@ -57,12 +57,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    names = [task.name for task in TASKS]
     parser = command_line(__doc__, "stream", "jsonl")
     add_shared(parser)
     parser.add_argument("--base", default="mini")
-    parser.add_argument("--data", type=Path, default=DATA, help="folder with source/ and target/")
-    parser.add_argument("--tasks", nargs="+", choices=names, default=names, help="a shorter stream")
+    parser.add_argument("--data", type=Path, default=DATA, help="folder with wide/")
+    parser.add_argument("--tasks", nargs="+", choices=TASKS, default=list(TASKS), help="a shorter stream")
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument("--orders", type=int, default=3, help="of the tasks, each with draws of its own")
     parser.add_argument("--shots", type=int, default=32, help="labelled rows of a task")

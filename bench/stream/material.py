@@ -70,7 +70,7 @@ class Material:
 
     Args:
         base: that the tasks are learned on.
-        data: folder with source/ and target/.
+        data: folder with wide/.
         shots: labelled rows of a task.
         test_rows: most rows to test a task on.
         max_tokens: after which texts are cut; long ones are most of what a stream costs.

@@ -83,7 +83,7 @@ def version_bytes(material: Material) -> int:
     version = EmbeddingVersion(
         task="question-types", kind="onboarded", artifact=digest, embedding_digest=digest,
         backbone_digest=material.base.backbone_digest, base_digest=material.base.digest, hypernetwork_version=12,
-        dataset_digest=digest, parent="good-bad@v1", task_kind="classification", labels=labels,
+        dataset_digest=digest, parent="suggestion_mining@v1", task_kind="classification", labels=labels,
         words=tuple(label.replace("_", " ") for label in labels), code_version=digest, method="hyperformer++",
         seeds=(0,), metrics={"validation": metrics, "test": metrics}, fingerprint=pack_fingerprint(z), version=1,
         job=digest[:32],

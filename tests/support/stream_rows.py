@@ -9,23 +9,26 @@ from typing import Any
 import numpy as np
 
 from bench.harness.rows import Row, packed
+from bench.stream.tasks import SUITE
 from support.tiny_training import FILLERS, write_split
 
 TELLING = ("great", "awful", "happy", "sad", "poor", "fine")  # a word per label
 DATASETS: Mapping[str, tuple[bool, Sequence[str]]] = {
-    "target/scitail": (True, ("entailment", "neutral")),
-    "target/cb": (True, ("entailment", "contradiction", "neutral")),
-    "target/trec": (False, ("human", "location", "number", "entity")),
-    "target/boolq": (True, ("yes", "no")),
-    "target/imdb": (False, ("positive", "negative")),
-    "target/yelp_polarity": (False, ("positive", "negative")),
-    "target/paws": (True, ("paraphrase", "not_paraphrase")),
-    "source/sst2": (False, ("positive", "negative")),
-    "source/cola": (False, ("acceptable", "unacceptable")),
-    "source/mrpc": (True, ("paraphrase", "not_paraphrase")),
-    "source/qqp": (True, ("duplicate", "not_duplicate")),
-    "source/stsb": (True, ("4.6", "0.4", "2.5")),
-    "source/mnli": (True, ("entailment", "contradiction", "neutral")),
+    "airline_sentiment": (False, ("positive", "negative", "neutral")),
+    "causal_language": (False, ("direct", "conditional", "none")),
+    "dailydialog_act": (False, ("inform", "question", "directive")),
+    "dailydialog_emotion": (True, ("joy", "anger", "none")),
+    "edos_sexism": (False, ("sexist", "not_sexist")),
+    "emotion_cause": (True, ("cause", "no_cause")),
+    "imppres_presupposition": (True, ("entailment", "contradiction", "neutral")),
+    "indian_court_role": (False, ("facts", "ruling", "argument")),
+    "it_ticket": (False, ("hardware", "access", "storage", "travel")),
+    "jfleg_corrected": (True, ("first", "second")),
+    "kpa_keypoint_match": (True, ("match", "no_match")),
+    "nfcats_question": (False, ("reason", "experience", "debate")),
+    "strategyqa_facts": (True, ("yes", "no")),
+    "suggestion_mining": (False, ("suggestion", "other")),
+    "twitter_url_paraphrase": (True, ("paraphrase", "not_paraphrase")),
 }
 
 
@@ -34,8 +37,10 @@ def make_datasets(folder: Path, rows: int = 48) -> Path:
     rng = np.random.default_rng(0)
     for name, (pairs, labels) in DATASETS.items():
         for split in ("train", "validation", "test"):
-            mark = f"{name[7:9]}{split[:2]}"
-            write_split(folder / name, split, [_row(rng, pairs, labels, f"{mark}{row}", row) for row in range(rows)])
+            mark = f"{name[:2]}{split[:2]}"
+            write_split(
+                folder / SUITE / name, split, [_row(rng, pairs, labels, f"{mark}{row}", row) for row in range(rows)]
+            )
     return folder
 
 
@@ -53,5 +58,5 @@ def made_step(accuracies: Sequence[float], *, start: float = 0.5, rows: int = 40
     begins = packed(np.arange(rows) < round(start * rows))
     chance = packed(np.arange(rows) < rows // 4)
     return {"correct": correct, "rows": [rows] * len(correct), "start": begins, "random": chance, "share": 1.0,
-            "seconds": {"train": 2.0, "test": 1.0}, "unchanged": len(correct) - 1, "parameters": 1000, "task": "topic",
+            "seconds": {"train": 2.0, "test": 1.0}, "unchanged": len(correct) - 1, "parameters": 1000, "task": "it_ticket",
             **more}  # fmt: skip

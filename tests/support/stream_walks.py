@@ -9,7 +9,7 @@ from bench.stream.material import Material
 from bench.stream.sharing import Journal, Stream
 from bench.stream.walking import walk
 
-NAMES = ("imdb", "good-bad", "trec-three")
+NAMES = ("edos_sexism", "suggestion_mining", "it_ticket")
 
 
 def walked(material: Material, journal: Journal, weights: Path, method: str, **more: Any) -> list[dict[str, Any]]:

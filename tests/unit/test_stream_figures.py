@@ -16,7 +16,7 @@ from bench.stream.page import Facts, markdown
 from bench.stream.sharing import Stream
 from bench.stream.sizes import Size
 
-TASKS = ("imdb", "good-bad", "topic")
+TASKS = ("edos_sexism", "suggestion_mining", "it_ticket")
 FACTS = Facts("python -m bench.stream", "mini", 32, 200, 64, 0, {}, describe())
 STEADY = ((0.8,), (0.8, 0.9), (0.8, 0.9, 0.5))
 FORGETS = ((0.8,), (0.7, 0.9), (0.6, 0.95, 0.5))
@@ -66,11 +66,11 @@ def test_r_has_a_row_for_each_step_and_no_task_before_its_turn() -> None:
 
 def test_a_task_is_worse_only_where_its_drop_is_sure_and_the_last_one_cannot_be() -> None:
     drops = results(orders=3, rows=200, naive=FORGETS).drops(NAIVE)
-    assert set(drops) == {"imdb", "good-bad"}
-    assert drops["imdb"].change.value == pytest.approx(-20.0)
-    assert (drops["imdb"].worse, drops["good-bad"].worse) == (True, False)
+    assert set(drops) == {"edos_sexism", "suggestion_mining"}
+    assert drops["edos_sexism"].change.value == pytest.approx(-20.0)
+    assert (drops["edos_sexism"].worse, drops["suggestion_mining"].worse) == (True, False)
     slightly = results(rows=40, naive=((0.8,), (0.8, 0.9), (0.775, 0.9, 0.5))).drops(NAIVE)
-    assert not slightly["imdb"].worse
+    assert not slightly["edos_sexism"].worse
 
 
 def test_a_method_counts_only_at_its_end() -> None:
@@ -93,7 +93,7 @@ def test_the_page_says_whether_what_was_wanted_came_about() -> None:
     assert "| guarded: average accuracy at or above frozen | +0.0 (+0.0 to +0.0) | met |" in shown
     assert "| stored per task, without snapshot: under 4 KB | 3,000 B | met |" in shown
     lost = page(results(orders=2, rows=200, guarded=FORGETS, naive=STEADY))
-    assert "| guarded: no task significantly worse | imdb; a drop of " in lost
+    assert "| guarded: no task significantly worse | edos_sexism; a drop of " in lost
     assert "BWT -7.5" in lost
     assert "60.0 (**-20.0**)" in lost
     assert lost.count("**not met**") == 4  # the drop, the worst task, the accuracy, and naive tuning forgets nothing
@@ -117,13 +117,21 @@ def test_what_is_not_measured_yet_is_told_and_left_out() -> None:
 def test_what_the_guard_let_through_is_counted_and_its_objections_are_named() -> None:
     measured = results(guarded=STEADY)
     rows = list(measured.rows(GUARDED, 0))
-    rows[0] |= {"share": 0.5, "proposed": 0.5, "task": "imdb", "guard": {"tasks": {"fail": ["cola"]}}}
-    rows[1] |= {"share": 0.0, "task": "good-bad", "guard": {"tasks": {"pass": ["sst2"], "fail": ["imdb"]}}}
+    rows[0] |= {"share": 0.5, "proposed": 0.5, "task": "edos_sexism", "guard": {"tasks": {"fail": ["cola"]}}}
+    rows[1] |= {
+        "share": 0.0,
+        "task": "suggestion_mining",
+        "guard": {"tasks": {"pass": ["sst2"], "fail": ["edos_sexism"]}},
+    }
     rows[2] |= {"share": 0.0, "proposed": 0.0, "task": "trec"}
     shown = page(Results({**measured.steps, Stream(0, GUARDED): rows}, measured.tasks))
     counted = "3 of 3 tasks tried a tuning; taken was 0.25 of the step by 1, nothing by 2."
     assert f"- {METHODS[GUARDED].title}: {counted}" in shown
-    for cells in ("imdb | 0.5 | 0.5 | cola (fail)", "good-bad | 1 | 0 | imdb (fail)", "trec | 0 | – | –"):
+    for cells in (
+        "edos_sexism | 0.5 | 0.5 | cola (fail)",
+        "suggestion_mining | 1 | 0 | edos_sexism (fail)",
+        "trec | 0 | – | –",
+    ):
         assert f"| {METHODS[GUARDED].title} | 1 | {cells} |" in shown
 
 

@@ -44,12 +44,12 @@ def test_frozen_no_earlier_task_changes_by_a_bit(material: Material, journal: Jo
 
 def test_a_frozen_hypernetwork_that_generates_other_weights_is_an_error(material: Material) -> None:
     state = State.first(material.engine.hypernetwork, material.base.known_rows)
-    begun = begin(material, "imdb", 0, state)
-    _, state = advance(material, FROZEN, "imdb", 0, state, [], begun)
+    begun = begin(material, "edos_sexism", 0, state)
+    _, state = advance(material, FROZEN, "edos_sexism", 0, state, [], begun)
     other = replace(state, learned=tuple(replace(task, generated="0" * 64) for task in state.learned))
-    begun = begin(material, "good-bad", 0, other)
+    begun = begin(material, "suggestion_mining", 0, other)
     with pytest.raises(DamagedError):
-        advance(material, FROZEN, "good-bad", 0, other, ["00"], begun)
+        advance(material, FROZEN, "suggestion_mining", 0, other, ["00"], begun)
 
 
 def test_without_a_guard_the_head_moves_and_every_earlier_task_is_measured_under_it(
@@ -65,13 +65,13 @@ def test_without_a_guard_the_head_moves_and_every_earlier_task_is_measured_under
 
 def test_earlier_tasks_are_measured_anew_only_under_a_head_that_moved(material: Material) -> None:
     state = State.first(material.engine.hypernetwork, material.base.known_rows)
-    _, state = advance(material, FROZEN, "imdb", 0, state, [], begin(material, "imdb", 0, state))
-    begun = begin(material, "good-bad", 0, state)
-    row, after = advance(material, NAIVE, "good-bad", 0, state, ["what it was"], begun)
+    _, state = advance(material, FROZEN, "edos_sexism", 0, state, [], begin(material, "edos_sexism", 0, state))
+    begun = begin(material, "suggestion_mining", 0, state)
+    row, after = advance(material, NAIVE, "suggestion_mining", 0, state, ["what it was"], begun)
     engine = material.engine.under(after.hypernetwork)
     answers = [right_of(engine, material.of(task.task, 0), task.z, task.words) for task in after.learned]
     assert [packed(right) for right in answers] == row["correct"]
-    row, _ = advance(material, FROZEN, "good-bad", 0, state, ["what it was"], begun)
+    row, _ = advance(material, FROZEN, "suggestion_mining", 0, state, ["what it was"], begun)
     assert row["correct"][0] == "what it was"
 
 
