@@ -58,5 +58,5 @@ def made_step(accuracies: Sequence[float], *, start: float = 0.5, rows: int = 40
     begins = packed(np.arange(rows) < round(start * rows))
     chance = packed(np.arange(rows) < rows // 4)
     return {"correct": correct, "rows": [rows] * len(correct), "start": begins, "random": chance, "share": 1.0,
-            "seconds": {"train": 2.0, "test": 1.0}, "unchanged": len(correct) - 1, "parameters": 1000, "task": "it_ticket",
-            **more}  # fmt: skip
+            "seconds": {"train": 2.0, "test": 1.0}, "unchanged": len(correct) - 1, "parameters": 1000,
+            "task": "it_ticket", **more}  # fmt: skip
