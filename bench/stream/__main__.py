@@ -1,4 +1,4 @@
-"""Fifteen unseen tasks in a row: what is learned of each, and what becomes of the earlier ones, by six methods.
+"""Fifteen unseen tasks in a row: what is learned of each, and what becomes of the earlier ones, by five methods.
 
     python -m bench.stream [--part 1/2] [--hours 4] [--plan] [--report]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -22,6 +22,7 @@ from bench.transfer.methods import answers, baseline, fit
 from onboard.bases.load import fresh_engine
 from onboard.errors import DamagedError, JobFailedError
 from onboard.guard import Judgement, Step, guard
+from onboard.guard.risk import at_risk
 from onboard.model.batched import log_probabilities, mixed_log_probabilities
 from onboard.model.engine import Engine
 from onboard.model.hypernetwork import Hypernetwork
@@ -167,12 +168,6 @@ def _tuned(
     z, (to_tune_with, to_judge_by) = from_hex(begun["embedding"]), material.canaries
     engine, earlier = material.engine.under(state.hypernetwork), earlier_tasks(material, order, state)
     lesson, facts = material.lesson(name, order, engine, from_hex(begun["from"]), begun["words"]), Row()
-    if method.by_rule:
-        with _timed(seconds, "rule"):
-            worth = lesson.worth()
-        facts = {"worth": asdict(worth)}
-        if not worth.tune:
-            return z, state.hypernetwork, facts | {"share": 0.0}
     to_hold = Protection(earlier if method.tuning.beta else [], to_tune_with)
     tuned_on = partial(lesson.tuned, method.tuning, to_hold)
     try:
@@ -185,17 +180,16 @@ def _tuned(
             losses = lesson.losses(parts_of(method.guard.shares), tuned, tuned_on)
     except JobFailedError as error:
         return z, state.hypernetwork, facts | {"share": 0.0, "trouble": error.message}
-    share = losses.wanted(at_all=not method.by_rule)
-    facts |= {"proposed": share, "by_share": losses.to_json()}
-    if not share:
-        return z, state.hypernetwork, facts | {"share": 0.0}
+    share = losses.wanted(at_all=True)
     proposed = tuned.shortened(state.hypernetwork, z, share)
-    step, protection = Step(state.hypernetwork, proposed.hypernetwork, z), Protection(earlier, to_judge_by)
     with _timed(seconds, "guard"):
-        judged = guard(engine, step, protection, method.guard, seed=lesson.seed)
-    facts |= {"share": judged.share, "guard": _summary(judged)}
-    if method.by_rule and judged.share and losses.after[share * judged.share] >= losses.alone:
-        return z, state.hypernetwork, facts | {"share": 0.0, "given_up": True}
+        risky = at_risk(earlier, [not task.texts for task in earlier], proposed.hypernetwork, z, method.guard)
+        protection = Protection([earlier[place] for place in risky], to_judge_by)
+        step = Step(state.hypernetwork, proposed.hypernetwork, z)
+        judged = guard(
+            engine, step, protection, method.guard, seed=lesson.seed, left_out=len(earlier) - len(risky)
+        )  # fmt: skip
+    facts |= {"proposed": share, "by_share": losses.to_json(), "share": judged.share, "guard": _summary(judged)}
     taken = proposed.shortened(state.hypernetwork, z, judged.share)
     return taken.z, taken.hypernetwork, facts
 

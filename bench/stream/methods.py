@@ -11,9 +11,8 @@ from bench.transfer.material import SETTINGS as PROBE
 from bench.transfer.recipes import CREDITED, RECIPES, Recipe
 from onboard.guard.settings import GuardSettings
 from onboard.train.settings import TuningSettings
-from onboard.train.worth_tuning import BY_HEART, FEWEST_ROWS, GOOD
 
-FROZEN, AUTO, GUARDED, REGULARISED, NAIVE, LORA = "frozen", "auto", "guarded", "regularised", "naive", "lora"
+FROZEN, GUARDED, REGULARISED, NAIVE, LORA = "frozen", "guarded", "regularised", "naive", "lora"
 LORA_RECIPE: Final[Recipe] = RECIPES[LORA, CREDITED[LORA]]
 
 
@@ -25,18 +24,15 @@ class Method:
         title: for people.
         tuning: of hypernetwork and embedding, after the embedding; None leaves the hypernetwork as it is.
         guard: what a tuned hypernetwork has to pass; None lets all through.
-        by_rule: only what `--tune-hypernetwork auto` would tune is tuned.
     """
 
     title: str
     tuning: TuningSettings | None = None
     guard: GuardSettings | None = None
-    by_rule: bool = False
 
 
 METHODS: Final[Mapping[str, Method]] = {
     FROZEN: Method("frozen hypernetwork"),
-    AUTO: Method("tuned where `auto` says so, under the guard", TuningSettings(), GuardSettings(), by_rule=True),
     GUARDED: Method("tuned under the guard", TuningSettings(), GuardSettings()),
     REGULARISED: Method("tuned with the regulariser, no guard", TuningSettings()),
     NAIVE: Method("tuned naively", replace(TuningSettings(), beta=0.0)),
@@ -54,6 +50,4 @@ def settings_of(name: str, rows: int) -> dict[str, Any]:
         settings["tuning"] = asdict(method.tuning.for_rows(rows))
     if method.guard:
         settings["guard"] = asdict(method.guard)
-    if method.by_rule:
-        settings["rule"] = {"fewest_rows": FEWEST_ROWS, "good": GOOD, "by_heart": BY_HEART}
     return settings

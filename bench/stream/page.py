@@ -11,7 +11,7 @@ from typing import Any, Final
 from bench.harness.figures import signed
 from bench.harness.page import NONE, VERDICTS, listed, met, table, table_row, unmeasured, were
 from bench.stream.figures import Results
-from bench.stream.methods import AUTO, FROZEN, GUARDED, LORA, METHODS, NAIVE
+from bench.stream.methods import FROZEN, GUARDED, LORA, METHODS, NAIVE
 from bench.stream.sizes import Size, sizes_table
 from bench.stream.tasks import TASKS
 from onboard.domain.counting import counted
@@ -174,36 +174,30 @@ def _tasks(results: Results, methods: Sequence[str]) -> list[str]:
 
 
 def _let_through(results: Results) -> list[str]:
-    """Of each method with a guard: how many tasks were tuned, and what became of the steps."""
-    text = ["## What the guard let through", ""]
-    objections = []
-    for method in (AUTO, GUARDED):
-        rows = [(order, row) for order in range(len(results.tasks)) for row in results.rows(method, order)]
-        if not rows:
-            continue
-        tuned = [(order, row) for order, row in rows if row.get("worth", {}).get("tune", True)]
-        counted = Counter(row["share"] * row.get("proposed", 1.0) for _, row in tuned)
-        shares = [f"{f'{share:g} of the step' if share else 'nothing'} by {counted[share]}"
-                  for share in sorted(counted, reverse=True)]  # fmt: skip
-        taken = f"; taken was {', '.join(shares)}" if shares else ""
-        text += [f"- {METHODS[method].title}: {len(tuned)} of {len(rows)} tasks tried a tuning{taken}."]
-        for order, row in tuned:
-            by_verdict = row.get("guard", {}).get("tasks", {})
-            objected = [f"{name} ({verdict})" for verdict, names in by_verdict.items() if verdict != "pass"
-                        for name in names]  # fmt: skip
-            proposed = row.get("proposed", 1.0)
-            if row["share"] * proposed < 1:
-                reason = row.get("trouble") or ", ".join(objected) or NONE
-                through = f"{row['share']:g}" if proposed else NONE
-                cells = METHODS[method].title, order + 1, row["task"], f"{proposed:g}", through, reason
-                objections.append(table_row(*cells))
-    if objections:
+    """How many tasks were tuned under the guard, and what became of the steps."""
+    rows = [(order, row) for order in range(len(results.tasks)) for row in results.rows(GUARDED, order)]
+    if not rows:
+        return []
+    counted = Counter(row["share"] * row.get("proposed", 1.0) for _, row in rows)
+    shares = [f"{f'{share:g} of the step' if share else 'nothing'} by {counted[share]}"
+              for share in sorted(counted, reverse=True)]  # fmt: skip
+    text = ["## What the guard let through", "", f"Of {len(rows)} tasks taken was {', '.join(shares)}."]
+    short = [(order, row) for order, row in rows if row["share"] * row.get("proposed", 1.0) < 1]
+    if short:
         text += [
             "", "Of the step the new task wanted a share (by rows that were predicted without themselves), and of that "
             "the guard let a share through. Those that did not get the whole of it:", "",
-            *table("method | order | after | wanted | let through | tasks that did not pass"),
+            *table("order | after | wanted | let through | tasks that did not pass"),
+            *(_objection(order, row) for order, row in short),
         ]  # fmt: skip
-    return [*text, *objections, ""] if len(text) > 2 else []
+    return [*text, ""]
+
+
+def _objection(order: int, row: Mapping[str, Any]) -> str:
+    by_verdict = row.get("guard", {}).get("tasks", {})
+    objected = [f"{name} ({verdict})" for verdict, names in by_verdict.items() if verdict != "pass" for name in names]
+    reason = row.get("trouble") or ", ".join(objected) or NONE
+    return table_row(order + 1, row["task"], f"{row.get('proposed', 1.0):g}", f"{row['share']:g}", reason)
 
 
 def _how(facts: Facts) -> list[str]:
@@ -212,15 +206,14 @@ def _how(facts: Facts) -> list[str]:
         "Every task is learned as the service learns it: the probe chooses a start among the shipped embeddings and "
         "those of the stream so far, then the embedding is trained on all rows. Frozen stops there. The others then "
         "tune hypernetwork and embedding together; what they hold in place, and what the guard looks at, are the "
-        "shipped sources and the stream's earlier tasks, each beside the hypernetwork that it was learned under. What "
-        "`auto` goes by are labelled rows that were predicted without themselves, as in a job. With "
+        "shipped sources and the stream's earlier tasks, each beside the hypernetwork that it was learned under. How "
+        "much of a step a task wants is seen on its labelled rows, predicted without themselves, as in a job. With "
         f"{facts.shots} rows a task has none held out, so the guard judges by its texts and by canaries. LoRA (rank "
         "8, q and v) is one more model per task: nothing is shared but the backbone, so nothing is forgotten and "
         "nothing carries over.",
         "No base has learned the tasks: they are held out, one of a family each. What answers is the embedding alone, "
         "without the readout that a job publishes beside it, which no tuning changes: a version loses less than what "
-        "stands here. For the same reason `auto` tunes fewer tasks in a job: its rule and its first look ask what "
-        "embedding and readout leave to gain together.", "",
+        "stands here. By default a job tunes only where that seems to pay, so fewer tasks than here.", "",
     ]  # fmt: skip
     for method, settings in facts.settings.items():
         parts = [f"{part}: {listed(of)}" for part, of in settings.items() if isinstance(of, Mapping)]

@@ -123,16 +123,15 @@ def test_what_the_guard_let_through_is_counted_and_its_objections_are_named() ->
         "task": "suggestion_mining",
         "guard": {"tasks": {"pass": ["sst2"], "fail": ["edos_sexism"]}},
     }
-    rows[2] |= {"share": 0.0, "proposed": 0.0, "task": "trec"}
+    rows[2] |= {"share": 0.0, "task": "trec", "trouble": "Tuning the hypernetwork diverged."}
     shown = page(Results({**measured.steps, Stream(0, GUARDED): rows}, measured.tasks))
-    counted = "3 of 3 tasks tried a tuning; taken was 0.25 of the step by 1, nothing by 2."
-    assert f"- {METHODS[GUARDED].title}: {counted}" in shown
+    assert "Of 3 tasks taken was 0.25 of the step by 1, nothing by 2." in shown
     for cells in (
         "edos_sexism | 0.5 | 0.5 | cola (fail)",
         "suggestion_mining | 1 | 0 | edos_sexism (fail)",
-        "trec | 0 | – | –",
+        "trec | 1 | 0 | Tuning the hypernetwork diverged.",
     ):
-        assert f"| {METHODS[GUARDED].title} | 1 | {cells} |" in shown
+        assert f"| 1 | {cells} |" in shown
 
 
 def test_lora_neither_forgets_nor_carries_over() -> None:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from support.stream_walks import NAMES, walked
 
@@ -18,17 +17,15 @@ from bench.stream import learning
 from bench.stream.figures import Results
 from bench.stream.learning import advance, begin, right_of
 from bench.stream.material import Material
-from bench.stream.methods import AUTO, FROZEN, GUARDED, LORA, NAIVE, REGULARISED
+from bench.stream.methods import FROZEN, GUARDED, LORA, METHODS, NAIVE, REGULARISED
 from bench.stream.sharing import Journal, Stream
 from bench.stream.state import State
 from bench.stream.tasks import in_order
 from onboard.errors import DamagedError, JobFailedError
-from onboard.guard import Judgement
+from onboard.guard import GuardSettings, Judgement
 from onboard.model.interpolate import between
 from onboard.model.weights import hypernetwork_digest
-from onboard.train import worth_tuning
 from onboard.train.step_length import LossByShare
-from onboard.train.worth_tuning import EmbeddingAlone, Worth
 
 
 def test_frozen_no_earlier_task_changes_by_a_bit(material: Material, journal: Journal, tmp_path: Path) -> None:
@@ -90,57 +87,43 @@ def test_what_the_guard_rejects_is_published_as_the_embedding_alone_under_the_ol
     assert rows[-1]["correct"] == frozen[-1]["correct"]
 
 
-@pytest.mark.parametrize("worth", [Worth(True, "It is no better than TF-IDF."), Worth(False, "It is good as it is.")])
-def test_the_rule_is_asked_about_rows_that_were_predicted_without_themselves(
-    material: Material, journal: Journal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, worth: Worth
-) -> None:
-    asked: list[EmbeddingAlone] = []
-    monkeypatch.setattr(as_a_job, "worth_tuning", lambda alone: asked.append(alone) or worth)  # type: ignore[func-returns-value]
-    monkeypatch.setattr(Lesson, "losses", lambda _, shares, *__: LossByShare(5.0, {share: -share for share in shares}))
-    monkeypatch.setattr(learning, "guard", judged(0.5))
-    rows = walked(material, journal, tmp_path, AUTO)
-    assert [row["worth"] for row in rows] == [asdict(worth)] * 3
-    assert [row["share"] for row in rows] == [0.5 if worth.tune else 0.0] * 3
-    assert [worth.rows for worth in asked] == [12] * 3
-    assert all(worth.majority is not None and worth.tfidf is not None for worth in asked)
-    monkeypatch.setattr(worth_tuning, "MOST_FITTED", 5)
-    scored: list[int] = []
-    monkeypatch.setattr(
-        as_a_job, "log_probabilities", lambda _, ids, *__, **___: scored.append(len(ids)) or -np.ones((len(ids), 1))
-    )  # type: ignore[func-returns-value]
-    assert asked[-1].training_loss() == 1.0
-    assert scored == [5]
-
-
 @pytest.mark.parametrize(
-    ("method", "losses", "proposed", "taken"),
+    ("losses", "proposed", "let"),
     [
-        (AUTO, {1.0: 8.0, 0.5: 7.0, 0.25: 9.0, 0.125: 9.0}, 0.0, 0.0),
-        (GUARDED, {1.0: 8.0, 0.5: 7.0, 0.25: 9.0, 0.125: 9.0}, 0.125, 0.125),
-        (AUTO, {1.0: 0.1, 0.5: 7.0, 0.25: 9.0, 0.125: 9.0}, 1.0, 0.0),
-        (AUTO, {1.0: 0.2, 0.5: 0.1, 0.25: 0.2, 0.125: 0.3}, 0.5, 0.5),
+        ({1.0: 8.0, 0.5: 7.0, 0.25: 9.0, 0.125: 9.0}, 0.125, 1.0),
+        ({1.0: 0.1, 0.5: 7.0, 0.25: 9.0, 0.125: 9.0}, 1.0, 0.5),
+        ({1.0: 0.2, 0.5: 0.1, 0.25: 0.2, 0.125: 0.3}, 0.5, 1.0),
     ],
 )
-def test_the_new_task_says_how_much_of_the_step_it_wants_before_the_guard_and_whether_it_gained_after(
+def test_the_new_task_says_how_much_of_the_step_it_wants_before_the_guard(
     material: Material,
     journal: Journal,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    method: str,
     losses: dict[float, float],
     proposed: float,
-    taken: float,
+    let: float,
 ) -> None:
-    monkeypatch.setattr(as_a_job, "worth_tuning", lambda _: Worth(True, "It pays."))
     monkeypatch.setattr(
         Lesson, "losses", lambda _, shares, *__: LossByShare(5.0, {share: losses.get(share, 9.0) for share in shares})
     )
-    monkeypatch.setattr(learning, "guard", judged(0.5 if proposed == 1.0 else 1.0))
-    rows = walked(material, journal, tmp_path, method)
+    monkeypatch.setattr(learning, "guard", judged(let))
+    rows = walked(material, journal, tmp_path, GUARDED)
     assert [row["proposed"] for row in rows] == [proposed] * 3
-    assert [row["share"] * row["proposed"] for row in rows] == [taken] * 3
-    assert all((row["z"] == row["embedding"]) is (taken == 0.0) for row in rows)
-    assert all(("guard" in row) is (proposed > 0.0) for row in rows)
+    assert [row["share"] for row in rows] == [let] * 3
+    assert all(row["z"] != row["embedding"] and "guard" in row for row in rows)
+
+
+def test_the_guard_looks_at_as_many_shipped_tasks_as_that_of_a_job(
+    material: Material, journal: Journal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few = replace(METHODS[GUARDED], guard=GuardSettings(most_sources=1))
+    monkeypatch.setitem(METHODS, GUARDED, few)
+    seen: list[tuple[int, int]] = []
+    monkeypatch.setattr(learning, "guard", lambda _, step, protection, *__, left_out, **___: seen.append(
+        (len(protection.tasks), left_out)) or judged(1.0)())  # fmt: skip
+    walked(material, journal, tmp_path, GUARDED)
+    assert seen == [(1, 1), (2, 1), (3, 1)]
 
 
 def test_half_a_step_lies_between_the_head_and_what_was_tuned(

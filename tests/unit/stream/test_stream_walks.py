@@ -20,7 +20,7 @@ from bench.stream import walking
 from bench.stream.figures import Results
 from bench.stream.learning import from_hex, to_hex
 from bench.stream.material import Material
-from bench.stream.methods import AUTO, FROZEN, GUARDED, LORA, METHODS, NAIVE, REGULARISED, Method
+from bench.stream.methods import FROZEN, GUARDED, LORA, METHODS, NAIVE, REGULARISED, Method
 from bench.stream.sharing import Journal, Stream
 from bench.stream.sizes import sizes, version_bytes
 from bench.stream.tasks import SUITE, TASKS, drawn, in_order
@@ -120,7 +120,7 @@ def test_a_task_stores_less_than_4_kb_and_shares_the_rest(material: Material) ->
     half = [made_step((0.5,)), made_step((0.5, 0.5), share=0.0)]
     steps = {Stream(0, method): half for method in METHODS}
     stored = sizes(material, Results(steps, [NAMES[:2]]))
-    frozen, _, guarded, two_kinds = stored[:4]
+    frozen, guarded, two_kinds = stored[:3]
     assert version_bytes(material) == frozen.own < 4000
     assert frozen.of_task(1000) == pytest.approx(frozen.own + frozen.shared / 1000)
     tuned = guarded.shared - frozen.shared
@@ -149,12 +149,12 @@ def test_the_command_measures_goes_on_and_writes_page_and_heat_map(
     assert bench.main(command("--part", "2/2")) == 0
     part = [json.loads(line) for line in (tmp_path / "stream.jsonl").read_text().splitlines()]
     assert {(row["method"], row["order"]) for row in part} == {
-        (AUTO, 0), (REGULARISED, 0), (LORA, 0), (AUTO, 1), (REGULARISED, 1), (LORA, 1),
+        (GUARDED, 0), (NAIVE, 0), (FROZEN, 1), (REGULARISED, 1), (LORA, 1),
     }  # fmt: skip
     assert "not measured yet" in (tmp_path / "stream.md").read_text()
     assert bench.main(command()) == 0
     rows = (tmp_path / "stream.jsonl").read_text().splitlines()
-    assert len(rows) == 2 * 6 * 2
+    assert len(rows) == 2 * 5 * 2
     assert bench.main(command()) == 0
     assert (tmp_path / "stream.jsonl").read_text().splitlines() == rows
     page = (tmp_path / "stream.md").read_text()
@@ -163,7 +163,7 @@ def test_the_command_measures_goes_on_and_writes_page_and_heat_map(
     assert "2 of 2 earlier tasks are generated the same | met |" in page
     assert (tmp_path / "stream-1.svg").read_text().startswith("<svg")
     assert not (tmp_path / "stream-2.svg").exists()  # no page embeds it
-    assert "24 of 24 steps" in capsys.readouterr().out
+    assert "20 of 20 steps" in capsys.readouterr().out
 
 
 def test_the_plan_tells_what_is_missing_and_measures_nothing(
@@ -190,7 +190,6 @@ def test_every_method_says_what_its_numbers_depend_on() -> None:
     settings = {name: bench.settings_of(name, 32) for name in METHODS}
     assert set(settings[FROZEN]) == {"embedding", "probe", "step"}
     assert set(settings[GUARDED]) == {"embedding", "probe", "tuning", "guard", "step"}
-    assert set(settings[AUTO]) == {*settings[GUARDED], "rule"}
     assert settings[NAIVE]["tuning"]["beta"] == 0 < settings[REGULARISED]["tuning"]["beta"]
     assert set(settings[LORA]) == {"recipe"}
     assert isinstance(METHODS[FROZEN], Method)
