@@ -2,53 +2,45 @@
 
 from __future__ import annotations
 
-import statistics
 import zlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import torch
 from safetensors.numpy import load_file, save_file
 
 from bench.curriculum import few_shot
-from bench.harness.as_a_job import train_embedding
 from bench.harness.budgeted import Budget, sources_of, train
 from bench.harness.rows import Row
+from bench.harness.source_folders import read_source
 from bench.harness.variants import hypernetwork
+from bench.heldout.families import held_out
 from onboard.bases import Base, find_base
-from onboard.bases.curriculum import KINDS, Curriculum, CurriculumCounts, Material, TrainingTask, build_curriculum
+from onboard.bases.curriculum import KINDS, Curriculum, CurriculumCounts, Material, Source, build_curriculum
+from onboard.bases.curriculum.source import About
 from onboard.bases.curriculum.topics import common_words
 from onboard.bases.load import fresh_engine
 from onboard.bases.multitask.recipe import read_recipe
 from onboard.bases.pretrain.teacher import Teacher
-from onboard.model.batch import LabelledRows
-from onboard.model.batched import log_probabilities
-from onboard.model.engine import Engine
 from onboard.model.methods.hyperformer_plus_plus import HyperFormerPlusPlus
 from onboard.train.settings import FewShotSettings
 
-MADE = ("topics", "form", "style", "pairs")
 CURRICULA: dict[str, tuple[str, ...]] = {  # name: kinds
     "sources only": ("sources",),
     "+ renamed": ("sources", "renamed"),
-    "+ topics": ("sources", "renamed", "topics"),
-    "+ form": ("sources", "renamed", "topics", "form"),
-    "+ pairs": ("sources", "renamed", "topics", "form", "pairs"),
     "everything": KINDS,
-    **{f"everything but {kind}": tuple(other for other in KINDS if other != kind) for kind in MADE},
+    **{f"everything but {kind}": tuple(other for other in KINDS if other != kind) for kind in KINDS[1:]},
 }
-NUMBERS = (32, 128)  # tasks out of everything, the sources among them; 8 are the sources, all are everything
-SHOTS, TEST_ROWS = 32, 200
-FEW_SHOT = FewShotSettings()
+NUMBERS = (8, 32)  # sources alone, those of --sources first; all are "sources only"
+SHOTS = 32
+FEW_SHOT = FewShotSettings(seeds=1, curve=())  # curricula are compared, and seeds of z cost as much as draws
 LEARNING_RATE = 1e-3
 MOST_ANCHORS = 12  # made tasks whose embeddings the probe may choose, beside the sources'
-PANEL_TASKS, PANEL_LABELS = 3, 8  # of each made kind, with at most so many labels
-DRAWN_AT_ONCE = 16  # rows
-FRESH = 10_000_000  # batches from this step on are drawn for no training
 
 
 @dataclass(frozen=True)
@@ -57,7 +49,8 @@ class Options:
 
     base: str
     sources: Path
-    target: Path
+    wide: Path
+    measured: tuple[str, ...]
     work: Path
     recipe: Path
     budget: Budget
@@ -66,17 +59,16 @@ class Options:
 
 
 def measure(name: str, seed: int, options: Options) -> Row:
-    """One run: a hypernetwork trained on a curriculum, then new embeddings on TREC and on tasks of the made kinds."""
+    """One run: a hypernetwork trained on a curriculum, then a new embedding on each held-out task."""
     torch.manual_seed(seed)
     base = find_base(options.base)
     engine = fresh_engine(base)
-    whole = _whole(options)
-    chosen = curriculum_of(name, whole)
+    chosen = curriculum_of(name, _whole(options))
     reduction, tasks = base.document["reduction_factor"], chosen.tasks
     method = hypernetwork(HyperFormerPlusPlus, reduction, authors_projector=False)(
         engine, [task.name for task in tasks]
     )
-    regressions = {source.name for source in sources_of(options.sources) if source.kind == "regression"}
+    regressions = {source.name for source in learned_sources(options) if source.kind == "regression"}
     train(method, chosen.groups, options.budget, LEARNING_RATE, seed, regressions)
     engine.backbone.requires_grad_(False)
     engine.hypernetwork.requires_grad_(False)
@@ -85,36 +77,51 @@ def measure(name: str, seed: int, options: Options) -> Row:
     candidates = _candidates(base, table)
     with TemporaryDirectory() as folder:
         trained = _as_base(base, candidates, Path(folder))
-        draws = [
-            few_shot.measure(trained, engine, options.target, SHOTS, draw, FEW_SHOT) for draw in range(options.draws)
-        ]
-    columns = ("auto_before", "auto_after", "random_after", "tfidf")
-    return {
-        "tasks": len(tasks),
-        "kinds": list(chosen.kinds),
-        "target": {column: [round(draw[column], 2) for draw in draws] for column in columns},
-        "chosen": [draw["chosen"] for draw in draws],
-        "made": {kind: _panel(engine, list(candidates.values()), whole.of(kind), seed) for kind in MADE},
+        cells = {
+            task: [
+                few_shot.measure(trained, engine, options.wide / task, SHOTS, draw, FEW_SHOT)
+                for draw in range(options.draws)
+            ]
+            for task in options.measured
+        }
+    by_column = {
+        column: {task: [cell[column] for cell in draws] for task, draws in cells.items()}
+        for column in ("accuracy", "tfidf", "chosen")
     }
+    return {"tasks": len(tasks), "kinds": list(chosen.kinds), **by_column}
+
+
+@lru_cache(1)
+def learned_sources(options: Options) -> tuple[Source, ...]:
+    """What is learned: the tasks of the one folder, then those of the other that are not held out, as they are drawn.
+
+    Of which family each is and what it weighs says the recipe. They are read once a process.
+    """
+    facts, out = read_recipe(options.recipe).get("sources", {}), set(held_out(options.wide))
+    others = sorted(path for path in options.wide.iterdir() if path.is_dir() and path.name not in out)
+    drawn = [read_source(others[place]) for place in np.random.default_rng(0).permutation(len(others))]
+    return tuple(
+        replace(source, about=_about(facts.get(source.name, {}))) for source in (*sources_of(options.sources), *drawn)
+    )
+
+
+def _about(facts: Mapping[str, Any]) -> About:
+    return About(family=facts.get("family", ""), weight=facts.get("weight", 1.0))
 
 
 @lru_cache(1)
 def _whole(options: Options) -> Curriculum:
     """Everything that the recipe makes, once a process: all bases of one run have the same tokenizer."""
     encoder = fresh_engine(find_base(options.base)).encoder
-    return build_curriculum(sources_of(options.sources), material_of(options), counts_of(options), encoder, 0)
+    return build_curriculum(learned_sources(options), material_of(options), counts_of(options), encoder, 0)
 
 
 def curriculum_of(name: str, whole: Curriculum) -> Curriculum:
-    """One of `CURRICULA`, or `N tasks`: the sources and a draw of the others, alike over all kinds."""
+    """One of `CURRICULA`, or `N sources`: so many of the sources alone."""
     if name in CURRICULA:
         return whole.only(lambda kind, _: kind in CURRICULA[name])
-    count = int(name.split()[0])
-    own = whole.of("sources")
-    others = [task.name for task in whole.tasks[len(own) :]]
-    drawn = {others[index] for index in np.random.default_rng(0).permutation(len(others))[: count - len(own)]}
-    drawn |= {task.name for task in own}
-    return whole.only(lambda _, task: task.name in drawn)
+    first = {task.name for task in whole.of("sources")[: int(name.split()[0])]}
+    return whole.only(lambda kind, task: kind == "sources" and task.name in first)
 
 
 def counts_of(options: Options) -> CurriculumCounts:
@@ -129,7 +136,7 @@ def material_of(options: Options) -> Material:
     Raises:
         NotFoundError: the teacher is not installed.
     """
-    rows = (row for source in sources_of(options.sources) for row in source.train)
+    rows = (row for source in learned_sources(options) for row in source.train)
     texts = sorted({text for row in rows for text in (row.text_a, row.text_b) if text})
     chosen = np.random.default_rng(0).permutation(len(texts))[: options.texts]
     texts = [texts[index] for index in sorted(chosen.tolist())]
@@ -161,43 +168,3 @@ def _as_base(base: Base, candidates: Mapping[str, np.ndarray], folder: Path) -> 
     }
     size = len(next(iter(candidates.values())))
     return Base(folder, {**base.document, "task_embedding_size": size, "sources": sources, "anchors": anchors})
-
-
-def _panel(
-    engine: Engine, candidates: Sequence[np.ndarray], tasks: Sequence[TrainingTask], seed: int
-) -> dict[str, float] | None:
-    """Mean accuracy (per cent) over a few tasks of a kind after training z on 32 rows, with the commonest answer's."""
-    fixed = [task for task in tasks if task.batch(0, 2).trie.labels == len(task.words) <= PANEL_LABELS]
-    order = np.random.default_rng(1).permutation(len(fixed))[:PANEL_TASKS]
-    accuracies = [_few_shot(engine, candidates, fixed[index], seed) for index in order.tolist()]
-    if not accuracies:
-        return None
-    ours, commonest = (round(statistics.fmean(column), 2) for column in zip(*accuracies, strict=True))
-    return {"accuracy": ours, "commonest": commonest, "tasks": len(accuracies)}
-
-
-def _few_shot(engine: Engine, candidates: Sequence[np.ndarray], task: TrainingTask, seed: int) -> tuple[float, float]:
-    ids, targets = _rows(task, SHOTS + TEST_ROWS)
-    trie = task.batch(0, 2).trie
-
-    def log_likelihood(z: np.ndarray) -> float:
-        return float((log_probabilities(engine, ids[:SHOTS], z, trie) * targets[:SHOTS]).sum(1).mean())
-
-    rows = LabelledRows(ids[:SHOTS], targets[:SHOTS])
-    z = train_embedding(engine, max(candidates, key=log_likelihood), rows, trie, FEW_SHOT, seed).z
-    true = targets[SHOTS:].argmax(1)
-    right = log_probabilities(engine, ids[SHOTS:], z, trie).argmax(1) == true
-    return 100.0 * float(right.mean()), 100.0 * float(np.bincount(true).max() / len(true))
-
-
-def _rows(task: TrainingTask, count: int) -> tuple[list[Sequence[int]], np.ndarray]:
-    """Rows of a task that differ from one another: token ids and targets (n, K)."""
-    by_ids: dict[tuple[int, ...], tuple[Sequence[int], np.ndarray]] = {}
-    for step in range(20 * count // DRAWN_AT_ONCE):
-        drawn = task.batch(FRESH + step, DRAWN_AT_ONCE)
-        for ids, target in zip(drawn.ids, drawn.targets, strict=True):
-            by_ids.setdefault(tuple(ids), (ids, target))
-        if len(by_ids) >= count:
-            break
-    rows = list(by_ids.values())[:count]
-    return [ids for ids, _ in rows], np.array([target for _, target in rows], dtype=np.float32)

@@ -186,18 +186,25 @@ def curriculum_options(
     monkeypatch.setattr(curricula, "Teacher", FakeTeacher)
     monkeypatch.setattr(curricula, "build_curriculum", hand_made)
     monkeypatch.setattr(curricula, "common_words", lambda texts: WORDS)
-    for name, value in (("PANEL_TASKS", 1), ("TEST_ROWS", 16), ("FEW_SHOT", FewShotSettings(steps=2))):
-        monkeypatch.setattr(curricula, name, value)
+    monkeypatch.setattr(curricula, "FEW_SHOT", FewShotSettings(steps=2))
     kinds = "\n".join(f"{kind} = {{ share = 1.0, tasks = 8 }}" for kind in curricula.KINDS)
-    (tmp_path / "tiny.toml").write_text(f"[curriculum]\ntopic_levels = [2]\n{kinds}\n")
-    rng = np.random.default_rng(3)
-    for split in ("train", "test"):
-        rows = [{"text": " ".join(rng.permutation(WORDS)[:6]), "label": ("film", "plot")[n % 2]} for n in range(90)]
-        write_split(tmp_path / "questions", split, rows)
+    (tmp_path / "tiny.toml").write_text(
+        f"[curriculum]\ntopic_levels = [2]\n{kinds}\n[sources]\nthird.family = 'topic'\n"
+    )
+    wide, rng = make_sources(tmp_path / "wide", rows=40), np.random.default_rng(3)
+    (wide / "alike").rename(wide / "third")
+    (wide / "moods").rename(wide / "another")
+    for name in ("questions", "requests"):
+        for split in ("train", "test"):
+            rows = [{"text": " ".join(rng.permutation(WORDS)[:6]), "label": ("film", "plot")[n % 2]} for n in range(90)]
+            write_split(wide / name, split, rows)
+    (wide / "heldout.txt").write_text("questions\nrequests\n")
+    (wide / "README.md").write_text("| dataset | family |\n|---|---|\n| questions | question |\n| requests | act |\n")
 
     def options(*more: str) -> list[str]:
         return [
-            "--base", str(tiny_base.folder), "--sources", str(sources), "--target", str(tmp_path / "questions"),
+            "--base", str(tiny_base.folder), "--sources", str(sources), "--wide", str(tmp_path / "wide"),
+            "--tasks", "questions", "requests",
             "--recipe", str(tmp_path / "tiny.toml"), "--steps", "4", "--batch", "4", "--draws", "1",
             "--processes", "1", "--work", str(tmp_path / "work"), *files(tmp_path), *more,
         ]  # fmt: skip
@@ -205,21 +212,39 @@ def curriculum_options(
     return options
 
 
-def test_curricula_are_compared_on_a_new_task_and_on_kinds_that_they_leave_out(
+def test_curricula_are_compared_on_held_out_tasks_by_family(
     curriculum_options: Callable[..., list[str]], tmp_path: Path
 ) -> None:
-    assert curriculum.main(curriculum_options("--curricula", "sources only", "everything but form", "4 tasks")) == 0
+    asked = ["sources only", "everything", "everything but form", "2 sources"]
+    assert curriculum.main(curriculum_options("--draws", "2", "--curricula", *asked)) == 0
     document = json.loads((tmp_path / "out.json").read_text())
     runs = {run["variant"]: run for run in document["runs"]}
     assert {name: run["tasks"] for name, run in runs.items()} == {
-        "sources only": 2, "everything but form": 5, "4 tasks": 4
+        "sources only": 4, "everything": 10, "everything but form": 7, "2 sources": 2
     }  # fmt: skip
-    assert set(runs["everything but form"]["made"]) == {"topics", "form", "style", "pairs"}
-    assert 0 <= runs["sources only"]["made"]["topics"]["accuracy"] <= 100
-    assert len(runs["sources only"]["target"]["auto_after"]) == 1
-    cells = {line.split(" | ")[0]: line.split(" | ") for line in (tmp_path / "out.md").read_text().splitlines()}
-    assert ["(seen)" in cell for cell in cells["| everything but form"][4:6]] == [True, False]
-    assert ["(seen)" in cell for cell in cells["| sources only"][4:6]] == [False, False]
+    assert document["sources"][:2] == ["alike", "moods"], "those of --sources come first"
+    assert set(document["sources"]) == {"alike", "moods", "third", "another"}, "what is held out is not learned"
+    assert all(len(run["accuracy"]["requests"]) == 2 for run in runs.values())
+    assert all(0 <= accuracy <= 100 for accuracy in runs["everything"]["accuracy"]["questions"])
+    lines = (tmp_path / "out.md").read_text().splitlines()
+    assert "| curriculum | tasks | mean | beside everything | act | question |" in lines
+    cells = {line.split(" | ")[0]: line.split(" | ") for line in lines}
+    own, whole = (runs[name]["accuracy"] for name in ("everything but form", "everything"))
+    gains = [a - b for task in own for a, b in zip(own[task], whole[task], strict=True)]
+    assert cells["| everything but form"][3].startswith(f"{np.mean(gains):+.1f} (")
+    assert cells["| everything"][3] == "–"
+    assert cells["| everything"][5] == f"{np.mean(whole['questions']):.1f} |"
+
+
+def test_the_family_of_a_source_is_that_of_the_recipe(
+    curriculum_options: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[Source] = []
+    monkeypatch.setattr(
+        curricula, "build_curriculum", lambda sources, *_: told.extend(sources) or hand_made(sources, *_)
+    )
+    assert curriculum.main(curriculum_options("--curricula", "sources only")) == 0
+    assert {source.name: source.about.family for source in told}["third"] == "topic"
 
 
 def test_a_curriculum_that_is_compared_has_no_fingerprints_of_the_base_that_lent_the_backbone(
