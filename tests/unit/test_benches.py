@@ -239,12 +239,15 @@ def test_curricula_are_compared_on_held_out_tasks_by_family(
 def test_the_family_of_a_source_is_that_of_the_recipe(
     curriculum_options: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: list[Source] = []
-    monkeypatch.setattr(
-        curricula, "build_curriculum", lambda sources, *_: told.extend(sources) or hand_made(sources, *_)
-    )
+    family_of: dict[str, str] = {}
+
+    def made_of(sources: Sequence[Source], *more: Any) -> Curriculum:
+        family_of.update({source.name: source.about.family for source in sources})
+        return hand_made(sources, *more)
+
+    monkeypatch.setattr(curricula, "build_curriculum", made_of)
     assert curriculum.main(curriculum_options("--curricula", "sources only")) == 0
-    assert {source.name: source.about.family for source in told}["third"] == "topic"
+    assert family_of["third"] == "topic"
 
 
 def test_a_curriculum_that_is_compared_has_no_fingerprints_of_the_base_that_lent_the_backbone(
