@@ -16,7 +16,9 @@ TARGETS: Final = ("trec", "scitail", "paws", "cb", "boolq", "imdb", "yelp_polari
 # Held-out tasks of short texts, of several families: the rule is chosen on them.
 WIDE: Final = (
     "nfcats_question", "airline_sentiment", "imppres_presupposition", "clickbait", "word_definition_match",
-    "dailydialog_act", "suggestion_mining", "stac_dialogue_relation",
+    "dailydialog_act", "suggestion_mining", "stac_dialogue_relation", "talkmoves_student", "code_comment_role",
+    "talkmoves_teacher", "pun", "imppres_scalar", "esconv_strategy", "airline_complaint", "liar_verdict",
+    "unhealthy_comment", "emotion_cause", "stackoverflow_emotion", "dailydialog_emotion",
 )  # fmt: skip
 SUITES: Final = {"target": TARGETS, "wide": WIDE}
 

@@ -150,7 +150,7 @@ class _Trial:
         self.attempt.progress.note(f"{method}: {tried.loss:.3f} nats on {len(tried.losses)} rows", loss=tried.loss)
 
     def go_on(self) -> str:
-        """Try small adapters, the smallest first, until nothing is to gain; why no further one was tried."""
+        """Try adapters, the smallest first, until nothing is to gain; why no further one was tried."""
         for method in SMALL:
             stopped = nothing_to_gain(self.measured)
             if stopped:

@@ -12,11 +12,10 @@ from typing import Final
 
 import numpy as np
 
-from onboard.domain.methods import SMALL
 from onboard.statistics.student import mean_interval, paired
 from onboard.train.worth_tuning import FEWEST_ROWS, GOOD
 
-WITHIN: Final = 1.0  # standard errors of the paired difference
+WITHIN: Final = 0.5  # standard errors of the paired difference
 AS_CHEAP: Final = 1.1  # times the fewest bytes: less is worth no loss, as the 64 numbers beside a readout
 
 
@@ -65,7 +64,6 @@ def nothing_to_gain(tried: Sequence[Tried]) -> str | None:
 
     1. There are fewer than 16 rows: they could not tell.
     2. 90% or more are right already.
-    3. A small adapter was tried, and the last one is more than one standard error behind the least loss.
 
     Args:
         tried: in the order in which they were, at least one.
@@ -75,9 +73,6 @@ def nothing_to_gain(tried: Sequence[Tried]) -> str | None:
         return f"{rows} rows are too few to tell whether another method is better."
     if best.accuracy is not None and best.accuracy >= GOOD:
         return f"{best.method} gets {best.accuracy:.0%} of {rows} rows right: little is left to gain."
-    last = tried[-1]
-    if last.method in SMALL and not _within(last, best, WITHIN):
-        return f"{last.method} is clearly behind ({last.loss:.3f} nats; {best.method} has {best.loss:.3f})."
     return None
 
 
@@ -92,14 +87,15 @@ def cheapest(tried: Sequence[Tried], errors: float = WITHIN) -> Choice:
     chosen = least([one for one in within if one.stored_bytes <= AS_CHEAP * fewest])
     if chosen is best:
         others = (
-            "" if len(tried) == 1 else ", and none that takes clearly fewer bytes is within one standard error of it"
+            "" if len(tried) == 1 else ", and none that takes clearly fewer bytes is within half a standard error of it"
         )
         return Choice(best.method, f"{best.method} has the least loss, {best.loss:.3f} nats{others}.")
     behind, error = paired(chosen.losses, best.losses)
     return Choice(
         chosen.method,
         f"{best.method} has the least loss, {best.loss:.3f} nats; {chosen.method} is {behind:.3f} behind it, within "
-        f"one standard error ({error:.3f}), and takes {chosen.stored_bytes:,} bytes instead of {best.stored_bytes:,}.",
+        f"half a standard error ({WITHIN * error:.3f}), and takes {chosen.stored_bytes:,} bytes instead of "
+        f"{best.stored_bytes:,}.",
     )
 
 
