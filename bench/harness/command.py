@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from argparse import ArgumentParser, ArgumentTypeError, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Callable, Sequence
@@ -77,7 +78,7 @@ def command_of(name: str, words: Sequence[str]) -> str:
     places = {"--output", "--table"}
     same = [word for before, word in zip(["", *words], words, strict=False) if not {before, word} & places]
     same = [word for word in same if word != "--report"]
-    return f"python -m bench.{name} {' '.join(same)}".rstrip()
+    return f"python -m bench.{name} {shlex.join(same)}".rstrip()
 
 
 def datasets_there(folder: Path = DATA, option: str = "", suites: Sequence[str] = ()) -> bool:

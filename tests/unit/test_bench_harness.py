@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bench.harness.command import deadline
+from bench.harness.command import command_of, deadline
 from bench.harness.page import table
 from bench.harness.report import report
 from bench.harness.rows import Rows, packed, unpacked
@@ -55,3 +55,8 @@ def test_time_is_up_after_so_many_hours_and_never_without() -> None:
     now[0] = 3600.0
     assert one_hour()
     assert not for_ever()
+
+
+def test_the_command_that_is_told_can_be_pasted() -> None:
+    words = ["--curricula", "8 sources", "--output", "elsewhere.json", "--report"]
+    assert command_of("curriculum", words) == "python -m bench.curriculum --curricula '8 sources'"
