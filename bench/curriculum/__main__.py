@@ -4,8 +4,8 @@
 
 For each curriculum a HyperFormer++ hypernetwork is trained from scratch on the base's frozen backbone, with the same
 steps and rows. Then only a new embedding is trained on 32 rows of each of fifteen held-out tasks, one of a family each,
-from the candidate that the probe chooses (`few_shot.py`). Curricula are numbers of sources, the sources with the made
-kinds one after another, and everything but one kind: what a kind is worth.
+from the candidate that the probe chooses (`few_shot.py`). Curricula are numbers of sources, all of them alone and under
+other words too, everything, and everything but one made kind: what that is worth.
 
 Needs the tasks beside the checkout and the teacher (pip install 'onboard[mini]'); says so and stops where they are
 missing. Finished runs are kept in a work folder: the same command goes on where it was stopped. Writes
