@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 
 from bench.harness.as_a_job import train_embedding
-from bench.harness.as_if_new import candidates, drawn_tests, workbench
+from bench.harness.as_if_new import candidates, workbench
 from bench.harness.rows import Row
+from bench.stream.tasks import drawn
 from onboard.bases import Base
-from onboard.data.read import ReadOptions, read_dataset
 from onboard.data.splits import fair_order
 from onboard.evaluate.baselines import score_baselines
 from onboard.model.batched import log_probabilities
@@ -27,10 +27,9 @@ TEST_ROWS = 200
 
 def measure(base: Base, engine: Engine, folder: Path, shots: int, seed: int, settings: FewShotSettings) -> Row:
     """Accuracies (per cent) of one task and one draw of its rows, the embedding's and TF-IDF's, and the start."""
-    options = ReadOptions(test=folder / "test.jsonl.gz", shots=shots, seed=seed, suspects=False)
-    dataset = read_dataset(folder / "train.jsonl.gz", options).dataset
+    dataset, test = drawn(folder, shots, seed, TEST_ROWS)
     bench = workbench(base, engine, dataset)
-    test, rows = drawn_tests(dataset, TEST_ROWS), bench.labelled(dataset.train)
+    rows = bench.labelled(dataset.train)
     evaluator = Evaluator(
         engine, ProbedTask(rows.ids, rows.targets, bench.words, bench.hashes(dataset.train), mapped=True)
     )

@@ -19,7 +19,7 @@ from bench.stream.state import State
 from bench.stream.tasks import in_order
 from bench.transfer.methods import baseline, fit
 from onboard.bases.load import fresh_engine
-from onboard.guard import Step, guard
+from onboard.guard import GuardSettings, Step, guard
 from onboard.model.batch import TrainingSet
 from onboard.model.batched import log_probabilities
 from onboard.model.protected import ProtectedTask, Protection
@@ -69,11 +69,12 @@ def measured_rates(material: Material, task: str, order: int) -> Rates:
         tune(engine, TrainingSet(rows.labelled, trie), z, Protection(others, to_tune_with), short, order)
         return (time.process_time() - started) / TRIAL_STEPS
 
+    looked_at = earlier[: GuardSettings().most_sources]
     started = time.process_time()
     guard(
-        engine, Step(engine.hypernetwork, engine.hypernetwork, z), Protection(earlier, to_judge_by), seed=order
+        engine, Step(engine.hypernetwork, engine.hypernetwork, z), Protection(looked_at, to_judge_by), seed=order
     )  # what has not changed is accepted at once
-    guarded = (time.process_time() - started) / max(1, len(earlier))
+    guarded = (time.process_time() - started) / max(1, len(looked_at))
     started = time.process_time()
     log_probabilities(engine, rows.test_ids[:TRIAL_TEST_ROWS], z, trie)
     tested = (time.process_time() - started) / min(TRIAL_TEST_ROWS, len(rows.test_ids))
@@ -132,5 +133,5 @@ def seconds(material: Material, stream: Stream, names: Sequence[str], places: ra
             ) + sum(tests[:place])
         if method.guard and method.tuning:
             total += FOLDS_TUNED * method.tuning.for_rows(material.shots).steps * rates.tuned
-            total += rates.guarded * (len(material.base.sources) + place)
+            total += rates.guarded * (min(len(material.base.sources), method.guard.most_sources) + place)
     return total

@@ -11,7 +11,7 @@ import numpy as np
 
 from bench.harness.as_a_job import Lesson
 from bench.harness.as_if_new import workbench
-from bench.stream.tasks import drawn
+from bench.stream.tasks import SUITE, drawn
 from onboard.bases import Base
 from onboard.bases.load import load_engine
 from onboard.domain.dataset import Example
@@ -99,7 +99,7 @@ class Material:
     def of(self, task: str, order: int) -> TaskRows:
         """The rows of a task in that order of the stream."""
         if (task, order) not in self._rows:
-            dataset, test = drawn(self.data, task, self.shots, order, self.test_rows)
+            dataset, test = drawn(self.data / SUITE / task, self.shots, order, self.test_rows)
             bench = workbench(self.base, self.engine, dataset)
             self._rows[task, order] = TaskRows(bench, test, order, self.max_tokens)
         return self._rows[task, order]

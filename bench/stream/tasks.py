@@ -38,15 +38,14 @@ def in_order(names: Sequence[str], order: int) -> list[str]:
     return [names[place] for place in np.random.default_rng(order).permutation(len(names))]
 
 
-def drawn(data: Path, name: str, rows: int, order: int, test_rows: int) -> tuple[Dataset, list[Example]]:
+def drawn(folder: Path, rows: int, order: int, test_rows: int) -> tuple[Dataset, list[Example]]:
     """So many labelled rows of a task, drawn anew in each order, and its test rows, always the same ones.
 
     Args:
-        data: folder with wide/.
-        name: of the task.
+        folder: of the task.
         rows: labelled rows in all.
         order: seed of the draw.
         test_rows: most rows to test on.
     """
-    whole = read(data / SUITE / name)
+    whole = read(folder)
     return shots(whole, rows, order), drawn_tests(whole, test_rows)

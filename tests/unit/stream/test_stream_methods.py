@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from support.stream_walks import NAMES, walked
 
@@ -25,7 +26,9 @@ from onboard.errors import DamagedError, JobFailedError
 from onboard.guard import GuardSettings, Judgement
 from onboard.model.interpolate import between
 from onboard.model.weights import hypernetwork_digest
+from onboard.train import worth_tuning
 from onboard.train.step_length import LossByShare
+from onboard.train.worth_tuning import EmbeddingAlone, Worth
 
 
 def test_frozen_no_earlier_task_changes_by_a_bit(material: Material, journal: Journal, tmp_path: Path) -> None:
@@ -85,6 +88,29 @@ def test_what_the_guard_rejects_is_published_as_the_embedding_alone_under_the_ol
     assert [row["z"] for row in rows] == [row["embedding"] for row in rows] == [row["z"] for row in frozen]
     assert {row["head"] for row in rows} == {hypernetwork_digest(material.engine.hypernetwork)}
     assert rows[-1]["correct"] == frozen[-1]["correct"]
+
+
+def test_the_rule_of_a_job_is_asked_about_rows_that_were_predicted_without_themselves(
+    material: Material, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[EmbeddingAlone] = []
+    worth = Worth(True, "It is no better than TF-IDF.")
+    monkeypatch.setattr(as_a_job, "worth_tuning", lambda alone: asked.append(alone) or worth)  # type: ignore[func-returns-value]
+    words = material.of("edos_sexism", 0).bench.words
+    start = np.zeros(int(material.base.document["task_embedding_size"]), dtype=np.float32)
+    lesson = material.lesson("edos_sexism", 0, material.engine, start, words)
+    assert lesson.worth() is worth
+    (alone,) = asked
+    assert alone.rows == 12
+    assert alone.majority is not None
+    assert alone.tfidf is not None
+    monkeypatch.setattr(worth_tuning, "MOST_FITTED", 5)
+    scored: list[int] = []
+    monkeypatch.setattr(
+        as_a_job, "log_probabilities", lambda _, ids, *__, **___: scored.append(len(ids)) or -np.ones((len(ids), 1))
+    )  # type: ignore[func-returns-value]
+    assert alone.training_loss() == 1.0
+    assert scored == [5]
 
 
 @pytest.mark.parametrize(

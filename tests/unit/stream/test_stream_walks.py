@@ -46,7 +46,7 @@ def test_orders_differ_in_tasks_and_draws_and_not_in_test_rows(data: Path) -> No
     orders = [in_order(names, order) for order in range(3)]
     assert all(sorted(order) == sorted(names) for order in orders)
     assert len({tuple(order) for order in orders}) == 3
-    (first, test), (second, same) = (drawn(data, "edos_sexism", 12, order, 8) for order in (0, 1))
+    (first, test), (second, same) = (drawn(data / SUITE / "edos_sexism", 12, order, 8) for order in (0, 1))
     assert first.train != second.train
     assert test == same
 
