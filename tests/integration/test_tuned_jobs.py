@@ -157,7 +157,7 @@ def test_auto_keeps_the_tuned_hypernetwork_only_where_the_new_task_gains(
     def tune(engine: Any, training_set: Any, z: Any, protection: Any, settings: Any, seed: int, *_: Any) -> Tuned:
         rows, trie = training_set.rows, training_set.trie
         # in the first look too; gently, so that no rounding turns it round
-        gently = training.FewShotSettings(steps=40, batch=8, learning_rate=0.05)
+        gently = training.FewShotSettings(steps=20, batch=4, learning_rate=0.1)
         trained = train_embedding(engine, z, rows, trie, gently, seed).z
         return Tuned(engine.hypernetwork, trained if better else z - 2.0 * (trained - z), (0.5,), (0.0,), 0.0)
 

@@ -86,13 +86,14 @@ def test_each_method_learns_what_one_word_tells(
     cells: Cells, monkeypatch: pytest.MonkeyPatch, method: str, start: str, recipe: str
 ) -> None:
     monkeypatch.setattr(as_a_job, "SETTINGS", FewShotSettings(steps=40, learning_rate=0.3, curve=()))
+    monkeypatch.setattr(runs, "TuningSettings", partial(TuningSettings, steps=20, passes=1))
     weights = load_engine(cells.base, "cpu").backbone.state_dict()
     before = {name: value.clone() for name, value in weights.items()}
     row = measure(cells, Run("imdb", 32, 0, method, start, recipe), QUICK)
     assert row["recipe"] == recipe
     assert row["accuracy"] > 80
     assert row["accuracy"] == pytest.approx(100 * unpacked(row["correct"], row["rows"]).mean(), abs=0.01)
-    passes = {"tfidf": 0, "embedding": 800, "hypernetwork": 800 + 4 * 80 * 8}
+    passes = {"tfidf": 0, "embedding": 800, "hypernetwork": 800 + 4 * 20 * 8}
     assert row["row_passes"] == passes.get(method, 60 * 16)
     assert all(value.equal(before[name]) for name, value in weights.items()), "the shared backbone was trained"
 
