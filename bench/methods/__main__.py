@@ -1,13 +1,14 @@
 """The methods of the papers beside one another on the shipped base, and what they cost.
 
-    python -m bench.methods [--suite target|wide] [--rows 32] [--draws 0] [--arms A,B] [--hours 1] [--report]
+    python -m bench.methods [--suite target|wide|source] [--rows 32] [--draws 0] [--arms A,B] [--hours 1] [--report]
     python -m bench.methods --efficiency [--gpu] [--rounds 10]
     python -m bench.methods --throughput [--rounds 10]
 
 Finished trainings stand in --output: the same command goes on where it was stopped, and several processes may share it,
 each with a --part of its own. The rule of `--method auto` is chosen on held-out tasks (--suite wide), never on the
-targets. The page is written from what the files hold, whatever is missing. The datasets stand beside the checkout
-(../shared/data) or in --data; where they are missing it says so and stops.
+targets. Low-resource curves are those of three tasks of GLUE (--suite source --rows 100,500,1000,2000,4000). The page
+is written from what the files hold, whatever is missing. The datasets stand beside the checkout (../shared/data) or in
+--data; where they are missing it says so and stops.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from bench.heldout.settings import READOUT_SETTINGS, SHARE_SETTINGS, digest
 from bench.heldout.sharing import Settings, run_missing, runs_of
 from bench.methods.lessons import Lessons
 from bench.methods.page import Facts, markdown, picture
-from bench.methods.plan import ARMS, DEFAULT, LINEAR, SUITES, TFIDF, plan
+from bench.methods.plan import ARMS, CURVE_ROWS, DEFAULT, LINEAR, SOURCE, SUITES, TFIDF, plan
 from onboard.probe.settings import ProbeSettings
 from onboard.statistics.share import PRIOR_BESIDE_WEIGHTS
 from onboard.statistics.temperature import DEVIATION
@@ -83,13 +84,14 @@ def _costs(output: Path) -> dict[str, Any]:
 
 def _write(place: Place, settings: Settings, asked: argparse.Namespace) -> None:
     """The page and its picture, of all that the file holds."""
-    wholes = {suite: plan(suite, asked.rows, asked.draws, (), ()) for suite in SUITES}
+    counts = {suite: CURVE_ROWS if suite == SOURCE else asked.rows for suite in SUITES}
+    wholes = {suite: plan(suite, counts[suite], asked.draws, (), ()) for suite in SUITES}
     rows = {suite: runs_of(whole, settings, asked.output) for suite, whole in wholes.items()}
     shared = (place.base.folder / "hypernetwork.safetensors").stat().st_size
     missing = [run for run in wholes["target"] if run not in rows["target"]]
-    counts = (",".join(map(str, numbers)) for numbers in (asked.rows, asked.draws))
-    command = "python -m bench.methods --rows {} --draws {}".format(*counts)
-    facts = Facts(command, rows["target"], rows["wide"], missing, shared, _costs(asked.output))
+    listed = (",".join(map(str, numbers)) for numbers in (asked.rows, asked.draws))
+    command = "python -m bench.methods --rows {} --draws {}".format(*listed)
+    facts = Facts(command, rows["target"], rows["wide"], rows[SOURCE], missing, shared, _costs(asked.output))
     write({}, None, markdown(facts), asked.table)
     asked.table.with_suffix(".svg").write_text(picture(facts), encoding="utf-8")
 
@@ -98,7 +100,7 @@ def _asked(words: Sequence[str]) -> argparse.Namespace:
     parser = command_line(__doc__, "methods", "jsonl")
     add_shared(parser)
     parser.add_argument("--base", default="mini")
-    parser.add_argument("--data", type=Path, default=DATA, help="folder with target/ and wide/")
+    parser.add_argument("--data", type=Path, default=DATA, help="folder with target/, wide/ and source/")
     parser.add_argument("--suite", choices=tuple(SUITES), default="target")
     parser.add_argument("--tasks", type=_listed, default=(), metavar="A,B", help="only these; likewise the next three")
     parser.add_argument("--arms", type=_listed, default=(), metavar="A,B", help=", ".join(ARMS))

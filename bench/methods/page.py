@@ -13,7 +13,7 @@ from bench.heldout.plan import Run
 from bench.methods.choosing import chosen
 from bench.methods.efficiency import COUNTERPARTS
 from bench.methods.figures import AUTO, SPREAD, Scores, regret
-from bench.methods.plan import DEFAULT, LINEAR, TARGETS, TFIDF, WIDE
+from bench.methods.plan import ARMS, DEFAULT, LINEAR, TARGETS, TFIDF, WIDE
 from onboard.domain.counting import counted
 from onboard.report.methods import MethodResult, MethodsCompared
 from onboard.train.method_choice import WITHIN
@@ -40,7 +40,7 @@ class Facts:
 
     Args:
         command: that measures the targets; the others differ by their options.
-        target, wide: rows by run.
+        target, wide, source: rows by run.
         missing: runs of the targets' plan that were not made.
         shared: bytes of the hypernetwork.
         costs: what `--efficiency` and `--throughput` measured; empty where they were not.
@@ -49,6 +49,7 @@ class Facts:
     command: str
     target: Mapping[Run, Row]
     wide: Mapping[Run, Row]
+    source: Mapping[Run, Row]
     missing: Sequence[Run]
     shared: int
     costs: Mapping[str, Any]
@@ -61,7 +62,7 @@ def markdown(facts: Facts) -> str:
         scores = Scores.of(facts.target, count)
         parts += [_quality(scores), _bytes(scores, facts.shared)]
     steps = [_efficiency(facts.costs.get(name), *shape) for name, shape in SHAPES.items()]
-    parts += [_rule(facts.wide), *steps, _throughput(facts.costs.get("throughput"))]
+    parts += [_curves(facts.source), _rule(facts.wide), *steps, _throughput(facts.costs.get("throughput"))]
     return "\n".join(line for part in parts for line in part)
 
 
@@ -176,6 +177,23 @@ def _bytes(scores: Scores, shared: int) -> list[str]:
         f"the same for all. The picture has {PLOTTED_AT} tasks.", "",
         *table(head, rows), "", "![score against bytes a task](methods.svg)", "",
     ]  # fmt: skip
+
+
+def _curves(source: Mapping[Run, Row]) -> list[str]:
+    """Accuracy against labelled rows, a table for each task."""
+    scores = [Scores.of(source, count) for count in sorted({run.rows for run in source})]
+    lines = [
+        "## Low-resource curves", "",
+        "Tasks of GLUE with few to many of their own rows (`--suite source`), accuracy. The base has learned them from "
+        "all their rows, as the T5 of the papers' figures had: so the curves tell what a method makes of a task that "
+        "its backbone knows. HyperFormer++'s Figure 2 and Compacter's Figure 4 have means over all of GLUE.", "",
+    ]  # fmt: skip
+    for task in dict.fromkeys(task for of_count in scores for task in of_count.tasks):
+        own = [of_count for of_count in scores if task in of_count.tasks]
+        arms = [arm for arm in TITLES | dict.fromkeys(ARMS) if any(arm in of_count.arms for of_count in own)]
+        rows = [[TITLES.get(arm, arm), *(_of_task(of_count, arm, task) for of_count in own)] for arm in arms]
+        lines += [*table([task, *(f"{of_count.count:,} rows" for of_count in own)], rows), ""]
+    return lines if source else []
 
 
 def _rule(wide: Mapping[Run, Row]) -> list[str]:

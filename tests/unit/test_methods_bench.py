@@ -49,6 +49,17 @@ WORSE = made(
     {DEFAULT: 60.0, LINEAR: 55.0, SMALLER: 70.0, LARGER: 52.0, TFIDF: 50.0}, "kind",
 )  # fmt: skip
 
+CURVE = {
+    Run("sst2", rows, 0, arm): {"accuracy": accuracy}
+    for rows, arm, accuracy in ((100, SMALLER, 71.0), (4000, SMALLER, 88.5), (4000, TFIDF, 80.0))
+}
+
+
+def test_of_a_task_of_few_rows_no_more_are_planned_than_there_are() -> None:
+    planned = plans.plan(plans.SOURCE, plans.CURVE_ROWS, [0], (), [SMALLER])
+    most = {task: max(run.rows for run in planned if run.task == task) for task in plans.CURVES}
+    assert most == {"sst2": 4000, "qqp": 4000, "rte": 2000}
+
 
 def test_the_rule_reads_what_auto_would_publish_off_the_trainings() -> None:
     (one,), (other,) = chosen(BETTER).values(), chosen(WORSE).values()
@@ -73,13 +84,16 @@ def test_what_is_shared_is_spread_over_tasks() -> None:
 
 def test_the_page_says_what_there_is_and_what_is_missing() -> None:
     missing = [Run("cb", 32, 0, DEFAULT)]
-    page = markdown(Facts("python -m bench.methods", {**BETTER, **WORSE}, WORSE, missing, 1_000_000, {}))
+    page = markdown(Facts("python -m bench.methods", {**BETTER, **WORSE}, WORSE, CURVE, missing, 1_000_000, {}))
     assert "**1 run of the plan was not made.**" in page
     assert "| **`--method auto`** | 70.0 | 60.0 | 65.0 |" in page
     assert "readout alone, n = 32 | – | not measured yet (+5.0 at worst on 2 of 7) |" in page
+    assert "| sst2 | 100 rows | 4,000 rows |" in page
+    assert "| bitfit | 71.0 | 88.5 |" in page
+    assert "| TF-IDF + logistic regression | – | 80.0 |" in page
     assert "Not measured." in page
-    assert markdown(Facts("python -m bench.methods", {}, {}, missing, 1_000_000, {})).count("not measured yet") == 5
-    assert picture(Facts("", BETTER, {}, [], 1_000_000, {})).count("<circle") == 4
+    assert markdown(Facts("python -m bench.methods", {}, {}, {}, missing, 1_000_000, {})).count("not measured yet") == 5
+    assert picture(Facts("", BETTER, {}, {}, [], 1_000_000, {})).count("<circle") == 4
 
 
 def test_trainings_are_made_once_and_the_same_command_goes_on(
@@ -126,6 +140,6 @@ def test_costs_are_measured_and_stand_beside_one_another(
     assert rows["prompt-tuning-r"]["to_peft"] > 0
     assert rows["compacter"]["stored_bytes"] == 4 * rows["compacter"]["trained"]
     assert costs["throughput"]["mixed_throughput"] > 0
-    page = markdown(Facts("", {}, {}, [], 1, costs))
+    page = markdown(Facts("", {}, {}, {}, [], 1, costs))
     assert "| compacter |" in page
     assert "Tasks mixed in a batch" in page
