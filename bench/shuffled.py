@@ -21,7 +21,7 @@ from bench.harness.command import DATA, command_line, command_of, datasets_there
 from bench.harness.figures import figure_of_tasks, signed
 from bench.harness.page import VERDICTS, met, table
 from bench.harness.report import made_by, write
-from bench.harness.source_folders import read_rows
+from bench.harness.source_folders import SUITES, read_rows, source_places
 from onboard.bases import Base, SourceTask, find_base
 from onboard.bases.load import load_engine
 from onboard.domain.counting import counted
@@ -29,7 +29,6 @@ from onboard.domain.dataset import class_indices
 from onboard.model.batched import log_probabilities
 from onboard.model.engine import Engine
 
-SUITES: Final = ("source", "wide")
 COST: Final = 10.0  # points that strangers' embeddings are to cost on the mean, at least
 
 
@@ -47,7 +46,7 @@ def exchanged(sources: Sequence[SourceTask], seed: int) -> dict[str, str]:
 
 def measured(base: Base, data: Path, rows: int, shuffles: int) -> dict[str, dict[str, Any]]:
     """By source: rows, labels, share right under its own embedding and under each stranger's."""
-    engine, places = load_engine(base, "cpu"), _places(data)
+    engine, places = load_engine(base, "cpu"), source_places(data)
     sources = [source for source in base.sources if source.kind == "classification" and source.name in places]
     strangers = [exchanged(sources, seed) for seed in range(shuffles)]
     figures: dict[str, dict[str, Any]] = {}
@@ -76,10 +75,6 @@ def _right(
         name: float((log_probabilities(engine, ids, base.embeddings[name], trie).argmax(1) == truth).mean())
         for name in names
     }
-
-
-def _places(data: Path) -> dict[str, Path]:
-    return {folder.name: folder for suite in SUITES for folder in (data / suite).iterdir() if folder.is_dir()}
 
 
 def page(figures: Mapping[str, Mapping[str, Any]], base: str, command: str) -> str:

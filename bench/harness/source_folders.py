@@ -6,12 +6,20 @@ import gzip
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 from onboard.bases.curriculum import Source
 from onboard.data.regression import BUCKETS, Buckets
 from onboard.data.verbaliser import verbalise
 from onboard.domain.dataset import Example, Label, in_canonical_order
 from onboard.errors import NotFoundError
+
+SUITES: Final = ("source", "wide")  # the folders that `mini` has its sources from
+
+
+def source_places(data: Path) -> dict[str, Path]:
+    """The folder of every task of these suites, by its name."""
+    return {folder.name: folder for suite in SUITES for folder in (data / suite).iterdir() if folder.is_dir()}
 
 
 def read_source(folder: Path) -> Source:

@@ -1,13 +1,14 @@
-"""How hypernetwork and embedding are best tuned on unseen kinds of tasks, and how much of it the guard takes.
+"""How hypernetwork and embedding are best tuned on held-out tasks, and how much of it the guard takes.
 
     python -m bench.tuning --work FILE [--recipes NAME …] [--tasks NAME …] [--seeds 1] [--plan]
 
 Every task is learned by its embedding first; then each recipe tunes from there, the guard takes what share of the step
 it can, and both ends are measured: the new task's test rows, and what labelled rows of the sources lose, which neither
-tuning nor the guard sees. Tasks come from `bench.harness.unseen`, never from the targets.
+tuning nor the guard sees. The guard looks at as many of the sources as a job's does. Tasks are those of `bench.stream`,
+never the targets.
 
 Every run leaves a line of JSON in the work file; what is there is not done again.
-Needs the datasets beside the checkout (../shared/data); says so and stops where they are missing.
+Needs the datasets beside the checkout (../shared/data) or in --data; says so and stops where they are missing.
 """
 
 from __future__ import annotations
@@ -29,16 +30,18 @@ from bench.harness.command import DATA, command_line, command_of, datasets_there
 from bench.harness.figures import accuracy
 from bench.harness.rows import Row
 from bench.harness.runs import report_runs, run_all
-from bench.harness.unseen import KINDS, make, read_rows
+from bench.harness.source_folders import SUITES, read_rows, source_places
+from bench.stream.tasks import SUITE, TASKS, drawn
 from bench.tuning.page import page
 from onboard.bases import Base, find_base
 from onboard.bases.load import load_engine
 from onboard.data.regression import Buckets
-from onboard.data.splits import shots
+from onboard.domain.dataset import Example
 from onboard.evaluate.baselines import score_baselines
-from onboard.guard import Step
+from onboard.guard import Judgement, Step
 from onboard.guard.canaries import canary_ids
 from onboard.guard.line_search import guard
+from onboard.guard.risk import at_risk
 from onboard.guard.settings import GuardSettings
 from onboard.model.batch import LabelledRows, TrainingSet
 from onboard.model.batched import mixed_log_probabilities
@@ -53,7 +56,7 @@ from onboard.train.tuning import tune
 from onboard.train.worth_tuning import EmbeddingAlone, worth_tuning
 
 TEST_ROWS: Final = 150
-SOURCE_ROWS: Final = 48  # of each source, labelled, to see what it loses
+SOURCE_ROWS: Final = 24  # of each source, labelled, to see what it loses
 _NEVER: Final = -100.0  # log-probability of what lies beyond a source's own labels
 ALONE: Final = FewShotSettings(seeds=1)
 _DRIFT: Final = TuningSettings(regulariser="drift")
@@ -78,6 +81,7 @@ class Material:
     bench: Workbench
     rows: LabelledRows
     test_ids: Sequence[Sequence[int]]
+    test: Sequence[Example]
     truth: np.ndarray
 
 
@@ -85,10 +89,10 @@ def main() -> int:
     """Measure, print a table, write JSON and the page."""
     parser = command_line(__doc__, "tuning")
     parser.add_argument("--base", default="mini")
-    parser.add_argument("--sources", type=Path, default=DATA / "source")
+    parser.add_argument("--data", type=Path, default=DATA, help="folder with source/ and wide/")
     parser.add_argument("--work", type=Path, required=True, help="JSON lines, one a run")
     parser.add_argument("--recipes", nargs="*", default=list(RECIPES), choices=RECIPES, metavar="NAME")
-    parser.add_argument("--tasks", nargs="*", default=list(KINDS), choices=KINDS, metavar="NAME")
+    parser.add_argument("--tasks", nargs="*", default=list(TASKS), choices=TASKS, metavar="NAME")
     parser.add_argument("--shots", type=int, default=32, help="labelled rows of a task")
     parser.add_argument("--seeds", type=int, default=1, help="draws of each task's rows")
     parser.add_argument("--threads", type=int, default=1)
@@ -100,7 +104,7 @@ def main() -> int:
             f"{len(cells)} tasks and draws, {len(asked.recipes)} recipes each: {len(cells) * len(asked.recipes)} runs"
         )
         return 0
-    if not datasets_there():
+    if not datasets_there(asked.data, "--data", SUITES):
         return 0
     torch.set_num_threads(asked.threads)
     base = find_base(asked.base)
@@ -108,7 +112,7 @@ def main() -> int:
         "base": base.digest, "shots": asked.shots, "test_rows": TEST_ROWS, "source_rows": SOURCE_ROWS,
         "training": asdict(ALONE),
     }  # fmt: skip
-    place = Place(base, load_engine(base, "cpu"), asked.sources, asked.shots)
+    place = Place(base, load_engine(base, "cpu"), asked.data, asked.shots)
     rows: list[Row] = []
     for task, seed in cells:  # cell by cell, so that what is there after a break can be compared
         (alone,) = run_all([(task, seed)], place.learn_alone, asked.work, settings)
@@ -129,13 +133,13 @@ class Place:
     Args:
         base: that tasks are learned on.
         engine: its model.
-        folder: of the source datasets.
+        data: the folder of the suites.
         shots: labelled rows of a task.
     """
 
-    def __init__(self, base: Base, engine: Engine, folder: Path, shots: int) -> None:
-        self.base, self.engine, self.folder, self.shots = base, engine, folder, shots
-        self.sources = Sources(base, engine, folder)
+    def __init__(self, base: Base, engine: Engine, data: Path, shots: int) -> None:
+        self.base, self.engine, self.data, self.shots = base, engine, data, shots
+        self.sources = Sources(base, engine, data)
         self.trained_on, self.judged_by = (canary_ids(engine.encoder, use) for use in ("tuning", "guard"))
 
     def learn_alone(self, task: str, seed: int) -> Row:
@@ -146,7 +150,7 @@ class Place:
         start = bench.fingerprint(rows.ids, rows.targets)
         trie = self.engine.trie(bench.words)
         trained = train_embedding(self.engine.rounded(), start.astype(np.float32), rows, trie, ALONE, seed)
-        baselines = score_baselines(bench.dataset, list(bench.dataset.test))
+        baselines = score_baselines(bench.dataset, material.test)
         majority, tfidf = (baselines[name]["accuracy"].value for name in ("majority", "tfidf_logistic_regression"))
         tested = self._tested(material, trie, trained.z, self.engine.hypernetwork)
         accuracy, loss = tested["accuracy"], tested["training"]
@@ -165,12 +169,7 @@ class Place:
         )  # fmt: skip
         seconds = time.monotonic() - started
         started = time.monotonic()
-        judged = guard(
-            engine,
-            Step(engine.hypernetwork, tuned.hypernetwork, z),
-            Protection(self.sources.earlier, self.judged_by),
-            seed=seed,
-        )
+        judged = self._judged(Step(engine.hypernetwork, tuned.hypernetwork, z), seed)
         row: Row = {
             "losses": [tuned.losses[0], tuned.losses[-1]], "penalty": tuned.penalties[-1], "drift": tuned.drift,
             "tune_seconds": round(seconds, 1), "guard_seconds": round(time.monotonic() - started, 1),
@@ -181,6 +180,13 @@ class Place:
             hypernetwork = between(engine.hypernetwork, tuned.hypernetwork, judged.share)
             row["kept"] = self._both_ends(material, trie, embedding_between(z, tuned.z, judged.share), hypernetwork)
         return row
+
+    def _judged(self, step: Step, seed: int) -> Judgement:
+        """What a job's guard says of a step: of the shipped tasks it looks at those most at risk."""
+        earlier = self.sources.earlier
+        risky = at_risk(earlier, [True] * len(earlier), step.candidate, step.near, GuardSettings())
+        protection = Protection([earlier[place] for place in risky], self.judged_by)
+        return guard(self.engine, step, protection, seed=seed, left_out=len(earlier) - len(risky))
 
     def _both_ends(self, material: Material, trie: LabelTrie, z: np.ndarray, hypernetwork: Hypernetwork) -> Row:
         return {**self._tested(material, trie, z, hypernetwork), "sources": self.sources.losses(hypernetwork)}
@@ -197,33 +203,32 @@ class Place:
             "training": float(-(material.rows.targets * scores[count:]).sum(1).mean()),
         }
 
-    @lru_cache(len(KINDS))  # noqa: B019 (the place lives as long as the program)
+    @lru_cache(len(TASKS))  # noqa: B019 (the place lives as long as the program)
     def _material(self, task: str, seed: int) -> Material:
-        dataset = shots(make(task, read_rows(self.folder, "validation"), TEST_ROWS), self.shots, seed)
+        dataset, test = drawn(self.data / SUITE / task, self.shots, seed, TEST_ROWS)
         bench = workbench(self.base, self.engine, dataset)
         rows = bench.labelled(dataset.train)
-        test = list(dataset.test)
-        return Material(bench, rows, bench.encode(test), np.array(dataset.class_indices(test)))
+        return Material(bench, rows, bench.encode(test), test, np.array(dataset.class_indices(test)))
 
 
 class Sources:
     """The base's own tasks: what is held and guarded, and labelled test rows that tell what they really lose.
 
     Args:
-        base, engine, folder: as of Place.
+        base, engine, data: as of Place.
     """
 
-    def __init__(self, base: Base, engine: Engine, folder: Path) -> None:
+    def __init__(self, base: Base, engine: Engine, data: Path) -> None:
         self.engine, self.names = engine, [source.name for source in base.sources]
         tries = [engine.trie(source.words) for source in base.sources]
         z = [base.embeddings[source.name] for source in base.sources]
         self.earlier = shipped_tasks(base, engine)
         self._z, self._tries = torch.from_numpy(np.stack(z)), tries
-        rows, self._ids, targets, tasks = read_rows(folder, "test"), [], [], []
+        places, self._ids, targets, tasks = source_places(data), [], [], []
         width = max(trie.labels for trie in tries)
         for number, source in enumerate(base.sources):
-            order = np.random.default_rng(0).permutation(len(rows[source.name]))[:SOURCE_ROWS]
-            chosen = [rows[source.name][place] for place in order]
+            rows = read_rows(places[source.name] / "test.jsonl.gz")
+            chosen = [rows[place] for place in np.random.default_rng(0).permutation(len(rows))[:SOURCE_ROWS]]
             self._ids += engine.encoder.encode([(row.text_a, row.text_b) for row in chosen])
             if source.low is not None and source.high is not None:
                 buckets = Buckets(source.low, source.high)

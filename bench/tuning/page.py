@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from bench.harness.page import table, table_row
-from bench.harness.unseen import SEEN
+from onboard.domain.counting import counted
 
 Row = Mapping[str, Any]
 
@@ -22,7 +22,7 @@ def page(document: Mapping[str, Any]) -> str:
         recipe, _, task = row["variant"].rpartition("/")
         if recipe:
             tuned.setdefault(recipe, {})[task, row["seed"]] = row
-    cells = [cell for cell in alone if cell[0] not in SEEN]
+    cells = list(alone)
     return "\n".join([*_recipes(document, tuned, alone, cells), *_tasks(tuned, alone)]) + "\n"
 
 
@@ -43,7 +43,7 @@ def _recipes(
     lines = [
         "# Tuning the hypernetwork",
         "",
-        f"`{document['command']}`: {len(cells)} tasks and draws of kinds that the base has not seen, "
+        f"`{document['command']}`: {counted(len(cells), 'draw')} of held-out tasks, "
         f"{document['shots']} rows each. Gains are points of accuracy on up to {document['test_rows']} test rows over "
         f"the embedding alone, which has {100 * before.mean():.1f} (TF-IDF: {tfidf:.1f}), ± 1.96 standard errors over "
         f"tasks. What the sources lose is the mean increase of their log-loss in nats, on {document['source_rows']} "
@@ -86,8 +86,7 @@ def _tasks(tuned: Mapping[str, Mapping[tuple[str, int], Row]], alone: Mapping[tu
         "## Task by task",
         "",
         "Accuracy: of TF-IDF, of the embedding alone, and after what the guard takes of each recipe (its share). "
-        "`auto`: whether its rule would tune, given the test rows as held-out ones. "
-        f"{', '.join(SEEN)}: a kind that the base knows.",
+        "`auto`: whether its rule would tune, given the test rows as held-out ones.",
         "",
         *table(("task", "TF-IDF", "alone", "auto", *names)),
     ]

@@ -19,6 +19,7 @@ from onboard.bases.load import load_engine
 from onboard.domain.dataset import Example
 from onboard.train.settings import TuningSettings
 
+TASK = "airline_sentiment"
 SOURCES = {
     "cola": [Example(f"He goes home {number}.", None, "acceptable") for number in range(8)],
     "sst2": [
@@ -93,12 +94,11 @@ def test_what_is_taken_is_the_whole_step_or_a_share_of_it_or_the_embedding_alone
     assert refused["sources"] == {}
 
 
-def test_the_page_shows_gains_of_unseen_kinds_and_what_the_sources_lose() -> None:
+def test_the_page_shows_gains_and_what_the_sources_lose() -> None:
     runs = [
-        alone("asked", 0.5), alone("origin", 0.6), alone("opinion", 0.9),
+        alone("asked", 0.5), alone("origin", 0.6),
         tuned("drift", "asked", 0.5, whole=measured(0.9, 0.2), kept=measured(0.7, 0.01)),
         tuned("drift", "origin", 0.0, whole=measured(0.8, 0.3)),
-        tuned("drift", "opinion", 1.0, whole=measured(0.1, 9.0)),
     ]  # fmt: skip
     shown = page({"command": "bench", "shots": 32, "test_rows": 300, "source_rows": 150, "runs": runs})
     (line,) = [line_of_page for line_of_page in shown.splitlines() if line_of_page.startswith("| drift |")]
@@ -110,36 +110,36 @@ def test_the_page_shows_gains_of_unseen_kinds_and_what_the_sources_lose() -> Non
     assert cells[6].startswith("+10.0")
     assert cells[7:9] == ["+0.0050", "+0.010"]
     assert "| asked 0 | 40.0 | 50.0 | yes | 70.0 (0.5) |" in shown
-    assert "| opinion 0 | 40.0 | 90.0 | yes | 10.0 (1) |" in shown
+    assert "| origin 0 | 40.0 | 60.0 | yes | 60.0 (0) |" in shown
 
 
 @pytest.fixture
 def place(tiny_base: Base, tmp_path: Path) -> Place:
-    """The tiny base and rows of its two sources."""
-    reviews = [
-        {"text": f"the film was {'good' if number % 2 else 'bad'} {'and fine ' * (number % 7)}", "label": label}
-        for number in range(40)
-        for label in [("negative", "positive")[number % 2]]
-    ]
-    pairs = [{"text_a": "a plot", "text_b": "the plot", "label": str(number / 2)} for number in range(10)]
-    for source, rows in (("sst2", reviews), ("stsb", pairs)):
-        (tmp_path / "sources" / source).mkdir(parents=True)
-        for split in ("validation", "test"):
-            with gzip.open(tmp_path / "sources" / source / f"{split}.jsonl.gz", "wt", encoding="utf-8") as lines:
+    """The tiny base, and rows of its two sources and of a held-out task."""
+    for split in ("train", "test"):
+        reviews = [
+            {"text": f"{split}: the film was {word} {'and fine ' * (number % 7)}", "label": label}
+            for number in range(20)
+            for word, label in (("bad", "negative"), ("good", "positive"))
+        ]
+        pairs = [{"text_a": f"a {split}", "text_b": "the plot", "label": str(number / 2)} for number in range(10)]
+        for folder, rows in (("source/sst2", reviews), ("source/stsb", pairs), (f"wide/{TASK}", reviews)):
+            (tmp_path / "data" / folder).mkdir(parents=True, exist_ok=True)
+            with gzip.open(tmp_path / "data" / folder / f"{split}.jsonl.gz", "wt", encoding="utf-8") as lines:
                 lines.write("".join(json.dumps(row) + "\n" for row in rows))
     base = with_fingerprints(tiny_base, tmp_path / "base")
-    return Place(base, load_engine(base, "cpu"), tmp_path / "sources", 32)
+    return Place(base, load_engine(base, "cpu"), tmp_path / "data", 32)
 
 
 def test_a_task_is_learned_and_tuned_and_the_guards_share_of_the_step_is_measured_at_both_ends(place: Place) -> None:
     assert {name: lost["increase"] for name, lost in place.sources.losses(place.engine.hypernetwork).items()} == {
         "sst2": 0.0, "stsb": 0.0,
     }  # fmt: skip
-    begun = place.learn_alone("opinion", 0)
+    begun = place.learn_alone(TASK, 0)
     assert begun["majority"] <= 0.6
     gentle = TuningSettings(steps=2, most_steps=2, learning_rate=1e-5)
     violent = TuningSettings(steps=4, most_steps=4, learning_rate=1.0, beta=0.0)
-    gentle_run, refused = (place.tune(begun, tuning, "recipe/opinion", 0) for tuning in (gentle, violent))
+    gentle_run, refused = (place.tune(begun, tuning, f"recipe/{TASK}", 0) for tuning in (gentle, violent))
     assert gentle_run["share"] == 1.0
     assert all(abs(lost["increase"]) < 0.01 for lost in gentle_run["whole"]["sources"].values())
     assert refused["share"] < 1.0
