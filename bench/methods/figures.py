@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import statistics
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from bench.harness.rows import Row
-from bench.heldout.figures import Mean, Part, Results
+from bench.heldout.figures import ACCURACY, Mean, Part, Results
 from bench.heldout.plan import Run
 from bench.methods.choosing import chosen
 from bench.methods.plan import ARMS, DEFAULT
@@ -67,7 +68,15 @@ class Scores:
 
     def gain(self, arm: str) -> Mean | None:
         """Of `auto` over an arm, with its interval over the tasks that both were measured on."""
-        return Results(self.rows).gain(Part(self.count, self.common([AUTO, arm])), AUTO, arm)
+        return Mean.of(list(self.gains(arm).values()))
+
+    def gains(self, arm: str) -> dict[str, float]:
+        """The same by task, on the draws that both were measured on."""
+        return Results(self.rows).by_task(Part(self.count, self.common([AUTO, arm])), AUTO, ACCURACY, arm)
+
+    def draws(self, arm: str) -> int:
+        """How many draws of a task an arm was measured on, at most."""
+        return max(Counter(run.task for run in self.rows if run.arm == arm).values())
 
     def stored(self, arm: str, shared: int, tasks: int) -> float | None:
         """Mean bytes a task; of the default with its part of the hypernetwork, which so many tasks share."""

@@ -110,30 +110,28 @@ def _verdicts(facts: Facts) -> list[str]:
 
 
 def _best_single(scores: Scores) -> str:
-    family = [arm for arm in scores.arms if arm not in (AUTO, TFIDF)]
-    tasks = scores.common([AUTO, *family])
-    own, others = scores.mean(AUTO, tasks), [mean for arm in family if (mean := scores.mean(arm, tasks))]
     what = "`auto` at least the best single method of the family on the mean of the targets, n = 32"
-    if own is None or not others:
+    gains = {arm: gain for arm in scores.arms if arm not in (AUTO, TFIDF) and (gain := scores.gain(arm))}
+    if not gains:
         return unmeasured(what)
-    gain = own.value - max(mean.value for mean in others)
-    if len(tasks) < len(TARGETS):
-        return unmeasured(what, f"{gain:+.1f} on {len(tasks)} of {len(TARGETS)}")
-    return table_row(what, f"{gain:+.1f}", met(gain >= 0))
+    best = min(gains, key=lambda arm: gains[arm].value)
+    shown, tasks = f"{signed(gains[best])} above {best}", gains[best].tasks
+    if tasks < len(TARGETS):
+        return unmeasured(what, f"{shown} on {tasks} of {len(TARGETS)}")
+    return table_row(what, shown, met(gains[best].value >= 0))
 
 
 def _below(scores: Scores) -> str:
     what = f"`auto` on no target more than {MOST_BELOW:g} points below TF-IDF or the readout alone, n = 32"
+    gains = [(gain, task) for arm in (TFIDF, LINEAR) for task, gain in scores.gains(arm).items()]
     tasks = scores.common([AUTO, TFIDF, LINEAR])
-    if not tasks:
+    if not gains or not tasks:
         return unmeasured(what)
-    worst = min(
-        (scores.of_task(AUTO, task) or 0.0) - max(scores.of_task(arm, task) or 0.0 for arm in (TFIDF, LINEAR))
-        for task in tasks
-    )
+    worst, task = min(gains)
+    shown = f"{worst:+.1f} at worst, {task}"
     if len(tasks) < len(TARGETS):
-        return unmeasured(what, f"{worst:+.1f} at worst on {len(tasks)} of {len(TARGETS)}")
-    return table_row(what, f"{worst:+.1f} at worst", met(worst >= -MOST_BELOW))
+        return unmeasured(what, f"{shown}, on {len(tasks)} of {len(TARGETS)}")
+    return table_row(what, shown, met(worst >= -MOST_BELOW))
 
 
 def _regret(scores: Scores) -> str:
@@ -147,14 +145,17 @@ def _regret(scores: Scores) -> str:
 
 
 def _quality(scores: Scores) -> list[str]:
-    common = scores.common(scores.arms)
-    head = ["method", *scores.tasks, f"mean of {len(common)}"]
+    common, several = scores.common(scores.arms), max(map(scores.draws, scores.arms), default=1) > 1
+    head = ["method", *scores.tasks, f"mean of {len(common)}", *(["draws"] if several else [])]
     lines = [
-        table_row(TITLES.get(arm, arm), *(_of_task(scores, arm, task) for task in scores.tasks), plain(mean))
+        table_row(
+            TITLES.get(arm, arm), *(_of_task(scores, arm, task) for task in scores.tasks),
+            plain(scores.mean(arm, common)), *([str(scores.draws(arm))] if several else []),
+        )
         for arm in scores.arms
-        for mean in (scores.mean(arm, common),)
-    ]
+    ]  # fmt: skip
     note = f"The mean is over the {counted(len(common), 'task')} that every method of the table was measured on."
+    note += " Verdicts compare on the draws that both methods have." if several else ""
     return [f"## Accuracy, n = {scores.count}", "", *table(head), *lines, "", note, ""]
 
 

@@ -87,13 +87,24 @@ def test_the_page_says_what_there_is_and_what_is_missing() -> None:
     page = markdown(Facts("python -m bench.methods", {**BETTER, **WORSE}, WORSE, CURVE, missing, 1_000_000, {}))
     assert "**1 run of the plan was not made.**" in page
     assert "| **`--method auto`** | 70.0 | 60.0 | 65.0 |" in page
-    assert "readout alone, n = 32 | – | not measured yet (+5.0 at worst on 2 of 7) |" in page
+    assert "readout alone, n = 32 | – | not measured yet (+5.0 at worst, kind, on 2 of 7) |" in page
     assert "| sst2 | 100 rows | 4,000 rows |" in page
     assert "| bitfit | 71.0 | 88.5 |" in page
     assert "| TF-IDF + logistic regression | – | 80.0 |" in page
     assert "Not measured." in page
     assert markdown(Facts("python -m bench.methods", {}, {}, {}, missing, 1_000_000, {})).count("not measured yet") == 5
     assert picture(Facts("", BETTER, {}, {}, [], 1_000_000, {})).count("<circle") == 4
+
+
+def test_methods_are_compared_on_the_draws_that_both_have() -> None:
+    again = {Run(run.task, run.rows, 1, run.arm): {**row, "accuracy": 10.0} for run, row in BETTER.items()}
+    rows = {run: row for run, row in {**BETTER, **again}.items() if (run.arm, run.draw) != (SMALLER, 1)}
+    scores = Scores.of(rows, 32)
+    assert scores.gains(SMALLER) == {"mood": 70.0 - 62.0}
+    assert scores.gains(LINEAR) == {"mood": pytest.approx((15.0 + 0.0) / 2)}
+    page = markdown(Facts("", rows, {}, {}, [], 1, {}))
+    assert "| readout alone | 32.5 | 32.5 | 2 |" in page
+    assert "| bitfit | 62.0 | 62.0 | 1 |" in page
 
 
 def test_trainings_are_made_once_and_the_same_command_goes_on(
