@@ -11,6 +11,9 @@ import numpy as np
 
 from onboard.data.splits import is_folded
 from onboard.evaluate.baselines import cross_validate_baselines, score_baselines
+from onboard.guard import Judgement, Step, guard
+from onboard.guard.risk import at_risk
+from onboard.guard.settings import GuardSettings
 from onboard.model.batch import LabelledRows, TrainingSet
 from onboard.model.batched import log_probabilities
 from onboard.model.engine import Engine
@@ -152,3 +155,15 @@ def train_embedding(
     """Train one embedding on all rows and nothing that the service trains beside it; arguments as of `train_parts`."""
     everything = [Part(np.arange(len(rows.ids)), settings.seeds)]
     return train_parts(engine, TrainingSet(rows, trie), start, settings, seed, everything, execution)[0]
+
+
+def judged(engine: Engine, step: Step, protection: Protection, settings: GuardSettings, seed: int) -> Judgement:
+    """What a job's guard says of a step: of shipped tasks, which have no texts of their own, it looks at few.
+
+    Args:
+        as `guard`.
+    """
+    earlier = protection.tasks
+    risky = at_risk(earlier, [not task.texts for task in earlier], step.candidate, step.near, settings)
+    looked_at = replace(protection, tasks=[earlier[place] for place in risky])
+    return guard(engine, step, looked_at, settings, seed=seed, left_out=len(earlier) - len(risky))

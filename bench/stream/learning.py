@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 import torch
 
+from bench.harness.as_a_job import judged
 from bench.harness.as_if_new import candidates, shipped_tasks
 from bench.harness.rows import Row, packed
 from bench.stream.material import Material, TaskRows
@@ -21,8 +22,7 @@ from bench.transfer.material import SETTINGS as PROBE
 from bench.transfer.methods import answers, baseline, fit
 from onboard.bases.load import fresh_engine
 from onboard.errors import DamagedError, JobFailedError
-from onboard.guard import Judgement, Step, guard
-from onboard.guard.risk import at_risk
+from onboard.guard import Judgement, Step
 from onboard.model.batched import log_probabilities, mixed_log_probabilities
 from onboard.model.engine import Engine
 from onboard.model.hypernetwork import Hypernetwork
@@ -183,14 +183,10 @@ def _tuned(
     share = losses.wanted(at_all=True)
     proposed = tuned.shortened(state.hypernetwork, z, share)
     with _timed(seconds, "guard"):
-        risky = at_risk(earlier, [not task.texts for task in earlier], proposed.hypernetwork, z, method.guard)
-        protection = Protection([earlier[place] for place in risky], to_judge_by)
         step = Step(state.hypernetwork, proposed.hypernetwork, z)
-        judged = guard(
-            engine, step, protection, method.guard, seed=lesson.seed, left_out=len(earlier) - len(risky)
-        )  # fmt: skip
-    facts |= {"proposed": share, "by_share": losses.to_json(), "share": judged.share, "guard": _summary(judged)}
-    taken = proposed.shortened(state.hypernetwork, z, judged.share)
+        verdict = judged(engine, step, Protection(earlier, to_judge_by), method.guard, lesson.seed)
+    facts |= {"proposed": share, "by_share": losses.to_json(), "share": verdict.share, "guard": _summary(verdict)}
+    taken = proposed.shortened(state.hypernetwork, z, verdict.share)
     return taken.z, taken.hypernetwork, facts
 
 

@@ -24,7 +24,7 @@ from typing import Final
 import numpy as np
 import torch
 
-from bench.harness.as_a_job import train_embedding
+from bench.harness.as_a_job import judged, train_embedding
 from bench.harness.as_if_new import shipped_tasks, workbench
 from bench.harness.command import DATA, command_line, command_of, datasets_there
 from bench.harness.figures import accuracy
@@ -38,10 +38,8 @@ from onboard.bases.load import load_engine
 from onboard.data.regression import Buckets
 from onboard.domain.dataset import Example
 from onboard.evaluate.baselines import score_baselines
-from onboard.guard import Judgement, Step
+from onboard.guard import Step
 from onboard.guard.canaries import canary_ids
-from onboard.guard.line_search import guard
-from onboard.guard.risk import at_risk
 from onboard.guard.settings import GuardSettings
 from onboard.model.batch import LabelledRows, TrainingSet
 from onboard.model.batched import mixed_log_probabilities
@@ -169,24 +167,20 @@ class Place:
         )  # fmt: skip
         seconds = time.monotonic() - started
         started = time.monotonic()
-        judged = self._judged(Step(engine.hypernetwork, tuned.hypernetwork, z), seed)
+        verdict = judged(
+            engine, Step(engine.hypernetwork, tuned.hypernetwork, z), Protection(self.sources.earlier, self.judged_by),
+            GuardSettings(), seed,
+        )  # fmt: skip
         row: Row = {
             "losses": [tuned.losses[0], tuned.losses[-1]], "penalty": tuned.penalties[-1], "drift": tuned.drift,
             "tune_seconds": round(seconds, 1), "guard_seconds": round(time.monotonic() - started, 1),
-            "share": judged.share, "judgement": [[task.task, task.verdict, task.increase] for task in judged.tasks],
+            "share": verdict.share, "judgement": [[task.task, task.verdict, task.increase] for task in verdict.tasks],
             "whole": self._both_ends(material, trie, tuned.z, tuned.hypernetwork),
         }  # fmt: skip
-        if 0.0 < judged.share < 1.0:
-            hypernetwork = between(engine.hypernetwork, tuned.hypernetwork, judged.share)
-            row["kept"] = self._both_ends(material, trie, embedding_between(z, tuned.z, judged.share), hypernetwork)
+        if 0.0 < verdict.share < 1.0:
+            hypernetwork = between(engine.hypernetwork, tuned.hypernetwork, verdict.share)
+            row["kept"] = self._both_ends(material, trie, embedding_between(z, tuned.z, verdict.share), hypernetwork)
         return row
-
-    def _judged(self, step: Step, seed: int) -> Judgement:
-        """What a job's guard says of a step: of the shipped tasks it looks at those most at risk."""
-        earlier = self.sources.earlier
-        risky = at_risk(earlier, [True] * len(earlier), step.candidate, step.near, GuardSettings())
-        protection = Protection([earlier[place] for place in risky], self.judged_by)
-        return guard(self.engine, step, protection, seed=seed, left_out=len(earlier) - len(risky))
 
     def _both_ends(self, material: Material, trie: LabelTrie, z: np.ndarray, hypernetwork: Hypernetwork) -> Row:
         return {**self._tested(material, trie, z, hypernetwork), "sources": self.sources.losses(hypernetwork)}

@@ -14,7 +14,6 @@ from support.stream_walks import NAMES, walked
 from bench.harness import as_a_job
 from bench.harness.as_a_job import Lesson
 from bench.harness.rows import packed
-from bench.stream import learning
 from bench.stream.figures import Results
 from bench.stream.learning import advance, begin, right_of
 from bench.stream.material import Material
@@ -83,7 +82,7 @@ def judged(share: float) -> Callable[..., Judgement]:
 def test_what_the_guard_rejects_is_published_as_the_embedding_alone_under_the_old_head(
     material: Material, journal: Journal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(learning, "guard", judged(0.0))
+    monkeypatch.setattr(as_a_job, "guard", judged(0.0))
     rows, frozen = (walked(material, journal, tmp_path, method) for method in (GUARDED, FROZEN))
     assert [row["z"] for row in rows] == [row["embedding"] for row in rows] == [row["z"] for row in frozen]
     assert {row["head"] for row in rows} == {hypernetwork_digest(material.engine.hypernetwork)}
@@ -133,7 +132,7 @@ def test_the_new_task_says_how_much_of_the_step_it_wants_before_the_guard(
     monkeypatch.setattr(
         Lesson, "losses", lambda _, shares, *__: LossByShare(5.0, {share: losses.get(share, 9.0) for share in shares})
     )
-    monkeypatch.setattr(learning, "guard", judged(let))
+    monkeypatch.setattr(as_a_job, "guard", judged(let))
     rows = walked(material, journal, tmp_path, GUARDED)
     assert [row["proposed"] for row in rows] == [proposed] * 3
     assert [row["share"] for row in rows] == [let] * 3
@@ -146,7 +145,7 @@ def test_the_guard_looks_at_as_many_shipped_tasks_as_that_of_a_job(
     few = replace(METHODS[GUARDED], guard=GuardSettings(most_sources=1))
     monkeypatch.setitem(METHODS, GUARDED, few)
     seen: list[tuple[int, int]] = []
-    monkeypatch.setattr(learning, "guard", lambda _, step, protection, *__, left_out, **___: seen.append(
+    monkeypatch.setattr(as_a_job, "guard", lambda _, step, protection, *__, left_out, **___: seen.append(
         (len(protection.tasks), left_out)) or judged(1.0)())  # fmt: skip
     walked(material, journal, tmp_path, GUARDED)
     assert seen == [(1, 1), (2, 1), (3, 1)]
@@ -156,7 +155,7 @@ def test_half_a_step_lies_between_the_head_and_what_was_tuned(
     material: Material, journal: Journal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[Any] = []
-    monkeypatch.setattr(learning, "guard", lambda _, step, protection, *more, **__: seen.append(
+    monkeypatch.setattr(as_a_job, "guard", lambda _, step, protection, *more, **__: seen.append(
         (step.candidate, step.present, protection.tasks)) or judged(0.5)())  # fmt: skip
     rows = walked(material, journal, tmp_path, GUARDED)
     assert [row["share"] for row in rows] == [0.5] * 3
