@@ -23,7 +23,7 @@ OWN_WEIGHTS: Final = (
 )  # fmt: skip
 FROM_ADAPTERS: Final = "adapters-dagger"  # it alone has what a hypernetwork makes, so it can start at an embedding's
 COMPARED_ONLY: Final = "full-fine-tuning"
-AUTO: Final = "auto"  # the base's own, a readout alone, and small ones: the cheapest that is as good as the best
+AUTO: Final = "auto"  # the base's own, a readout alone, and `SMALL`: the cheapest that is as good as the best
 SMALL: Final = ("bitfit", "adapters")  # that `auto` tries behind the others, fewest bytes first
 WITHOUT_EMBEDDING: Final = (LINEAR, *OWN_WEIGHTS)  # what `--method` may name beside the base's own
 

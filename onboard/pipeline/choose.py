@@ -1,4 +1,4 @@
-"""The choose stage of a job with `--method auto`: what the stages before have left, a readout alone, and more.
+"""The choose stage of a job with `--method auto`: what the stages before have left, a readout alone, own weights.
 
 The rule itself is `onboard.train.method_choice`. Nothing is tried that rows could not judge.
 """
@@ -150,7 +150,7 @@ class _Trial:
         self.attempt.progress.note(f"{method}: {tried.loss:.3f} nats on {len(tried.losses)} rows", loss=tried.loss)
 
     def go_on(self) -> str:
-        """Try weights of its own, the smallest first, until nothing is to gain; why no further one was tried."""
+        """Try weights of the task's own, the smallest first, until nothing is to gain; why no further one was tried."""
         for method in SMALL:
             stopped = nothing_to_gain(self.measured)
             if stopped:

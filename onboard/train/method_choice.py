@@ -16,6 +16,7 @@ from onboard.statistics.student import mean_interval, paired
 from onboard.train.worth_tuning import FEWEST_ROWS, GOOD
 
 WITHIN: Final = 0.25  # standard errors of the paired difference
+_IN_WORDS: Final = "a quarter of a standard error"  # the same
 AS_CHEAP: Final = 1.1  # times the fewest bytes: less is worth no loss, as the 64 numbers beside a readout
 
 
@@ -86,14 +87,13 @@ def cheapest(tried: Sequence[Tried], errors: float = WITHIN) -> Choice:
     fewest = min(one.stored_bytes for one in within)
     chosen = least([one for one in within if one.stored_bytes <= AS_CHEAP * fewest])
     if chosen is best:
-        others = ", and none that takes clearly fewer bytes is within a quarter of a standard error of it"
-        reason = f"{best.method} has the least loss, {best.loss:.3f} nats{others if len(tried) > 1 else ''}."
-        return Choice(best.method, reason)
+        others = f", and none that takes clearly fewer bytes is within {_IN_WORDS} of it" if len(tried) > 1 else ""
+        return Choice(best.method, f"{best.method} has the least loss, {best.loss:.3f} nats{others}.")
     behind, error = paired(chosen.losses, best.losses)
     return Choice(
         chosen.method,
         f"{best.method} has the least loss, {best.loss:.3f} nats; {chosen.method} is {behind:.3f} behind it, within "
-        f"a quarter of a standard error ({WITHIN * error:.3f}), and takes {chosen.stored_bytes:,} bytes instead of "
+        f"{_IN_WORDS} ({WITHIN * error:.3f}), and takes {chosen.stored_bytes:,} bytes instead of "
         f"{best.stored_bytes:,}.",
     )
 
