@@ -26,7 +26,7 @@ import torch
 from bench.harness.budgeted import Budget, score, settings_of, sources_of, train, training_command
 from bench.harness.command import WORK, command_of
 from bench.harness.intervals import seeds_interval, shown
-from bench.harness.page import NONE, table
+from bench.harness.page import NONE, of_another_base, table
 from bench.harness.rows import Row
 from bench.harness.runs import report_runs, run_all
 from bench.harness.variants import VARIANTS, Variant
@@ -192,6 +192,7 @@ def page(document: dict[str, Any]) -> str:
     budget = document["budget"]
     lines = [
         "# The paper's comparisons at the size of a shipped base", "",
+        *of_another_base(document["base"]),
         f"Made by `{document['command'].strip()}`; the numbers of every run stand in "
         "[ablations.json](../../bench/results/ablations.json).",
         "Each variant starts from the frozen backbone of the base, without its hypernetwork, and gets "

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from bench.guard.rates import EDGES
-from bench.harness.page import NONE, joined, table
+from bench.harness.page import NONE, joined, of_another_base, table
 
 
 def page(document: Mapping[str, Any]) -> str:
@@ -20,6 +20,7 @@ def page(document: Mapping[str, Any]) -> str:
 def _head(document: Mapping[str, Any]) -> list[str]:
     return [
         "# The guard: false alarms, misses, time", "",
+        *of_another_base(document["base"]),
         f"`{document['command']}`, on {document['machine']['processor']}, one thread; base `{document['base_name']}`. "
         "What the guard does: [guard](../guard.md); why so: "
         "[decision 12](../decisions/0012-tasks-without-held-out-rows-are-judged-by-divergence.md).", "",

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from onboard.bases import find_base
 from onboard.domain.counting import counted
 
 NONE: Final = "–"
+ANOTHER_BASE: Final = "These figures are of another base than the `mini` that ships"
 VERDICTS: Final = "what | found | verdict"  # head of a table of what was wanted
 
 
@@ -27,6 +29,17 @@ def made_on(document: Mapping[str, Any]) -> str:
     machine = document["machine"]
     gpu = f"{machine['gpu']}, beside " if "gpu" in machine else ""
     return f"`{document['command']}` on {gpu}{machine['cores']} cores of {machine['processor']}"
+
+
+def of_another_base(digest: str) -> list[str]:
+    """What a page says first of figures that were not measured on the `mini` that ships: nothing where they were.
+
+    Args:
+        digest: of the base that they were measured on.
+    """
+    if digest == find_base("mini").digest:
+        return []
+    return [f"**{ANOTHER_BASE} (`{digest[:19]}`): on this one they may be others.**", ""]
 
 
 def met(met: bool) -> str:

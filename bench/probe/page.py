@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from bench.harness.intervals import LEAST_CELLS, LEAST_TASKS, mean_shown
-from bench.harness.page import NONE, table
+from bench.harness.page import NONE, of_another_base, table
 
 REGISTRY: Final = "registry"
 TRAINED_COST: Final = 3  # of a row that is trained on, in rows forward
@@ -19,7 +19,8 @@ def page(document: Mapping[str, Any]) -> str:
     """Markdown of everything that was measured."""
     cells = [row for row in document["rows"] if row["key"][1] != REGISTRY]
     stored = [row for row in document["rows"] if row["key"][1] == REGISTRY]
-    parts = ["# The probe among 10 to 10,000 embeddings\n", _introduction(document, cells)]
+    other = of_another_base(document["base"])
+    parts = ["# The probe among 10 to 10,000 embeddings\n", *other, _introduction(document, cells)]
     if cells:
         parts += [sizes_table(cells, document["shots"], document["exhaustive"]), _ratio(cells, stored)]
     if stored:

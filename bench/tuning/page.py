@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.harness.page import table, table_row
+from bench.harness.page import of_another_base, table, table_row
 from onboard.domain.counting import counted
 
 Row = Mapping[str, Any]
@@ -43,6 +43,7 @@ def _recipes(
     lines = [
         "# Tuning the hypernetwork",
         "",
+        *of_another_base(document["base"]),
         f"`{document['command']}`: {counted(len(cells), 'draw')} of held-out tasks, "
         f"{document['shots']} rows each. Gains are points of accuracy on up to {document['test_rows']} test rows over "
         f"the embedding alone, which has {100 * before.mean():.1f} (TF-IDF: {tfidf:.1f}), ± 1.96 standard errors over "

@@ -15,11 +15,15 @@ from bench import ablations, api, bells, first_version, kills, load, memory, pag
 from bench.chaos import report as chaos
 from bench.curriculum import page as curriculum
 from bench.guard import page as guard
+from bench.harness.page import ANOTHER_BASE
 from bench.probe import page as probe
 from bench.queue import __main__ as queue
 from bench.serve import page as serve
+from onboard.bases import find_base
 
 ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "bench" / "results"
+BASE = re.compile(r'"base": "(sha256:\w+)"')
 PAGES: dict[str, Callable[[dict[str, Any]], str]] = {
     "ablations": ablations.page, "api": api.page, "bells": bells.page, "chaos": chaos.page,
     "curriculum": curriculum.page, "first_version": first_version.page, "guard": guard.page,
@@ -43,3 +47,12 @@ def test_every_command_of_a_bench_that_is_told_can_be_run() -> None:
         spec = find_spec(command)
         assert spec is not None, command
         assert spec.submodule_search_locations is None or find_spec(f"{command}.__main__"), command
+
+
+def test_a_page_of_another_base_than_the_one_that_ships_says_so() -> None:
+    """Where no figure of a file is of today's `mini`, its page tells that before anything else."""
+    shipped = find_base("mini").digest
+    digests = {path: set(BASE.findall(path.read_text(encoding="utf-8"))) for path in RESULTS.glob("*.json*")}
+    for path in (path for path, measured in digests.items() if measured):
+        text = (ROOT / "docs" / "results" / f"{path.stem}.md").read_text(encoding="utf-8")
+        assert (ANOTHER_BASE in text.split("\n\n")[1]) == (shipped not in digests[path]), path.name

@@ -108,7 +108,8 @@ def test_the_table_tells_cost_regret_and_the_ratio_that_is_wanted() -> None:
          "collect_seconds": seconds}
         for size, seconds in ((1000, 1.0), (10_000, 6.5))
     ]  # fmt: skip
-    facts = {"shots": 32, "exhaustive": 1000, "command": "bench", "machine": {"processor": "quick"}}
+    machine = {"processor": "quick"}
+    facts = {"base": "sha256:0", "shots": 32, "exhaustive": 1000, "command": "bench", "machine": machine}
     alone, one_draw = (page({**facts, "rows": of}) for of in (rows, rows[:2]))
     assert "times as long" not in alone  # what the registry takes is not known
     assert "| +1.50 | +0.100 |" in one_draw  # an interval over two cells would say nothing
