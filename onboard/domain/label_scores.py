@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypedDict
 
-from onboard.domain.counting import counted
+from onboard.domain.counting import counted, significant
 from onboard.domain.dataset import Label, label_text
 
 FEWEST_ROWS: Final = 3  # of a label, below which nothing is said of it: good versions too miss one or two
@@ -69,7 +69,7 @@ class LabelScore:
         """The label with its numbers as a JSON document."""
         return {
             "label": self.label, "rows": self.rows, "answers": self.answers, "right": self.right,
-            "precision": self.precision, "recall": self.recall, "f1": self.f1,
+            "precision": significant(self.precision), "recall": significant(self.recall), "f1": significant(self.f1),
         }  # fmt: skip
 
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from onboard.domain.counting import significant
 from onboard.domain.label_scores import LabelScore
 from onboard.domain.report import Estimate, MetricJson
 from onboard.evaluate.metrics import FloatArray, IntArray, Margins
@@ -50,7 +51,8 @@ class Metric:
 
     def to_json(self) -> MetricJson:
         """value, low, high and n; note, estimate and labels only where there is something to say."""
-        document: MetricJson = {"value": self.value, "low": self.low, "high": self.high, "n": self.n}
+        low, high = significant(self.low), significant(self.high)
+        document: MetricJson = {"value": significant(self.value), "low": low, "high": high, "n": self.n}
         if self.note:
             document["note"] = self.note
         if self.estimate:

@@ -111,6 +111,8 @@ def test_macro_f1_intervals_cover_the_truth_about_as_often_as_they_claim(shares,
 
 def test_a_metric_is_json_with_extra_keys_only_where_there_is_something_to_say():
     assert Metric(0.5, 0.3, 0.7, 20).to_json() == {"value": 0.5, "low": 0.3, "high": 0.7, "n": 20}
+    thirds = {"value": 0.666667, "low": 0.333333, "high": None, "n": 3}  # six digits: no version is larger for more
+    assert Metric(2 / 3, 1 / 3, None, 3).to_json() == thirds
     noted = Metric(0.0, None, None, 1, "undefined", "cross-validated").to_json()
     assert json.loads(json.dumps(noted)) == {
         "value": 0.0,
