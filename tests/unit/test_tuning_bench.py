@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from support.tiny_base import with_fingerprints
 
+from bench.harness.page import ANOTHER_BASE
 from bench.harness.unseen import KINDS, make
 from bench.tuning.__main__ import Place
 from bench.tuning.page import page, taken
@@ -100,7 +101,9 @@ def test_the_page_shows_gains_and_what_the_sources_lose() -> None:
         tuned("drift", "asked", 0.5, whole=measured(0.9, 0.2), kept=measured(0.7, 0.01)),
         tuned("drift", "origin", 0.0, whole=measured(0.8, 0.3)),
     ]  # fmt: skip
-    shown = page({"command": "bench", "shots": 32, "test_rows": 300, "source_rows": 150, "runs": runs})
+    facts = {"command": "bench", "base": "sha256:0", "shots": 32, "test_rows": 300, "source_rows": 150}
+    shown = page({**facts, "runs": runs})
+    assert shown.split("\n\n")[1].startswith(f"**{ANOTHER_BASE} (`sha256:0`)")
     (line,) = [line_of_page for line_of_page in shown.splitlines() if line_of_page.startswith("| drift |")]
     cells = [cell.strip() for cell in line.strip("|").split("|")]
     half = 1.96 * np.array([40.0, 20.0]).std(ddof=1) / 2**0.5
