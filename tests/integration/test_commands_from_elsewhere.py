@@ -244,17 +244,6 @@ def keys(document: Any) -> Any:
     return [keys(document[0])] if isinstance(document, list) and document else type(document).__name__
 
 
-def without_times(text: str) -> str:
-    """Times go on between the two: without digits, without the units of a duration, columns of any width."""
-    timeless = re.sub(r"[\d.]+ (?:s|min|h|d)(?: \d+ (?:s|min|h))?\b", "s", text)
-    return re.sub(r" {2,}", "  ", re.sub(r"\d", "", timeless))
-
-
-def test_a_minute_that_ends_between_the_two_makes_no_difference() -> None:
-    rows = ("train for 59 s    9.9 s", "train for 1 min    10 s", "train for 1 min 1 s  11 s")
-    assert {without_times(row) for row in rows} == {"train for s  s"}
-
-
 @pytest.mark.parametrize(
     "words",
     ["tasks list", "tasks show mood", "versions mood", "compare mood@v1 mood@v2", "base list", "queue show",
@@ -263,9 +252,11 @@ def test_a_minute_that_ends_between_the_two_makes_no_difference() -> None:
 )  # fmt: skip
 def test_people_read_the_same_here_and_there(remote: Remote, said: Said, words: str) -> None:
     asked = [word.format(succeeded=remote.jobs["succeeded"]) for word in words.split()]
-    (code, here), there = (said(side, *asked, as_json=False) for side in SIDES)
-    assert (code, without_times(here)) == (there[0], without_times(there[1]))
-    assert code == 0
+    here, there = SIDES
+    before, elsewhere, after = (said(side, *asked, as_json=False) for side in (here, there, here))
+    assert [code for code, _ in (before, elsewhere, after)] == [0, 0, 0]
+    timeless = [re.sub(r"\d", "", text) for _, text in (before, elsewhere, after)]
+    assert timeless[1] in (timeless[0], timeless[2])  # times go on: "59 s" may be "1 min" a moment later
     assert said("there", "base", "show", "mini", as_json=False)[0] == 0
 
 
