@@ -78,9 +78,7 @@ class Prior:
         length = float((whole**2).sum())
         if not length:
             return {}
-        shares = {
-            task: float((_part(lesson, asked) * whole).sum() / length) for task, lesson in self.lessons.items()
-        }
+        shares = {task: float((_part(lesson, asked) * whole).sum() / length) for task, lesson in self.lessons.items()}
         return dict(sorted(shares.items(), key=lambda item: -item[1]))
 
 
