@@ -12,6 +12,7 @@ from torch import nn
 
 from onboard.bases.curriculum.source import Source
 from onboard.bases.multitask.episode_loss import EpisodeLosses, episode_losses, read_episodes
+from onboard.bases.multitask.episode_recipe import EpisodesStage
 from onboard.bases.multitask.episodes import Episode, EpisodeSizes, EpisodeSource
 from onboard.bases.multitask.loop import LossOf, Running, Stage, StepLoss, run_stage
 from onboard.bases.multitask.loss import (
@@ -22,7 +23,6 @@ from onboard.bases.multitask.loss import (
     own_embeddings,
     precision_of,
 )
-from onboard.bases.multitask.recipe import EpisodesStage
 from onboard.bases.multitask.tasks import SourceTask
 from onboard.model.encoding import TextEncoder
 from onboard.model.engine import Engine
@@ -88,81 +88,96 @@ class _Sharpness(nn.Module):
         self.logarithms = nn.Parameter(torch.full((2,), float(np.log(FIRST_SHARPNESS))))
 
 
+@dataclass(frozen=True)
+class EpisodeTraining:
+    """How a base learns by episodes.
+
+    Args:
+        recipe: of the stage.
+        sources: with their training rows.
+        taught: see `EpisodeDraws`.
+        seed: of every draw.
+        settings: what the result depends on.
+    """
+
+    recipe: EpisodesStage
+    sources: Sequence[Source]
+    taught: Mapping[str, TaughtRows]
+    seed: int
+    settings: Mapping[str, Any]
+
+    @property
+    def balance(self) -> Balance:
+        """How often each source is drawn."""
+        return Balance.of(self.sources, self.recipe.most_of_a_family)
+
+
 def train_by_episodes(
-    engine: Engine,
-    embeddings: nn.ParameterList,
-    sources: Sequence[Source],
-    taught: Mapping[str, TaughtRows],
-    recipe: EpisodesStage,
-    seed: int,
-    settings: Mapping[str, Any],
-    running: Running,
+    engine: Engine, embeddings: nn.ParameterList, training: EpisodeTraining, running: Running
 ) -> None:
     """Train encoder, decoder, hypernetwork and embeddings; the engine and the embeddings end with the last weights.
 
     Args:
         engine: on its device.
         embeddings: one (1, t) per source, in their order.
-        sources: with their training rows.
-        taught: see `EpisodeDraws`.
-        recipe: of the stage.
-        seed: of every draw.
-        settings: what the result depends on.
+        training: how.
         running: work folder, progress, signals; one process only.
     """
-    balance = Balance.of(sources, recipe.most_of_a_family)
-    sizes = EpisodeSizes(
-        recipe.labels, (recipe.fewest_support, recipe.most_support), recipe.queries, recipe.tokens
-    )  # fmt: skip
-    draws = EpisodeDraws(
-        sources, engine.encoder, sizes, taught, lambda tasks: balance.shares(tasks, recipe.temperature), seed
-    )
     sharpness = _Sharpness().to(engine.device)
-    adapted = _under_adapters(engine, embeddings, sources, recipe, balance, seed, running)
+    modules = {
+        "backbone": engine.backbone, "hypernetwork": engine.hypernetwork, "embeddings": embeddings,
+        "sharpness": sharpness,
+    }  # fmt: skip
+    groups = _rates(engine, embeddings, sharpness, training.recipe)
+    by_episodes = _loss_of_episodes(engine, training, sharpness.logarithms)
+    under_adapters = _loss_under_adapters(engine, embeddings, training, running)
+
+    def loss_of(step: int) -> StepLoss:
+        drawn, adapted = by_episodes(step), under_adapters(step)
+        value = drawn.value + training.recipe.adapted_weight * adapted.value
+        return StepLoss(value, drawn.task, drawn.rows + adapted.rows, drawn.tokens + adapted.tokens)
+
+    run_stage(Stage("episodes", training.recipe, modules, groups, loss_of, training.settings), running)
+    engine.backbone.requires_grad_(False)
+    engine.hypernetwork.requires_grad_(False)
+
+
+def _loss_of_episodes(engine: Engine, training: EpisodeTraining, sharpness: torch.Tensor) -> LossOf:
+    """The mean loss of a step's episodes."""
+    recipe, balance = training.recipe, training.balance
+    sizes = EpisodeSizes(recipe.labels, (recipe.fewest_support, recipe.most_support), recipe.queries, recipe.tokens)
+    draws = EpisodeDraws(
+        training.sources, engine.encoder, sizes, training.taught,
+        lambda tasks: balance.shares(tasks, recipe.temperature), training.seed,
+    )  # fmt: skip
     precision = precision_of(recipe.precision, engine.device)
 
     def loss_of(step: int) -> StepLoss:
         drawn = draws.of_step(step, recipe.batch)
         features = read_episodes(engine, [episode for episode, _ in drawn], precision)
         losses = [
-            episode_losses(engine, episode, seen, sharpness.logarithms, with_names=chance < recipe.named)
+            episode_losses(engine, episode, seen, sharpness, with_names=chance < recipe.named)
             for (episode, chance), seen in zip(drawn, features, strict=True)
         ]
-        beside = adapted(step)
-        value = (
-            torch.stack([_weighted(of_one, recipe) for of_one in losses]).mean() + recipe.adapted_weight * beside.value
-        )
         rows = [row for episode, _ in drawn for row in episode.ids]
-        names = ", ".join(episode.task for episode, _ in drawn)
-        return StepLoss(value, names, len(rows) + beside.rows, sum(map(len, rows)) + beside.tokens)
+        value = torch.stack([_weighted(of_one, recipe) for of_one in losses]).mean()
+        return StepLoss(value, ", ".join(episode.task for episode, _ in drawn), len(rows), sum(map(len, rows)))
 
-    modules = {
-        "backbone": engine.backbone, "hypernetwork": engine.hypernetwork, "embeddings": embeddings,
-        "sharpness": sharpness,
-    }  # fmt: skip
-    groups = _rates(engine, embeddings, sharpness, recipe)
-    run_stage(Stage("episodes", recipe, modules, groups, loss_of, settings), running)
-    engine.backbone.requires_grad_(False)
-    engine.hypernetwork.requires_grad_(False)
+    return loss_of
 
 
 def _weighted(losses: EpisodeLosses, recipe: EpisodesStage) -> torch.Tensor:
     return losses.queries + recipe.names_weight * losses.names + recipe.teacher_weight * losses.teacher
 
 
-def _under_adapters(
-    engine: Engine,
-    embeddings: nn.ParameterList,
-    sources: Sequence[Source],
-    recipe: EpisodesStage,
-    balance: Balance,
-    seed: int,
-    running: Running,
+def _loss_under_adapters(
+    engine: Engine, embeddings: nn.ParameterList, training: EpisodeTraining, running: Running
 ) -> LossOf:
     """The multi-task loss under each source's own embedding, which keeps decoder and adapters fitting the encoder."""
+    recipe, sources, seed = training.recipe, training.sources, training.seed
     tasks = tuple(SourceTask(source, engine.encoder, seed + index) for index, source in enumerate(sources))
     sampling = Sampling(
-        ((tasks, 1.0),), recipe.steps, recipe.adapted_rows, recipe.temperature, seed + 3, balance=balance
+        ((tasks, 1.0),), recipe.steps, recipe.adapted_rows, recipe.temperature, seed + 3, balance=training.balance
     )
     scores = hypernetwork_scores(engine, own_embeddings(embeddings))
     scales = {source.name for source in sources if source.kind == "regression"}

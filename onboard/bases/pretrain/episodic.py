@@ -16,7 +16,7 @@ from onboard.bases.curriculum.source import Source
 from onboard.bases.fingerprints import Fingerprints
 from onboard.bases.load import fresh_engine
 from onboard.bases.multitask.assemble import Description, TrainedBase, write_base
-from onboard.bases.multitask.episode_stage import TaughtRows, train_by_episodes
+from onboard.bases.multitask.episode_stage import EpisodeTraining, TaughtRows, train_by_episodes
 from onboard.bases.multitask.loop import Running
 from onboard.bases.multitask.make import rows_digests
 from onboard.bases.multitask.recipe import as_told
@@ -58,10 +58,17 @@ def learn_by_episodes(recipe: EpisodicRecipe, running: Running, output: Path) ->
     embeddings = nn.ParameterList(nn.Parameter(z.clone()) for z in starts).to(engine.device)
     settings = recipe.model_dump(mode="json", by_alias=True, include={"seed", "episodes"})
     settings |= {"base": given.digest} | rows_digests(sources)
-    train_by_episodes(engine, embeddings, sources, taught, recipe.episodes, recipe.seed, settings, running)
+    training = EpisodeTraining(recipe.episodes, sources, taught, recipe.seed, settings)
+    train_by_episodes(engine, embeddings, training, running)
     for module in (engine.backbone, engine.hypernetwork):
         round_to_stored(module)
-    _write(recipe, given, engine, embeddings, sources, output, running)
+    table = dict(given.embeddings) | {
+        source.name: z.detach()[0].float().cpu().numpy() for source, z in zip(sources, embeddings, strict=True)
+    }
+    anchors = {anchor.name: anchor.words for anchor in given.anchors}  # their embeddings stay: candidates as before
+    prints = None if given.fingerprints is None else _taken_again(given.fingerprints, engine, sources, recipe.seed)
+    trained = TrainedBase(engine, sources, table, anchors, prints, None, given.trained_rows)
+    write_base(trained, _description(recipe, given), output, running.say)
 
 
 def _require_own(given: Base, sources: Sequence[Source]) -> None:
@@ -92,26 +99,11 @@ def _taught(recipe: EpisodicRecipe, running: Running, sources: Sequence[Source])
     return {name: TaughtRows(stored[f"{name}.places"], stored[f"{name}.vectors"].astype(np.float32)) for name in names}
 
 
-def _write(
-    recipe: EpisodicRecipe,
-    given: Base,
-    engine: Engine,
-    embeddings: nn.ParameterList,
-    sources: Sequence[Source],
-    output: Path,
-    running: Running,
-) -> None:
-    """The folder of the base. Anchors keep their embeddings, which stay candidates; fingerprints are taken again."""
-    table = dict(given.embeddings)
-    table |= {source.name: z.detach()[0].float().cpu().numpy() for source, z in zip(sources, embeddings, strict=True)}
-    anchors = {anchor.name: anchor.words for anchor in given.anchors}
-    prints = None if given.fingerprints is None else _taken_again(given.fingerprints, engine, sources, recipe.seed)
-    description = Description(
+def _description(recipe: EpisodicRecipe, given: Base) -> Description:
+    return Description(
         recipe.name, recipe.licence, given.document.get("backbone", {}), given.document["reduction_factor"],
         as_told(recipe), "int8",
     )  # fmt: skip
-    trained = TrainedBase(engine, sources, table, anchors, prints, None, given.trained_rows)
-    write_base(trained, description, output, running.say)
 
 
 def _taken_again(known: Fingerprints, engine: Engine, sources: Sequence[Source], seed: int) -> Fingerprints:

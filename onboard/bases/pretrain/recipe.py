@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from onboard.bases.curriculum.counts import KINDS, CurriculumCounts
+from onboard.bases.multitask.episode_recipe import EpisodesStage
 from onboard.bases.multitask.recipe import (
-    EpisodesStage,
     HypernetworkStage,
     Recipe,
     Schedule,
