@@ -19,6 +19,7 @@ from onboard.operations.access import list_tokens
 from onboard.operations.health import base_at, claimable, database_clock, live_workers, webhook_standing
 from onboard.registry.schema import make_home, open_database
 from onboard.registry.services import open_services
+from onboard.settings import NO_PREPARED_STATEMENTS
 from workers.doorbell import CeleryDoorbell
 from workers.recovery import lives
 
@@ -36,9 +37,15 @@ def _home(settings: Settings) -> str:
 
 
 def _database(settings: Settings) -> str:
-    open_database(settings).dispose()
-    shown = make_url(settings.resolved_database_url).render_as_string(hide_password=True)
-    return f"{shown}, schema as it should be"
+    with open_database(settings) as database:
+        pooled = database.has_pooler()
+    url = make_url(settings.resolved_database_url).difference_update_query([NO_PREPARED_STATEMENTS])
+    shown = f"{url.render_as_string(hide_password=True)}, schema as it should be"
+    if not pooled:
+        return shown
+    if settings.database_prepared_statements:
+        return f"{shown}; behind a pooler: if it pools transactions, set ONBOARD_DATABASE_PREPARED_STATEMENTS=false"
+    return f"{shown}; behind a pooler, without prepared statements"
 
 
 def _broker(settings: Settings) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from onboard.domain.counting import counted
 from onboard.domain.worker import Trouble
 from workers.last_words import LastWords
 from workers.plan import WorkerPlan
@@ -122,16 +123,25 @@ class Children:
         pause = _PAUSES[min(self._faults, len(_PAUSES)) - 1]
         return self.clock() - self._faulty_since >= pause
 
+    def collapse(self) -> Trouble | None:
+        """Why Celery gave up by itself, as it does with Redis where the first child ends at once; None if unknown."""
+        for pid in sorted(set() if self.last_words is None else self.last_words.pids()):
+            self._ended(pid)
+        return self._never_ready() if self._early else None
+
+    def _never_ready(self) -> Trouble:
+        said = f"It said: {self._said.rstrip('.')}." if self._said else "It said nothing."
+        return Trouble(
+            f"The worker's process ended before it was ready ({counted(self._early, 'time')} in a row). {said}",
+            "Mend the installation or the machine (pip install --force-reinstall onboard; dmesg), then start the "
+            "worker again.",
+            stops=True,
+        )
+
     def hopeless(self) -> Trouble | None:
         """Why the worker has to leave; None while it may stay."""
         if self._early >= MOST_EARLY_ENDS:
-            said = f"It said: {self._said}" if self._said else "It said nothing; was it killed for want of memory?"
-            return Trouble(
-                f"The worker's process ended {self._early} times in a row before it was ready. {said}",
-                "Mend the installation or the machine (pip install --force-reinstall onboard; dmesg), then start the "
-                "worker again.",
-                stops=True,
-            )
+            return self._never_ready()
         if self.plan.idle_exit_seconds is not None and self._faults >= MOST_FAULTS and self._faulty_since is not None:
             return self.trouble
         return None

@@ -16,7 +16,7 @@ from typing import Any, Final
 from billiard import popen_spawn_posix
 
 _MOST_BYTES: Final = 64 * 1024
-_MOST_LINES: Final = 5
+_MOST_LINES: Final = 3
 _STDERR: Final = 2
 
 

@@ -8,7 +8,7 @@ import secrets
 import signal
 import threading
 import warnings
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -144,7 +144,19 @@ def _run_celery(services: Services, plan: WorkerPlan, hearing: Hearing) -> int:
         if webhooks is not None:
             webhooks.join(_LAST_MESSAGE_SECONDS)  # it gives its lease back itself, when its last message is sent
         signals.worker_shutting_down.disconnect(on_shutting_down)
+    if worker.exitcode:
+        _say_why(services, plan, children)
     return int(worker.exitcode or 0)
+
+
+def _say_why(services: Services, plan: WorkerPlan, children: Children) -> None:
+    """Celery has given up: in its own log, and in the row of the worker."""
+    trouble = children.collapse()
+    if trouble is None:
+        return
+    _logger.error("%s %s The worker leaves.", trouble.message, trouble.remedy)
+    with suppress(OnboardError), services.database.write() as session:
+        WorkerRepository(session).heartbeat(plan.name, {"trouble": trouble.to_json()})
 
 
 def _celery_worker(plan: WorkerPlan) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from pathlib import Path
 
@@ -28,7 +29,9 @@ def test_a_worker_whose_process_ends_before_it_is_ready_leaves_and_repeats_what_
     worker = deployment.start_worker(modules=tmp_path)
     assert worker.exit_code() == FAULTY_EXIT
     log = worker.log.read_text()
-    assert "ended 3 times in a row before it was ready. It said: half of the installation is gone" in log
+    assert re.search(
+        r"ended before it was ready \(\d+ times? in a row\)\. It said: .*half of the installation is gone", log
+    )
     assert deployment.job(job).state is JobState.QUEUED
     assert only_row(deployment).facts["trouble"]["stops"]
 

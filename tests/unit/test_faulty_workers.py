@@ -210,7 +210,7 @@ def test_children_that_end_before_they_are_ready_are_counted_until_one_is() -> N
     pool.replace(30)
     hopeless = pool.children.hopeless()
     assert hopeless is not None
-    assert "3 times in a row" in hopeless.message
+    assert "(3 times in a row)" in hopeless.message
 
 
 def test_a_child_that_its_parent_killed_does_not_count() -> None:
