@@ -21,6 +21,7 @@ from onboard.hypernetworks import line
 from onboard.jobs import control, logs, many, status
 from onboard.operations import access
 from onboard.versions import carry, compare, delete, describe, fetch, promote, task_map
+from workers.detached import require_no_trouble
 from workers.logs import log_files
 from workers.waking import doorbell
 
@@ -73,7 +74,13 @@ class LocalGateway:
         return wait.to_json() if wait else None
 
     def keep_served(self, queue: str) -> None:
-        """See to it that a worker lives, where that is for the command to do: the one that was there may be killed."""
+        """See to it that a worker lives, where that is for the command to do: the one that was there may be killed.
+
+        Raises:
+            DamagedError: the last one has left because it cannot load what jobs need.
+        """
+        if self._services.settings.embedded:
+            require_no_trouble(self._services, queue)
         start_worker(self._services, queue)
 
     def log(self, job: str, attempt: int | None, cursor: str | None) -> Document:

@@ -122,6 +122,7 @@ class JobRow(Table):
     claimed_at: Mapped[float | None]  # by the present attempt
     deadline_at: Mapped[float | None]  # of the present attempt
     needs_release: Mapped[int | None]  # of the code that submitted it; older workers leave it alone
+    passed_by: Mapped[str | None]  # workers that could not run it, each between line feeds: others come first
     result: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
     error: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
     __table_args__ = (
@@ -140,6 +141,8 @@ class JobRow(Table):
         ),
         # what a worker asks about its own job, every other second
         partial_index("ix_jobs_running", "worker", where="state = 'running'"),
+        # what a free worker may have to take after all, because nobody else is left
+        partial_index("ix_jobs_passed", "queue", where="passed_by IS NOT NULL"),
         Index("ix_jobs_queue_state", "queue", "state"),  # how many stand where, for whoever watches
         # pages of the list of jobs, in each of its orders
         Index("ix_jobs_task", "task", "number"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from sqlalchemy import ColumnElement, and_, delete, func, or_, select, update
@@ -172,6 +172,10 @@ class WorkerRepository(Repository):
     def serving(self, queue: str) -> Sequence[WorkerRecord]:
         """Live workers that take jobs of `queue` (not those that drain)."""
         return [worker for worker in self.list() if worker.takes_jobs and queue in worker.queues]
+
+    def able(self, queue: str, but: Collection[str]) -> Sequence[str]:
+        """Names of the workers that serve `queue` and can load what jobs need, but for these."""
+        return [worker.name for worker in self.serving(queue) if worker.name not in but]
 
     def forget(self, older_than_seconds: float) -> None:
         """Delete the rows of workers that have been gone for so long."""
