@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from onboard.data.hashes import row_hashes
 from onboard.domain.dataset import Dataset, Example, Label, label_key
@@ -19,6 +19,7 @@ from onboard.storage.out_of_fold import unpack_out_of_fold
 if TYPE_CHECKING:
     import numpy as np
 
+FEWEST_SHARED: Final = 6  # rows that can give a verdict: of fewer, all for the worse, it may be chance
 Answer = Callable[[EmbeddingVersion, Sequence[Example]], "np.ndarray"]
 Trained = Callable[[EmbeddingVersion], "np.ndarray"]
 
@@ -75,7 +76,8 @@ def shared_rows(
 ) -> Paired | None:
     """The rows of either dataset that both versions answer without having been trained on them; None without any.
 
-    A version's stored answers come first. It is asked for others only where it was not trained on a row.
+    Rows that both versions were trained on come first: their answers are stored, and no model is loaded. Where these
+    are too few, a version is asked for rows that only the other one was trained on.
 
     Args:
         versions: the earlier and the later one.
@@ -90,7 +92,8 @@ def shared_rows(
         return None
     rows = {**datasets[0], **datasets[1]}  # labels of the later one
     candidates = [hashed for hashed in rows if hashed in stored[0] or hashed in stored[1]]
-    for of_version, version in zip(stored, versions, strict=True):
+    both = [hashed for hashed in candidates if hashed in stored[0] and hashed in stored[1]]
+    for of_version, version in zip(stored, versions, strict=True) if len(both) < FEWEST_SHARED else ():
         missing = [hashed for hashed in candidates if hashed not in of_version]
         fresh = sorted(set(missing) - set(trained(version).tolist())) if missing else []
         if fresh:
