@@ -1,32 +1,54 @@
-"""`onboard compare`: two versions of a task on held-out rows that neither was trained on."""
+"""`onboard compare`: two versions of a task, on rows that neither was trained on or on those of a file."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from cli.connection import connected
 from cli.output import AsJson, emit, table
-from onboard.errors import NotBetterError
+from onboard.domain.evaluation import Evaluation
+from onboard.errors import InputError, NotBetterError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
 _FLIPS_SHOWN = 10
+_ROWS_SHOWN = 20
+TextField = Annotated[list[str] | None, typer.Option(help="Field of the text in the file; twice for pairs.")]
+LabelField = Annotated[str | None, typer.Option(help="Field of the label in the file.")]
+UnknownLabels = Annotated[
+    str, typer.Option(metavar="[refuse|drop]", help="Rows of the file with a label that the task lacks.")
+]
+
+
+def labelled(file: Path, text_field: list[str] | None, label_field: str | None, unknown_labels: str) -> Evaluation:
+    """The file of labeled rows as the options describe it. Raises InputError."""
+    return Evaluation(file, text_field=text_field or (), label_field=label_field, unknown_labels=unknown_labels)  # type: ignore[arg-type]  # checked there
 
 
 def compare(
     a: Annotated[str, typer.Argument(help="TASK@REF, the earlier one.")],
     b: Annotated[str, typer.Argument(help="TASK@REF, the later one: the verdict is about it.")],
+    test: Annotated[
+        Path | None, typer.Option("--test", metavar="FILE", help="File of labeled rows to compare them on.")
+    ] = None,
+    text_field: TextField = None,
+    label_field: LabelField = None,
+    unknown_labels: UnknownLabels = "refuse",
     if_better: Annotated[
         bool, typer.Option("--if-better", help="Exit with 4 unless the later one is significantly better.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Metrics, confusion, flipped answers and the paired interval of two versions."""
+    if test is None and (text_field or label_field):
+        raise InputError("--text-field and --label-field describe a file.", "Name it: --test FILE")
+    file = None if test is None else labelled(test, text_field, label_field, unknown_labels)
     with connected() as service:
-        document = service.compare(a, b)
+        document = service.compare(a, b, file)
     emit(document, as_json, lambda: _shown(document))
     if if_better and not document["better"]:
         raise typer.Exit(NotBetterError.exit_code)
@@ -35,7 +57,43 @@ def compare(
 def _shown(document: dict[str, Any]) -> RenderableType:
     from rich.console import Group
 
-    return Group(document["reason"], *_metrics(document), *_paired(document["comparison"]), *_flips(document))
+    parts = document["reason"], *_metrics(document), *_paired(document["comparison"]), *_flips(document)
+    return Group(*parts, *_flipped_rows(document), *_worth(document))
+
+
+def _worth(document: dict[str, Any]) -> list[str]:
+    """How far the evidence can be trusted, and how to get better evidence."""
+    lines = [document["worth"]] if document.get("worth") else []
+    if document.get("relabeled"):
+        lines.append(f"{document['relabeled']:,} rows have a new label; the verdict does not count them.")
+    if document["comparison"] is None or document.get("worth"):
+        references = " ".join(f"{document['task']}@v{document[side]['version']}" for side in ("a", "b"))
+        lines.append(f"For a verdict on labeled rows of yours: onboard compare {references} --test FILE")
+    return lines
+
+
+def _flipped_rows(document: dict[str, Any]) -> list[RenderableType]:
+    from onboard.domain.dataset import label_text
+
+    rows = document.get("flipped_rows", [])
+    if not rows:
+        return []
+    heads = "text", "label", f"v{document['a']['version']} said", f"v{document['b']['version']} says"
+    listed = [(texts_of(row), _label(row), label_text(row["a"]), label_text(row["b"])) for row in rows[:_ROWS_SHOWN]]
+    more = [(f"and {len(rows) - _ROWS_SHOWN} more with --json", "", "", "")] if len(rows) > _ROWS_SHOWN else []
+    return [table(heads, [*listed, *more], folded=("text",))]
+
+
+def texts_of(row: dict[str, Any]) -> str:
+    """The beginnings of a row's texts on one line."""
+    return " · ".join(filter(None, (row["text"], row["text_b"])))
+
+
+def _label(row: dict[str, Any]) -> str:
+    from onboard.domain.dataset import label_text
+
+    before = row["label_before"]
+    return label_text(row["label"]) + ("" if before is None else f" (was {label_text(before)})")
 
 
 def _metrics(document: dict[str, Any]) -> list[RenderableType]:

@@ -26,6 +26,7 @@ from workers.logs import log_files
 from workers.waking import doorbell
 
 if TYPE_CHECKING:
+    from onboard.domain.evaluation import Evaluation
     from onboard.domain.prediction import Outcome, Prediction
     from onboard.domain.submission import Submission
     from onboard.domain.task import AliasMove
@@ -229,9 +230,25 @@ class LocalGateway:
         (version,) = describe.resolve(self._database, reference)
         return version.to_json()
 
-    def compare(self, earlier: str, later: str) -> Document:
-        """Two versions side by side. Raises InputError, NotFoundError, DamagedError."""
-        return compare.compare(self._services, earlier, later).to_json()
+    def compare(self, earlier: str, later: str, test: Evaluation | None = None) -> Document:
+        """Two versions side by side, on the rows of a file if one is given.
+
+        Raises:
+            InputError, NotFoundError, DamagedError: as `onboard.versions.compare.compare`.
+            DatasetError: the file's rows do not fit the task.
+        """
+        from onboard.data.labelled import read_labelled
+        from onboard.versions.measure import takes_of
+
+        a, b = compare.both_versions(self._services, earlier, later)
+        file = None if test is None else read_labelled(test, takes_of(b))
+        return compare.compare_versions(self._services, a, b, file=file).to_json()
+
+    def evaluate(self, reference: str, asked: Evaluation) -> Document:
+        """A version measured on a file. Raises as `onboard.versions.measure.evaluate`."""
+        from onboard.versions.measure import evaluate
+
+        return evaluate(self._services, reference, asked).to_json()
 
     def promote(self, reference: str, alias: str, *, if_better: bool) -> AliasMove:
         """Let an alias mean a version. Raises InputError, NotFoundError, NotBetterError, PreconditionFailedError."""

@@ -13,6 +13,7 @@ from onboard.domain.submission import asked
 
 if TYPE_CHECKING:
     from onboard.client import Onboard
+    from onboard.domain.evaluation import Evaluation
     from onboard.domain.prediction import Outcome, Prediction
     from onboard.domain.submission import Submission
     from onboard.domain.task_search import TaskSearch
@@ -105,9 +106,17 @@ class RemoteGateway(Versions, Operations):
         """Jobs."""
         return list[Document](self.job_documents(states, task, limit, sort))
 
-    def compare(self, earlier: str, later: str) -> Document:
-        """Two versions side by side."""
-        return dict(self._client.compare(earlier, later).document)
+    def compare(self, earlier: str, later: str, test: Evaluation | None = None) -> Document:
+        """Two versions side by side, on the rows of a file if one is given."""
+        if test is None:
+            return dict(self._client.compare(earlier, later).document)
+        options = asked(test)
+        return dict(self._client.compare(earlier, later, options.pop("dataset"), **options).document)
+
+    def evaluate(self, reference: str, asked_of: Evaluation) -> Document:
+        """A version measured on a file."""
+        options = asked(asked_of)
+        return dict(self._client.evaluate(reference, options.pop("dataset"), **options).document)
 
     def carry(self, task: str | None, *, dry_run: bool, on_page: Callable[[Document], None]) -> Document:
         """Carry a task to the head, or with None all."""

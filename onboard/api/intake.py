@@ -15,7 +15,9 @@ from typing import Any, Final, ParamSpec, Self, TypeVar
 
 from onboard.api.child import LOOK_SECONDS, AbandonedError, ChildDiedError, ChildMemoryError, call_in_child
 from onboard.api.places import Places
+from onboard.data.labelled import LabelledRows, Takes, read_labelled
 from onboard.domain.access import acting, current_actor
+from onboard.domain.evaluation import Evaluation
 from onboard.domain.job import Job
 from onboard.domain.submission import Submission
 from onboard.errors import InputError, TooLargeError, UnavailableError
@@ -73,6 +75,10 @@ class Intake:
         """See `onboard.jobs.submit.submit`; the rest as `check`."""
         with self._outside() as outside:
             return self._done(content_bytes, left, _submit, self._settings, submission, owner, current_actor(), outside)
+
+    def labelled(self, asked: Evaluation, takes: Takes, content_bytes: int, left: Callable[[], bool]) -> LabelledRows:
+        """See `onboard.data.labelled.read_labelled`; the rest as `check`."""
+        return self._done(content_bytes, left, read_labelled, asked, takes, hide_folders=True)
 
     @contextmanager
     def _outside(self) -> Iterator[Outside]:

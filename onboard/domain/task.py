@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 VersionKind = Literal["source", "onboarded", "carried"]
 
 FIRST_HYPERNETWORK: Final = 1  # the version that every base brings
-_NOT_TOLD: Final = frozenset({"fingerprint", "held_out"})  # of a version, by its document
+_NOT_TOLD: Final = frozenset({"fingerprint", "held_out", "out_of_fold"})  # of a version, by its document
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +80,8 @@ class EmbeddingVersion:
         fingerprint: of its dataset, packed; None of a shipped source, and of versions from before there were any.
         mixed_from: weight of each embedding by its name where it was initialised from a mixture; else empty.
         held_out: places, in its stored dataset, of the training rows that were held out; None where that is not known.
+        out_of_fold: its cross-validated answers, packed; None where it was not cross-validated, and of versions from
+            before they were stored.
         job: id of the job that published it; None for a shipped source.
         created_at: epoch seconds; 0 until it is published.
     """
@@ -112,6 +114,7 @@ class EmbeddingVersion:
     weak: bool = False
     fingerprint: str | None = None
     held_out: tuple[int, ...] | None = None
+    out_of_fold: str | None = None
     job: str | None = None
     created_at: float = 0.0
 

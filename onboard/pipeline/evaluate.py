@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from onboard.data.hashes import unseen
+from onboard.data.hashes import row_hashes, unseen
 from onboard.data.limits import FEWEST_FOLDED_ROWS
 from onboard.domain.calibration import CalibrationJson
 from onboard.domain.dataset import Example
@@ -37,6 +37,7 @@ from onboard.pipeline.readout import Together, held_out, together
 from onboard.registry.services import Services
 from onboard.registry.versions import VersionRepository
 from onboard.statistics.temperature import tempered
+from onboard.storage.out_of_fold import pack_out_of_fold
 from onboard.train.crossvalidation import rows_in_folds
 from onboard.versions.answers import answers, task_of_version
 from onboard.versions.compare import drawn, too_large
@@ -195,6 +196,15 @@ class Judged:
             reason = f"{predicted}, by weights of the other rows."
         answered = self._measured(rows, self.tempered(probabilities))
         return cross_validated(answered), "cross-validated", reason
+
+    def out_of_fold(self) -> str | None:
+        """The packed answers to training rows of models that were trained without them; None without folds."""
+        if self._splits["validation"] or self._trained.folds is None:
+            return None
+        rows, probabilities = self._answered("validation")
+        regression = self.bench.buckets is not None
+        answers = self._expectation(probabilities)[:, None] if regression else self.tempered(probabilities)
+        return pack_out_of_fold(row_hashes(rows), answers)
 
     def _measured(self, rows: Sequence[Example], probabilities: np.ndarray) -> Metrics:
         if self.bench.buckets is not None:

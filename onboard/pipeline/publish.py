@@ -87,7 +87,10 @@ def publish(
     """
     started = time.monotonic()
     novelty = novelty_of(attempt.bench, attempt.checkpoint)
-    draft = replace(_draft(attempt, probed, outcome, evaluated), readout=_stored_readout(attempt, judged, outcome))
+    draft = replace(
+        _draft(attempt, probed, outcome, evaluated), readout=_stored_readout(attempt, judged, outcome),
+        out_of_fold=judged.out_of_fold(),
+    )  # fmt: skip
     tuned = _stored_hypernetwork(attempt, outcome)
     while True:
         drafts = _numbered(attempt, draft, tuned)

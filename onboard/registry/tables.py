@@ -252,6 +252,7 @@ class EmbeddingVersionRow(Table):
     mixed_from: Mapped[dict[str, Any] | None]
     learned_under: Mapped[int | None]  # only of a carried version
     held_out: Mapped[list[Any] | None] = mapped_column(JSON(none_as_null=True))
+    out_of_fold: Mapped[str | None]  # Base64 of safetensors, 22 KB at most for 64 labels
     unlearning: Mapped[str | None]  # the deleted task that it descends from; nothing new starts from it
     created_at: Mapped[float]
     __table_args__ = (
