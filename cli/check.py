@@ -94,6 +94,8 @@ def _facts(report: Document) -> dict[str, str]:
     facts["time"] = f"about {_duration(report['estimated_seconds'])} on a laptop if the hypernetwork is not tuned"
     tuned = report.get("estimated_seconds_tuned")  # a service of before does not tell it
     facts["time"] += f", about {_duration(tuned)} if it is" if tuned else ""
+    first = report.get("estimated_seconds_first")
+    facts["time"] += f"; a first version after about {_duration(first)}" if first else ""
     return facts
 
 

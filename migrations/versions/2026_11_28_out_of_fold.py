@@ -1,6 +1,6 @@
 """Versions keep their cross-validated answers, so that two of them can be compared without held-out rows.
 
-Revision: 20261128u, after 20261126d.
+Revision: 20261128u, after 20261128i.
 """
 
 import sqlalchemy as sa

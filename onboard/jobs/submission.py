@@ -70,7 +70,7 @@ def check(
         DatasetError, InputError: as `onboard.data.read.read_dataset`.
     """
     from onboard.data.read import read_dataset
-    from onboard.jobs.estimate import DatasetSize, estimate_seconds
+    from onboard.jobs.estimate import DatasetSize, estimate_seconds, first_seconds
 
     name = task_name(submission)
     base = _tokens_at_hand(submission.base or default_base) | ({"hide_folders": True} if hide_folders else {})
@@ -81,6 +81,11 @@ def check(
     estimated = {
         key: None if size is None else round(estimate_seconds(size, unlabelled=texts, tuned=tuned))
         for key, tuned in (("estimated_seconds", False), ("estimated_seconds_tuned", True))
+    }
+    first = None if size is None else round(first_seconds(size))
+    estimated = {
+        **(dict.fromkeys(estimated, first) if submission.fast else estimated),
+        "estimated_seconds_first": first,
     }
     metric = {"metric": submission.metric} if submission.metric else {}
     return {"task": name, **report, **metric, **estimated}
