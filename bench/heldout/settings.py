@@ -10,7 +10,8 @@ from typing import Any, Final
 from bench.harness.rows import Row
 from bench.heldout.linear import INVERSE_PENALTY, RIDGE
 from bench.heldout.material import TEST_ROWS, Place
-from bench.heldout.plan import ARMS, DEFAULT, ENCODER, LEARNED, MINILM, READOUT, TRAINED
+from bench.heldout.plan import ARMS, DEFAULT, ENCODER, LEARNED, MINILM, MINILM_READOUT, READOUT, SETFIT, TRAINED
+from bench.heldout.setfit_process import RECIPE, RELEASE
 from bench.transfer.recipes import CREDITED, RECIPES
 from onboard.guard import GuardSettings
 from onboard.probe.settings import ProbeSettings
@@ -40,6 +41,10 @@ def _of_arm(place: Place, arm: str) -> Row:
         return {"base": place.base_digest, "job": digest([*alone, *(after if arm == DEFAULT else [])])}
     if arm == READOUT:
         return {"base": place.base_digest, "readout": digest(READOUT_SETTINGS)}
+    if arm == MINILM_READOUT:
+        return {"readout": digest(READOUT_SETTINGS)}
+    if arm == SETFIT:
+        return {"release": RELEASE, "recipe": RECIPE}
     if arm in TRAINED:
         return {"backbone": place.digest, "recipe": asdict(RECIPES[arm, CREDITED[arm]])}
     if arm in (ENCODER, MINILM):

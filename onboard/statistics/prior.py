@@ -1,10 +1,10 @@
 """A prior for readouts, learned from tasks that are known: which weights the words of a label usually go with.
 
-Every task with rows is a lesson: the features of its labels' words, and the readout that its rows alone make. One linear
-map M, ridge regression in closed form, goes from words to weights (a hypernetwork without gradients). A new task's
-readout is drawn towards M(words) instead of towards zero (biased ridge: Denevi et al. 2018, arXiv 1803.08089). M is a
-function of the set of lessons alone, so it is refitted in seconds when a task is published, and exactly without a task
-that is deleted.
+Every task with rows is a lesson: the features of its labels' words, and the readout that its rows alone make. One
+linear map M, ridge regression in closed form, goes from words to weights (a hypernetwork without gradients). A new
+task's readout is drawn towards M(words) instead of towards zero (biased ridge: Denevi et al. 2018, arXiv 1803.08089).
+M is a function of the set of lessons alone, so it is refitted in seconds when a task is published, and exactly without
+a task that is deleted.
 
 Both sides are on the task's scale: signed roots of features, centred (words over the labels of their task, weights
 too), every block as long as any other.
@@ -101,8 +101,8 @@ def fit_prior(lessons: Mapping[str, Lesson]) -> Prior | None:
     widths = {(lesson.names.shape[1], lesson.weights.shape[1]) for lesson in sound.values()}
     if len(widths) > 1:
         raise InputError("The lessons are of several bases: their widths differ.", "onboard doctor")
-    names = np.vstack([_counted(lesson) * lesson.names for lesson in sound.values()])
-    weights = np.vstack([_counted(lesson) * lesson.weights for lesson in sound.values()])
+    names = np.vstack([_counted(lesson) * lesson.names.astype(np.float64) for lesson in sound.values()])
+    weights = np.vstack([_counted(lesson) * lesson.weights.astype(np.float64) for lesson in sound.values()])
     inner = names.T @ names + RIDGE * np.eye(names.shape[1])
     matrix = np.linalg.solve(inner, names.T @ weights).T
     return Prior(matrix.astype(np.float32), inner, sound, left_out)

