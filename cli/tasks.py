@@ -73,8 +73,13 @@ def _table(tasks: Sequence[Document], everything: bool) -> Any:
     return Group(*parts)
 
 
+def marks(version: Document) -> str:
+    """What is said behind its number; a service of an earlier release knows no provisional versions."""
+    said = {"weak": version["weak"], "provisional": version.get("provisional")}
+    return "".join(f" {mark}" for mark, holds in said.items() if holds)
+
+
 def _row(task: Document) -> tuple[Cell, ...]:
-    from cli.versions import marks
     from onboard.domain.dataset import label_text
 
     labels = ", ".join(map(label_text, task["labels"])) or f"a number, {task['low']:g} to {task['high']:g}"
