@@ -30,7 +30,7 @@ def open_standard_streams(*, as_json: bool) -> None:
             os.open(os.devnull, os.O_WRONLY if descriptor else os.O_RDONLY)  # the lowest that is free: this one
     for descriptor, name in enumerate(_NAMES):
         if getattr(sys, name) is None:
-            setattr(sys, name, open(os.dup(descriptor), "w" if descriptor else "r", encoding="utf-8"))  # noqa: SIM115
+            setattr(sys, name, os.fdopen(os.dup(descriptor), "w" if descriptor else "r", encoding="utf-8"))
     codecs.register_error(_FOR_PEOPLE, _for_people)
     codecs.register_error(_FOR_PROGRAMS, _for_programs)
     for stream, errors in ((sys.stdout, _FOR_PROGRAMS if as_json else _FOR_PEOPLE), (sys.stderr, _FOR_PEOPLE)):
