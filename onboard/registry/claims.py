@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 from onboard.domain.job import LEASE_SECONDS, EventKind, Job, JobSpec, JobState, Stage, sources_of
 from onboard.domain.release import release_number
 from onboard.errors import FencedError, InputError
-from onboard.registry.clock import database_now
+from onboard.registry.clock import database_now, has_come
 from onboard.registry.events import EventRepository
 from onboard.registry.jobs import to_job
 from onboard.registry.leases import LeaseRepository
@@ -29,12 +29,12 @@ _RELEASE: Final = release_number()
 
 
 def _expired() -> ColumnElement[bool]:
-    return and_(IS_RUNNING, JobRow.lease_expires_at <= database_now())
+    return and_(IS_RUNNING, has_come(JobRow.lease_expires_at))
 
 
 def _runnable() -> ColumnElement[bool]:
     """Queued and due, or running on a worker whose lease ran out; with attempts left."""
-    waiting = and_(JobRow.state == JobState.QUEUED, JobRow.not_before_at <= database_now(), not_paused())
+    waiting = and_(JobRow.state == JobState.QUEUED, has_come(JobRow.not_before_at), not_paused())
     lost = and_(_expired(), JobRow.cancel_requested.is_(False))
     return and_(IS_OPEN, JobRow.attempt < JobRow.max_attempts, or_(waiting, lost))
 

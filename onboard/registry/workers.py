@@ -14,7 +14,7 @@ from onboard.domain.worker import STARTING_SECONDS, QueueStatus, WorkerRecord, W
 from onboard.errors import ConflictError, NotFoundError
 from onboard.registry.audit import record
 from onboard.registry.claims import ClaimRepository
-from onboard.registry.clock import database_now
+from onboard.registry.clock import IMPLAUSIBLE_SECONDS, database_now
 from onboard.registry.repository import Repository, record_of
 from onboard.registry.shards import ShardRepository
 from onboard.registry.states import IS_OPEN, IS_RUNNING
@@ -29,7 +29,8 @@ def _live() -> ColumnElement[bool]:
         WorkerRow.heartbeat_at > database_now() - LEASE_SECONDS,
     )
     spawned = and_(WorkerRow.state == WorkerState.STARTING, WorkerRow.heartbeat_at > database_now() - STARTING_SECONDS)
-    return or_(beating, spawned)
+    # from long after now it is of a clock that was set back: a worker that lives says so again within seconds
+    return and_(or_(beating, spawned), WorkerRow.heartbeat_at <= database_now() + IMPLAUSIBLE_SECONDS)
 
 
 class WorkerRepository(Repository):
