@@ -110,7 +110,9 @@ def report_document(database: Database, job: Job, since: int = 0) -> dict[str, A
     document = job.to_json()
     result = document.pop("result") or {}
     document["spec"]["options"] = {key: value for key, value in job.spec.options.items() if key != "dataset_report"}
-    return {**document, **result, "state": job.state.value, "events": [event.to_json() for event in events]}
+    fields = (job.spec.options.get("dataset_report") or {}).get("fields")  # the columns that the rows were read from
+    events_json = [event.to_json() for event in events]
+    return {**document, "fields": fields, **result, "state": job.state.value, "events": events_json}
 
 
 def full_document(database: Database, job: Job, since: int = 0) -> dict[str, Any]:

@@ -61,7 +61,8 @@ def test_a_second_submit_starts_no_second_worker_and_makes_the_next_version(plac
 
 def test_fetch_writes_the_verified_files(place: Place, learned: Finished) -> None:
     document = place.json("fetch", "mood@v1", "--output", "fetched")
-    assert [Path(file).name for file in document["files"]] == ["embedding.safetensors", "card.md"]
+    readout = ["readout.safetensors"] if document["readout"] else []
+    assert [Path(file).name for file in document["files"]] == ["embedding.safetensors", "card.md", *readout]
     z = unpack_embedding((place.folder / "fetched" / "embedding.safetensors").read_bytes())
     assert embedding_digest(z) == json.loads(learned.stdout)["embedding_digest"] == document["embedding_digest"]
     assert (place.folder / "fetched" / "card.md").read_text(encoding="utf-8").startswith("# mood@v1")
