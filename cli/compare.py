@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from cli.connection import connected
+from cli.options import NOTHING, labelled_options
 from cli.output import AsJson, emit, table
 from onboard.domain.evaluation import Evaluation
 from onboard.errors import InputError, NotBetterError
@@ -17,36 +19,25 @@ if TYPE_CHECKING:
 
 _FLIPS_SHOWN = 10
 _ROWS_SHOWN = 20
-TextField = Annotated[list[str] | None, typer.Option(help="Field of the text in the file; twice for pairs.")]
-LabelField = Annotated[str | None, typer.Option(help="Field of the label in the file.")]
-UnknownLabels = Annotated[
-    str, typer.Option(metavar="[refuse|drop]", help="Rows of the file with a label that the task lacks.")
-]
 
 
-def labelled(file: Path, text_field: list[str] | None, label_field: str | None, unknown_labels: str) -> Evaluation:
-    """The file of labeled rows as the options describe it. Raises InputError."""
-    return Evaluation(file, text_field=text_field or (), label_field=label_field, unknown_labels=unknown_labels)  # type: ignore[arg-type]  # checked there
-
-
+@labelled_options
 def compare(
     a: Annotated[str, typer.Argument(help="TASK@REF, the earlier one.")],
     b: Annotated[str, typer.Argument(help="TASK@REF, the later one: the verdict is about it.")],
     test: Annotated[
         Path | None, typer.Option("--test", metavar="FILE", help="File of labeled rows to compare them on.")
     ] = None,
-    text_field: TextField = None,
-    label_field: LabelField = None,
-    unknown_labels: UnknownLabels = "refuse",
     if_better: Annotated[
         bool, typer.Option("--if-better", help="Exit with 4 unless the later one is significantly better.")
     ] = False,
     as_json: AsJson = False,
+    options: Mapping[str, Any] = NOTHING,
 ) -> None:
     """Metrics, confusion, flipped answers and the paired interval of two versions."""
-    if test is None and (text_field or label_field):
-        raise InputError("--text-field and --label-field describe a file.", "Name it: --test FILE")
-    file = None if test is None else labelled(test, text_field, label_field, unknown_labels)
+    if test is None and options != NOTHING:
+        raise InputError("--text-field, --label-field and --unknown-labels describe a file.", "Name it: --test FILE")
+    file = None if test is None else Evaluation(test, **options)
     with connected() as service:
         document = service.compare(a, b, file)
     emit(document, as_json, lambda: _shown(document))

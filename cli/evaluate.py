@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.compare import LabelField, TextField, UnknownLabels, labelled, texts_of
+from cli.compare import texts_of
 from cli.connection import connected
+from cli.options import NOTHING, labelled_options
 from cli.output import AsJson, emit, say, table
+from onboard.domain.evaluation import Evaluation
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -17,18 +20,16 @@ if TYPE_CHECKING:
 _MISTAKES_SHOWN = 10
 
 
+@labelled_options
 def evaluate(
     task: Annotated[str, typer.Argument(help="TASK[@latest|@vN|@ALIAS].")],
     file: Annotated[Path, typer.Argument(metavar="FILE", help="File of labeled rows.")],
-    text_field: TextField = None,
-    label_field: LabelField = None,
-    unknown_labels: UnknownLabels = "refuse",
     as_json: AsJson = False,
+    options: Mapping[str, Any] = NOTHING,
 ) -> None:
     """Measure a version on labeled rows, without those that it was trained on."""
-    asked = labelled(file, text_field, label_field, unknown_labels)
     with connected() as service:
-        document = service.evaluate(task, asked)
+        document = service.evaluate(task, Evaluation(file, **options))
     for finding in document["warnings"]:
         say(f"warning: {finding['message']} {finding['remedy']}")
     emit(document, as_json, lambda: _shown(document))

@@ -139,14 +139,14 @@ class RemoteGateway(Versions, Operations):
         parts: dict[str, Callable[[Path], object]] = {}
         if bundle:
             parts[BASE] = lambda target: self.base(version.base_digest, target)
+        if version.readout is not None:
+            readout = self._client.readout(version.reference)
+            parts[READOUT] = lambda target: write_whole(target, readout)
         if version.content != "embedding":
             weights = self._client.weights(version.reference)
             verify(weights, version)
             return write_files(version, weights, folder, parts)
         embedding = self._client.embedding(version.reference)
-        if bundle and version.hypernetwork_version != FIRST_HYPERNETWORK:
+        if version.hypernetwork_version != FIRST_HYPERNETWORK:
             parts[HYPERNETWORK] = lambda target: self.hypernetwork(embedding.pins, target)
-        if bundle and version.readout is not None:
-            readout = self._client.readout(version.reference)
-            parts[READOUT] = lambda target: write_whole(target, readout)
         return write_files(version, embedding.content, folder, parts)

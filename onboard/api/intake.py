@@ -22,6 +22,7 @@ from onboard.domain.job import Job
 from onboard.domain.submission import Submission
 from onboard.errors import InputError, TooLargeError, UnavailableError
 from onboard.jobs import submission as submissions
+from onboard.jobs.pace import Pace
 from onboard.jobs.submission import Outside
 from onboard.settings import Settings
 
@@ -54,12 +55,15 @@ class Intake:
     def __exit__(self, *_: object) -> None:
         self._ending.set()
 
-    def check(self, submission: Submission, content_bytes: int, left: Callable[[], bool]) -> dict[str, Any]:
+    def check(
+        self, submission: Submission, content_bytes: int, left: Callable[[], bool], pace: Pace | None = None
+    ) -> dict[str, Any]:
         """See `onboard.jobs.submission.check`.
 
         Args:
             content_bytes: size of the files after decompression.
             left: whether the client has gone; asked now and then while a child works.
+            pace: of the workers.
 
         Raises:
             UnavailableError: too many are being checked just now, or the service is ending.
@@ -67,7 +71,9 @@ class Intake:
             TooLargeError: the child needed too much memory.
         """
         with self._outside() as outside:
-            return self._done(content_bytes, left, submissions.check, submission, self._settings.base, outside=outside)
+            return self._done(
+                content_bytes, left, submissions.check, submission, self._settings.base, outside=outside, pace=pace
+            )
 
     def submit(
         self, submission: Submission, owner: str, content_bytes: int, left: Callable[[], bool]

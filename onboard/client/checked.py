@@ -65,8 +65,10 @@ class CheckedDataset:
         rows: that are used, by split.
         labels: empty for a regression.
         digest: identity of what would be trained on.
-        estimated_seconds: on a laptop, if the hypernetwork is not tuned; estimated_seconds_tuned: if it is;
-            estimated_seconds_first: until a provisional version is published. None where the service does not say.
+        estimated_seconds: at the pace of the last jobs there, if the hypernetwork is not tuned; None where the service
+            does not say it.
+        estimated_seconds_tuned: the same, if it is.
+        estimated_seconds_first: the same, until a provisional version is published.
         document: everything, as `onboard check --json` prints it.
     """
 

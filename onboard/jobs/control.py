@@ -113,7 +113,9 @@ def report_document(database: Database, job: Job, since: int = 0) -> dict[str, A
     standing = {} if first is None else {"provisional": {"version": first.version, "confirmed": False}}
     result = document.pop("result") or {}
     document["spec"]["options"] = {key: value for key, value in job.spec.options.items() if key != "dataset_report"}
-    return {**document, **standing, **result, "state": job.state.value, "events": [event.to_json() for event in events]}
+    fields = (job.spec.options.get("dataset_report") or {}).get("fields")  # the columns that the rows were read from
+    ending = {"state": job.state.value, "events": [event.to_json() for event in events]}
+    return {**document, "fields": fields, **standing, **result, **ending}
 
 
 def full_document(database: Database, job: Job, since: int = 0) -> dict[str, Any]:

@@ -87,10 +87,7 @@ def publish(
     """
     started = time.monotonic()
     novelty = novelty_of(attempt.bench, attempt.checkpoint)
-    draft = replace(
-        draft_of(attempt, probed, outcome, evaluated), readout=_stored_readout(attempt, judged, outcome),
-        out_of_fold=judged.out_of_fold(),
-    )  # fmt: skip
+    draft = replace(draft_of(attempt, probed, outcome, evaluated), **_answers(attempt, judged, outcome))
     tuned = _stored_hypernetwork(attempt, outcome)
     while True:
         drafts = numbered(attempt, draft, tuned)
@@ -124,6 +121,11 @@ def beside(attempt: Run, outcome: Outcome, evaluated: EvaluateOutput, novelty: N
         "provisional": outcome.provisional,
         "memory_bytes": None if attempt.peak is None else attempt.peak.most_bytes,
     }
+
+
+def _answers(attempt: Run, judged: Judged, outcome: Outcome) -> dict[str, Any]:
+    """What answers beside what was trained, and what was answered in folds."""
+    return {"readout": _stored_readout(attempt, judged, outcome), "out_of_fold": judged.out_of_fold()}
 
 
 def _stored_readout(attempt: Run, judged: Judged, outcome: Outcome) -> str | None:

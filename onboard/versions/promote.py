@@ -41,9 +41,8 @@ def promote(
     Args:
         reference: TASK@vN, or another alias of the task.
         alias: the name to move; made when it is new.
-        if_better: only if it is significantly better than what the alias means now, on held-out rows that neither was
-            trained on; where there are too few, by cross-validated answers to rows that both share. Without evidence it
-            is not. Of a new alias: than what `latest` means; and where that is this version, or nothing, than always
+        if_better: only if it is significantly better than what the alias means now, as `compare` says; without evidence
+            it is not. Of a new alias: than what `latest` means; and where that is this version, or nothing, than always
             giving the commonest answer.
         expected: the version that the alias must mean at present; 0 for none.
         manifests: of the bases that were read already.
@@ -60,12 +59,8 @@ def promote(
     require_alias(alias)
     with services.database.read() as session:
         version = VersionRepository(session).resolve(reference)
-    good = "better" if if_better else ""
-    if if_better or alias == LATEST:
-        expected, evidence = _require_good(
-            services, version, Reference(version.task, alias), expected, if_better, manifests
-        )
-        good += " by cross-validated answers" if if_better and evidence == "cross-validated" else ""
+    name = Reference(version.task, alias)
+    expected, good = _judged(services, version, name, expected, if_better, manifests)
     with services.database.write() as session:
         said = ", ".join(filter(None, (good, because)))
         moved = AliasRepository(session).move(
@@ -73,6 +68,22 @@ def promote(
             reason=f"promoted: {said}" if said else "promoted",
         )  # fmt: skip
         return _recorded(session, "alias.promote", moved)
+
+
+def _judged(
+    services: Services,
+    version: EmbeddingVersion,
+    alias: Reference,
+    expected: int | None,
+    better: bool,
+    manifests: Manifests | None,
+) -> tuple[int | None, str]:
+    """The version that may be replaced, and what the history says of the new one; names but `latest` are free."""
+    if not better and alias.alias != LATEST:
+        return expected, ""
+    replaced, evidence = _require_good(services, version, alias, expected, better, manifests)
+    shown = "better by cross-validated answers" if evidence == "cross-validated" else "better"
+    return replaced, shown if better else ""
 
 
 def rollback(services: Services, task: str, alias: str, *, expected: int | None = None, because: str = "") -> AliasMove:

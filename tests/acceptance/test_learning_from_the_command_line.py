@@ -90,7 +90,8 @@ def test_fast_stops_after_the_first_version(place: Place, learned: Finished) -> 
 
 def test_fetch_writes_the_verified_files(place: Place, learned: Finished) -> None:
     document = place.json("fetch", "mood@v1", "--output", "fetched")
-    assert [Path(file).name for file in document["files"]] == ["embedding.safetensors", "card.md"]
+    readout = ["readout.safetensors"] if document["readout"] else []
+    assert [Path(file).name for file in document["files"]] == ["embedding.safetensors", "card.md", *readout]
     z = unpack_embedding((place.folder / "fetched" / "embedding.safetensors").read_bytes())
     assert embedding_digest(z) == json.loads(learned.stdout)["embedding_digest"] == document["embedding_digest"]
     assert (place.folder / "fetched" / "card.md").read_text(encoding="utf-8").startswith("# mood@v1")

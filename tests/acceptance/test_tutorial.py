@@ -49,6 +49,7 @@ def test_the_tutorial_ends_with_two_versions_and_what_it_promises(somebody: Plac
     answers = (somebody.folder / "answers.jsonl").read_text(encoding="utf-8").splitlines()
     assert {json.loads(answer)["label"] for answer in answers} <= {"praise", "complaint"}
     assert (somebody.folder / "handed-on" / "embedding.safetensors").is_file()
+    assert printed["python - <<'END'"].startswith("complaint")  # from the folder alone
 
 
 @pytest.mark.timeout(2400)

@@ -167,8 +167,8 @@ def test_a_file_that_does_not_fit_the_task_is_refused_row_by_row(few: Desk) -> N
     with pytest.raises(DatasetError, match="maybe") as caught:
         read_labelled(Evaluation(path), takes)
     assert "--unknown-labels drop" in str(caught.value.data["problems"])
-    kept = read_labelled(Evaluation(path, unknown_labels="drop"), takes)
-    assert [row.text_a for row in kept.rows] == ["Fine."]
+    dropped = read_labelled(Evaluation(path, unknown_labels="drop"), takes)
+    assert [row.text_a for row in dropped.rows] == ["Fine."]
     write_rows(path, [{"text_a": "One.", "text_b": "Two.", "label": "yes"}])
     with pytest.raises(DatasetError, match="the task takes one text"):
         read_labelled(Evaluation(path), takes)
