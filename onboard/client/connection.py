@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from ipaddress import ip_address
-from typing import Any, IO, Final, TypedDict
+from typing import IO, Any, Final, TypedDict
 
 import httpx
 
