@@ -23,6 +23,7 @@ from onboard.client.checked import CheckedDataset
 from onboard.client.document import Document
 from onboard.client.frames import as_files
 from onboard.client.service import not_ended, require_success
+from onboard.domain.arguments import speaking_of_arguments
 from onboard.domain.job import EVENTS_AT_ONCE, JobState
 from onboard.domain.prediction import Prediction
 from onboard.domain.submission import Submission
@@ -49,7 +50,7 @@ def check(dataset: Any, task: str | None = None, **options: Any) -> CheckedDatas
         NotAllowedError: ONBOARD_API_URL names a service: `onboard.client.Onboard` asks that.
     """
     require_here("onboard.client.local")
-    with as_files({"dataset": dataset, "task": task, **options}) as asked:
+    with speaking_of_arguments(), as_files({"dataset": dataset, "task": task, **options}) as asked:
         report = submissions.check(Submission(**asked), Settings().base, pace=pace_here())
         return CheckedDataset.of(Document.of(report, _HERE))
 
@@ -67,7 +68,8 @@ def submit(dataset: Any, task: str | None = None, *, wait: bool = False, **optio
         JobFailedError, CancelledError: with `wait`, as of `wait`.
     """
     require_here("onboard.client.local")
-    with as_files({"dataset": dataset, "task": task, **options}) as asked, opened(register=False) as services:
+    given = {"dataset": dataset, "task": task, **options}
+    with speaking_of_arguments(), as_files(given) as asked, opened(register=False) as services:
         gateway = LocalGateway(services)
         job = gateway.submit(Submission(**asked))["job"]
         status = JobStatus.of(Document.of(gateway.job(job), _HERE))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from onboard.client.carried import CarriedTasks
@@ -13,6 +14,7 @@ from onboard.client.frames import as_files
 from onboard.client.learned import LearnedTask, PublishedVersion
 from onboard.client.uploads import Upload
 from onboard.client.versions import Versions
+from onboard.domain.arguments import speaking_of_arguments
 from onboard.domain.evaluation import Evaluation
 from onboard.domain.names import Reference, require_name
 from onboard.domain.task_search import TaskSearch
@@ -82,7 +84,8 @@ class Tasks(Versions):
     ) -> Document:
         """What a service says of an uploaded file of labeled rows."""
         asked = {"dataset": dataset, "task": task, "text_field": text_field, **options}  # a frame needs a name
-        with as_files(asked) as given:
+        words = nullcontext() if self.in_commands else speaking_of_arguments()
+        with words, as_files(asked) as given:
             del given["task"]
             upload = Upload.of(Evaluation(**given))
             with upload.opened() as build:
