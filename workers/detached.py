@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +15,7 @@ from onboard.domain.release import release_number, release_of
 from onboard.domain.worker import Trouble, WorkerRecord, WorkerState
 from onboard.errors import DamagedError
 from onboard.jobs.doorbell import DEFAULT_QUEUE
+from onboard.registry.schema import home_trouble
 from onboard.registry.services import Services
 from onboard.registry.workers import WorkerRepository
 from onboard.settings import environment_without_settings
@@ -49,7 +51,7 @@ def ensure_worker(
     from workers.run import worker_name
 
     home = services.settings.resolved_home
-    with FileLock(home / "worker.lock", mode=0o600):
+    with _usable(home), FileLock(home / "worker.lock", mode=0o600):
         with services.database.write() as session:
             workers = WorkerRepository(session)
             if any(_serves(worker, queue) for worker in workers.list()):
@@ -88,6 +90,15 @@ def require_no_trouble(services: Services, queue: str) -> None:
             f"The job waits: worker {last.name} has left. {trouble.message}",
             f"{trouble.remedy.rstrip('.')}; then start a worker: onboard worker --queue {queue} --idle-exit 60",
         )
+
+
+@contextmanager
+def _usable(home: Path) -> Iterator[None]:
+    """A lock or log in the home that is somebody else's, or a full disk, becomes one of our errors."""
+    try:
+        yield
+    except OSError as error:
+        raise home_trouble(home, error, error.filename) from error
 
 
 def _spawn(services: Services, home: Path, name: str, queue: str, idle_exit_seconds: float, pipeline: str) -> int:

@@ -19,7 +19,7 @@ from onboard.registry.services import Services, open_services
 from onboard.registry.workers import WorkerRepository
 from workers.bells import BELL
 from workers.doorbell import CeleryDoorbell
-from workers.faults import TroubleError, broken_machine
+from workers.faults import TroubleError, broken_machine, passing_trouble
 from workers.helping import help_out
 from workers.last_words import speak_up
 from workers.logs import set_up_logging, take_over_loggers
@@ -89,10 +89,16 @@ def _child() -> _Child:
             raise TroubleError(Trouble(error.message, error.remedy, stops=True)) from error
         except Exception as error:  # the process's outermost edge: the parent replaces it after a while
             _logger.exception("The worker's process cannot begin")
-            trouble = broken_machine(error) or Trouble(f"{type(error).__name__}: {error}", _IN_LOG, stops=True)
-            raise TroubleError(trouble) from error
+            raise TroubleError(_unforeseen(error)) from error
         _pulse.say(None, loaded=True)
     return _children[-1]
+
+
+def _unforeseen(error: Exception) -> Trouble:
+    passing = passing_trouble(error)
+    if passing is not None:
+        return Trouble(passing.message, passing.remedy, stops=True)
+    return broken_machine(error) or Trouble(f"{type(error).__name__}: {error}", _IN_LOG, stops=True)
 
 
 def _loaded(plan: WorkerPlan) -> _Child:
