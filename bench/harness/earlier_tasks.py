@@ -21,6 +21,7 @@ from bench.heldout.material import Place
 from bench.transfer.material import read
 from onboard.bases import Base
 from onboard.data.splits import shots
+from onboard.data.targets import label_weights
 from onboard.data.verbaliser import words_of
 from onboard.domain.dataset import Dataset, Example
 from onboard.model.readout_features import blocks_of
@@ -51,12 +52,12 @@ def source_lessons(place: Place, data: Path, features: Features) -> dict[str, Le
 
 
 def lesson_from(name: str, dataset: Dataset, features: Features) -> Lesson:
-    """What the training rows of a task with labels teach."""
+    """What the training rows of a task with labels teach, each counting as it does in a job."""
     rows = dataset.train
     places = np.array(dataset.class_indices(rows))
     present = np.unique(places)  # a label without a row teaches nothing
     words = [Example(words_of(dataset.labels[label]), None, dataset.labels[label]) for label in present]
-    targets = np.eye(len(dataset.labels))[places][:, present]
+    targets = (np.eye(len(dataset.labels)) * label_weights(dataset))[places][:, present]
     blocks = blocks_of(pairs=rows[0].text_b is not None)
     return lesson_of(features.of(name, rows), targets, features.of(name, words), blocks)
 

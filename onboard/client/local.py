@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from cli.check import pace_here
 from cli.local import LocalGateway
 from cli.services import opened, require_here
 from onboard.client.answers import JobEventSeen, JobStatus
@@ -49,7 +50,8 @@ def check(dataset: Any, task: str | None = None, **options: Any) -> CheckedDatas
     """
     require_here("onboard.client.local")
     with as_files({"dataset": dataset, "task": task, **options}) as asked:
-        return CheckedDataset.of(Document.of(submissions.check(Submission(**asked), Settings().base), _HERE))
+        report = submissions.check(Submission(**asked), Settings().base, pace=pace_here())
+        return CheckedDataset.of(Document.of(report, _HERE))
 
 
 def submit(dataset: Any, task: str | None = None, *, wait: bool = False, **options: Any) -> JobStatus:
