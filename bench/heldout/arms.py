@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from bench.heldout.families import Families
-from bench.heldout.features import Features, of_encoder, of_teacher, of_teacher_layers
+from bench.heldout.features import Features, encoder_features, of_teacher, of_teacher_layers
 from bench.heldout.learned import Learned, Lessons, learn
 from bench.heldout.linear import logistic, ridge, scaled
 from bench.heldout.material import Cell, Place
@@ -114,9 +114,7 @@ class Arms:
 
 def readers_of(place: Place, work: Path) -> dict[str, Features]:
     """The encoder's features, and the teacher's where it is installed; what was read is kept in the work folder."""
-    readers = {
-        ENCODER: Features(of_encoder(place.engine), work / f"{place.digest.removeprefix('sha256:')[:16]}-{BLOCKS}")
-    }
+    readers = {ENCODER: encoder_features(place, work)}
     try:
         teacher = Teacher.load()
     except NotFoundError as error:

@@ -11,12 +11,14 @@ import numpy as np
 import torch
 from safetensors.numpy import load_file, save_file
 
+from bench.heldout.material import Place
 from onboard.bases.pretrain.teacher import Teacher
 from onboard.domain.dataset import Example
 from onboard.model.encoding import pad, shares
 from onboard.model.engine import Engine
 from onboard.model.readout import bare_features
 from onboard.model.readout_features import blocks_of, readout_features
+from onboard.statistics.blocks import BLOCKS
 
 Read = Callable[[Sequence[Example]], np.ndarray]  # n rows → (n, h)
 _BATCH, _MOST_TOKENS = 64, 128  # of the teacher, as in `onboard.bases.pretrain.teacher`
@@ -51,8 +53,8 @@ class Features:
 
     def _keep(self, task: str) -> None:
         """Write all at once, so that of two processes one wins and neither reads half a file."""
-        self._folder.mkdir(parents=True, exist_ok=True)
         path = self._folder / f"{task}.safetensors"
+        path.parent.mkdir(parents=True, exist_ok=True)
         part = path.with_suffix(f".{os.getpid()}")
         save_file({key: np.ascontiguousarray(vector) for key, vector in self._known.items()}, part)
         part.replace(path)
@@ -71,6 +73,11 @@ def of_encoder(engine: Engine) -> Read:
         return features[:, : blocks_of(pairs=rows[0].text_b is not None) * width]
 
     return read
+
+
+def encoder_features(place: Place, work: Path) -> Features:
+    """Those of the base's encoder, remembered in a folder of the backbone below the work folder."""
+    return Features(of_encoder(place.engine), work / f"{place.digest.removeprefix('sha256:')[:16]}-{BLOCKS}")
 
 
 def of_teacher(teacher: Teacher) -> Read:

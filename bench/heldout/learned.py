@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -12,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from bench.harness.rows import Row
-from bench.heldout.material import Cell
+from bench.heldout.material import Cell, Place
 from onboard.domain.job import Job, JobSpec, Stage
 from onboard.domain.task import words_in_order
 from onboard.hypernetworks.engines import engine_at
@@ -71,15 +72,27 @@ def learn(cell: Cell, init: str, *, whole: bool) -> Lessons:
         init: "auto" or "random".
         whole: whether the job goes on to its end; else it is left after its training.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        settings = Settings(home=Path(folder), base=str(cell.place.base.folder), device=cell.place.device)
-        services = open_services(settings)
-        try:
-            job = claimed(services, cell, init=init)
-            embedding = _embedding(services, cell, job)
-            return Lessons(embedding, _published(services, cell, job, embedding) if whole else None)
-        finally:
-            services.close()
+    with tempfile.TemporaryDirectory() as folder, opened_home(Path(folder), cell.place) as services:
+        job = claimed(services, cell, init=init)
+        embedding = _embedding(services, cell, job)
+        return Lessons(embedding, _published(services, cell, job, embedding) if whole else None)
+
+
+def publish(home: Path, cell: Cell) -> Learned:
+    """Submit the rows of a cell to a home that may have learned other tasks, work there, and answer the test rows."""
+    with opened_home(home, cell.place) as services:
+        job = claimed(services, cell, init="auto")
+        return _published(services, cell, job, _embedding(services, cell, job))
+
+
+@contextmanager
+def opened_home(home: Path, place: Place) -> Iterator[Services]:
+    """The services of a home on a place's base."""
+    services = open_services(Settings(home=home, base=str(place.base.folder), device=place.device))
+    try:
+        yield services
+    finally:
+        services.close()
 
 
 def claimed(services: Services, cell: Cell, **asked: Any) -> Job:

@@ -1,4 +1,4 @@
-"""A readout of a cell's rows and of its labels' words alone: without embedding, without a prior of earlier tasks."""
+"""A readout of a cell's rows and of its labels' words, without an embedding; with a prior where one is given."""
 
 from __future__ import annotations
 
@@ -10,16 +10,18 @@ from onboard.data.splits import is_folded
 from onboard.data.verbaliser import words_of
 from onboard.domain.dataset import Example
 from onboard.model.readout_features import blocks_of
+from onboard.statistics.prior import Prior
 from onboard.statistics.readout import Fitted, fit_readout
 from onboard.train.crossvalidation import fold_of, in_a_fold, part_rows
 
 
-def fit_alone(cell: Cell, features: Features) -> Fitted:
-    """The readout that a job would fit which knows no earlier task, on what a reader says of the rows.
+def fit_alone(cell: Cell, features: Features, prior: Prior | None = None) -> Fitted:
+    """The readout that a job would fit on what a reader says of the rows: without a prior one that knows no other task.
 
     Args:
         cell: whose rows are held out as a job holds them out, and are in the folds that its embedding would have.
         features: of our encoder, or of another in the same blocks.
+        prior: of earlier tasks of the same form.
 
     Raises:
         InputError: the rows make none.
@@ -32,7 +34,7 @@ def fit_alone(cell: Cell, features: Features) -> Fitted:
         values = np.array(bench.buckets.values)
     blocks = blocks_of(pairs=rows[0].text_b is not None)
     seen = features.of(cell.task, rows)
-    return fit_readout(seen, bench.weighted(rows), groups_of(cell), values, blocks, names)
+    return fit_readout(seen, bench.weighted(rows), groups_of(cell), values, blocks, names, prior)
 
 
 def label_rows(cell: Cell) -> list[Example]:
