@@ -10,6 +10,7 @@ from sqlalchemy import make_url
 from cli.standing import require_served, workers_standing
 from onboard.bases import RESTORE, find_base, is_shipped, require_as_installed
 from onboard.domain.counting import counted
+from onboard.domain.database_url import NO_PREPARED_STATEMENTS
 from onboard.domain.moment import rough_text
 from onboard.domain.release import release_number
 from onboard.errors import OtherBaseError, UnavailableError
@@ -19,7 +20,6 @@ from onboard.operations.access import list_tokens
 from onboard.operations.health import base_at, claimable, database_clock, live_workers, webhook_standing
 from onboard.registry.schema import make_home, open_database
 from onboard.registry.services import open_services
-from onboard.settings import NO_PREPARED_STATEMENTS
 from workers.doorbell import CeleryDoorbell
 from workers.recovery import lives
 
