@@ -21,19 +21,19 @@ RUN --mount=type=cache,target=/root/.cache/pip \
     sed -n "s/^torch==.*/&${TORCH_SHA256:+ --hash=sha256:$TORCH_SHA256}/p" constraints.txt > torch.txt \
  && pip --python /opt/onboard install --no-deps ${TORCH_INDEX:+--index-url "$TORCH_INDEX"} \
     ${TORCH_SHA256:+--require-hashes} --requirement torch.txt
-# everything else by its digest
+# Everything else by its digest. Then NVIDIA's libraries, which a torch for GPUs names; one for CPUs lacks nothing by then.
 RUN --mount=type=cache,target=/root/.cache/pip \
-    pip --python /opt/onboard install --no-deps --require-hashes --requirement requirements.lock
-# NVIDIA's libraries, which a torch for GPUs names; a torch for CPUs lacks nothing by now
-RUN --mount=type=cache,target=/root/.cache/pip \
-    pip --python /opt/onboard install --constraint constraints.txt torch
+    pip --python /opt/onboard install --no-deps --require-hashes --requirement requirements.lock \
+ && pip --python /opt/onboard install --constraint constraints.txt torch
 COPY pyproject.toml README.md LICENSE NOTICE ./
 COPY migrations migrations
 COPY workers workers
 COPY cli cli
 COPY onboard onboard
 # built by the setuptools of requirements.lock, not by one that is fetched now; then nothing may be missing
-RUN pip --python /opt/onboard install --no-deps --no-build-isolation ".[gpu,otel,s3,serve]" \
+RUN --mount=type=cache,target=/root/.cache/pip \
+    pip --python /opt/onboard install --no-deps --no-build-isolation --constraint constraints.txt \
+    ".[gpu,otel,s3,serve]" \
  && pip --python /opt/onboard check
 
 FROM ${PYTHON_IMAGE}

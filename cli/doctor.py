@@ -68,8 +68,8 @@ def _looked_at(what: str, check: Check, settings: Settings) -> Finding:
     except Exception as error:  # noqa: BLE001 - the outermost edge of one check: the others say what they find
         from workers.logs import hide_passwords
 
-        found = hide_passwords(f"{type(error).__name__}: {error}".partition("\n")[0])
-        return Finding(what, False, found, "This is a fault of the program: please report it.", OnboardError.exit_code)
+        stumbled = hide_passwords(f"{type(error).__name__}: {error}".partition("\n")[0])
+        return Finding(what, False, stumbled, "This is a fault of the program: report it.", OnboardError.exit_code)
 
 
 def _table(findings: list[Finding]) -> Columns:

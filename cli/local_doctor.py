@@ -10,16 +10,16 @@ from sqlalchemy import make_url
 from cli.standing import require_served, workers_standing
 from onboard.bases import RESTORE, find_base, is_shipped, require_as_installed
 from onboard.domain.counting import counted
+from onboard.domain.database_url import NO_PREPARED_STATEMENTS
 from onboard.domain.moment import rough_text
 from onboard.domain.release import release_number
-from onboard.errors import OtherBaseError, UnavailableError
+from onboard.errors import OnboardError, OtherBaseError, UnavailableError
 from onboard.jobs import status
 from onboard.jobs.doorbell import DEFAULT_QUEUE
 from onboard.operations.access import list_tokens
 from onboard.operations.health import base_at, claimable, database_clock, live_workers, webhook_standing
 from onboard.registry.schema import make_home, open_database
 from onboard.registry.services import open_services
-from onboard.settings import NO_PREPARED_STATEMENTS
 from workers.doorbell import CeleryDoorbell
 from workers.recovery import lives
 
@@ -78,8 +78,11 @@ def _require_registered(settings: Settings, base: Base) -> None:
     """
     if is_shipped(base):
         return
-    with open_database(settings) as database:
-        registered = base_at(database, str(base.folder))
+    try:
+        with open_database(settings) as database:
+            registered = base_at(database, str(base.folder))
+    except OnboardError:  # another check says what is wrong with the database
+        return
     if registered is not None and registered.digest != base.digest:
         raise OtherBaseError(
             f"The files of base {base.name} in {base.folder} are not those that jobs were submitted for: "

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, Final, Literal, Self, get_args
-from urllib.parse import quote
 
 from pydantic import Field, SecretStr, ValidationInfo, field_validator, model_validator
 from pydantic_settings import (
@@ -20,6 +19,7 @@ from pydantic_settings import (
     SettingsError,
 )
 
+from onboard.domain.database_url import embedded_url, server_url
 from onboard.domain.hub_terms import HubTerms
 from onboard.domain.webhook import Webhooks
 from onboard.errors import InputError, NotAllowedError
@@ -29,7 +29,11 @@ __all__ = ["Settings"]
 LogFormat = Literal["auto", "json", "text"]
 _SWITCHES: Final = {"0": False, "false": False, "no": False, "1": True, "true": True, "yes": True}
 SECRETS: Final = "/run/secrets"  # where Docker mounts them; Kubernetes where one says
-NO_PREPARED_STATEMENTS: Final = "onboard_unprepared"  # how the URL of a database passes that setting on
+_DAYS: Final = ("days", "a whole number of days, 0 for ever")
+_COUNTS: Final = {
+    "retention_job_days": _DAYS, "retention_event_days": _DAYS, "retention_audit_days": _DAYS,
+    "requests_per_minute": ("requests", "a whole number, 0 for any number"),
+}  # fmt: skip
 _OF_A_SERVICE: Final = ("api_url", "token", "api_insecure")  # one place gives them all, or a token goes astray
 
 
@@ -142,16 +146,12 @@ class Settings(BaseSettings):
         """The environment wins over secret files such as /run/secrets/onboard_database_url, and these over `.env`."""
         return init_settings, env_settings, _SecretFiles(settings_cls), _PresentFolder(settings_cls)
 
-    @field_validator("home", mode="before")
+    @field_validator("home", "device", "bootstrap_token_file", "signing_key", "trusted_key", mode="before")
     @classmethod
-    def _know_home(cls, given: Any) -> Any:
-        """Empty, as Compose and CI set a variable that nobody gave a value, is the default, not the present folder."""
-        return given if str(given).strip() else cls.model_fields["home"].get_default(call_default_factory=True)
-
-    @field_validator("device", mode="before")
-    @classmethod
-    def _know_device(cls, given: Any) -> Any:
-        return given or "auto"
+    def _know_empty(cls, given: Any, info: ValidationInfo) -> Any:
+        """Empty, as Compose and CI set what nobody gave a value, is not set; it is not the present folder."""
+        field = cls.model_fields[str(info.field_name)]
+        return given if str(given or "").strip() else field.get_default(call_default_factory=True)
 
     @field_validator("base")
     @classmethod
@@ -175,14 +175,15 @@ class Settings(BaseSettings):
             )
         return seconds
 
-    @field_validator("retention_job_days", "retention_event_days", "retention_audit_days", mode="before")
+    @field_validator(*_COUNTS, mode="before")
     @classmethod
-    def _know_days(cls, given: Any, info: ValidationInfo) -> int:
+    def _know_count(cls, given: Any, info: ValidationInfo) -> int:
         text = str(given).strip() or str(cls.model_fields[str(info.field_name)].default)
         if not text.isdecimal():
+            counted, whole = _COUNTS[str(info.field_name)]
             raise InputError(
-                f"ONBOARD_{str(info.field_name).upper()} is {given!r}, which is no number of days.",
-                "Set it to a whole number of days, 0 for ever, or unset it.",
+                f"ONBOARD_{str(info.field_name).upper()} is {given!r}, which is no number of {counted}.",
+                f"Set it to {whole}, or unset it.",
             )
         return int(text)
 
@@ -203,23 +204,6 @@ class Settings(BaseSettings):
     def _know_webhooks(self) -> Self:
         _ = self.webhooks, self.hub_terms  # raises where they are wrong, before anything begins
         return self
-
-    @field_validator("bootstrap_token_file", "signing_key", "trusted_key", mode="before")
-    @classmethod
-    def _know_file(cls, given: Any) -> Any:
-        """Compose files set a variable that nobody gave a value to nothing, which would be the present folder."""
-        return given or None
-
-    @field_validator("requests_per_minute", mode="before")
-    @classmethod
-    def _know_requests(cls, given: Any) -> int:
-        text = str(given).strip() or "6000"
-        if not text.isdecimal():
-            raise InputError(
-                f"ONBOARD_REQUESTS_PER_MINUTE is {given!r}, which is no number of requests.",
-                "Set it to a whole number, 0 for any number, or unset it.",
-            )
-        return int(text)
 
     @field_validator("trusted_proxies")
     @classmethod
@@ -270,14 +254,8 @@ class Settings(BaseSettings):
     def resolved_database_url(self) -> str:
         """The database's URL, with the embedded default filled in. postgresql:// means psycopg 3."""
         if not self.database_url:
-            return f"sqlite:///{quote(str(self.resolved_home / 'onboard.db'))}"  # of ? or % in a folder's name, too
-        url = self.database_url
-        for prefix in ("postgresql://", "postgres://"):
-            if url.startswith(prefix):
-                url = "postgresql+psycopg://" + url.removeprefix(prefix)
-        if self.database_prepared_statements or not url.startswith("postgresql"):
-            return url
-        return f"{url}{'&' if '?' in url.rpartition('@')[2] else '?'}{NO_PREPARED_STATEMENTS}=true"
+            return embedded_url(self.resolved_home)
+        return server_url(self.database_url, prepared=self.database_prepared_statements)
 
     @property
     def resolved_broker_url(self) -> str:

@@ -16,6 +16,7 @@ from onboard.domain.worker import Trouble
 from onboard.errors import CancelledError, FencedError, JobFailedError, OnboardError, SlotTakenError
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.jobs import JobRepository
+from onboard.registry.passed import PassedRepository
 from onboard.registry.services import Services
 from onboard.registry.workers import WorkerRepository
 from onboard.settings import Settings
@@ -100,7 +101,7 @@ def _claimed(services: Services, worker: str, queues: Sequence[str], lease_secon
             time_limit_seconds=services.settings.job_time_limit_seconds,
         )
         job = claim()
-        for passed in ClaimRepository(session).passed(worker, queues) if job is None else ():
+        for passed in PassedRepository(session).passed(worker, queues) if job is None else ():
             if job is None and not WorkerRepository(session).able(passed.queue, {worker, *passed.passed_by}):
                 job = claim(only=passed.id)
     return job
@@ -149,7 +150,7 @@ def _passed_on(job: Job, services: Services, error: OnboardError) -> bool:
     assert job.worker is not None
     with services.database.write() as session:
         claims = ClaimRepository(session)
-        others = WorkerRepository(session).able(job.queue, {job.worker, *claims.passed_by(job.id)})
+        others = WorkerRepository(session).able(job.queue, {job.worker, *PassedRepository(session).passed_by(job.id)})
         if error.fault == "place" and not others:
             return False
         claims.pass_on(job.id, job.attempt, job.worker, error.outside.to_json())

@@ -102,8 +102,8 @@ class Upkeep(threading.Thread):
     def run(self) -> None:
         """Tick until the worker is over. Nothing that goes wrong ends this thread."""
         while not self.over.wait(_TICK_SECONDS):
-            self._touch_alive_file()
             try:
+                self._touch_alive_file()
                 self._tick()
             except OnboardError as error:
                 _logger.warning("%s %s", error.message, error.remedy)

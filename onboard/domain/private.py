@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, BinaryIO, Final
 
 _OTHERS: Final = 0o077
 _FOLDER, _FILE = 0o700, 0o600
@@ -46,7 +46,7 @@ def part_beside(path: Path) -> Path:
     return path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
 
 
-def open_new(path: Path, mode: int = 0o666) -> IO[bytes]:
+def open_new(path: Path, mode: int = 0o666) -> BinaryIO:
     """Open a file that is not there yet, and follow no link to make it. Raises OSError."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
     return os.fdopen(os.open(path, flags, mode), "wb")

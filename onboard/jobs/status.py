@@ -177,7 +177,9 @@ def waiting(database: Database, job: Job) -> Waiting | None:
         if job.state is JobState.RUNNING and not lost:
             return None
         figures = JobFigures(session)
-        serving = WorkerRepository(session).serving(job.queue)
+        present = WorkerRepository(session).list()
+        serving = [worker for worker in present if worker.takes_jobs and job.queue in worker.queues]
+        faulty = next((worker for worker in present if worker.faulty and job.queue in worker.queues), None)
         able = [worker for worker in serving if release_of(worker.facts) >= (job.needs_release or 0)]
         paused = job.queue in QueueRepository(session).paused()
         ahead = figures.ahead(job, now)
@@ -192,6 +194,7 @@ def waiting(database: Database, job: Job) -> Waiting | None:
         retry=retry,
         starts_in_seconds=starts,
         lost_worker=job.worker if lost else None,
+        faulty_worker=None if faulty is None or faulty.trouble is None else (faulty.name, faulty.trouble),
     )
 
 

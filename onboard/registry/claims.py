@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from sqlalchemy import ColumnElement, ScalarSelect, and_, exists, func, or_, select, union_all, update
@@ -32,7 +31,7 @@ def _expired() -> ColumnElement[bool]:
     return and_(IS_RUNNING, has_come(JobRow.lease_expires_at))
 
 
-def _runnable() -> ColumnElement[bool]:
+def is_runnable() -> ColumnElement[bool]:
     """Queued and due, or running on a worker whose lease ran out; with attempts left."""
     waiting = and_(JobRow.state == JobState.QUEUED, has_come(JobRow.not_before_at), not_paused())
     lost = and_(_expired(), JobRow.cancel_requested.is_(False))
@@ -41,19 +40,6 @@ def _runnable() -> ColumnElement[bool]:
 
 def _run_by(worker: str) -> tuple[ColumnElement[bool], ...]:
     return JobRow.worker == worker, IS_RUNNING
-
-
-@dataclass(frozen=True, slots=True)
-class PassedJob:
-    """A waiting job that some workers could not run.
-
-    Args:
-        passed_by: names of those.
-    """
-
-    id: str
-    queue: str
-    passed_by: frozenset[str]
 
 
 class ClaimRepository(Repository):
@@ -131,7 +117,7 @@ class ClaimRepository(Repository):
         """The first of each queue's first: each is found at once in the index, however many wait behind it."""
         firsts = [
             select(JobRow.number, JobRow.priority)
-            .where(JobRow.queue == queue, _runnable(), understood(self._release), stays(worker), eligible)
+            .where(JobRow.queue == queue, is_runnable(), understood(self._release), stays(worker), eligible)
             .order_by(JobRow.priority.desc(), JobRow.number)
             .limit(1)
             .with_for_update(skip_locked=True)
@@ -290,30 +276,13 @@ class ClaimRepository(Repository):
 
     def runnable(self) -> dict[str, int]:
         """How many jobs could be claimed now, by queue; those that need newer workers count."""
-        statement = select(JobRow.queue, func.count()).where(_runnable()).group_by(JobRow.queue)
+        statement = select(JobRow.queue, func.count()).where(is_runnable()).group_by(JobRow.queue)
         return dict(self._session.execute(statement).all())
-
-    def passed_by(self, job_id: str) -> frozenset[str]:
-        """Names of the workers that could not run it."""
-        names = self._session.scalars(select(JobRow.passed_by).where(JobRow.id == job_id)).one_or_none()
-        return _names(names)
-
-    def passed(self, worker: str, queues: Sequence[str]) -> Sequence[PassedJob]:
-        """Runnable jobs of `queues` that `worker` has passed on, in the order of their submission."""
-        if not queues:
-            return []
-        statement = (
-            select(JobRow.id, JobRow.queue, JobRow.passed_by)
-            .where(JobRow.passed_by.is_not(None), ~not_passed_by(worker), JobRow.queue.in_(list(queues)))
-            .where(_runnable(), understood(self._release))
-            .order_by(JobRow.number)
-        )
-        return [PassedJob(job, queue, _names(names)) for job, queue, names in self._session.execute(statement)]
 
     def claimable(self, queues: Sequence[str], worker: str) -> list[str]:
         """Those of `queues` in which code like that of `worker` could claim a job now which it has not passed on."""
         statement = select(JobRow.queue).where(
-            JobRow.queue.in_(list(queues)), _runnable(), understood(self._release), not_passed_by(worker)
+            JobRow.queue.in_(list(queues)), is_runnable(), understood(self._release), not_passed_by(worker)
         )
         return sorted(self._session.scalars(statement.distinct()))
 
@@ -325,7 +294,7 @@ class ClaimRepository(Repository):
     def too_new(self, queues: Sequence[str]) -> int | None:
         """The highest release that runnable jobs of `queues` need, when this worker's is lower; else None."""
         statement = select(func.max(JobRow.needs_release)).where(
-            JobRow.queue.in_(list(queues)), _runnable(), ~understood(self._release)
+            JobRow.queue.in_(list(queues)), is_runnable(), ~understood(self._release)
         )
         return self._session.scalars(statement).one()
 
@@ -357,10 +326,6 @@ class ClaimRepository(Repository):
         if row is None:
             raise _fenced(job_id, attempt)
         return to_job(row)
-
-
-def _names(passed_by: str | None) -> frozenset[str]:
-    return frozenset(filter(None, (passed_by or "").split("\n")))
 
 
 def _fenced(job_id: str, attempt: int) -> FencedError:

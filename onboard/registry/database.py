@@ -17,11 +17,11 @@ from sqlalchemy.exc import ArgumentError, DataError, DBAPIError
 from sqlalchemy.exc import TimeoutError as NoneFreeError
 from sqlalchemy.orm import Session
 
+from onboard.domain.database_url import NO_PREPARED_STATEMENTS
 from onboard.domain.private import private_file
 from onboard.errors import ConflictError, DeadlockError, InputError, UnavailableError
 from onboard.registry.failures import failure_of
 from onboard.registry.server_url import require_usable
-from onboard.settings import NO_PREPARED_STATEMENTS
 
 BUSY_SECONDS: Final = 30.0  # how long a SQLite transaction waits for another writer
 IDLE_TRANSACTION_SECONDS: Final = 30  # PostgreSQL ends a session that leaves a transaction open for so long

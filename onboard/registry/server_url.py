@@ -9,8 +9,8 @@ from typing import Final
 
 from sqlalchemy import URL
 
+from onboard.domain.database_url import NO_PREPARED_STATEMENTS
 from onboard.errors import InputError
-from onboard.settings import NO_PREPARED_STATEMENTS
 
 _POOLER: Final = ("prepare_threshold", "prepared_statements", "statement_cache_size", "prepared_statement_cache_size")
 _HOSTS: Final = ("host", "port")  # several hosts stand in the query

@@ -153,6 +153,10 @@ def test_a_faulty_worker_serves_no_queue_and_everybody_who_watches_is_told_why(s
         assert WorkerRepository(session).serving("default") == []
     seen = status.workers(services.database).to_json()
     assert [worker["state"] for worker in seen["workers"]] == ["faulty"]
+    wait = status.waiting(services.database, submit(services))
+    assert wait is not None
+    assert wait.message.endswith("no worker on default, w1 takes no jobs: hypernetwork.safetensors is not readable")
+    assert wait.remedy == "Restore it."
     with pytest.raises(UnavailableError, match=r"w1 takes no jobs: hypernetwork\.safetensors") as caught:
         workers_standing(seen, release_number())
     assert caught.value.remedy == "Restore it."

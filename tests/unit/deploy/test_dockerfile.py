@@ -48,10 +48,10 @@ def test_the_last_stage_gets_the_environment_alone_and_no_build_tools() -> None:
 def test_nothing_is_added_from_elsewhere_and_every_install_checks_digests_or_heeds_the_constraints() -> None:
     assert "ADD" not in [name for name, _ in dockerfile()]
     installs = [rest for name, rest in dockerfile() if name == "RUN" and "pip --python" in rest]
-    torch, locked, libraries, own = installs
+    torch, locked, own = installs
     assert "--require-hashes --requirement requirements.lock" in locked
     assert "${TORCH_SHA256:+--require-hashes} --requirement torch.txt" in torch
-    assert "--constraint constraints.txt torch" in libraries
+    assert "--constraint constraints.txt torch" in locked
     assert "--no-deps --no-build-isolation" in own
     assert "pip --python /opt/onboard check" in own
     pins = [line.partition("==")[0] for line in (ROOT / "requirements.lock").read_text().splitlines()]
