@@ -11,6 +11,7 @@ import typer
 from cli.connection import connected
 from cli.options import NOTHING, labelled_options
 from cli.output import AsJson, emit, table
+from onboard.domain.counting import counted
 from onboard.domain.evaluation import Evaluation
 from onboard.errors import InputError, NotBetterError
 
@@ -56,7 +57,7 @@ def _worth(document: dict[str, Any]) -> list[str]:
     """How far the evidence can be trusted, and how to get better evidence."""
     lines = [document["worth"]] if document.get("worth") else []
     if document.get("relabeled"):
-        lines.append(f"{document['relabeled']:,} rows have a new label; the verdict does not count them.")
+        lines.append(f"{counted(document['relabeled'], 'row')} with a new label: not counted by the verdict.")
     if document["comparison"] is None or document.get("worth"):
         references = " ".join(f"{document['task']}@v{document[side]['version']}" for side in ("a", "b"))
         lines.append(f"For a verdict on labeled rows of yours: onboard compare {references} --test FILE")

@@ -18,6 +18,7 @@ from cli.standard_input import STANDARD_INPUT
 from cli.text_fields import fields_of
 from onboard.data.text_stream import BadRow
 from onboard.data.texts import TextRow
+from onboard.domain.counting import counted
 from onboard.domain.names import LATEST
 from onboard.errors import InputError
 
@@ -161,7 +162,7 @@ def _show(
     ]
     if target is not None:
         write_answers(documents, target, [row.given if isinstance(row, TextRow) else {} for row, _ in rows])
-    written = f"{len(documents):,} answers are in {target}."
+    written = f"{counted(len(documents), 'answer')}: {target}"
     emit({"predictions": documents}, as_json, lambda: written if target is not None else _table(rows, documents))
     if errors:
         raise typer.Exit(next(iter(errors.values())).exit_code)

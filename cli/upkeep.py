@@ -8,6 +8,7 @@ import typer
 
 from cli.output import AsJson, emit, say, table
 from cli.services import local_only, opened
+from onboard.domain.counting import counted
 
 if TYPE_CHECKING:
     from cli.columns import Columns
@@ -102,7 +103,9 @@ def restore(
     restored = fill(Settings(), source, say, GoingOn(tokens=keep_tokens, webhooks=send_webhooks))
     emit(_restored(restored), as_json, lambda: _told(restored))
     if restored.loaded.kept_tokens:
-        say(f"warning: {restored.loaded.kept_tokens} tokens work as they did then, also those that were revoked since")
+        kept_tokens = restored.loaded.kept_tokens
+        work = f"{counted(kept_tokens, 'token')} {'works' if kept_tokens == 1 else 'work'}"
+        say(f"warning: {work} as then, also where it was revoked since")
         say("  → Look through them: onboard token list")
     for base in restored.bases:
         if base["versions"] and base["folder"] is None:
@@ -142,6 +145,11 @@ def _restored(restored: Restored) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _are(count: int, noun: str) -> str:
+    """ "1 token is", "2 tokens are"."""
+    return f"{counted(count, noun)} {'is' if count == 1 else 'are'}"
+
+
 def _told(restored: Restored) -> str:
     manifest, done, loaded = restored.manifest, restored.artifacts, restored.loaded
     waiting = loaded.unfinished.requeued
@@ -153,10 +161,12 @@ def _told(restored: Restored) -> str:
     if waiting:
         lines.append(f"queued again, as they were running: {', '.join(waiting)}")
     if loaded.revoked_tokens:
-        lines.append(f"{loaded.revoked_tokens} tokens are revoked; make new ones: onboard token create NAME --scope …")
+        lines.append(
+            f"{_are(loaded.revoked_tokens, 'token')} revoked; make new ones: onboard token create NAME --scope …"
+        )
     if loaded.dropped_webhooks:
-        lines.append(f"{loaded.dropped_webhooks} webhooks that had not arrived then will not be sent")
+        lines.append(f"{counted(loaded.dropped_webhooks, 'webhook')} that had not arrived then will not be sent")
     if manifest.absent:
-        lines.append(f"{len(manifest.absent)} artifacts were lost before the backup was made; onboard gc names them")
+        lines.append(f"{counted(len(manifest.absent), 'artifact')} lost before the backup was made; see onboard gc")
     lines += [f"base {base['name']} {base['digest']}: {base['folder'] or 'not here'}" for base in restored.bases]
     return "\n".join(lines)

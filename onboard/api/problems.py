@@ -106,6 +106,9 @@ def log(method: str, path: str, error: OnboardError) -> None:
         _logger.warning("%s %s: %s", method, path, error.message)
 
 
+_MALFORMED: Final = "json_invalid"
+
+
 def _of_validation(error: RequestValidationError) -> Response:
     findings = [_finding(fault) for fault in error.errors()]
     first = findings[0]
@@ -120,6 +123,11 @@ def _of_validation(error: RequestValidationError) -> Response:
 
 def _finding(error: Mapping[str, Any]) -> dict[str, str]:
     location: Sequence[Any] = error["loc"]
+    if error["type"] == _MALFORMED:  # its location is a character, not a field
+        reason = (error.get("ctx") or {}).get("error", error["msg"])
+        place = f" at character {location[-1]}" if len(location) > 1 else ""
+        message = f"it is not JSON{place}: {str(reason).rstrip('.')}"
+        return {"in": str(location[0]), "field": "", "message": message, "kind": _MALFORMED}
     return {
         "in": str(location[0]),
         "field": ".".join(map(str, location[1:])),

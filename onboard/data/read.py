@@ -25,6 +25,7 @@ from onboard.data.splits import shots
 from onboard.data.suspects import suspected_errors
 from onboard.data.texts import telling_texts
 from onboard.data.unlabelled import Pool, pool_of
+from onboard.data.vanished import without_vanished
 from onboard.data.verbaliser import Verbaliser, verbalise, words_finding
 from onboard.domain.dataset import Dataset, Label, example_key, in_canonical_rows, label_key, label_text
 from onboard.domain.hub_terms import HubTerms
@@ -133,9 +134,10 @@ def read_dataset(source: Path | str, options: ReadOptions | None = None) -> Chec
     settled = settle_labels(rows, tables["train"].labels, origins, asked, problems)
     splits, repeats = _without_repeats(settled, origins, problems)
     problems.raise_if_any()
+    settled, splits, vanished = without_vanished(settled, splits, declared=bool(options.labels))
     splits, shared = without_shared(splits)
     dataset = _drawn(settled, splits, options)
-    findings += [*settled.findings, *repeats, *shared, *_shot_findings(splits["train"], options)]
+    findings += [*settled.findings, *repeats, *vanished, *shared, *_shot_findings(splits["train"], options)]
     words = (options.verbaliser or verbalise)(dataset.labels)
     findings += _dataset_findings(dataset, splits["train"], words, options)
     findings += pool.findings() if pool else []

@@ -16,6 +16,7 @@ class NextRowJson(TypedDict, total=False):
     """A text that should be labelled next (its first 1,000 characters), or a pair of them.
 
     uncertainty: entropy of the probabilities as a share of the most that there can be.
+    unlike: true of a text that is unlike the task's data; such texts come last.
     answers: the two likeliest labels; or, for a regression, `value` with its standard deviation `spread`.
     """
 
@@ -26,6 +27,7 @@ class NextRowJson(TypedDict, total=False):
     answers: list[AnswerJson]
     value: float
     spread: float
+    unlike: bool
 
 
 class LabelNextJson(TypedDict, total=False):

@@ -15,10 +15,11 @@ from onboard.model.readout import probabilities_of
 from onboard.pipeline.attempt import Run
 from onboard.pipeline.calibration import temperature_of
 from onboard.pipeline.material import Workbench
+from onboard.pipeline.novelty import novelty_of
 from onboard.pipeline.outputs import TrainOutput
 from onboard.pipeline.own_weights import answering
 from onboard.pipeline.readout import held_out, together
-from onboard.train.labelling import Next, label_next
+from onboard.train.labelling import Next, Unlike, by_worth, label_next
 
 _SHOWN_CHARACTERS: Final = 1_000  # of a text: enough to find it by, and the report stays small
 
@@ -45,9 +46,9 @@ def labelling(attempt: Run, bench: Workbench, words: Sequence[str], trained: Tra
         return probabilities_of(bench.engine, rows, task, trie, both.readout, *how)
 
     temperature, _, _ = temperature_of(bench, both.folds, predict)
-    suggested = label_next(bench.engine, ids, trie, task, *how, both.readout)
+    suggested = label_next(bench.engine, ids, trie, task, *how, both.readout, _unlike(attempt, bench))
     as_answered = [suggestion.at(temperature) for suggestion in suggested]
-    rows = [_row(suggestion, bench) for suggestion in sorted(as_answered, key=lambda text: -text.uncertainty)]
+    rows = [_row(suggestion, bench) for suggestion in sorted(as_answered, key=by_worth)]
     pool = attempt.job.spec.options["unlabelled"]
     return {
         "read": pool["read"], "known": pool["known"], "repeated": pool["repeated"], "considered": pool["considered"],
@@ -55,10 +56,24 @@ def labelling(attempt: Run, bench: Workbench, words: Sequence[str], trained: Tra
     }  # fmt: skip
 
 
+def _unlike(attempt: Run, bench: Workbench) -> Unlike | None:
+    """Says which unlabelled texts are unlike the training rows; None where these are too few to say it."""
+    novelty = novelty_of(bench, attempt.checkpoint)
+    if novelty is None:
+        return None
+
+    def unlike(places: np.ndarray) -> np.ndarray:
+        texts = [bench.unlabelled[place] for place in places.tolist()]
+        return novelty.unknown(bench.features(texts, attempt.checkpoint))
+
+    return unlike
+
+
 def _row(suggestion: Next, bench: Workbench) -> NextRowJson:
     answers = number_answer(suggestion, bench.buckets) if bench.buckets else _classes(suggestion, bench.dataset.labels)
     text = _text(bench.unlabelled[suggestion.row])
-    return {**text, "uncertainty": round(suggestion.uncertainty, 4), **answers}
+    unlike: NextRowJson = {"unlike": True} if suggestion.unlike else {}
+    return {**text, "uncertainty": round(suggestion.uncertainty, 4), **answers, **unlike}
 
 
 def _text(row: Example) -> NextRowJson:

@@ -24,6 +24,7 @@ from onboard.statistics.temperature import tempered
 WANTED: Final = 20
 SHORTLIST: Final = 60  # most uncertain texts, at most, that are told apart by their features
 SURE: Final = 0.95  # a probability; of twenty texts that are answered more surely less than one should be wrong
+Unlike = Callable[[np.ndarray], np.ndarray]
 _SAME: Final = 1e-6  # cosine distance up to which two texts say the same to the encoder
 
 
@@ -32,16 +33,18 @@ class Next:
     """A text (index) to label, the probabilities of its labels or buckets (K,), and how unsure they are.
 
     `uncertainty` is their entropy as a share of the most that there can be: 0 is sure, 1 has no idea.
+    `unlike` says that the text is unlike the task's data.
     """
 
     row: int
     probabilities: np.ndarray
     uncertainty: float
+    unlike: bool = False
 
     def at(self, temperature: float) -> Next:
         """The same as it is answered at that temperature."""
         probabilities = tempered(self.probabilities[None], temperature)
-        return Next(self.row, probabilities[0], float(uncertainty(probabilities)[0]))
+        return Next(self.row, probabilities[0], float(uncertainty(probabilities)[0]), self.unlike)
 
 
 def label_next(
@@ -52,10 +55,12 @@ def label_next(
     before_batch: Callable[[], None] = lambda: None,
     at_once: RowsAtOnce | None = None,
     readout: Readout | None = None,
+    unlike: Unlike | None = None,
 ) -> list[Next]:
     """The texts to label next, the most uncertain first: `WANTED` or half of them at most, and one at least.
 
-    Texts whose answer is surer than `SURE` are left out, unless all are.
+    Texts whose answer is surer than `SURE` are left out, unless all are. Those that are unlike the task's data come
+    last, and only where others are too few: nobody is sure of "asdf", and its label teaches nothing.
 
     Args:
         engine: the model.
@@ -65,6 +70,7 @@ def label_next(
         before_batch: called before every batch; may raise to stop.
         at_once: how many rows fit into the memory; kept for further calls.
         readout: that answers beside the task, if any does.
+        unlike: says of places of texts (m,) whether they are unlike the task's data (m,); None takes none for that.
 
     Raises:
         OutOfMemoryError: the GPU has no room for a single row.
@@ -75,11 +81,23 @@ def label_next(
     count = min(WANTED, max(1, len(ids) // 2))
     ranked = np.argsort(-unsure, kind="stable")
     doubtful = ranked[probabilities[ranked].max(1) <= SURE]
-    shortlist = (doubtful if len(doubtful) else ranked[:1])[: min(SHORTLIST, max(len(ids) // 2, count * 3 // 2))]
-    features = at_once.fitting(len(shortlist), lambda: _features(engine, [ids[row] for row in shortlist], at_once))
-    chosen = shortlist[farthest_first(features, count)]
+    most = min(SHORTLIST, max(len(ids) // 2, count * 3 // 2))
+    candidates = (doubtful if len(doubtful) else ranked[:1])[: 2 * most]
+    strange = np.zeros(len(candidates), dtype=np.bool_) if unlike is None else unlike(candidates)
+    shortlist, others = candidates[~strange][:most], candidates[strange]
+    chosen = shortlist
+    if len(shortlist):
+        features = at_once.fitting(len(shortlist), lambda: _features(engine, [ids[row] for row in shortlist], at_once))
+        chosen = shortlist[farthest_first(features, count)]
     ordered = chosen[np.argsort(-unsure[chosen], kind="stable")]
-    return [Next(int(row), probabilities[row], float(unsure[row])) for row in ordered]
+    last = others[: max(0, count - len(shortlist))]
+    parts = ((ordered, False), (last, True))
+    return [Next(int(row), probabilities[row], float(unsure[row]), odd) for part, odd in parts for row in part]
+
+
+def by_worth(text: Next) -> tuple[bool, float]:
+    """What texts to label next are sorted by: those unlike the task's data last, the most uncertain first."""
+    return text.unlike, -text.uncertainty
 
 
 def uncertainty(probabilities: np.ndarray) -> np.ndarray:

@@ -83,7 +83,8 @@ def _shown(request: Request, error: Exception) -> Shown:
 def _of_validation(error: RequestValidationError) -> Shown:
     """The first thing that is wrong with an address or a form, with what it may be."""
     (first, *_) = error.errors()
-    field = ".".join(map(str, first["loc"][1:])) or str(first["loc"][0])
+    named = first["loc"][1:] if first["type"] != "json_invalid" else ()  # whose location is a character
+    field = ".".join(map(str, named)) or str(first["loc"][0])
     may_be = (first.get("ctx") or {}).get("expected") or _MAY_BE.get(first["type"])
     remedy = f"It may be {may_be}." if may_be else "Correct it in the address or in the form."
     return Shown(f"{field}: {str(first['msg']).rstrip('.')}.", remedy)

@@ -13,7 +13,7 @@ from onboard.model.engine import Engine
 from onboard.model.memory import RowsAtOnce
 from onboard.pipeline.label_next import number_answer
 from onboard.train import labelling
-from onboard.train.labelling import Next, farthest_first, label_next, uncertainty
+from onboard.train.labelling import Next, by_worth, farthest_first, label_next, uncertainty
 
 WORDS = VOCABULARY.split()
 Z = np.random.default_rng(2).standard_normal(16).astype(np.float32)
@@ -104,3 +104,21 @@ def test_memory_that_runs_short_changes_nothing(tiny_engine: Engine, ids: list[l
     np.testing.assert_allclose(
         [suggestion.uncertainty for suggestion in wide], [suggestion.uncertainty for suggestion in narrow], atol=1e-4
     )
+
+
+def test_texts_unlike_the_data_come_last_and_only_where_others_are_too_few(
+    tiny_engine: Engine, ids: list[list[int]]
+) -> None:
+    trie = tiny_engine.trie(["a", "b"])
+    first = label_next(tiny_engine, ids, trie, Z)[0].row
+
+    def unlike(places: np.ndarray) -> np.ndarray:
+        return np.isin(places, [first])
+
+    rows = [suggestion.row for suggestion in label_next(tiny_engine, ids, trie, Z, unlike=unlike)]
+    assert first not in rows
+    few = label_next(tiny_engine, ids[:8], trie, Z, unlike=lambda places: places > 1)
+    assert [suggestion.unlike for suggestion in few] == [False, False, True, True]
+    assert [text.unlike for text in sorted([few[3], *few[:3]], key=by_worth)] == [False, False, True, True]
+    nothing = label_next(tiny_engine, ids[:8], trie, Z, unlike=lambda places: np.ones(len(places), dtype=np.bool_))
+    assert len(nothing) == 4
