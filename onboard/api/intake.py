@@ -24,6 +24,7 @@ from onboard.api.child import (
 )
 from onboard.api.places import Places
 from onboard.domain.access import acting, current_actor
+from onboard.domain.counting import counted
 from onboard.domain.job import Job
 from onboard.domain.submission import Submission
 from onboard.errors import InputError, TooLargeError, UnavailableError
@@ -114,7 +115,7 @@ class Intake:
                 message = f"Checking this dataset takes more than {bounds.most_bytes >> 20:,} MiB of memory."
                 raise TooLargeError(message, _FEWER, limit=bounds.most_bytes) from error
             except ChildDeadlineError as error:
-                message = f"Checking this dataset takes more than {bounds.most_seconds:,.0f} seconds."
+                message = f"Checking this dataset takes more than {counted(round(bounds.most_seconds), 'second')}."
                 raise TooLargeError(message, _FEWER, limit_seconds=bounds.most_seconds) from error
             except AbandonedError as error:
                 raise self._abandoned() from error

@@ -66,7 +66,8 @@ class NewestSeen:
             with FileLock(self._path.with_suffix(".lock"), timeout=_LOCK_SECONDS):
                 document = self._read()
                 entry = document.setdefault(_key(repository, version), {})
-                entry[_kind(verified)] = [version.version, version.artifact]
+                if version.version >= entry.get(_kind(verified), (0, ""))[0]:
+                    entry[_kind(verified)] = (version.version, version.artifact)
                 write_whole(self._path, json.dumps(document, indent=1, sort_keys=True).encode())
 
     def _read(self) -> dict[str, dict[str, tuple[int, str]]]:

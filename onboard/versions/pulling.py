@@ -79,7 +79,6 @@ def pull(
 
     Args:
         output: the folder, by the version that it turns out to be.
-        terms: what is demanded of it.
         endpoint: another hub than the default.
 
     Raises:
@@ -88,7 +87,6 @@ def pull(
         InputError: it lists files that are not taken, or this release does not know its format or method.
         ConflictError: another task or an older version than expected; a file of the folder holds something else.
         NotAllowedError: gated, unsigned though a key is given, signed for another repository; a folder not writable.
-        UnavailableError: the hub cannot be reached.
     """
     from huggingface_hub import HfApi
 

@@ -464,6 +464,8 @@ def test_what_is_older_than_the_newest_pulled_before_is_refused(endpoint: str, f
         pull(HERE, lambda _: output, remembering, endpoint=endpoint)
     assert (caught.value.exit_code, caught.value.data["newest"]) == (4, 3)
     pull(HERE, lambda _: output, replace(remembering, allow_older=True), endpoint=endpoint)
+    with pytest.raises(ConflictError, match="version 3 was pulled"):  # it is allowed once
+        pull(HERE, lambda _: output, remembering, endpoint=endpoint)
     pull(HERE, lambda _: tmp_path / "elsewhere", PullTerms(home=tmp_path / "other"), endpoint=endpoint)
 
 
