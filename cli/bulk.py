@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from cli.connection import connected
 from cli.output import Document, emit, say
+from cli.row_progress import row_progress
 from cli.services import opened, require_here
 from cli.standard_input import STANDARD_INPUT
+from cli.text_fields import fields_of
 from onboard.domain.counting import counted
 from onboard.errors import InputError
 
@@ -23,6 +24,31 @@ if TYPE_CHECKING:
     from onboard.serving.bulk.plan import Plan
 
 
+REFUSE: Final = "refuse"
+_SUFFIXES: Final = frozenset({".jsonl", ".json", ".csv", ".tsv", ".txt"})
+
+
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """What `onboard predict` is asked besides the question.
+
+    Args:
+        unknown: whether answers are to say which texts are unlike the task's data, which a folder is not told.
+        on_error: skip or refuse: what becomes of rows that cannot be answered.
+    """
+
+    unknown: bool = False
+    on_error: str = "skip"
+
+
+def bad_rows_refused(bad: int, rows: int) -> InputError:
+    """The error for rows that cannot be answered where none may be skipped."""
+    return InputError(
+        f"{bad:,} of {counted(rows, 'row')} cannot be answered; nothing was written.",
+        "Correct them, or skip them: --on-error skip", rows=rows, bad_rows=bad,
+    )  # fmt: skip
+
+
 def answered_in_bulk(
     references: Sequence[Reference],
     source: str | None,
@@ -30,13 +56,13 @@ def answered_in_bulk(
     queue: str | None,
     as_json: bool,
     asked: Mapping[str, Any],
-    unknown: bool,
+    apart: Apart,
 ) -> bool:
     """Answer, or queue, where the answers go to a folder. Returns whether that was so.
 
     Args:
         asked: fields of a `BulkQuestion`.
-        unknown: whether answers are to say which texts are unlike the task's data, which a folder is not told.
+        apart: what is asked besides.
 
     Raises:
         InputError: it is to be a job, and something is missing; or what `_predicted` and `submit_bulk` raise.
@@ -45,43 +71,56 @@ def answered_in_bulk(
         raise InputError("A job reads files, and writes into a folder.", "Name both: --input FOLDER --output FOLDER")
     if source is None or not (queue is not None or _is_bulk(source, output)):
         return False
-    if unknown:
+    if apart.unknown:
         raise InputError("--unknown is not told into a folder.", "--output a file: answers.jsonl or answers.csv")
     if source == STANDARD_INPUT:
         raise InputError("Standard input cannot be read again.", "Write it to a file, or --output a file.")
     if queue is None:
-        _predict(references, source, str(output), as_json, asked)
+        _predict(references, source, str(output), as_json, asked, apart.on_error)
+    elif apart.on_error == REFUSE:
+        raise InputError("A job skips rows that cannot be answered.", "Leave out --on-error, or leave out --queue.")
     else:
         _queue(references, source, str(output), queue, as_json, asked)
     return True
 
 
 def _is_bulk(source: str, output: str | None) -> bool:
-    """Whether answers go to a folder: the source is more than one file of this machine, or the output is a folder.
+    """Whether answers go to a folder: what is there decides; a new place is a file if it has the suffix of one.
 
     Raises:
-        InputError: the source is a folder, a pattern or a URL, and no output is named.
+        InputError: the source is a folder, a pattern or a URL, and the output is missing, or a file.
     """
     from onboard.storage.objects import has_magic, is_url
 
     several = is_url(source) or Path(source).is_dir() or (has_magic(source) and not Path(source).exists())
+    kind = "a URL" if is_url(source) else "a folder" if Path(source).is_dir() else "a pattern"
     if output is None:
         if several:
-            kind = "a URL" if is_url(source) else "a folder" if Path(source).is_dir() else "a pattern"
             raise InputError(f"{source} is {kind}.", "Say where the answers go: --output FOLDER/")
         return False
-    return several or is_url(output) or Path(output).is_dir() or output.endswith("/")
+    if is_url(output) or Path(output).is_dir():
+        return True
+    if Path(output).exists() or Path(output).suffix.lower() in _SUFFIXES:
+        if several:
+            raise InputError(
+                f"{source} is {kind}, and {output} is a file.", "The answers need a folder: --output FOLDER/"
+            )
+        if output.endswith("/"):
+            raise InputError(f"{output} is a file.", f"Name the file without the slash: --output {output.rstrip('/')}")
+        return False
+    return several or output.endswith("/")
 
 
 def _predict(
-    references: Sequence[Reference], source: str, output: str, as_json: bool, asked: Mapping[str, Any]
+    references: Sequence[Reference], source: str, output: str, as_json: bool, asked: Mapping[str, Any], on_error: str
 ) -> None:
     """Answer every row of the source. Raises as `predict_files`."""
     with connected() as service:
-        done = _predicted(service, references, source, output, asked)
+        fields = fields_of(service, references, source, tuple(asked["text_fields"]))
+        done = _predicted(service, references, source, output, {**asked, "text_fields": fields}, on_error)
     plan = done.plan
     if plan.bad_rows:
-        say(f"warning: {plan.bad_rows:,} of {plan.rows:,} rows hold no text that can be answered, each says why")
+        say(f"warning: {plan.bad_rows:,} of {plan.rows:,} rows were skipped; the error of each stands in its place")
     resumed = f", {done.found_shards:,} of them from before" if done.found_shards else ""
     written = f"{plan.rows:,} rows are in {output}, in {counted(len(plan.shards), 'file')}{resumed}."
     emit(done.to_json(), as_json, lambda: written)
@@ -95,13 +134,19 @@ def _queue(
     with opened() as services:
         from cli.local import LocalGateway
 
-        names = [str(reference) for reference in references]
-        queued = LocalGateway(services).submit_bulk(names, source, output, queue, asked)
+        gateway, names = LocalGateway(services), [str(reference) for reference in references]
+        fields = fields_of(gateway, references, source, tuple(asked["text_fields"]))
+        queued = gateway.submit_bulk(names, source, output, queue, {**asked, "text_fields": fields})
     emit(queued, as_json, lambda: f"job {queued['job']} is queued\nonboard jobs watch {queued['job']}")
 
 
 def _predicted(
-    service: Gateway, references: Sequence[Reference], source: str, output: str, asked: Mapping[str, Any]
+    service: Gateway,
+    references: Sequence[Reference],
+    source: str,
+    output: str,
+    asked: Mapping[str, Any],
+    on_error: str,
 ) -> BulkDone:
     from onboard.serving.bulk.answering import predict_files
     from onboard.serving.bulk.asked import BulkQuestion
@@ -109,12 +154,15 @@ def _predicted(
     versions = {str(reference): service.version(str(reference)) for reference in references}
     pinned = tuple(f"{version['task']}@v{version['version']}" for version in versions.values())
     question = BulkQuestion(tuple(versions), pinned, **asked)
-    with _progress() as rows:
+    with row_progress() as rows:
 
         def begin(plan: Plan) -> None:
+            if on_error == REFUSE and plan.bad_rows:
+                raise bad_rows_refused(plan.bad_rows, plan.rows)
             answering = {reference: service.version(reference) for reference in plan.question.pinned}
             _require_fitting(plan, answering)
-            rows.begin(plan)
+            say(f"{plan.rows:,} rows of {counted(len(plan.files), 'file')}, by {', '.join(plan.question.pinned)}")
+            rows.begin(plan.rows)
 
         def answer(inputs: Sequence[Mapping[str, Any]]) -> Sequence[Prediction]:
             return service.predict(inputs, probabilities=question.probabilities)
@@ -131,39 +179,6 @@ def _require_fitting(plan: Plan, versions: Mapping[str, Document]) -> None:
         if version["weak"]:
             say(f"warning: {reference} is weak, see: onboard versions {version['task']}")
         require_labels(reference, plan.question.labels, version["labels"])
-
-
-class _Rows:
-    """Rows that are answered, of all: a bar where somebody looks."""
-
-    def __init__(self, bar: Any) -> None:
-        self._bar = bar
-        self._task: Any = None
-
-    def begin(self, plan: Plan) -> None:
-        """There are so many."""
-        say(f"{plan.rows:,} rows of {counted(len(plan.files), 'file')}, by {', '.join(plan.question.pinned)}")
-        if self._bar is not None:
-            self._task = self._bar.add_task("rows", total=plan.rows)
-
-    def add(self, rows: int) -> None:
-        """So many more are answered."""
-        if self._bar is not None:
-            self._bar.advance(self._task, rows)
-
-
-@contextmanager
-def _progress() -> Iterator[_Rows]:
-    if not sys.stderr.isatty():
-        yield _Rows(None)
-        return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    from cli.console import CleanConsole
-
-    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), TimeRemainingColumn())
-    with Progress(*columns, console=CleanConsole(stderr=True)) as bar:
-        yield _Rows(bar)
 
 
 def require_references(task: str | None, tasks: str) -> list[Reference]:

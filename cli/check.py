@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from cli.columns import Columns
+    from onboard.jobs.pace import Pace
 
 _LABELS_SHOWN = 20
 _VALIDATION = {
@@ -54,7 +55,26 @@ def _checked(submission: Submission, *, hide_folders: bool) -> Document:
     from onboard.jobs.submission import check as check_here
     from onboard.settings import Settings
 
-    return check_here(submission, Settings().base, hide_folders=hide_folders)
+    return check_here(submission, Settings().base, hide_folders=hide_folders, pace=pace_here())
+
+
+def pace_here() -> Pace | None:
+    """The pace of the last jobs of this environment; None where it has no home yet, or cannot be asked."""
+    from contextlib import closing
+
+    from onboard.errors import OnboardError
+    from onboard.jobs.pace import pace_of
+    from onboard.registry.services import open_services
+    from onboard.settings import Settings
+
+    settings = Settings()
+    try:
+        if settings.embedded and not (settings.resolved_home / "onboard.db").is_file():
+            return None  # a check makes no home
+        with closing(open_services(settings)) as services:
+            return pace_of(services.database)
+    except (OnboardError, OSError):  # whatever is wrong with it is no fault of the dataset
+        return None
 
 
 def _shown(report: Document) -> RenderableType:
@@ -91,9 +111,12 @@ def _facts(report: Document) -> dict[str, str]:
     facts["validation"] = _VALIDATION[validation["method"]].format(held_out=validation["held_out"])
     facts["text"] = f"{characters['mean']:,.0f} characters a row, {characters['longest']:,} the longest"
     facts["digest"] = report["digest"]
-    facts["time"] = f"about {_duration(report['estimated_seconds'])} on a laptop if the hypernetwork is not tuned"
+    basis = report.get("estimate_basis", "on a laptop")
+    facts["time"] = f"about {_duration(report['estimated_seconds'])} {basis} if the hypernetwork is not tuned"
     tuned = report.get("estimated_seconds_tuned")  # a service of before does not tell it
     facts["time"] += f", about {_duration(tuned)} if it is" if tuned else ""
+    first = report.get("estimated_seconds_first")
+    facts["time"] += f"; a first version after about {_duration(first)}" if first else ""
     return facts
 
 

@@ -1,32 +1,45 @@
-"""`onboard compare`: two versions of a task on held-out rows that neither was trained on."""
+"""`onboard compare`: two versions of a task, on rows that neither was trained on or on those of a file."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from cli.connection import connected
+from cli.options import NOTHING, labelled_options
 from cli.output import AsJson, emit, table
-from onboard.errors import NotBetterError
+from onboard.domain.evaluation import Evaluation
+from onboard.errors import InputError, NotBetterError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
 _FLIPS_SHOWN = 10
+_ROWS_SHOWN = 20
 
 
+@labelled_options
 def compare(
     a: Annotated[str, typer.Argument(help="TASK@REF, the earlier one.")],
     b: Annotated[str, typer.Argument(help="TASK@REF, the later one: the verdict is about it.")],
+    test: Annotated[
+        Path | None, typer.Option("--test", metavar="FILE", help="File of labeled rows to compare them on.")
+    ] = None,
     if_better: Annotated[
         bool, typer.Option("--if-better", help="Exit with 4 unless the later one is significantly better.")
     ] = False,
     as_json: AsJson = False,
+    options: Mapping[str, Any] = NOTHING,
 ) -> None:
     """Metrics, confusion, flipped answers and the paired interval of two versions."""
+    if test is None and options != NOTHING:
+        raise InputError("--text-field, --label-field and --unknown-labels describe a file.", "Name it: --test FILE")
+    file = None if test is None else Evaluation(test, **options)
     with connected() as service:
-        document = service.compare(a, b)
+        document = service.compare(a, b, file)
     emit(document, as_json, lambda: _shown(document))
     if if_better and not document["better"]:
         raise typer.Exit(NotBetterError.exit_code)
@@ -35,7 +48,43 @@ def compare(
 def _shown(document: dict[str, Any]) -> RenderableType:
     from rich.console import Group
 
-    return Group(document["reason"], *_metrics(document), *_paired(document["comparison"]), *_flips(document))
+    parts = document["reason"], *_metrics(document), *_paired(document["comparison"]), *_flips(document)
+    return Group(*parts, *_flipped_rows(document), *_worth(document))
+
+
+def _worth(document: dict[str, Any]) -> list[str]:
+    """How far the evidence can be trusted, and how to get better evidence."""
+    lines = [document["worth"]] if document.get("worth") else []
+    if document.get("relabeled"):
+        lines.append(f"{document['relabeled']:,} rows have a new label; the verdict does not count them.")
+    if document["comparison"] is None or document.get("worth"):
+        references = " ".join(f"{document['task']}@v{document[side]['version']}" for side in ("a", "b"))
+        lines.append(f"For a verdict on labeled rows of yours: onboard compare {references} --test FILE")
+    return lines
+
+
+def _flipped_rows(document: dict[str, Any]) -> list[RenderableType]:
+    from onboard.domain.dataset import label_text
+
+    rows = document.get("flipped_rows", [])
+    if not rows:
+        return []
+    heads = "text", "label", f"v{document['a']['version']} said", f"v{document['b']['version']} says"
+    listed = [(texts_of(row), _label(row), label_text(row["a"]), label_text(row["b"])) for row in rows[:_ROWS_SHOWN]]
+    more = [(f"and {len(rows) - _ROWS_SHOWN} more with --json", "", "", "")] if len(rows) > _ROWS_SHOWN else []
+    return [table(heads, [*listed, *more], folded=("text",))]
+
+
+def texts_of(row: dict[str, Any]) -> str:
+    """The beginnings of a row's texts on one line."""
+    return " · ".join(filter(None, (row["text"], row["text_b"])))
+
+
+def _label(row: dict[str, Any]) -> str:
+    from onboard.domain.dataset import label_text
+
+    before = row["label_before"]
+    return label_text(row["label"]) + ("" if before is None else f" (was {label_text(before)})")
 
 
 def _metrics(document: dict[str, Any]) -> list[RenderableType]:

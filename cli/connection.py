@@ -46,4 +46,5 @@ def remote_client() -> Iterator[Onboard | None]:
     from onboard.client import Onboard
 
     with Onboard(settings.api_url, settings.token.get_secret_value(), insecure=settings.api_insecure) as client:
+        client.in_commands = True
         yield client

@@ -14,12 +14,12 @@ from cli.output import AsJson, emit
 def fetch(
     task: Annotated[str, typer.Argument(help="TASK[@latest|@vN|@ALIAS].")],
     bundle: Annotated[
-        bool, typer.Option("--bundle", help="Add the base: all that predictions elsewhere need.")
+        bool, typer.Option("--bundle", help="Add the base too, for machines that do not have it.")
     ] = False,
     output: Annotated[Path | None, typer.Option(help="Folder; default ./TASK-vN.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write a version's embedding and card to a folder, verified by digest."""
+    """Write every part of a version to a folder, verified: embedding, readout, card, and a later hypernetwork."""
     with connected() as service:
         version = service.version(task)
         name, number = version["task"], version["version"]

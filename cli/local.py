@@ -19,12 +19,15 @@ from onboard.domain.job_search import JobOrder, JobSearch
 from onboard.domain.names import require_name
 from onboard.hypernetworks import line
 from onboard.jobs import control, logs, many, status
+from onboard.jobs.doorbell import DEFAULT_QUEUE
 from onboard.operations import access
 from onboard.versions import carry, compare, delete, describe, fetch, promote, task_map
+from workers.detached import require_no_trouble
 from workers.logs import log_files
 from workers.waking import doorbell
 
 if TYPE_CHECKING:
+    from onboard.domain.evaluation import Evaluation
     from onboard.domain.prediction import Outcome, Prediction
     from onboard.domain.submission import Submission
     from onboard.domain.task import AliasMove
@@ -53,10 +56,12 @@ class LocalGateway:
         request = prepare(submission, self._services.settings.base)
         for finding in request.checked.report.warnings:
             say(f"warning: {finding.message} {finding.remedy}")
+        if submission.queue == DEFAULT_QUEUE:
+            start_worker(self._services, submission.queue)  # it loads the base while the job is being stored
         job, warning = submit(self._services, doorbell(self._services), request)
         if warning:
             say(f"warning: {warning}")
-        start_worker(self._services, submission.queue)
+        start_worker(self._services, submission.queue)  # one that lived may have left meanwhile
         return {"job": job.id, "state": job.state.value, "task": job.spec.task}
 
     def progress(self, job: str, since: int) -> Document:
@@ -73,7 +78,13 @@ class LocalGateway:
         return wait.to_json() if wait else None
 
     def keep_served(self, queue: str) -> None:
-        """See to it that a worker lives, where that is for the command to do: the one that was there may be killed."""
+        """See to it that a worker lives, where that is for the command to do: the one that was there may be killed.
+
+        Raises:
+            DamagedError: the last one has left because it cannot load what jobs need.
+        """
+        if self._services.settings.embedded:
+            require_no_trouble(self._services, queue)
         start_worker(self._services, queue)
 
     def log(self, job: str, attempt: int | None, cursor: str | None) -> Document:
@@ -222,9 +233,25 @@ class LocalGateway:
         (version,) = describe.resolve(self._database, reference)
         return version.to_json()
 
-    def compare(self, earlier: str, later: str) -> Document:
-        """Two versions side by side. Raises InputError, NotFoundError, DamagedError."""
-        return compare.compare(self._services, earlier, later).to_json()
+    def compare(self, earlier: str, later: str, test: Evaluation | None = None) -> Document:
+        """Two versions side by side, on the rows of a file if one is given.
+
+        Raises:
+            InputError, NotFoundError, DamagedError: as `onboard.versions.compare.compare`.
+            DatasetError: the file's rows do not fit the task.
+        """
+        from onboard.data.labelled import read_labelled
+        from onboard.versions.measure import takes_of
+
+        a, b = compare.both_versions(self._services, earlier, later)
+        file = None if test is None else read_labelled(test, takes_of(b))
+        return compare.compare_versions(self._services, a, b, file=file).to_json()
+
+    def evaluate(self, reference: str, asked: Evaluation) -> Document:
+        """A version measured on a file. Raises as `onboard.versions.measure.evaluate`."""
+        from onboard.versions.measure import evaluate
+
+        return evaluate(self._services, reference, asked).to_json()
 
     def promote(self, reference: str, alias: str, *, if_better: bool) -> AliasMove:
         """Let an alias mean a version. Raises InputError, NotFoundError, NotBetterError, PreconditionFailedError."""

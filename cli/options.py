@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, replace
 from inspect import Parameter, Signature, signature
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
+from onboard.domain.evaluation import Evaluation
 from onboard.domain.submission import Field, Submission, fields_of
 from onboard.errors import InputError
+
+NOTHING: Final[Mapping[str, Any]] = {"unknown_labels": "refuse"}  # options of labeled rows where none is given
 
 
 def submit_options(declaration: type[Any] = Submission) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -24,6 +27,22 @@ def check_options(declaration: type[Any] = Submission) -> Callable[[Callable[...
     """The same with those fields that say what the rows are; the dataset is the command's argument FILE."""
     dataset, *others = [declared for declared in fields_of(declaration) if declared.option.checked]
     return _with_options(declaration, [_file(dataset), *map(_option, others)])
+
+
+def labelled_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Gives a command, whose last argument is `options`, an option for each field of a file of labeled rows."""
+    _, *described = fields_of(Evaluation)
+    *own, _ = signature(command, eval_str=True).parameters.values()
+
+    def run(**values: Any) -> None:
+        options = {declared.name: values.pop(declared.name) for declared in described}
+        command(**values, options={name: value for name, value in options.items() if value is not None})
+
+    run.__name__, run.__doc__ = command.__name__, command.__doc__
+    run.__annotations__ = {}
+    named = [parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in own]
+    run.__signature__ = Signature([*named, *map(_option, described)])  # type: ignore[attr-defined]  # what typer reads
+    return run
 
 
 def _with_options(

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from cli.bulk import answered_in_bulk, require_references
+from cli.bulk import REFUSE, Apart, answered_in_bulk, require_references
 from cli.connection import connected
 from cli.output import AsJson, Document, emit, say, table
 from cli.prediction_files import read_inputs, require_output, write_answers
+from cli.row_progress import row_progress
+from cli.standard_input import STANDARD_INPUT
+from cli.text_fields import fields_of
+from onboard.data.text_stream import BadRow
 from onboard.data.texts import TextRow
 from onboard.domain.names import LATEST
 from onboard.errors import InputError
@@ -20,12 +24,14 @@ from onboard.errors import InputError
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from cli.connection import Gateway
     from onboard.domain.names import Reference
     from onboard.domain.prediction import Outcome
 
 _INPUT: Final = "JSONL, CSV, TSV or Parquet with texts, a folder or s3:// of them, or a pattern; - is standard input."
 _OUTPUT: Final = "Write the answers: as CSV to ….csv, into a folder (…/) or s3:// shard by shard, else as JSONL."
 _QUEUE: Final = "Leave it to the workers of this queue: a job, which they share. Paths have to be theirs too."
+_ROWS_AT_ONCE: Final = 1_024  # of many that are answered between two lines of progress
 _MOST_OTHERS: Final = 5  # labels that are shown with --probabilities, the answer among them
 
 
@@ -40,6 +46,9 @@ def predict(
     labels: Annotated[str, typer.Option(help="Choose from these of its labels only: A,B,…")] = "",
     output: Annotated[str | None, typer.Option(metavar="FILE|FOLDER|URL", help=_OUTPUT)] = None,
     queue: Annotated[str | None, typer.Option(help=_QUEUE)] = None,
+    on_error: Annotated[
+        str, typer.Option(metavar="[skip|refuse]", help="Rows that cannot be answered: skip, or refuse all.")
+    ] = "skip",
     probabilities: Annotated[
         bool, typer.Option("--probabilities", help="Every label's probability too, and whether the version is weak.")
     ] = False,
@@ -59,63 +68,109 @@ def predict(
     fields = tuple(text_field or ())
     _require_one_source(given, source, fields)
     asked = {"text_fields": fields, "labels": chosen, "probabilities": probabilities}
-    if answered_in_bulk(references, source, output, queue, as_json, asked, unknown):
+    if answered_in_bulk(references, source, output, queue, as_json, asked, Apart(unknown, _on_error(on_error))):
         return
-    input_file, target = (None if place is None else Path(place) for place in (source, output))
-    rows = [TextRow(given, dict(given))] if input_file is None else read_inputs(input_file, fields)
+    target = None if output is None else Path(output)
+    rows = [TextRow(given, dict(given))] if source is None else _read(source, references, fields, on_error)
     asked_rows = [(row, reference) for row in rows for reference in references]
     more = {**({"labels": list(chosen)} if chosen else {}), **({"unknown": True} if unknown else {})}
-    outcomes = _outcomes(asked_rows, more, probabilities, input_file, target)
-    _show(asked_rows, outcomes, target, probabilities, as_json)
+    _show(asked_rows, _outcomes(asked_rows, more, probabilities, source, target), target, probabilities, as_json)
 
 
-AskedRow = tuple[TextRow, "Reference"]
+AskedRow = tuple[TextRow | BadRow, "Reference"]
+
+
+def _read(
+    source: str, references: Sequence[Reference], fields: tuple[str, ...], on_error: str
+) -> Sequence[TextRow | BadRow]:
+    """The rows of a file, by the columns that the task was trained with where none are named."""
+    if not fields and source != STANDARD_INPUT:
+        with connected() as service:
+            fields = fields_of(service, references, source, fields)
+    return read_inputs(Path(source), fields, skip=on_error != REFUSE)
+
+
+def _on_error(choice: str) -> str:
+    if choice not in ("skip", REFUSE):
+        raise InputError(f"{choice!r} is not a choice of --on-error.", "Use one of skip, refuse.", on_error=choice)
+    return choice
 
 
 def _outcomes(
     rows: Sequence[AskedRow],
     more: Mapping[str, object],
     probabilities: bool,
-    source: Path | None,
+    source: str | None,
     target: Path | None,
-) -> Sequence[Outcome]:
+) -> Iterator[Outcome]:
+    """Answers of the rows that can be answered, in their order."""
     from onboard.serving.requests import parse_requests
 
-    inputs = [{**row.texts, "task": named.task, "ref": named.ref, **more} for row, named in rows]
+    good = [(row, named) for row, named in rows if isinstance(row, TextRow)]
+    inputs = [{**row.texts, "task": named.task, "ref": named.ref, **more} for row, named in good]
     parse_requests(inputs)  # what is wrong is told before anything is opened
     if target is not None:
-        require_output(target, source)
+        require_output(target, None if source is None else Path(source))
     several = len({named for _, named in rows}) > 1
     with connected() as service:
         try:
-            if several:
-                return service.outcomes(inputs, probabilities=probabilities)
-            return service.predict(inputs, probabilities=probabilities)
+            return iter(_answered(service, inputs, several, probabilities))
         except InputError as error:
             named = rows[0][1]
             error.remedy = _remedy(error, named.task if named.ref == LATEST else str(named), source, several)
             raise
 
 
+def _answered(service: Gateway, inputs: list[dict[str, Any]], several: bool, probabilities: bool) -> Sequence[Outcome]:
+    """Few inputs are asked at once; many in parts, so that one can see how far it is.
+
+    An alias may move meanwhile: of many inputs the versions that it means now answer all.
+    """
+    ask = service.outcomes if several else service.predict
+    if len(inputs) <= _ROWS_AT_ONCE:
+        return ask(inputs, probabilities=probabilities)
+    if not several:
+        version = service.version(f"{inputs[0]['task']}@{inputs[0]['ref']}")
+        inputs = [{**asked, "ref": f"v{version['version']}"} for asked in inputs]
+    outcomes: list[Outcome] = []
+    with row_progress() as progress:
+        progress.begin(len(inputs))
+        for start in range(0, len(inputs), _ROWS_AT_ONCE):
+            outcomes += ask(inputs[start : start + _ROWS_AT_ONCE], probabilities=probabilities)
+            progress.add(len(inputs[start : start + _ROWS_AT_ONCE]))
+    return outcomes
+
+
 def _show(
-    rows: Sequence[AskedRow], outcomes: Sequence[Outcome], target: Path | None, probabilities: bool, as_json: bool
+    rows: Sequence[AskedRow], answers: Iterator[Outcome], target: Path | None, probabilities: bool, as_json: bool
 ) -> None:
     """Raises typer.Exit where a task could not answer: the others have."""
     from onboard.domain.prediction import Unanswered
 
-    answered = [outcome for outcome in outcomes if not isinstance(outcome, Unanswered)]
+    outcomes = [row if isinstance(row, BadRow) else next(answers) for row, _ in rows]
+    _say_skipped([row for row in outcomes if isinstance(row, BadRow)], len(rows))
+    answered = [outcome for outcome in outcomes if not isinstance(outcome, Unanswered | BadRow)]
     for named in dict.fromkeys(answer.task for answer in answered if answer.weak):
         say(f"warning: {named} is weak, see: onboard versions {named}")
     errors = {(gone.task, gone.ref): gone.error for gone in outcomes if isinstance(gone, Unanswered)}
     for error in errors.values():
         say(f"error: {error.message}\n  → {error.remedy}")
-    documents = [outcome.to_json(probabilities=probabilities) for outcome in outcomes]
+    documents = [
+        {"error": outcome.to_json()} if isinstance(outcome, BadRow) else outcome.to_json(probabilities=probabilities)
+        for outcome in outcomes
+    ]
     if target is not None:
-        write_answers(documents, target, [row.given for row, _ in rows])
+        write_answers(documents, target, [row.given if isinstance(row, TextRow) else {} for row, _ in rows])
     written = f"{len(documents):,} answers are in {target}."
     emit({"predictions": documents}, as_json, lambda: written if target is not None else _table(rows, documents))
     if errors:
         raise typer.Exit(next(iter(errors.values())).exit_code)
+
+
+def _say_skipped(skipped: Sequence[BadRow], rows: int) -> None:
+    if skipped:
+        first = skipped[0]
+        say(f"warning: {len(skipped):,} of {rows:,} rows were skipped, first row {first.row}: {first.message}")
 
 
 def _require_one_source(given: Mapping[str, str], path: str | None, text_fields: tuple[str, ...]) -> None:
@@ -126,7 +181,7 @@ def _require_one_source(given: Mapping[str, str], path: str | None, text_fields:
         raise InputError("--text-field names fields of a file.", "Give the file: --input FILE")
 
 
-def _remedy(error: InputError, task: str, path: Path | None, several: bool) -> str:
+def _remedy(error: InputError, task: str, path: str | None, several: bool) -> str:
     """Of an error about the number of texts the options that mend it; of any other what it says itself."""
     fields = error.data.get("fields")
     if not isinstance(fields, list) or several:
@@ -145,10 +200,9 @@ def _table(rows: Sequence[AskedRow], documents: Sequence[Document]) -> Renderabl
     strange = ("unknown",) if any("unknown" in answer for answer in documents) else ()
     answers: list[tuple[str, ...]] = []
     for (row, named), answer in zip(rows, documents, strict=True):
-        if "error" in answer:
-            answers.append(
-                ("–", "–", *["–"] * len(more + strange), str(named), preview_texts(list(row.texts.values())))
-            )
+        if "error" in answer or isinstance(row, BadRow):
+            text = row.message if isinstance(row, BadRow) else preview_texts(list(row.texts.values()))
+            answers.append(("–", "–", *["–"] * len(more + strange), str(named), text))
             continue
         listed = sorted(answer.get("probabilities", ()), key=lambda share: -share["probability"])
         others = ", ".join(f"{_shown(share['label'])} {share['probability']:.3f}" for share in listed[1:_MOST_OTHERS])

@@ -13,6 +13,8 @@ from typing import Any, Final, TextIO
 from cli.label_tools import WRITERS, require_label_tool, texts_of
 from cli.output import say
 from cli.standard_input import STANDARD_INPUT, spooled
+from onboard.data.rows import require_few
+from onboard.data.text_stream import BadRow, stream_texts
 from onboard.data.texts import TextRow, read_texts
 from onboard.domain.dataset import label_text
 from onboard.domain.printable import printable_json
@@ -26,20 +28,34 @@ _HALVES: Final = re.compile("[\ud800-\udfff]")  # of surrogate pairs: no file of
 _CONTROLS: Final = ("Cc", "Cf", "Zl", "Zp")  # NUL, tab, line breaks, the byte order mark: no text begins with them
 
 
-def read_inputs(path: Path, text_fields: tuple[str, ...]) -> list[TextRow]:
+def read_inputs(path: Path, text_fields: tuple[str, ...], *, skip: bool = False) -> Sequence[TextRow | BadRow]:
     """The texts to predict, with the other columns of their rows; `-` is standard input, as JSONL.
 
+    Args:
+        skip: whether rows that cannot be answered are given as such; else they are an error.
+
     Raises:
-        DatasetError: the file cannot be read, or some of its rows cannot.
+        DatasetError: the file cannot be read, or some of its rows cannot; with `skip`, none of them can.
         InputError: more than two fields are named.
     """
     if len(text_fields) > 2:
         message = f"--text-field is given {len(text_fields)} times; a row has one text or two."
         raise InputError(message, "Give it once, or twice for pairs.", text_fields=list(text_fields))
     if str(path) != STANDARD_INPUT:
-        return read_texts(path, text_fields)
+        return _read(path, text_fields, None, skip)
     with spooled() as copy:
-        return read_texts(copy, text_fields, shown="standard input")
+        return _read(copy, text_fields, "standard input", skip)
+
+
+def _read(path: Path, text_fields: tuple[str, ...], shown: str | None, skip: bool) -> Sequence[TextRow | BadRow]:
+    if skip:
+        rows: list[TextRow | BadRow] = []
+        for row in stream_texts(path, text_fields, shown=shown):
+            rows.append(row)
+            require_few(len(rows))
+        if any(isinstance(row, TextRow) for row in rows):
+            return rows
+    return read_texts(path, text_fields, shown=shown)
 
 
 def require_output(path: Path, source: Path | None) -> None:

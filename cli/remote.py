@@ -13,6 +13,7 @@ from onboard.domain.submission import asked
 
 if TYPE_CHECKING:
     from onboard.client import Onboard
+    from onboard.domain.evaluation import Evaluation
     from onboard.domain.prediction import Outcome, Prediction
     from onboard.domain.submission import Submission
     from onboard.domain.task_search import TaskSearch
@@ -105,9 +106,17 @@ class RemoteGateway(Versions, Operations):
         """Jobs."""
         return list[Document](self.job_documents(states, task, limit, sort))
 
-    def compare(self, earlier: str, later: str) -> Document:
-        """Two versions side by side."""
-        return dict(self._client.compare(earlier, later).document)
+    def compare(self, earlier: str, later: str, test: Evaluation | None = None) -> Document:
+        """Two versions side by side, on the rows of a file if one is given."""
+        if test is None:
+            return dict(self._client.compare(earlier, later).document)
+        options = asked(test)
+        return dict(self._client.compare(earlier, later, options.pop("dataset"), **options).document)
+
+    def evaluate(self, reference: str, asked_of: Evaluation) -> Document:
+        """A version measured on a file."""
+        options = asked(asked_of)
+        return dict(self._client.evaluate(reference, options.pop("dataset"), **options).document)
 
     def carry(self, task: str | None, *, dry_run: bool, on_page: Callable[[Document], None]) -> Document:
         """Carry a task to the head, or with None all."""
@@ -130,14 +139,14 @@ class RemoteGateway(Versions, Operations):
         parts: dict[str, Callable[[Path], object]] = {}
         if bundle:
             parts[BASE] = lambda target: self.base(version.base_digest, target)
+        if version.readout is not None:
+            readout = self._client.readout(version.reference)
+            parts[READOUT] = lambda target: write_whole(target, readout)
         if version.content != "embedding":
             weights = self._client.weights(version.reference)
             verify(weights, version)
             return write_files(version, weights, folder, parts)
         embedding = self._client.embedding(version.reference)
-        if bundle and version.hypernetwork_version != FIRST_HYPERNETWORK:
+        if version.hypernetwork_version != FIRST_HYPERNETWORK:
             parts[HYPERNETWORK] = lambda target: self.hypernetwork(embedding.pins, target)
-        if bundle and version.readout is not None:
-            readout = self._client.readout(version.reference)
-            parts[READOUT] = lambda target: write_whole(target, readout)
         return write_files(version, embedding.content, folder, parts)

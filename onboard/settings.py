@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, Final, Literal, Self, get_args
+from urllib.parse import quote
 
 from pydantic import Field, SecretStr, ValidationInfo, field_validator, model_validator
 from pydantic_settings import (
@@ -28,6 +29,7 @@ __all__ = ["Settings"]
 LogFormat = Literal["auto", "json", "text"]
 _SWITCHES: Final = {"0": False, "false": False, "no": False, "1": True, "true": True, "yes": True}
 SECRETS: Final = "/run/secrets"  # where Docker mounts them; Kubernetes where one says
+NO_PREPARED_STATEMENTS: Final = "onboard_unprepared"  # how the URL of a database passes that setting on
 _OF_A_SERVICE: Final = ("api_url", "token", "api_insecure")  # one place gives them all, or a token goes astray
 
 
@@ -41,6 +43,10 @@ class Settings(BaseSettings):
         description="Folder of the embedded default: database, broker, artifacts, logs.",
     )
     database_url: str = Field(default="", description="SQLAlchemy URL; empty means SQLite in the home folder.")
+    database_prepared_statements: bool = Field(
+        default=True,
+        description="Whether PostgreSQL prepares statements; false behind a pooler that pools transactions.",
+    )
     broker_url: str = Field(default="", description="Celery broker URL; empty means filesystem:// in the home folder.")
     artifact_url: str = Field(
         default="", description="fsspec URL of the artifact store; empty means a folder in the home folder."
@@ -136,6 +142,17 @@ class Settings(BaseSettings):
         """The environment wins over secret files such as /run/secrets/onboard_database_url, and these over `.env`."""
         return init_settings, env_settings, _SecretFiles(settings_cls), _PresentFolder(settings_cls)
 
+    @field_validator("home", mode="before")
+    @classmethod
+    def _know_home(cls, given: Any) -> Any:
+        """Empty, as Compose and CI set a variable that nobody gave a value, is the default, not the present folder."""
+        return given if str(given).strip() else cls.model_fields["home"].get_default(call_default_factory=True)
+
+    @field_validator("device", mode="before")
+    @classmethod
+    def _know_device(cls, given: Any) -> Any:
+        return given or "auto"
+
     @field_validator("base")
     @classmethod
     def _resolve_folder(cls, base: str) -> str:
@@ -169,7 +186,9 @@ class Settings(BaseSettings):
             )
         return int(text)
 
-    @field_validator("webhook_insecure", "api_insecure", "start_worker", "traces", mode="before")
+    @field_validator(
+        "webhook_insecure", "api_insecure", "start_worker", "traces", "database_prepared_statements", mode="before"
+    )
     @classmethod
     def _know_switch(cls, given: Any, info: ValidationInfo) -> bool:
         switch = str(given).strip().lower() or str(cls.model_fields[str(info.field_name)].default).lower()
@@ -251,11 +270,14 @@ class Settings(BaseSettings):
     def resolved_database_url(self) -> str:
         """The database's URL, with the embedded default filled in. postgresql:// means psycopg 3."""
         if not self.database_url:
-            return f"sqlite:///{self.resolved_home / 'onboard.db'}"
+            return f"sqlite:///{quote(str(self.resolved_home / 'onboard.db'))}"  # of ? or % in a folder's name, too
+        url = self.database_url
         for prefix in ("postgresql://", "postgres://"):
-            if self.database_url.startswith(prefix):
-                return "postgresql+psycopg://" + self.database_url.removeprefix(prefix)
-        return self.database_url
+            if url.startswith(prefix):
+                url = "postgresql+psycopg://" + url.removeprefix(prefix)
+        if self.database_prepared_statements or not url.startswith("postgresql"):
+            return url
+        return f"{url}{'&' if '?' in url.rpartition('@')[2] else '?'}{NO_PREPARED_STATEMENTS}=true"
 
     @property
     def resolved_broker_url(self) -> str:

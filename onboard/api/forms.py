@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from onboard.domain import submission
+from onboard.domain.evaluation import Evaluation
 from onboard.domain.submission import Submission, fields_of
 
 _Texts = list[Annotated[str, Field(max_length=200)]]
@@ -64,5 +65,11 @@ DatasetForm: Final = form_of(
 )
 JobForm: Final = form_of(
     Submission, "JobForm", "Fields of a submission, named like the flags of `onboard submit`.", checked=False
+)
+EvaluationForm: Final = form_of(
+    Evaluation,
+    "EvaluationForm",
+    "Fields of an upload of labeled rows, named like the flags of `onboard evaluate`.",
+    checked=False,
 )
 REPEATED: Final = frozenset(field.name for field in fields_of(Submission) if field.repeated)

@@ -23,12 +23,15 @@ from onboard.api.child import (
     call_in_child,
 )
 from onboard.api.places import Places
+from onboard.data.labelled import LabelledRows, Takes, read_labelled
 from onboard.domain.access import acting, current_actor
 from onboard.domain.counting import counted
+from onboard.domain.evaluation import Evaluation
 from onboard.domain.job import Job
 from onboard.domain.submission import Submission
 from onboard.errors import InputError, TooLargeError, UnavailableError
 from onboard.jobs import submission as submissions
+from onboard.jobs.pace import Pace
 from onboard.jobs.submission import Outside
 from onboard.settings import Settings
 
@@ -67,12 +70,15 @@ class Intake:
         """End the children within a second; from now on nothing is checked."""
         self._ending.set()
 
-    def check(self, submission: Submission, content_bytes: int, left: Callable[[], bool]) -> dict[str, Any]:
+    def check(
+        self, submission: Submission, content_bytes: int, left: Callable[[], bool], pace: Pace | None = None
+    ) -> dict[str, Any]:
         """See `onboard.jobs.submission.check`.
 
         Args:
             content_bytes: size of the files after decompression.
             left: whether the client has gone; asked twice a second while a child works.
+            pace: of the workers.
 
         Raises:
             UnavailableError: too many are being checked just now, or the service is ending.
@@ -80,7 +86,9 @@ class Intake:
             TooLargeError: the child needed too much memory or time.
         """
         with self._outside() as outside:
-            return self._done(content_bytes, left, submissions.check, submission, self._settings.base, outside=outside)
+            return self._done(
+                content_bytes, left, submissions.check, submission, self._settings.base, outside=outside, pace=pace
+            )
 
     def submit(
         self, submission: Submission, owner: str, content_bytes: int, left: Callable[[], bool]
@@ -88,6 +96,10 @@ class Intake:
         """See `onboard.jobs.submit.submit`; the rest as `check`."""
         with self._outside() as outside:
             return self._done(content_bytes, left, _submit, self._settings, submission, owner, current_actor(), outside)
+
+    def labelled(self, asked: Evaluation, takes: Takes, content_bytes: int, left: Callable[[], bool]) -> LabelledRows:
+        """See `onboard.data.labelled.read_labelled`; the rest as `check`."""
+        return self._done(content_bytes, left, read_labelled, asked, takes, hide_folders=True)
 
     @contextmanager
     def _outside(self) -> Iterator[Outside]:

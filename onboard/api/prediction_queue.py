@@ -42,6 +42,16 @@ class PredictionQueue:
         self._gathering = Gathering(self._turns, self._answered, MOST_TOGETHER)
         self._predictor: Predictor | None = None
 
+    def load(self) -> None:
+        """Load the model before anybody asks.
+
+        Raises:
+            DamagedError: the files of the base are broken.
+            OutOfMemoryError: the GPU has no room for it.
+        """
+        with self._turns.taken():
+            self._loaded()
+
     def predict(
         self,
         inputs: Sequence[dict[str, Any]],

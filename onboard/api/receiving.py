@@ -11,12 +11,13 @@ from fastapi import Depends, Request
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ValidationError
 
-from onboard.api.forms import REPEATED, DatasetForm, JobForm
+from onboard.api.forms import REPEATED, DatasetForm, EvaluationForm, JobForm
 from onboard.api.upload_places import UploadPlaces
 from onboard.api.uploads import Upload, received
 from onboard.data.formats.source import stem_of
 from onboard.data.limits import MAX_FILE_BYTES
 from onboard.data.task_name import proposal, task_name_of
+from onboard.domain.evaluation import Evaluation
 from onboard.domain.submission import Submission
 from onboard.errors import InputError
 
@@ -38,6 +39,12 @@ class Received:
             given["task"] = _task_of(self.upload.names["dataset"])
         return Submission(**{**self.upload.files, **given, "dataset": self.dataset, **more})
 
+    def evaluation(self) -> Evaluation:
+        """The labeled rows to measure versions on. Raises InputError: they are not a file."""
+        if self.dataset.startswith(_HUB):
+            raise InputError("dataset: it is not a file.", "Send the file of labeled rows as dataset.", field="dataset")
+        return Evaluation(dataset=self.dataset, **self.form.model_dump(exclude_none=True))
+
 
 async def _dataset(request: Request) -> AsyncIterator[Received]:
     async with _received(request) as upload:
@@ -47,6 +54,12 @@ async def _dataset(request: Request) -> AsyncIterator[Received]:
 async def _job(request: Request) -> AsyncIterator[Received]:
     async with _received(request) as upload:
         yield read_form(JobForm, upload)
+
+
+async def _labelled(request: Request) -> AsyncIterator[Received]:
+    async with _received(request) as upload:
+        _drop_blanks(upload)
+        yield read_form(EvaluationForm, upload)
 
 
 async def _typed(request: Request) -> AsyncIterator[Received]:
@@ -74,6 +87,7 @@ async def _received(request: Request) -> AsyncIterator[Upload]:
 
 ReceivedDataset = Annotated[Received, Depends(_dataset)]
 ReceivedJob = Annotated[Received, Depends(_job)]
+ReceivedRows = Annotated[Received, Depends(_labelled)]  # of a program or a browser
 TypedJob = Annotated[Received, Depends(_typed)]  # a job's form as a browser sends it
 
 

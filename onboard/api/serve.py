@@ -80,8 +80,11 @@ def url_of(host: str, listening: socket.socket) -> str:
     return f"http://{name}:{listening.getsockname()[1]}"
 
 
-def serve(settings: Settings, listening: socket.socket) -> None:
+def serve(settings: Settings, listening: socket.socket, *, preload: bool = False) -> None:
     """Answer until SIGTERM or Ctrl-C, then let open requests end.
+
+    Args:
+        preload: whether the model is loaded before the first request is answered.
 
     Raises:
         UnavailableError: it could not start; the log says why.
@@ -89,7 +92,7 @@ def serve(settings: Settings, listening: socket.socket) -> None:
     keep_memory_steady()
     proxies = settings.trusted_proxies.split()
     config = uvicorn.Config(
-        create_app(settings),
+        create_app(settings, preload=preload),
         log_config=None,
         access_log=False,  # its lines would have the codes of links in them
         server_header=False,

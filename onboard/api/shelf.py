@@ -7,7 +7,9 @@ import hashlib
 from collections.abc import Callable
 from typing import Final
 
-from onboard.api.schemas.versions import ComparisonDocument, CurrentEmbeddings, EmbeddingDocument, ListedEmbedding
+from onboard.api.schemas.evaluations import ComparisonDocument, EvaluationDocument
+from onboard.api.schemas.versions import CurrentEmbeddings, EmbeddingDocument, ListedEmbedding
+from onboard.data.labelled import LabelledRows
 from onboard.domain.names import Reference
 from onboard.domain.task import EmbeddingVersion
 from onboard.errors import NotFoundError
@@ -19,6 +21,7 @@ from onboard.storage.embedding import verified_embedding
 from onboard.versions.compare import compare_versions
 from onboard.versions.describe import current, named, published, resolve
 from onboard.versions.fetch import verify
+from onboard.versions.measure import evaluate_version
 
 _KEPT: Final = 2048  # embeddings, of each form; some kilobytes each
 _KEPT_LISTS: Final = 4  # of all tasks, one a name
@@ -58,7 +61,7 @@ class Shelf:
 
     def document(self, current: Current) -> bytes:
         """The version with its numbers as JSON. Raises as `content` does."""
-        key = f"{current.task}@v{current.version} {current.artifact}"
+        key = f"{current.task}@v{current.version} {current.tag}"
         return self._documents.get(key, lambda: self._rendered(current))
 
     def everything(self, alias: str, files: bool = False) -> tuple[str, Callable[[], bytes]]:
@@ -77,7 +80,7 @@ class Shelf:
     def comparison(self, earlier: Reference, later: Reference) -> bytes:
         """Two versions side by side as JSON; what was once measured of them stays true. Raises as `compare` does."""
         a, b = resolve(self._services.database, earlier, later)
-        key = f"{a.reference} {b.reference}"
+        key = _key(a, b)
         known = self._comparisons.find(key)
         if known is not None:
             return known
@@ -86,6 +89,20 @@ class Shelf:
         if comparison.measured is not None:  # else a base or rows may come to hand
             self._comparisons.keep(key, document)
         return document
+
+    def comparison_at_hand(self, earlier: Reference, later: Reference) -> bytes | None:
+        """The same where it was made before; else None. Raises NotFoundError."""
+        return self._comparisons.find(_key(*resolve(self._services.database, earlier, later)))
+
+    def comparison_on(self, earlier: EmbeddingVersion, later: EmbeddingVersion, file: LabelledRows) -> bytes:
+        """Two versions side by side on the rows of a file, as JSON; nothing is kept. Raises as `compare` does."""
+        comparison = compare_versions(self._services, earlier, later, self.manifests, file)
+        return ComparisonDocument(**comparison.to_json()).model_dump_json().encode()
+
+    def evaluation(self, version: EmbeddingVersion, file: LabelledRows) -> bytes:
+        """A version measured on the rows of a file, as JSON; nothing is kept. Raises as `evaluate_version` does."""
+        evaluated = evaluate_version(self._services, version, file, self.manifests)
+        return EvaluationDocument(**evaluated.to_json()).model_dump_json().encode()
 
     def _rendered(self, current: Current) -> bytes:
         (version,) = published(self._services.database, [(current.task, current.version)])
@@ -107,3 +124,7 @@ class Shelf:
             return {**version.to_json(), "z": verified_embedding(content, version).tolist()}
         verify(content, version)
         return {**version.to_json(), "z": None}
+
+
+def _key(earlier: EmbeddingVersion, later: EmbeddingVersion) -> str:
+    return f"{earlier.reference} {later.reference}"

@@ -18,6 +18,8 @@ class Asking:
         connection: to it.
     """
 
+    in_commands = False  # whether errors are for people at a command line, and speak of its options
+
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 

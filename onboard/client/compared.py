@@ -91,15 +91,44 @@ class FlippedAnswers:
 
 
 @dataclass(frozen=True, slots=True)
+class FlippedRow:
+    """A row whose answer changed, with the beginnings of its texts.
+
+    Args:
+        label_before: its label in the earlier version's dataset, where that is another one; else None.
+    """
+
+    text: str
+    text_b: str | None
+    label: Label
+    label_before: Label | None
+    earlier: Label
+    later: Label
+
+    @classmethod
+    def of(cls, document: Document) -> FlippedRow:
+        """Read a row. Raises AnswerError."""
+        before = None if document["label_before"] is None else document.label("label_before")
+        return cls(
+            document.read("text", str), document.read_or_none("text_b", str), document.label("label"), before,
+            document.label("a"), document.label("b"),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
 class ComparedVersions:
     """Two versions of a task; the verdict is about the later one.
 
     Args:
         better: whether it is significantly better; without evidence it is not.
         reason: the verdict, or why there is none, in one sentence.
+        evidence: "held-out" or "file" for rows that neither was trained on; "cross-validated" for training rows that
+            were answered by models without them; "training" where only changed answers to training rows are listed.
+        worth: how far weaker evidence can be trusted; else None.
         comparison: None where they cannot be compared.
         labels: in the order of the confusion; empty for a regression.
-        flipped: changed answers, the most frequent first.
+        flipped: changed answers, the most frequent first; flipped_rows: the rows, 50 at most.
+        relabeled: shared rows whose label changed, which no verdict counts.
         rows_left_out: shared rows beyond the most that are answered.
         document: everything, as `onboard compare --json` prints it.
     """
@@ -113,12 +142,17 @@ class ComparedVersions:
     labels: tuple[Label, ...]
     flipped: tuple[FlippedAnswers, ...]
     rows_left_out: int
+    evidence: str | None
+    worth: str | None
+    flipped_rows: tuple[FlippedRow, ...]
+    relabeled: int
     document: Mapping[str, Any] = field(repr=False)
 
     @classmethod
     def of(cls, document: Document) -> ComparedVersions:
         """Read a comparison's document. Raises AnswerError."""
         paired = document.part_or_none("comparison")
+        rows = document.parts("flipped_rows") if "flipped_rows" in document else ()  # of earlier services
         return cls(
             task=document.read("task", str),
             earlier=ComparedVersion.of(document.part("a")),
@@ -129,5 +163,51 @@ class ComparedVersions:
             labels=document.labels("labels"),
             flipped=tuple(map(FlippedAnswers.of, document.parts("flipped"))),
             rows_left_out=document.read("rows_left_out", int),
+            evidence=document.given("evidence", str),
+            worth=document.given("worth", str),
+            flipped_rows=tuple(map(FlippedRow.of, rows)),
+            relabeled=document.given("relabeled", int) or 0,
+            document=document,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluatedVersion:
+    """A version measured on the rows of a file that it was not trained on.
+
+    Args:
+        rows: that were answered; rows_left_out: more of them; rows_trained_on: that the version was trained on.
+        reason: how good it is, in a sentence or two.
+        metrics: by name, each with value, low, high and n; empty without rows.
+        labels: in the order of the confusion, which has a row for each true label; both empty for a regression.
+        document: everything, as `onboard evaluate --json` prints it; `mistakes` lists rows that were answered wrongly.
+    """
+
+    task: str
+    version: int
+    weak: bool
+    rows: int
+    rows_left_out: int
+    rows_trained_on: int
+    reason: str
+    metrics: MetricsJson
+    labels: tuple[Label, ...]
+    confusion: Sequence[Sequence[int]] | None
+    document: Mapping[str, Any] = field(repr=False)
+
+    @classmethod
+    def of(cls, document: Document) -> EvaluatedVersion:
+        """Read an evaluation's document. Raises AnswerError."""
+        return cls(
+            task=document.read("task", str),
+            version=document.read("version", int),
+            weak=document.read("weak", bool),
+            rows=document.read("rows", int),
+            rows_left_out=document.read("rows_left_out", int),
+            rows_trained_on=document.read("rows_trained_on", int),
+            reason=document.read("reason", str),
+            metrics=cast("MetricsJson", document.part("metrics")),
+            labels=document.labels("labels"),
+            confusion=None if document["confusion"] is None else document.values_of("confusion", list),
             document=document,
         )

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from cli.check import pace_here
 from cli.local import LocalGateway
 from cli.services import opened, require_here
 from onboard.client.answers import JobEventSeen, JobStatus
@@ -22,6 +23,7 @@ from onboard.client.checked import CheckedDataset
 from onboard.client.document import Document
 from onboard.client.frames import as_files
 from onboard.client.service import not_ended, require_success
+from onboard.domain.arguments import speaking_of_arguments
 from onboard.domain.job import EVENTS_AT_ONCE, JobState
 from onboard.domain.prediction import Prediction
 from onboard.domain.submission import Submission
@@ -48,8 +50,9 @@ def check(dataset: Any, task: str | None = None, **options: Any) -> CheckedDatas
         NotAllowedError: ONBOARD_API_URL names a service: `onboard.client.Onboard` asks that.
     """
     require_here("onboard.client.local")
-    with as_files({"dataset": dataset, "task": task, **options}) as asked:
-        return CheckedDataset.of(Document.of(submissions.check(Submission(**asked), Settings().base), _HERE))
+    with speaking_of_arguments(), as_files({"dataset": dataset, "task": task, **options}) as asked:
+        report = submissions.check(Submission(**asked), Settings().base, pace=pace_here())
+        return CheckedDataset.of(Document.of(report, _HERE))
 
 
 def submit(dataset: Any, task: str | None = None, *, wait: bool = False, **options: Any) -> JobStatus:
@@ -65,7 +68,8 @@ def submit(dataset: Any, task: str | None = None, *, wait: bool = False, **optio
         JobFailedError, CancelledError: with `wait`, as of `wait`.
     """
     require_here("onboard.client.local")
-    with as_files({"dataset": dataset, "task": task, **options}) as asked, opened(register=False) as services:
+    given = {"dataset": dataset, "task": task, **options}
+    with speaking_of_arguments(), as_files(given) as asked, opened(register=False) as services:
         gateway = LocalGateway(services)
         job = gateway.submit(Submission(**asked))["job"]
         status = JobStatus.of(Document.of(gateway.job(job), _HERE))

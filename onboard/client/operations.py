@@ -63,7 +63,7 @@ class Operations(Asking):
         """Let a worker finish its job and leave. Needs the scope ops. Raises NotFoundError."""
         self.send("POST", f"/v1/workers/{quote(worker, safe='')}/drain")
 
-    def create_token(self, name: str | None, scopes: Sequence[str], expires: str) -> dict[str, Any]:
+    def create_token(self, name: str | None, scopes: str | Sequence[str], expires: str) -> dict[str, Any]:
         """A new token with its `secret`. Needs the scope admin.
 
         Args:
@@ -73,7 +73,11 @@ class Operations(Asking):
         Raises:
             InputError: a scope or the time is none.
         """
-        body = {"name": name, "scopes": sorted_scopes(read_scopes(scopes)), "expires": expires}
+        body = {
+            "name": name,
+            "scopes": sorted_scopes(read_scopes([scopes] if isinstance(scopes, str) else scopes)),
+            "expires": expires,
+        }
         return self.send("POST", "/v1/tokens", body)
 
     def tokens(self, include_ended: bool = False) -> list[Document]:

@@ -97,9 +97,10 @@ class Onboard(Tasks, Operations, Predictions):
         return CheckedDataset.of(self._upload("/v1/check", Upload.of(submission)))
 
     def jobs(
-        self, states: Sequence[str] = (), task: str | None = None, limit: int = 50, sort: str = "newest"
+        self, states: str | Sequence[str] = (), task: str | None = None, limit: int = 50, sort: str = "newest"
     ) -> list[JobStatus]:
-        """Jobs, of these states or of all, the newest first or as `sort` says (`onboard jobs list --help`)."""
+        """Jobs, of this state, of these or of all, the newest first or as `sort` says (`onboard jobs list --help`)."""
+        states = [states] if isinstance(states, str) else states
         return [JobStatus.of(document) for document in self.job_documents(states, task, limit, sort)]
 
     def report(self, job: str, file: str | Path | None = None) -> Report:

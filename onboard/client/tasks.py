@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from typing import Any
 
 from onboard.client.carried import CarriedTasks
-from onboard.client.compared import ComparedVersions
-from onboard.client.connection import PATIENCE_SECONDS
+from onboard.client.compared import ComparedVersions, EvaluatedVersion
+from onboard.client.connection import PATIENCE_SECONDS, document_of
+from onboard.client.document import Document
+from onboard.client.frames import as_files
 from onboard.client.learned import LearnedTask, PublishedVersion
+from onboard.client.uploads import Upload
 from onboard.client.versions import Versions
+from onboard.domain.arguments import speaking_of_arguments
+from onboard.domain.evaluation import Evaluation
 from onboard.domain.names import Reference, require_name
 from onboard.domain.task_search import TaskSearch
 
@@ -33,16 +40,60 @@ class Tasks(Versions):
         aliases = page.mapped("aliases", int)
         return [PublishedVersion.of(document, aliases) for document in page.parts("versions")]
 
-    def compare(self, earlier: str, later: str) -> ComparedVersions:
+    def compare(
+        self, earlier: str, later: str, test: Any = None, *, text_field: str | Sequence[str] = (), **options: Any
+    ) -> ComparedVersions:
         """Two versions of a task side by side, as `onboard compare` shows them; the verdict is about `later`.
+
+        Args:
+            test: a file or frame of labeled rows to compare them on; None takes the rows of the versions' datasets.
+            text_field, options: of that file, as `evaluate` takes them.
 
         Raises:
             InputError: no references, or of two tasks.
+            DatasetError: the rows do not fit the task.
             NotFoundError: no such version.
         """
         a, b = Reference.parse_pair(earlier, later)
         path = f"/v1/tasks/{a.task}/compare?a={a.ref}&b={b.ref}"
-        return ComparedVersions.of(self.send("GET", path, repeatable=True, timeout_seconds=PATIENCE_SECONDS))
+        if test is None:
+            return ComparedVersions.of(self.send("GET", path, repeatable=True, timeout_seconds=PATIENCE_SECONDS))
+        return ComparedVersions.of(self._on_rows(path, test, a.task, text_field, options))
+
+    def evaluate(
+        self, reference: str, dataset: Any, *, text_field: str | Sequence[str] = (), **options: Any
+    ) -> EvaluatedVersion:
+        """A version measured on labeled rows, without those that it was trained on, as `onboard evaluate` shows it.
+
+        Args:
+            reference: TASK[@REF].
+            dataset: a file, or a frame of pandas, polars or `datasets`.
+            text_field: the column of the text, or the two of a pair.
+            options: label_field="topic", unknown_labels="drop".
+
+        Raises:
+            DatasetError: the rows do not fit the task.
+            NotFoundError: no such version.
+        """
+        asked = Reference.parse(reference)
+        path = f"/v1/tasks/{asked.task}/evaluate?ref={asked.ref}"
+        return EvaluatedVersion.of(self._on_rows(path, dataset, asked.task, text_field, options))
+
+    def _on_rows(
+        self, path: str, dataset: Any, task: str, text_field: str | Sequence[str], options: Mapping[str, Any]
+    ) -> Document:
+        """What a service says of an uploaded file of labeled rows."""
+        asked = {"dataset": dataset, "task": task, "text_field": text_field, **options}  # a frame needs a name
+        words = nullcontext() if self.in_commands else speaking_of_arguments()
+        with words, as_files(asked) as given:
+            del given["task"]
+            upload = Upload.of(Evaluation(**given))
+            with upload.opened() as build:
+                return document_of(
+                    self._connection.request(
+                        "POST", path, repeatable=True, timeout_seconds=PATIENCE_SECONDS, build=build
+                    )
+                )
 
     def carry(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import wraps
 from inspect import Parameter, signature
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Concatenate, Final, ParamSpec, TypeVar
 
 from onboard.client.frames import as_files
+from onboard.domain.arguments import speaking_of_arguments
 from onboard.domain.submission import asked, fields_of
 from onboard.errors import DatasetError
 
@@ -26,7 +27,8 @@ def taking(
 ) -> Callable[[Callable[[_Self, _Submission], _Answer]], Callable[Concatenate[_Self, _Options], _Answer]]:
     """Lets a method that takes a submission be called with the submission's fields: submit("paws.jsonl", shots=32).
 
-    Datasets that the program holds may stand in the place of files, see `onboard.client.frames`.
+    Datasets that the program holds may stand in the place of files, see `onboard.client.frames`. Errors speak of
+    arguments, unless the method's owner has `in_commands` set, as the command line has.
     """
     declared = signature(declaration)
 
@@ -35,7 +37,8 @@ def taking(
     ) -> Callable[Concatenate[_Self, _Options], _Answer]:
         @wraps(method)
         def call(self: _Self, /, *args: _Options.args, **options: _Options.kwargs) -> _Answer:
-            with as_files(declared.bind(*args, **options).arguments) as given:
+            words = nullcontext() if getattr(self, "in_commands", False) else speaking_of_arguments()
+            with words, as_files(declared.bind(*args, **options).arguments) as given:
                 return method(self, declaration(**given))  # type: ignore[call-arg]
 
         own, *_ = signature(method).parameters.values()

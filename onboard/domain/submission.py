@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, MISSING, dataclass, field, fields
 from functools import reduce
@@ -10,6 +12,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
+from onboard.domain.dataset import label_text
 from onboard.domain.job import KindChoice, ProbeStrategy, ReadoutChoice, TuneHypernetwork, UnknownLabels
 from onboard.domain.names import NAME_PATTERN
 from onboard.errors import InputError
@@ -93,6 +96,12 @@ class Submission:
         Sequence[str],
         Option("Setting of the method, such as reduction_factor=16; once for each.", limits={"max_length": 8}),
     ] = ()
+    fast: Annotated[
+        bool,
+        Option(
+            "Stop after the first version, a readout alone, which takes seconds; it has no embedding.", checked=True
+        ),
+    ] = False
     validation: Annotated[str | Path | None, Option("File with the validation split.", checked=True)] = None
     test: Annotated[str | Path | None, Option("File with the test split.", checked=True)] = None
     unlabelled: Annotated[
@@ -138,16 +147,52 @@ class Submission:
     key: Annotated[str | None, Option("Idempotency key: the same key never makes a second job.", form=None)] = None
 
     def __post_init__(self) -> None:
-        for declared in fields_of(type(self)):
-            value = getattr(self, declared.name)
-            if declared.is_file and isinstance(value, str) and declared.name != "dataset":  # which may be on the hub
-                object.__setattr__(self, declared.name, Path(value))
-            if declared.choices and value not in declared.choices:
-                raise InputError(
-                    f"{value!r} {declared.option.wrong}.",
-                    f"Use one of {', '.join(declared.choices)}.",
-                    **{declared.name: value},
-                )
+        if not isinstance(self.labels, str):
+            object.__setattr__(self, "labels", _as_csv(self.labels))
+        settle_fields(self)
+
+
+def settle_fields(declared_once: Any) -> None:
+    """Bring the fields of a frozen declaration into their form: one text stands for a list of one, a text for a path.
+
+    Raises:
+        InputError: a choice that does not exist, or a list that holds something else than texts.
+    """
+    for declared in fields_of(type(declared_once)):
+        value = getattr(declared_once, declared.name)
+        if declared.is_file and isinstance(value, str) and declared.name != "dataset":  # which may be on the hub
+            object.__setattr__(declared_once, declared.name, Path(value))
+        if declared.repeated:
+            object.__setattr__(declared_once, declared.name, _as_list(declared, value))
+        if declared.choices and value not in declared.choices:
+            raise InputError(
+                f"{value!r} {declared.option.wrong}.",
+                f"Use one of {', '.join(declared.choices)}.",
+                **{declared.name: value},
+            )
+
+
+def _as_list(declared: Field, value: Any) -> Sequence[str]:
+    """A sequence of texts; one text alone is not read letter by letter. Raises InputError."""
+    if value is None or isinstance(value, str):
+        return () if not value else (value,)
+    if isinstance(value, Sequence) and all(isinstance(part, str) for part in value):
+        return value
+    raise InputError(
+        f"{declared.name}: {value!r} is neither a text nor a list of texts.",
+        f'Pass a text or a list of texts: {declared.name}="NAME"', field=declared.name,
+    )  # fmt: skip
+
+
+def _as_csv(labels: Any) -> str:
+    """A list of labels as the command line writes it. Raises InputError."""
+    if labels is None:
+        return ""
+    if not isinstance(labels, Sequence):
+        raise InputError("labels: it is not a list.", 'Pass a list of labels: labels=["A", "B"]', field="labels")
+    line = io.StringIO()
+    csv.writer(line, lineterminator="").writerow([label_text(label) for label in labels])
+    return line.getvalue()
 
 
 @dataclass(frozen=True, slots=True)

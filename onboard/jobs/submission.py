@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from onboard.data.read import ReadOptions
     from onboard.domain.hub_terms import HubTerms
+    from onboard.jobs.pace import Pace
     from onboard.jobs.submit import Request
 
 _LABELS_REMEDY: Final = "Write them between commas: A,B"
@@ -56,7 +57,12 @@ class Outside:
 
 
 def check(
-    submission: Submission, default_base: str, *, hide_folders: bool = False, outside: Outside | None = None
+    submission: Submission,
+    default_base: str,
+    *,
+    hide_folders: bool = False,
+    outside: Outside | None = None,
+    pace: Pace | None = None,
 ) -> dict[str, Any]:
     """The document of `onboard check --json`: what the checks say and how long the job would take.
 
@@ -65,12 +71,14 @@ def check(
             names none. Where its files cannot be read, the dataset is checked all the same.
         hide_folders: name files without their folder in errors, where it is a temporary one.
         outside: for those who come from elsewhere.
+        pace: of the workers; None estimates the time on a laptop.
 
     Raises:
         DatasetError, InputError: as `onboard.data.read.read_dataset`.
     """
     from onboard.data.read import read_dataset
-    from onboard.jobs.estimate import DatasetSize, estimate_seconds
+    from onboard.jobs.estimate import DatasetSize, estimate_seconds, first_seconds
+    from onboard.jobs.pace import Pace
 
     name = task_name(submission)
     base = _tokens_at_hand(submission.base or default_base) | ({"hide_folders": True} if hide_folders else {})
@@ -78,12 +86,18 @@ def check(
     report = checked.report.to_json()
     require_metric(submission.metric, report["kind"])
     size, texts = DatasetSize.of_report(report), len(checked.unlabelled.rows) if checked.unlabelled else 0
+    pace = pace or Pace()
     estimated = {
-        key: None if size is None else round(estimate_seconds(size, unlabelled=texts, tuned=tuned))
+        key: None if size is None else round(pace.seconds(estimate_seconds(size, unlabelled=texts, tuned=tuned)))
         for key, tuned in (("estimated_seconds", False), ("estimated_seconds_tuned", True))
     }
+    first = None if size is None else round(pace.seconds(first_seconds(size)))
+    estimated = {
+        **(dict.fromkeys(estimated, first) if submission.fast else estimated),
+        "estimated_seconds_first": first,
+    }
     metric = {"metric": submission.metric} if submission.metric else {}
-    return {"task": name, **report, **metric, **estimated}
+    return {"task": name, **report, **metric, **estimated, "estimate_basis": pace.basis}
 
 
 def prepare(

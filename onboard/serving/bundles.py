@@ -1,21 +1,26 @@
-"""Folders that `onboard fetch --bundle` made: a version with all that it answers with, verified."""
+"""Folders that `onboard fetch` made: a version with what it answers with, verified.
+
+With `--bundle` the base lies in the folder, too. Without, it is the one of that digest on this machine: `mini` comes
+with the package.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from onboard.bases import Base
+from onboard.bases import Base, find_base, named_bases
 from onboard.domain.methods import Content, content_of
 from onboard.domain.names import Reference
 from onboard.domain.task import FIRST_HYPERNETWORK, Task
-from onboard.errors import DamagedError, OnboardError, PinMismatchError
+from onboard.errors import DamagedError, NotFoundError, OnboardError, PinMismatchError
 from onboard.hypernetworks.engines import frozen_hypernetwork
 from onboard.model.engine import Engine
 from onboard.model.hypernetwork import Hypernetwork
 from onboard.model.on_demand import Learned
 from onboard.serving.versions import ServedVersion, SourceVersions, fitting
+from onboard.settings import Settings
 from onboard.statistics.readout import Readout
 from onboard.storage.artifacts import digest_of
 from onboard.storage.embedding import embedding_digest, read_facts, unpack_embedding
@@ -25,19 +30,46 @@ from onboard.storage.weights import WEIGHTS, Tensors, readout_alone, unpack_weig
 from onboard.versions.answers import module_in
 from onboard.versions.fetch import BASE, EMBEDDING, HYPERNETWORK
 
+_AGAIN: Final = "Fetch it again: onboard fetch TASK"
+
 
 def bundle_at(folder: Path) -> Path | None:
-    """The file of the version in a folder when `onboard fetch --bundle` made it."""
-    if not (folder / BASE / "base.json").is_file():
+    """The file of the version in a folder when `onboard fetch` made it."""
+    if (folder / "base.json").is_file():  # a base
         return None
     return next((folder / name for name in (EMBEDDING, WEIGHTS) if (folder / name).is_file()), None)
 
 
-class BundledVersions:
-    """The version in a bundle, and the source tasks of the base in it.
+def base_of(file: Path) -> Base:
+    """The base of a fetched version: in the folder, or on this machine.
 
     Args:
-        file: `embedding.safetensors` or `weights.safetensors` of the bundle.
+        file: of the version, as `bundle_at` finds it.
+
+    Raises:
+        NotFoundError: this machine does not have the base.
+        DamagedError: the file does not say which base it belongs to.
+    """
+    inside = file.parent / BASE
+    if (inside / "base.json").is_file():
+        return find_base(str(inside))
+    digest = read_facts(file.read_bytes())["base"]
+    chosen = [find_base(name) for name in (Settings().base,) if name]
+    for base in (*chosen, *named_bases()):
+        if base.digest == digest:
+            return base
+    raise NotFoundError(
+        f"The folder {file.parent} needs the base {str(digest)[:19]}…, which is not on this machine.",
+        "Fetch it with its base: onboard fetch TASK --bundle; or set ONBOARD_BASE to the folder of that base.",
+        base=digest,
+    )
+
+
+class BundledVersions:
+    """The version in a fetched folder, and the source tasks of its base.
+
+    Args:
+        file: `embedding.safetensors` or `weights.safetensors` of the folder.
 
     Raises:
         DamagedError: the file is not what it was.
@@ -54,10 +86,14 @@ class BundledVersions:
             (embedding_digest(tensors["z"]), "embedding") if embedding else (weights_digest(tensors), "weights")
         )
         if facts.get("embedding") not in (None, digest):  # those of an earlier release do not say it
-            raise DamagedError(f"The {what} of the bundle {file.parent} does not match its digest.", "fetch again")
+            raise DamagedError(
+                f"The {what} of the folder {file.parent} does not match its digest.",
+                _AGAIN,
+            )
         if facts["base"] != base.digest:
             raise PinMismatchError(
-                f"The bundle {file.parent} holds another base than its {what} is pinned to.", "fetch again"
+                f"The folder {file.parent} holds another base than its {what} is pinned to.",
+                _AGAIN,
             )
         version, self._bundled = facts["hypernetwork_version"], engine.hypernetwork
         if version != FIRST_HYPERNETWORK:
@@ -111,9 +147,9 @@ def _bundled_hypernetwork(folder: Path, facts: Mapping[str, Any]) -> bytes:
     content = path.read_bytes() if path.is_file() else b""
     if digest_of(content) != facts["hypernetwork"]:
         raise PinMismatchError(
-            f"The bundle {folder} does not hold hypernetwork version {facts['hypernetwork_version']}, "
+            f"The folder {folder} does not hold hypernetwork version {facts['hypernetwork_version']}, "
             "which its embedding is pinned to.",
-            "fetch again",
+            _AGAIN,
         )
     return content
 
@@ -125,5 +161,5 @@ def _bundled_readout(folder: Path, facts: Mapping[str, Any]) -> Readout | None:
     path = folder / READOUT
     content = path.read_bytes() if path.is_file() else b""
     if digest_of(content) != facts["readout"]:
-        raise PinMismatchError(f"The bundle {folder} does not hold the readout of its embedding.", "fetch again")
+        raise PinMismatchError(f"The folder {folder} does not hold the readout of its embedding.", _AGAIN)
     return unpack_readout(content, facts["base"])

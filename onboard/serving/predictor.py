@@ -29,7 +29,7 @@ from onboard.model.readout import bare_features
 from onboard.model.task_module import TaskModule
 from onboard.model.task_weights import Weights
 from onboard.registry.services import Services, open_services
-from onboard.serving.bundles import BundledVersions, bundle_at
+from onboard.serving.bundles import BundledVersions, base_of, bundle_at
 from onboard.serving.requests import PredictionRequest, parse_requests, require_fitting
 from onboard.serving.versions import (
     KEPT_BYTES,
@@ -41,15 +41,14 @@ from onboard.serving.versions import (
 )
 from onboard.settings import Settings
 from onboard.statistics.temperature import tempered
-from onboard.versions.fetch import BASE
 
 
 class Predictor:
     """Answers for every task of a home, or for the source tasks of a base.
 
     Args:
-        base_or_home: a `Base`, a base's name or folder, a bundle of `onboard fetch --bundle`, the home folder of a
-            service, its opened services, or None for the service that the environment names.
+        base_or_home: a folder that `onboard fetch` made, the home folder of a service, its opened services, a `Base`, a
+            base's name or folder, or None for the service that the environment names.
         kept_bytes: what the versions of a service that are kept may weigh together: some 3 KB an embedding, beside it
             its readout and what it knows of texts, and of others what their weights take.
 
@@ -70,9 +69,11 @@ class Predictor:
             self._engine = load_engine(base, services.device)
             self._versions: ServedVersions = RegistryVersions(services, base, self._engine, kept_bytes)
             return
-        bundle = None if isinstance(base_or_home, Base) else bundle_at(Path(str(base_or_home)))
-        named = str(bundle.parent / BASE if bundle else base_or_home)
-        base = base_or_home if isinstance(base_or_home, Base) else find_base(named)
+        bundle = None if isinstance(base_or_home, Base) else bundle_at(Path(str(base_or_home)).expanduser())
+        if bundle is not None:
+            base = base_of(bundle)
+        else:
+            base = base_or_home if isinstance(base_or_home, Base) else find_base(str(base_or_home))
         self._engine = load_engine(base, device)
         self._versions = BundledVersions(bundle, base, self._engine) if bundle else SourceVersions(base, self._engine)
 
@@ -303,6 +304,9 @@ def _services_of(base_or_home: Base | Services | str | Path | None) -> Services 
         # this home, whatever the environment names
         return open_services(Settings(home=folder, database_url="", broker_url="", artifact_url=""))
     known = any((folder / name).is_file() for name in ("base.json", "config.json", "base/base.json"))
-    if folder.is_dir() and not known:
-        raise InputError(f"{folder} is neither a base nor the home of a service.", "onboard base list")
+    if folder.is_dir() and not known and bundle_at(folder) is None:
+        raise InputError(
+            f"{folder} is neither a fetched version, nor a base, nor the home of a service.",
+            "Name a folder that onboard fetch made, or see onboard base list.",
+        )
     return None

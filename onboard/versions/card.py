@@ -17,6 +17,8 @@ def render_card(version: EmbeddingVersion) -> str:
     lines = [f"# {version.reference}", ""]
     if version.weak:
         lines += ["**Weak:** it has not been shown to be better than always giving the commonest answer.", ""]
+    if version.provisional:
+        lines += ["**Provisional:** a readout alone, which its job published before it had learned an embedding.", ""]
     said = neglect_sentence(label_scores(version.metrics.get("test") or version.metrics.get("validation")), _one_line)
     if said:
         lines += [f"**Labels without answers:** {said}", ""]
@@ -29,6 +31,7 @@ def render_card(version: EmbeddingVersion) -> str:
         lines += [f"A number from {version.low:g} to {version.high:g}.", ""]
     if version.pairs is not None:
         lines += [f"Takes {texts_taken(version.pairs)}.", ""]
+    lines += _files(version)
     for split in ("test", "validation"):
         lines += _metrics(split, version.metrics.get(split) or {})
     facts = {
@@ -50,6 +53,24 @@ def render_card(version: EmbeddingVersion) -> str:
     return "\n".join(
         [*lines, "| pin | value |", "|---|---|", *(f"| {key} | `{value}` |" for key, value in facts.items()), ""]
     )
+
+
+def _files(version: EmbeddingVersion) -> list[str]:
+    """Which files answer, how large they are together, and a program that asks them."""
+    named = ["`embedding.safetensors`" if version.has_embedding else "`weights.safetensors`"]
+    named += ["`readout.safetensors`, which answers beside it"] if version.readout is not None else []
+    size = "" if version.stored_bytes is None else f"{version.stored_bytes:,} bytes: "
+    text = {"text_a": "…", "text_b": "…"} if version.pairs else {"text": "…"}
+    asked = ", ".join(f'"{name}": "{value}"' for name, value in {"task": version.task, **text}.items())
+    return [
+        f"The version is {size}{' and '.join(named)}. It answers from this folder, without service or database:", "",
+        "```python",
+        "from onboard.serving import Predictor", "",
+        'predictor = Predictor(".")  # this folder; it loads the base once',
+        f"(answer,) = predictor.predict([{{{asked}}}])",
+        "print(answer.label, answer.probability)",
+        "```", "",
+    ]  # fmt: skip
 
 
 def _init(version: EmbeddingVersion) -> str:

@@ -1,20 +1,23 @@
-"""Use case: two versions of a task side by side, on held-out rows that neither of them was trained on.
+"""Use case: two versions of a task side by side, on rows that neither of them was trained on.
 
-One comparison at a time is made in a process, of bounded datasets and on a bounded number of rows: it loads a model,
+These are rows that were held out of either, or those of a file. Where there are too few, rows that both were trained on
+are compared by answers of models that were trained without them: see `out_of_fold`.
+
+One comparison at a time is made in a process, of bounded datasets and on a bounded number of rows: it may load a model,
 and whoever may read may ask for it.
 """
 
 from __future__ import annotations
 
 import threading
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
 
 from onboard.data.hashes import unseen
-from onboard.domain.dataset import Example, Label, class_indices
+from onboard.domain.counting import counted
+from onboard.domain.dataset import Dataset, Example, Label
 from onboard.domain.names import Reference
 from onboard.domain.task import EmbeddingVersion, SnapshotRecord, label_keys, words_in_order
 from onboard.errors import NotFoundError, PinMismatchError, UnavailableError
@@ -22,115 +25,32 @@ from onboard.hypernetworks.files import Manifests, require_base
 from onboard.registry.services import Services
 from onboard.registry.snapshots import SnapshotRepository
 from onboard.registry.versions import VersionRepository
+from onboard.versions.out_of_fold import Paired, all_rows, shared_rows
+from onboard.versions.side_by_side import Changed, Evidence, Measured, SideBySide, changed_answers, measured_on
 
 if TYPE_CHECKING:
     import numpy as np
 
     from onboard.bases import Base
-    from onboard.evaluate.intervals import Metric
-    from onboard.evaluate.paired import Comparison
+    from onboard.data.labelled import LabelledRows
     from onboard.model.engine import Engine
 
 MOST_ROWS: Final = 2000  # that both answer; of more, those with the smallest hashes: always the same draw
 MOST_ROWS_READ: Final = 250_000  # of a version's dataset, which has to be read for its held-out rows
 MOST_BYTES_READ: Final = 64 * 2**20  # of the same, as it is stored
 _RETRY_SECONDS: Final = 5
+OUT_OF_FOLD_WORTH: Final = (
+    "Each row was answered by models that were trained without it, not by the published versions. This compares what "
+    "the two sets of rows teach. Rows that neither version has seen are better evidence."
+)
+TRAINED_WORTH: Final = (
+    "Both versions were trained on the rows they share, so these answers do not say which version is better."
+)
 TURN: Final = threading.Lock()  # of the one who compares in this process
 
 
-@dataclass(frozen=True)
-class Flip:
-    """Rows of one label whose answer changed: what the earlier and the later version say, and how many rows."""
-
-    label: Label
-    earlier: Label
-    later: Label
-    count: int
-
-    def to_json(self) -> dict[str, Any]:
-        """label, a, b, count."""
-        return {"label": self.label, "a": self.earlier, "b": self.later, "count": self.count}
-
-
-@dataclass(frozen=True)
-class Measured:
-    """What was found on the shared rows.
-
-    Args:
-        comparison: the verdict about the later version, with its paired interval.
-        metrics: of the earlier and of the later version, on these rows.
-        confusion: matrices (true × predicted), in the order of `labels`; None for a regression.
-        flips: changed answers, the most frequent first; empty for a regression.
-        left_out: how many more shared rows there are.
-    """
-
-    comparison: Comparison
-    metrics: tuple[dict[str, Metric], dict[str, Metric]]
-    labels: tuple[Label, ...] = ()
-    confusion: tuple[list[list[int]], list[list[int]]] | None = None
-    flips: tuple[Flip, ...] = ()
-    left_out: int = 0
-
-
-@dataclass(frozen=True)
-class SideBySide:
-    """Two versions of one task.
-
-    Args:
-        earlier, later: what is compared; the verdict is about the later one.
-        measured: on shared held-out rows; None where they cannot be compared.
-        reason: the verdict, or why there is none, in one sentence.
-    """
-
-    earlier: EmbeddingVersion
-    later: EmbeddingVersion
-    measured: Measured | None
-    reason: str
-
-    @property
-    def better(self) -> bool:
-        """Whether the later version is significantly better. Without evidence it is not."""
-        return self.measured is not None and self.measured.comparison.verdict == "better"
-
-    @property
-    def worse(self) -> bool:
-        """Whether the later version is significantly worse."""
-        return self.measured is not None and self.measured.comparison.verdict == "worse"
-
-    def to_json(self) -> dict[str, Any]:
-        """The document of `compare --json` and of GET /v1/tasks/{task}/compare."""
-        measured = self.measured
-        return {
-            "task": self.later.task,
-            "a": _side(self.earlier, measured, 0),
-            "b": _side(self.later, measured, 1),
-            "better": self.better,
-            "reason": self.reason,
-            "comparison": measured.comparison.to_json() if measured else None,
-            "labels": list(measured.labels) if measured else [],
-            "flipped": [flip.to_json() for flip in measured.flips] if measured else [],
-            "rows_left_out": measured.left_out if measured else 0,
-        }
-
-
-def _side(version: EmbeddingVersion, measured: Measured | None, side: int) -> dict[str, Any]:
-    shared = {name: metric.to_json() for name, metric in measured.metrics[side].items()} if measured else None
-    return {
-        "version": version.version,
-        "method": version.method,
-        "stored_bytes": version.stored_bytes,
-        "embedding_digest": version.embedding_digest,
-        "dataset_digest": version.dataset_digest,
-        "parent": version.parent,
-        "weak": version.weak,
-        "metrics": version.metrics,
-        "shared": shared,
-        "confusion": measured.confusion[side] if measured and measured.confusion else None,
-    }
-
-
 def compare(services: Services, earlier: str, later: str) -> SideBySide:
-    """Let both versions answer the held-out rows that neither knows.
+    """Let both versions answer rows that neither knows.
 
     Args:
         services: where the versions lie.
@@ -142,32 +62,41 @@ def compare(services: Services, earlier: str, later: str) -> SideBySide:
         DamagedError: stored bytes are gone, or do not match their digest.
         UnavailableError: this process is comparing others.
     """
+    return compare_versions(services, *both_versions(services, earlier, later))
+
+
+def both_versions(services: Services, earlier: str, later: str) -> tuple[EmbeddingVersion, EmbeddingVersion]:
+    """The versions of two references of one task. Raises InputError, NotFoundError."""
     a, b = Reference.parse_pair(earlier, later)
     with services.database.read() as session:
         versions = VersionRepository(session)
-        both = versions.resolve(a), versions.resolve(b)
-    return compare_versions(services, *both)
+        return versions.resolve(a), versions.resolve(b)
 
 
 def compare_versions(
-    services: Services, earlier: EmbeddingVersion, later: EmbeddingVersion, manifests: Manifests | None = None
+    services: Services,
+    earlier: EmbeddingVersion,
+    later: EmbeddingVersion,
+    manifests: Manifests | None = None,
+    file: LabelledRows | None = None,
 ) -> SideBySide:
     """The same for versions that were looked up before.
 
     Args:
         manifests: of the bases that were read already; without them the whole base is read.
+        file: rows to compare them on, without those that either was trained on; None takes the versions' own.
     """
-    reason = why_incomparable(earlier, later) or too_large(services, earlier) or too_large(services, later)
+    reason = why_incomparable(earlier, later)
+    if reason is None and file is None:
+        reason = too_large(services, earlier) or too_large(services, later)
     if reason is not None:
         return SideBySide(earlier, later, None, reason)
+    pair = _Pair(services, earlier, later, manifests)
     try:
         with one_at_a_time(TURN, "Other versions are being compared."):
-            measured = _measure(services, require_base(services, later, manifests), earlier, later)
+            return _on_own_rows(pair) if file is None else _on_file(pair, file)
     except PinMismatchError as error:
         return SideBySide(earlier, later, None, error.message)
-    if measured is None:
-        return SideBySide(earlier, later, None, "There are no held-out rows that neither of them was trained on.")
-    return SideBySide(earlier, later, measured, _sentence(measured))
 
 
 @contextmanager
@@ -205,29 +134,128 @@ def too_large(services: Services, version: EmbeddingVersion) -> str | None:
     return f"The dataset of {version.reference} is too large to be read for a comparison."
 
 
-def _measure(services: Services, base: Base, earlier: EmbeddingVersion, later: EmbeddingVersion) -> Measured | None:
-    from onboard.hypernetworks.engines import engine_at
+class _Pair:
+    """Two versions with what their comparison needs, each part read when it is first used.
 
-    shared = _shared_rows(services, base, earlier, later)
+    Args:
+        manifests: as of `compare_versions`.
+    """
+
+    def __init__(
+        self, services: Services, earlier: EmbeddingVersion, later: EmbeddingVersion, manifests: Manifests | None
+    ) -> None:
+        self.services, self.earlier, self.later, self._manifests = services, earlier, later, manifests
+        self._rows: dict[int, dict[int, Example]] = {}
+
+    @cached_property
+    def base(self) -> Base:
+        """The base of both. Raises PinMismatchError."""
+        return require_base(self.services, self.later, self._manifests)
+
+    def trained(self, version: EmbeddingVersion) -> np.ndarray:
+        """Sorted hashes of the rows that a version knows."""
+        return known_to(self.services, self.base, [version])
+
+    def unseen(self, rows: Sequence[Example]) -> list[Example]:
+        """The rows that neither was trained on, each text once."""
+        return unseen_by(self.services, self.base, [self.earlier, self.later], rows) if rows else []
+
+    def rows(self, version: EmbeddingVersion) -> Mapping[int, Example]:
+        """All rows of a version's dataset by their hashes; none where it was never stored here."""
+        if version.version not in self._rows:
+            self._rows[version.version] = all_rows(_stored_dataset(self.services, version))
+        return self._rows[version.version]
+
+    def held_out_rows(self) -> list[Example]:
+        """Held-out rows of both datasets, those of the later one first, that trained neither."""
+        splits = [held_out(self.services, version) for version in (self.later, self.earlier)]
+        return self.unseen(
+            [row for of_version in splits for split in ("test", "validation") for row in of_version[split]]
+        )
+
+    def answer(self, version: EmbeddingVersion, rows: Sequence[Example]) -> np.ndarray:
+        """What a version answers to rows, as of `answers`, in the order of the later one's labels."""
+        from onboard.hypernetworks.engines import engine_at
+
+        engine = engine_at(self.services, self.base, version.hypernetwork_version)
+        return answered_by(self.services, engine, version, self.later.labels, rows)
+
+
+def _on_file(pair: _Pair, file: LabelledRows) -> SideBySide:
+    rows = pair.unseen(file.rows)
+    if not rows:
+        reason = f"One of the versions was trained on every row of {file.source}."
+        return SideBySide(pair.earlier, pair.later, None, reason, "file")
+    return _verdict(pair, rows, "file", f"rows of {file.source} that trained neither")
+
+
+def _on_own_rows(pair: _Pair) -> SideBySide:
+    from onboard.evaluate.paired import FEWEST_ROWS_ANSWERS
+
+    rows = pair.held_out_rows()
+    if len(rows) < FEWEST_ROWS_ANSWERS:
+        versions = pair.earlier, pair.later
+        datasets = pair.rows(pair.earlier), pair.rows(pair.later)
+        paired = shared_rows(versions, datasets, pair.answer, pair.trained)
+        if paired is not None and len(paired.settled) > len(rows):
+            return _cross_validated(pair, paired)
+    return _verdict(pair, rows, "held-out", "held-out rows that trained neither") if rows else _only_changed(pair)
+
+
+def _verdict(pair: _Pair, shared: Sequence[Example], evidence: Evidence, named: str) -> SideBySide:
+    """Both answer rows that neither was trained on.
+
+    Args:
+        named: the rows in words.
+    """
+    rows, labels = drawn(shared), pair.later.labels
+    before, after = (pair.answer(version, rows) for version in (pair.earlier, pair.later))
+    measured = measured_on(rows, labels, before, after, len(shared) - len(rows))
+    named += f", drawn from {len(shared)}" if measured.left_out else ""
+    changed = changed_answers(rows, labels, before, after)
+    return SideBySide(pair.earlier, pair.later, measured, _sentence(measured, named), evidence, None, changed)
+
+
+def _cross_validated(pair: _Pair, paired: Paired) -> SideBySide:
+    labels, settled = pair.later.labels, paired.settled
+    rows = [paired.rows[place] for place in settled]
+    measured = measured_on(rows, labels, paired.before[settled], paired.after[settled])
+    changed = changed_answers(paired.rows, labels, paired.before, paired.after, paired.labels_before)
+    reason = _sentence(measured, "rows that were answered by cross-validation")
+    return SideBySide(pair.earlier, pair.later, measured, reason, "cross-validated", OUT_OF_FOLD_WORTH, changed)
+
+
+def _only_changed(pair: _Pair) -> SideBySide:
+    """No verdict; but answers to rows that both were trained on, where they share some."""
+    earlier, later = pair.rows(pair.earlier), pair.rows(pair.later)
+    shared = drawn([row for hashed, row in later.items() if hashed in earlier])
+    reason = "There are no rows that neither of them was trained on"
     if not shared:
-        return None
-    rows, labels = drawn(shared), later.labels
-    before, after = (
-        _answers(services, engine_at(services, base, version.hypernetwork_version), version, labels, rows)
-        for version in (earlier, later)
-    )
-    true = truth(rows, labels)
-    measured = _classification(true, labels, before, after) if labels else _regression(true, before, after)
-    return replace(measured, left_out=len(shared) - len(rows))
+        return SideBySide(pair.earlier, pair.later, None, f"{reason}.")
+    without = [f"v{one.version}" for one in (pair.earlier, pair.later) if one.out_of_fold is None]
+    reason += f", and no cross-validated answers of {' and '.join(without)}." if without else "."
+    before, after = (pair.answer(version, shared) for version in (pair.earlier, pair.later))
+    changed: Changed = changed_answers(shared, pair.later.labels, before, after)
+    flipped = sum(flip.count for flip in changed.flips)
+    worth = f"{TRAINED_WORTH} {flipped:,} of {counted(len(shared), 'shared row')} changed."
+    return SideBySide(pair.earlier, pair.later, None, reason, "training", worth, changed)
 
 
-def truth(rows: Sequence[Example], labels: Sequence[Label]) -> np.ndarray:
-    """Class of each row by its place in `labels` (n,); without labels, its number (n,)."""
+def known_to(services: Services, base: Base, versions: Sequence[EmbeddingVersion]) -> np.ndarray:
+    """Sorted hashes of the rows that some of these versions know."""
     import numpy as np
 
-    if not labels:
-        return np.array([float(row.label) for row in rows])
-    return np.array(class_indices(labels, rows), dtype=np.int64)
+    from onboard.versions.trained_rows import TrainedRows
+
+    trained = TrainedRows(services, base)
+    return np.unique(np.concatenate([trained.of(version, exactly=True) for version in versions]))
+
+
+def unseen_by(
+    services: Services, base: Base, versions: Sequence[EmbeddingVersion], rows: Sequence[Example]
+) -> list[Example]:
+    """The rows that none of these versions knows, each text once."""
+    return unseen(rows, known_to(services, base, versions))
 
 
 def drawn(rows: Sequence[Example]) -> Sequence[Example]:
@@ -241,31 +269,23 @@ def drawn(rows: Sequence[Example]) -> Sequence[Example]:
     return [rows[index] for index in sorted(chosen)]
 
 
-def _shared_rows(services: Services, base: Base, earlier: EmbeddingVersion, later: EmbeddingVersion) -> list[Example]:
-    """Held-out rows of both datasets, those of the later one first, that trained neither."""
-    import numpy as np
-
-    from onboard.versions.trained_rows import TrainedRows
-
-    splits = [held_out(services, version) for version in (later, earlier)]
-    rows = [row for of_version in splits for split in ("test", "validation") for row in of_version[split]]
-    if not rows:
-        return []
-    trained = TrainedRows(services, base)
-    return unseen(rows, np.union1d(trained.of(earlier, exactly=True), trained.of(later, exactly=True)))
-
-
 def held_out(services: Services, version: EmbeddingVersion) -> dict[str, Sequence[Example]]:
     """A version's validation and test rows by split; none of a shipped source, whose dataset was never stored here."""
+    dataset = _stored_dataset(services, version)
+    return {
+        "validation": () if dataset is None else dataset.validation, "test": () if dataset is None else dataset.test,
+    }  # fmt: skip
+
+
+def _stored_dataset(services: Services, version: EmbeddingVersion) -> Dataset | None:
     from onboard.versions.trained_rows import dataset_of
 
     if not version.seeds or not version.dataset_digest:
-        return {"validation": (), "test": ()}
+        return None
     try:
-        dataset = dataset_of(services, version)
+        return dataset_of(services, version)
     except NotFoundError:
-        return {"validation": (), "test": ()}
-    return {"validation": dataset.validation, "test": dataset.test}
+        return None
 
 
 def _snapshot(services: Services, version: EmbeddingVersion) -> SnapshotRecord | None:
@@ -277,7 +297,7 @@ def _snapshot(services: Services, version: EmbeddingVersion) -> SnapshotRecord |
         return None
 
 
-def _answers(
+def answered_by(
     services: Services, engine: Engine, version: EmbeddingVersion, labels: Sequence[Label], rows: Sequence[Example]
 ) -> np.ndarray:
     """Probabilities (n, K) in the order of `labels`; of a regression the expected numbers (n,).
@@ -291,32 +311,5 @@ def _answers(
     return answers(engine, version, task, words_in_order(version, labels), rows, readout)
 
 
-def _regression(true: np.ndarray, before: np.ndarray, after: np.ndarray) -> Measured:
-    from onboard.evaluate.evaluation import evaluate_regression
-    from onboard.evaluate.paired import compare_regression
-
-    metrics = evaluate_regression(true, before), evaluate_regression(true, after)
-    return Measured(compare_regression(true, before, after), metrics)
-
-
-def _classification(true: np.ndarray, labels: tuple[Label, ...], before: np.ndarray, after: np.ndarray) -> Measured:
-    from onboard.evaluate.evaluation import evaluate_classification
-    from onboard.evaluate.metrics import confusion
-    from onboard.evaluate.paired import compare_classification
-
-    matrices = [confusion(true, probabilities.argmax(1), len(labels)).tolist() for probabilities in (before, after)]
-    answers = zip(true.tolist(), before.argmax(1).tolist(), after.argmax(1).tolist(), strict=True)
-    changed = Counter(answer for answer in answers if answer[1] != answer[2])
-    return Measured(
-        compare_classification(true, before, after),
-        (evaluate_classification(true, before, labels=labels), evaluate_classification(true, after, labels=labels)),
-        labels,
-        (matrices[0], matrices[1]),
-        tuple(Flip(labels[t], labels[x], labels[y], count) for (t, x, y), count in changed.most_common()),
-    )
-
-
-def _sentence(measured: Measured) -> str:
-    drawn_from = f", drawn from {measured.comparison.rows + measured.left_out}" if measured.left_out else ""
-    rows = f"held-out rows that trained neither{drawn_from}"
+def _sentence(measured: Measured, rows: str) -> str:
     return measured.comparison.sentence("The later version", "the earlier one", rows)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from onboard.bases.placing import place_base
+from onboard.domain.private import open_new, part_beside
 from onboard.domain.task import FIRST_HYPERNETWORK, EmbeddingVersion
 from onboard.hypernetworks.files import hypernetwork_bytes, hypernetwork_record, require_base
 from onboard.registry.services import Services
@@ -33,16 +34,17 @@ class Fetched:
 
 
 def fetch(services: Services, reference: str, output: Path, bundle: bool = False) -> Fetched:
-    """Write `embedding.safetensors` and `card.md`; with `bundle` also all that predictions elsewhere need.
+    """Write every part of a version: `embedding.safetensors`, `card.md`, and what answers beside the embedding.
 
-    A version without an embedding is written as `weights.safetensors` instead.
+    These are its readout, where it has one, as `readout.safetensors`, and a later hypernetwork than the base's as
+    `hypernetwork.safetensors`. With the base itself they answer texts: see `onboard.serving.Predictor`. A version
+    without an embedding is written as `weights.safetensors` instead.
 
     Args:
         services: where the version is.
         reference: TASK[@latest|@vN|@ALIAS].
         output: folder, made when missing.
-        bundle: add the base's folder as `base/`, a later hypernetwork than the base's as `hypernetwork.safetensors`,
-            and the version's readout, where it has one, as `readout.safetensors`.
+        bundle: add the base's folder as `base/`, for machines that do not have it.
 
     Raises:
         NotFoundError: no such version.
@@ -56,13 +58,15 @@ def fetch(services: Services, reference: str, output: Path, bundle: bool = False
         version = VersionRepository(session).resolve(reference)
     content = services.read(version.artifact)
     verify(content, version)
-    if not bundle:
-        return Fetched(version, write_files(version, content, output))
-    base = require_base(services, version)
-    parts: dict[str, Callable[[Path], object]] = {
-        BASE: lambda target: place_base(target, base.digest, lambda folder: shutil.copytree(base.folder, folder))
-    }
-    if version.hypernetwork_version != FIRST_HYPERNETWORK:
+    later = version.hypernetwork_version != FIRST_HYPERNETWORK
+    base = require_base(services, version) if bundle or later else None
+    parts: dict[str, Callable[[Path], object]] = {}
+    if bundle and base is not None:
+        whole = base
+        parts[BASE] = lambda target: place_base(
+            target, whole.digest, lambda folder: shutil.copytree(whole.folder, folder)
+        )
+    if base is not None and later:
         weights = hypernetwork_bytes(services, hypernetwork_record(services, base, version.hypernetwork_version))
         parts[HYPERNETWORK] = lambda target: write_whole(target, weights)
     if version.readout is not None:
@@ -129,9 +133,10 @@ def write_parts(output: Path, parts: Mapping[str, Callable[[Path], object]]) -> 
 
 def write_whole(path: Path, content: bytes) -> None:
     """Write a file whole or not at all. Raises OSError."""
-    part = path.with_name(f".{path.name}.part")
+    part = part_beside(path)
     try:
-        part.write_bytes(content)
+        with open_new(part) as stream:
+            stream.write(content)
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)

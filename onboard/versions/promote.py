@@ -19,7 +19,8 @@ from onboard.registry.database import Database
 from onboard.registry.services import Services
 from onboard.registry.tasks import TaskRepository
 from onboard.registry.versions import VersionRepository
-from onboard.versions.compare import SideBySide, compare_versions
+from onboard.versions.compare import compare_versions
+from onboard.versions.side_by_side import Evidence, SideBySide
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
@@ -40,9 +41,9 @@ def promote(
     Args:
         reference: TASK@vN, or another alias of the task.
         alias: the name to move; made when it is new.
-        if_better: only if it is significantly better than what the alias means now, on held-out rows that neither was
-            trained on. Without evidence it is not. Of a new alias: than what `latest` means; and where that is this
-            version, or nothing, than always giving the commonest answer.
+        if_better: only if it is significantly better than what the alias means now, as `compare` says; without evidence
+            it is not. Of a new alias: than what `latest` means; and where that is this version, or nothing, than always
+            giving the commonest answer.
         expected: the version that the alias must mean at present; 0 for none.
         manifests: of the bases that were read already.
         because: why, for the history.
@@ -58,15 +59,31 @@ def promote(
     require_alias(alias)
     with services.database.read() as session:
         version = VersionRepository(session).resolve(reference)
-    if if_better or alias == LATEST:
-        expected = _require_good(services, version, Reference(version.task, alias), expected, if_better, manifests)
+    name = Reference(version.task, alias)
+    expected, good = _judged(services, version, name, expected, if_better, manifests)
     with services.database.write() as session:
-        said = ", ".join(filter(None, ("better" if if_better else "", because)))
+        said = ", ".join(filter(None, (good, because)))
         moved = AliasRepository(session).move(
             version.task, alias, version.version, expected=expected, actor=actor(),
             reason=f"promoted: {said}" if said else "promoted",
         )  # fmt: skip
         return _recorded(session, "alias.promote", moved)
+
+
+def _judged(
+    services: Services,
+    version: EmbeddingVersion,
+    alias: Reference,
+    expected: int | None,
+    better: bool,
+    manifests: Manifests | None,
+) -> tuple[int | None, str]:
+    """The version that may be replaced, and what the history says of the new one; names but `latest` are free."""
+    if not better and alias.alias != LATEST:
+        return expected, ""
+    replaced, evidence = _require_good(services, version, alias, expected, better, manifests)
+    shown = "better by cross-validated answers" if evidence == "cross-validated" else "better"
+    return replaced, shown if better else ""
 
 
 def rollback(services: Services, task: str, alias: str, *, expected: int | None = None, because: str = "") -> AliasMove:
@@ -111,23 +128,29 @@ def _require_good(
     expected: int | None,
     better: bool,
     manifests: Manifests | None,
-) -> int:
-    """The version that it was compared with: only that one may be replaced. 0 where the alias is new."""
+) -> tuple[int, Evidence | None]:
+    """The version that it was compared with, the only one that may be replaced (0: the alias is new), and by what.
+
+    Cross-validated answers may show that a version is better, but do not forbid to move `latest`.
+    """
     with services.database.read() as session:
         present, latest = _meant(session, alias), _meant(session, Reference(alias.task, LATEST))
     require_unmoved(
         alias.task, str(alias.alias), present.version if present else None, expected
     )  # before it takes long
     if present is not None and present.version == version.version:
-        return present.version  # no move
+        return present.version, None  # no move
+    evidence: Evidence | None = None
     rival = present or (latest if better else None)
     if rival is not None and rival.version != version.version:
         comparison = compare_versions(services, rival, version, manifests)
-        if comparison.worse or (better and not comparison.better):
+        evidence = comparison.evidence
+        worse = comparison.worse and evidence != "cross-validated"
+        if worse or (better and not comparison.better):
             raise _refused(version, alias if present else Reference(alias.task, LATEST), rival, comparison)
     elif better and not _beats_the_commonest(version):
         raise _no_better_than_the_commonest(version, alias)
-    return present.version if present else 0
+    return (present.version if present else 0), evidence
 
 
 def _meant(session: Session, reference: Reference) -> EmbeddingVersion | None:
@@ -151,13 +174,22 @@ def _no_better_than_the_commonest(version: EmbeddingVersion, alias: Reference) -
     )
 
 
+def _how_to_compare(present: EmbeddingVersion, version: EmbeddingVersion, comparison: SideBySide) -> str:
+    command = f"onboard compare {present.reference} {version.reference}"
+    if comparison.evidence in ("held-out", "file"):
+        return command
+    return f"Compare them on labeled rows that neither has seen: {command} --test FILE"
+
+
 def _refused(
     version: EmbeddingVersion, alias: Reference, present: EmbeddingVersion, comparison: SideBySide
 ) -> NotBetterError:
     what = "significantly worse" if comparison.worse else "not better"
+    if comparison.measured is None:
+        what = "not shown to be better"
     back = f"; or go back: onboard rollback {alias.task} --alias {alias.alias}" if alias.alias == LATEST else ""
     return NotBetterError(
         f"{version.reference} is {what} than {alias}, v{present.version}: {comparison.reason}",
-        f"onboard compare {present.reference} {version.reference}{back}",
+        f"{_how_to_compare(present, version, comparison)}{back}",
         comparison=comparison.to_json(),
     )

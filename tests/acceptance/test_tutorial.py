@@ -30,8 +30,27 @@ def blocks() -> list[str]:
     return [block for _, block in parts]
 
 
+RIGHT = {
+    "The soup was cold and the waiter rude.": "complaint",
+    "Thank you for the beautiful days!": "praise",
+    "The lamp on the desk is broken.": "complaint",
+    "Best coffee in town.": "praise",
+}
+
+
+def asked_for() -> list[tuple[str, str, str]]:
+    """Reference, text and right answer of every text that the tutorial asks by itself."""
+    asked = re.findall(r'^onboard predict (\S+) --text "([^"]+)"', "".join(blocks()), re.MULTILINE)
+    return [(reference, text, RIGHT[text]) for reference, text in asked]
+
+
+def test_the_tutorial_asks_nothing_whose_answer_is_not_known_to_be_right() -> None:
+    assert {text for _, text, _ in asked_for()} == RIGHT.keys()
+
+
 @pytest.mark.timeout(2400)
-def test_the_tutorial_ends_with_two_versions_and_what_it_promises(somebody: Place) -> None:
+def test_the_tutorial_ends_with_its_versions_and_what_it_promises(somebody: Place) -> None:
+    printed = ""
     for block in blocks():
         done = subprocess.run(
             ["sh", "-euc", block],
@@ -42,13 +61,24 @@ def test_the_tutorial_ends_with_two_versions_and_what_it_promises(somebody: Plac
             check=False,
         )
         assert done.returncode == 0, block + done.stdout + done.stderr
+        printed = done.stdout
     versions = somebody.json("versions", "notes")
-    assert [version["version"] for version in versions["versions"]] == [1, 2]
+    numbers = [version["version"] for version in versions["versions"]]
+    assert numbers in ([1, 2], [1, 2, 3])
+    assert versions["versions"][-1]["method"] == "linear"
     assert versions["aliases"]["production"] == 1  # taken back
     assert "<html" in (somebody.folder / "notes.html").read_text(encoding="utf-8")
     answers = (somebody.folder / "answers.jsonl").read_text(encoding="utf-8").splitlines()
-    assert {json.loads(answer)["label"] for answer in answers} <= {"praise", "complaint"}
-    assert (somebody.folder / "handed-on" / "embedding.safetensors").is_file()
+    assert [json.loads(answer)["label"] for answer in answers] == ["praise", "complaint"]
+    latest = versions["versions"][versions["aliases"]["latest"] - 1]
+    name = "weights.safetensors" if latest["method"] == "linear" else "embedding.safetensors"
+    assert (somebody.folder / "handed-on" / name).is_file()
+    assert printed.startswith("complaint")  # the last block asks that folder alone
+    for reference, text, label in asked_for():
+        (answer,) = somebody.json("predict", reference, "--text", text)["predictions"]
+        assert answer["label"] == label, text
+    compared = somebody.json("compare", f"notes@v{numbers[0]}", f"notes@v{numbers[-1]}")
+    assert (compared["evidence"], compared["comparison"]["rows"]) == ("cross-validated", 24)
 
 
 @pytest.mark.timeout(2400)

@@ -18,7 +18,7 @@ from onboard.domain.dataset import Dataset, Example
 from onboard.domain.job import JobSpec
 from onboard.domain.submission import Submission
 from onboard.domain.task import EmbeddingVersion
-from onboard.errors import DamagedError, PinMismatchError
+from onboard.errors import DamagedError, NotFoundError, PinMismatchError
 from onboard.jobs.submission import job_spec
 from onboard.model.readout import bare_features
 from onboard.operations.gc import collect_garbage
@@ -129,6 +129,30 @@ def test_a_bundle_brings_it_and_predicts_the_same_elsewhere(
         Predictor(tmp_path / "bundle")
 
 
+def test_what_is_fetched_answers_from_its_folder_alone_as_its_card_shows(
+    tiny_services: Services,
+    tiny_base: Base,
+    read_out: EmbeddingVersion,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    expected = probabilities(Predictor(tiny_services))
+    fetched = fetch(tiny_services, "mood", tmp_path / "parts")
+    assert [path.name for path in fetched.files] == ["embedding.safetensors", "card.md", "readout.safetensors"]
+    shutil.rmtree(tiny_services.settings.resolved_home)
+    with pytest.raises(NotFoundError, match="not on this machine"):
+        Predictor(tmp_path / "parts")
+    monkeypatch.setenv("ONBOARD_BASE", str(tiny_base.folder))
+    np.testing.assert_allclose(probabilities(Predictor(tmp_path / "parts")), expected, atol=1e-6)
+    card = (tmp_path / "parts" / "card.md").read_text(encoding="utf-8")
+    assert f"{read_out.stored_bytes:,} bytes: `embedding.safetensors` and `readout.safetensors`" in card
+    program = card.partition("```python\n")[2].partition("```")[0]
+    monkeypatch.chdir(tmp_path / "parts")
+    exec(program, {})
+    assert any(label in capsys.readouterr().out for label in LABELS)
+
+
 def test_one_of_another_base_or_of_other_labels_is_refused(tiny_services: Services, tiny_base: Base) -> None:
     foreign = tiny_services.store(pack_readout(drawn(tiny_base), "sha256:" + "0" * 64), "readout")
     wide = tiny_services.store(pack_readout(drawn(tiny_base, labels=3), tiny_base.digest), "readout")
@@ -221,14 +245,17 @@ def reported(result: dict[str, Any]) -> tuple[float, float]:
 
 
 @pytest.mark.parametrize("count", [40, 90])
-def test_the_learning_curve_ends_at_what_is_published(desk: Desk, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_learning_curve_of_an_embedding_ends_at_what_is_published(
+    desk: Desk, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("onboard.train.learning_curve._constant", lambda *_: False)  # the tiny base answers alike
-    curve, validation = reported(learned_with_one(desk, opinions(count), "mood"))
+    monkeypatch.setattr(JobSpec, "readout", "never")
+    curve, validation = reported(desk.learn(opinions(count)))
     assert curve == pytest.approx(validation)
 
 
 @pytest.mark.parametrize("count", [40, 90])
-def test_where_training_on_fewer_rows_takes_too_long_the_curve_is_the_readout_s(
+def test_the_learning_curve_is_that_of_readouts_where_one_answers(
     desk: Desk, count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("onboard.train.learning_curve.CURVE_SECONDS", 0.0)

@@ -9,6 +9,7 @@ from fastapi import APIRouter
 from onboard.api.pages import (
     access,
     assets,
+    compare,
     hypernetworks,
     job,
     jobs,
@@ -29,6 +30,7 @@ ROUTERS: Final[tuple[APIRouter, ...]] = (
     job.router,
     tasks.router,
     task.router,
+    compare.router,
     task_map.router,
     hypernetworks.router,
     submit.router,

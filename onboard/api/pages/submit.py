@@ -15,6 +15,7 @@ from onboard.api.pages.frame import page, to
 from onboard.api.receiving import TypedJob
 from onboard.domain.access import Identity, Scope
 from onboard.domain.submission import Field, Submission, fields_of
+from onboard.jobs.pace import pace_of
 from onboard.report.warned import dataset_warnings
 from workers.waking import start_worker
 
@@ -37,10 +38,12 @@ def show_form(request: Request, task: Annotated[str, Query(max_length=_MOST_LETT
 
 
 @router.post("/submit/check", dependencies=_SUBMIT)
-def check_dataset(received: TypedJob, request: Request, left: ClientLeft) -> Response:
+def check_dataset(received: TypedJob, services: OpenServices, request: Request, left: ClientLeft) -> Response:
     """What the checks say of a dataset, and how long its job would take; nothing is queued."""
     intake: Intake = request.app.state.intake
-    report = intake.check(received.submission(), received.upload.content_bytes, left)
+    submission = received.submission()
+    pace = pace_of(services.database, submission.queue)
+    report = intake.check(submission, received.upload.content_bytes, left, pace)
     return page(request, "checked.html", report, warnings=dataset_warnings(report))
 
 

@@ -1,8 +1,7 @@
-"""One task: its versions and aliases, moved forwards and back; compared, fetched, and tried on texts."""
+"""One task: its versions and aliases, moved forwards and back; fetched, and tried on texts."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
@@ -17,7 +16,7 @@ from onboard.api.routes.tasks import TaskName
 from onboard.api.schemas.jobs import NAME
 from onboard.domain.access import Scope
 from onboard.domain.limits import MAX_TEXT_CHARACTERS
-from onboard.domain.names import LATEST, MOST_LETTERS, Reference
+from onboard.domain.names import LATEST, MOST_LETTERS
 from onboard.report.charts import RowChart, Scale, Track
 from onboard.report.reading import label_name
 from onboard.report.versions import measured_text, versions_chart
@@ -32,7 +31,6 @@ _MOST_DIGITS: Final = 10  # of a version's number
 _MOST_REASON: Final = 200  # letters
 _READ: Final = [Depends(requires(Scope.READ))]
 _PROMOTE: Final = [Depends(requires(Scope.PROMOTE))]
-Ref = Annotated[str, Query(pattern=NAME, max_length=MOST_LETTERS)]
 Alias = Annotated[str, Form(pattern=NAME, max_length=MOST_LETTERS)]
 Seen = Annotated[int, Form(ge=0, le=999_999_999)]
 Number = Annotated[int, Form(ge=1, le=999_999_999)]
@@ -102,14 +100,6 @@ def show_task(
         card=render_card(latest[0]) if latest else "",
         before=before,
     )
-
-
-@router.get("/compare", dependencies=_READ)
-@router.get("/compare.json", dependencies=_READ)
-def compare(task: TaskName, a: Ref, b: Ref, request: Request, shelf: OpenShelf) -> Response:
-    """Two versions on rows that neither was trained on; the verdict is about `b`."""
-    made = shelf.comparison(Reference.parse(f"{task}@{a}"), Reference.parse(f"{task}@{b}"))
-    return page(request, "compare.html", json.loads(made))
 
 
 @router.post("/promote", dependencies=_PROMOTE)

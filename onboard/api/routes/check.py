@@ -7,20 +7,24 @@ from typing import Any
 from fastapi import APIRouter, Depends, Request
 
 from onboard.api.access import requires
-from onboard.api.deps import ClientLeft
+from onboard.api.deps import ClientLeft, OpenServices
 from onboard.api.forms import DatasetForm, described
 from onboard.api.intake import Intake
 from onboard.api.receiving import ReceivedDataset
 from onboard.api.remedies import findings_over_http
 from onboard.api.schemas.jobs import CheckDocument
 from onboard.domain.access import Scope
+from onboard.jobs.pace import pace_of
 
 router = APIRouter(prefix="/v1/check", tags=["jobs"], dependencies=[Depends(requires(Scope.SUBMIT))])
 
 
 @router.post("", response_model=CheckDocument, openapi_extra=described(DatasetForm))
-def check_dataset(received: ReceivedDataset, request: Request, left: ClientLeft) -> dict[str, Any]:
+def check_dataset(
+    received: ReceivedDataset, services: OpenServices, request: Request, left: ClientLeft
+) -> dict[str, Any]:
     """The checks of a dataset and an estimate of its job's time."""
     intake: Intake = request.app.state.intake
-    report = intake.check(received.submission(), received.upload.content_bytes, left)
+    pace = pace_of(services.database)
+    report = intake.check(received.submission(), received.upload.content_bytes, left, pace)
     return {**report, "warnings": findings_over_http(report["warnings"])}

@@ -6,7 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
-from onboard.api.schemas.versions import Metrics, PairedComparison
+from onboard.api.schemas.evaluations import PairedComparison
+from onboard.api.schemas.versions import Metrics
 from onboard.versions.carry import MOST_TASKS
 
 

@@ -17,7 +17,7 @@ Pairs = Annotated[
 
 
 class VersionDocument(BaseModel):
-    """An immutable version with everything that it is pinned to."""
+    """An immutable version with everything that it is pinned to; only the mark `provisional` may go."""
 
     task: str
     version: int
@@ -53,6 +53,9 @@ class VersionDocument(BaseModel):
     code_version: str
     metrics: Metrics
     weak: bool
+    provisional: Annotated[
+        bool, Field(description="Whether it is a readout that its job published before it had learned an embedding.")
+    ]
     job: str | None
     created_at: str | None
 
@@ -143,62 +146,6 @@ class AliasDocument(BaseModel):
     alias: str
     version: int
     history: list[AliasMoveDocument]
-
-
-class Side(BaseModel):
-    """One of two versions that are compared. shared: its metrics on the shared rows; confusion: true × predicted."""
-
-    version: int
-    method: str
-    stored_bytes: int | None
-    embedding_digest: str
-    dataset_digest: str
-    parent: str
-    weak: bool
-    metrics: Metrics
-    shared: Metrics | None
-    confusion: list[list[int]] | None
-
-
-class PairedComparison(BaseModel):
-    """The later version against the earlier one; `increase` of the loss with its 95% interval, below zero is better.
-
-    `decided_by`: "answers" or the loss, for the verdicts better and worse.
-    """
-
-    verdict: str
-    rows: int
-    newly_right: int | None
-    newly_wrong: int | None
-    p_value: float | None
-    loss: str
-    increase: float | None
-    low: float | None
-    high: float | None
-    decided_by: str | None = None
-
-
-class Flipped(BaseModel):
-    """Rows of one label whose answer changed from `a` to `b`."""
-
-    label: Label
-    a: Label
-    b: Label
-    count: int
-
-
-class ComparisonDocument(BaseModel):
-    """Two versions on held-out rows that neither was trained on; the verdict is about `b`."""
-
-    task: str
-    a: Side
-    b: Side
-    better: bool
-    reason: str
-    comparison: PairedComparison | None
-    labels: list[Label]
-    flipped: list[Flipped]
-    rows_left_out: Annotated[int, Field(description="Shared rows beyond the most that are answered.")]
 
 
 class LineageNode(BaseModel):

@@ -76,6 +76,7 @@ def _published(services: Services, outcome: Outcome) -> int:
         parent=present.reference,
         mixed_from={},
         metrics=outcome.metrics or {},
+        out_of_fold=None,  # given under another hypernetwork
         code_version=code_version(),
         job=None,
     )

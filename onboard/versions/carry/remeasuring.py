@@ -19,8 +19,9 @@ from onboard.hypernetworks.engines import engine_at
 from onboard.registry.services import Services
 from onboard.storage.embedding import verified_embedding
 from onboard.versions.answers import answers
-from onboard.versions.compare import drawn, held_out, truth
+from onboard.versions.compare import drawn, held_out
 from onboard.versions.readouts import readout_of
+from onboard.versions.side_by_side import truth
 
 SPLITS: Final = ("validation", "test")
 TAKEN_OVER: Final = "taken over from"  # how the note of a metric begins that was not measured again

@@ -163,7 +163,7 @@ def test_of_two_columns_that_may_be_the_text_one_is_asked_for(home: Path) -> Non
     frame = pd.DataFrame([{"title": f"a {i}", "body": f"b {i}", "label": "xy"[i % 2]} for i in range(8)])
     with pytest.raises(DatasetError) as caught:
         local.check(frame, "mood")
-    assert "--text-field NAME (twice for pairs). Its fields: title, body, label" in caught.value.remedy
+    assert 'text_field="NAME" (twice for pairs). Its fields: title, body, label' in caught.value.remedy
     assert local.check(frame, "mood", text_field=["body"]).rows["train"] == 8
 
 

@@ -185,14 +185,30 @@ def test_two_versions_side_by_side(browser: TestClient, database: Database, monk
     made = {
         "task": "mood", "a": side, "b": {**side, "version": 2}, "better": True, "reason": EVIL, "rows_left_out": 3,
         "labels": [EVIL, "b"], "flipped": [{"label": EVIL, "a": "b", "b": EVIL, "count": 7}],
+        "evidence": "cross-validated", "worth": EVIL, "relabeled": 2,
+        "flipped_rows": [{"text": EVIL, "text_b": None, "label": EVIL, "label_before": "b", "a": "b", "b": EVIL}],
         "comparison": {
             "verdict": "better", "rows": 90, "newly_right": 8, "newly_wrong": 1, "p_value": 0.01, "loss": "log_loss",
             "increase": -0.1, "low": -0.2, "high": None,
         },
     }  # fmt: skip
+    at_hand: list[bytes | None] = [None]
+    monkeypatch.setattr(Shelf, "comparison_at_hand", lambda *_: at_hand[0])
     monkeypatch.setattr(Shelf, "comparison", lambda *_: json.dumps(made).encode())
-    page = without_quoted_scripts(browser.get("/tasks/mood/compare?a=v1&b=v2").text)
-    for text in ("90 rows", "0.500", "-0.100", "onboard compare mood@v1 mood@v2", "8 rows right"):
+    waiting = browser.get("/tasks/mood/compare?a=v1&b=v2").text  # comes before anything is compared
+    assert 'hx-get="/tasks/mood/compare?a=v1&amp;b=v2&amp;now=true" hx-trigger="load"' in waiting
+    page = without_quoted_scripts(browser.get("/tasks/mood/compare?a=v1&b=v2&now=true").text)
+    at_hand[0] = json.dumps(made).encode()
+    assert "90 rows" in browser.get("/tasks/mood/compare?a=v1&b=v2").text
+    for text in (
+        "2 rows have a new label",
+        "was b",
+        "90 rows",
+        "0.500",
+        "-0.100",
+        "onboard compare mood@v1 mood@v2",
+        "8 rows right",
+    ):
         assert text in page
     assert browser.get("/tasks/mood/compare.json?a=v1&b=v2").json() == made
     assert browser.get("/tasks/mood/compare?a=v1").status_code == 422

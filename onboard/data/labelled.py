@@ -1,0 +1,113 @@
+"""A file of labelled rows for a task that exists already: rows to measure its versions on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from onboard.data.duplicates import without_repeats
+from onboard.data.formats import FileProblems
+from onboard.data.labels import Asked, Settled, settle_labels
+from onboard.data.located import FromHub, located
+from onboard.data.parts import Part
+from onboard.data.problems import Finding, Problem, Problems
+from onboard.data.regression import BUCKETS
+from onboard.data.rows import LabelledRow, Origin, read_table
+from onboard.domain.dataset import Example, Label, label_key, label_text
+from onboard.domain.evaluation import Evaluation
+
+_PREFERRED: Final = ("test", "validation", "train")  # split of a folder or hub dataset that is measured on
+
+
+@dataclass(frozen=True, slots=True)
+class Takes:
+    """What a task takes and answers.
+
+    Args:
+        labels: of the version; empty for a regression.
+        low, high: range of a regression, else None.
+        pairs: whether a row has two texts; None where that was never noted.
+    """
+
+    labels: tuple[Label, ...]
+    low: float | None
+    high: float | None
+    pairs: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledRows:
+    """Checked rows of a file, each text once, and what was left out of it.
+
+    Args:
+        source: the file as reports name it.
+        rows: in the order of the file.
+    """
+
+    source: str
+    rows: tuple[Example, ...]
+    findings: tuple[Finding, ...] = field(default=())
+
+
+def read_labelled(asked: Evaluation, takes: Takes, *, hide_folders: bool = False) -> LabelledRows:
+    """Read a file whose labels are those of a task.
+
+    Labels that are written like one of the task's labels stand for it: a CSV file has only texts.
+
+    Args:
+        asked: the file and its fields.
+        takes: what the task takes.
+        hide_folders: name files without their folder in errors.
+
+    Raises:
+        DatasetError: `data["problems"]` lists what is wrong.
+        InputError: the source cannot be read.
+    """
+    problems = Problems()
+    path = Path(asked.dataset)
+    with located(asked.dataset, path.name if hide_folders else str(path), {}, FromHub(None, None, keep=False)) as place:
+        split = next((split for split in _PREFERRED if split in place.splits), "train")
+        paths = place.splits[split]
+        name = place.name_of(paths[0], hide_folders)
+        parts = [_part(path, place.name_of(path, hide_folders), asked, place.class_names) for path in paths]
+        parts = [part for part in parts if not part.is_empty] or parts
+        source = place.source
+    for part in parts:
+        problems.merge(part.problems)
+    rows = [row for part in parts for row in part.table.rows]
+    rows = [row._replace(number=number) for number, row in enumerate(rows, start=1)] if len(parts) > 1 else rows
+    fields = next((part.table.fields for part in parts if part.table.fields is not None), None)
+    if fields is not None and takes.pairs is not None and takes.pairs != (len(fields.texts) == 2):
+        kinds = ("one text", "pairs of texts")
+        message = f"has {kinds[len(fields.texts) - 1]} a row, the task takes {kinds[takes.pairs]}"
+        problems.add(Problem("text_field", message, name, remedy="Name the fields of the texts: --text-field NAME"))
+    origin = Origin(name, fields.label if fields else "")
+    settled = _settled(rows, origin, asked, takes, problems)
+    step = 0.0 if takes.low is None or takes.high is None else (takes.high - takes.low) / (BUCKETS - 1)
+    distinct, repeats = without_repeats(settled.splits["test"], "test", origin, step, problems)
+    problems.raise_if_any()
+    return LabelledRows(source, tuple(row.example() for row in distinct), (*settled.findings, *repeats))
+
+
+def _part(path: Path, name: str, asked: Evaluation, class_names: Mapping[str, tuple[str, ...]]) -> Part:
+    problems = Problems()
+    text_fields = tuple(asked.text_field)
+    table = read_table(path, FileProblems(problems, name), text_fields, asked.label_field, class_names)
+    return Part(name, table, problems)
+
+
+def _settled(rows: list[LabelledRow], origin: Origin, asked: Evaluation, takes: Takes, problems: Problems) -> Settled:
+    """The rows with labels of the task; those with others are problems, or dropped."""
+    declared = Asked("classification" if takes.labels else "regression", (), asked.unknown_labels)
+    if takes.labels:
+        same = {label_key(label) for label in takes.labels}
+        written = {label_text(label): label for label in reversed(takes.labels)}
+        rows = [
+            row if label_key(row.label) in same else row._replace(label=written.get(label_text(row.label), row.label))
+            for row in rows
+        ]
+    return settle_labels(
+        {"train": [], "test": rows}, takes.labels, {"train": origin, "test": origin}, declared, problems
+    )

@@ -1,0 +1,35 @@
+"""What measuring a version on a labelled file takes, declared once for the command line, HTTP and the client."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+from pathlib import Path
+from typing import Annotated
+
+from onboard.domain.job import UnknownLabels
+from onboard.domain.submission import Option, settle_fields
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """A labelled file and how it is read.
+
+    Raises:
+        InputError: a choice that does not exist.
+    """
+
+    dataset: Annotated[
+        str | Path,
+        Option("File or folder of labeled rows that the version was not trained on.", form="File of labeled rows."),
+    ]
+    _: KW_ONLY
+    text_field: Annotated[Sequence[str], Option("Field of the text; twice for pairs.", limits={"max_length": 2})] = ()
+    label_field: Annotated[str | None, Option("Field of the label.", limits={"max_length": 200})] = None
+    unknown_labels: Annotated[
+        UnknownLabels,
+        Option("Rows of a label that the task lacks: refuse, or drop.", wrong="is not a choice of --unknown-labels"),
+    ] = "refuse"
+
+    def __post_init__(self) -> None:
+        settle_fields(self)

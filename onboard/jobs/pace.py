@@ -1,0 +1,67 @@
+"""How fast the workers here are, by what their last jobs took beside what the size of their datasets suggests."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final
+
+from onboard.domain.job import Stage
+from onboard.jobs.estimate import START_SECONDS, DatasetSize, estimate_seconds
+from onboard.registry.clock import read_clock
+from onboard.registry.database import Database
+from onboard.registry.job_figures import JobFigures, TimedJob
+
+_MOST_JOBS: Final = 8  # the last ones: a machine gets busier and less busy
+_LEAST_SECONDS: Final = 1.0  # of work; the time of less says nothing
+_SLOWEST, _FASTEST = 100.0, 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """What jobs take here, as a multiple of what they take on the laptop that the estimate was measured on.
+
+    Args:
+        factor: the median of the last jobs.
+        jobs: how many these were; 0 where nothing was measured.
+    """
+
+    factor: float = 1.0
+    jobs: int = 0
+
+    @property
+    def basis(self) -> str:
+        """What an estimate rests on, in words."""
+        if not self.jobs:
+            return "on a laptop"
+        return "by the last job here" if self.jobs == 1 else f"by the last {self.jobs} jobs here"
+
+    def seconds(self, estimated: float) -> float:
+        """An estimate for a laptop at this pace; a worker starts as fast anywhere."""
+        return START_SECONDS + (estimated - START_SECONDS) * self.factor
+
+
+def pace_of(database: Database, queue: str | None = None) -> Pace:
+    """The pace of the last jobs that succeeded, of one queue or of all."""
+    with database.read() as session:
+        timed = [job for job in JobFigures(session).timed(read_clock(session)) if queue in (None, job.queue)]
+    return pace_of_jobs(timed)
+
+
+def pace_of_jobs(timed: Iterable[TimedJob]) -> Pace:
+    """The pace of jobs, the newest first; those whose datasets' size is not known say nothing."""
+    factors = list(islice((factor for job in timed if (factor := _factor(job)) is not None), _MOST_JOBS))
+    if not factors:
+        return Pace()
+    return Pace(min(max(statistics.median(factors), _FASTEST), _SLOWEST), len(factors))
+
+
+def _factor(job: TimedJob) -> float | None:
+    size = DatasetSize.of_report(job.report)
+    if size is None:
+        return None
+    tuned = Stage.GUARD.value in job.stage_seconds
+    work = estimate_seconds(size, tuned=tuned, method=job.method) - START_SECONDS
+    return sum(job.stage_seconds.values()) / work if work >= _LEAST_SECONDS else None

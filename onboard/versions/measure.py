@@ -1,0 +1,185 @@
+"""Use case: how well a version does on a file of labeled rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from onboard.data.labelled import LabelledRows, Takes, read_labelled
+from onboard.data.problems import preview
+from onboard.domain.counting import counted
+from onboard.domain.dataset import Example, Label, label_text
+from onboard.domain.evaluation import Evaluation
+from onboard.domain.report import METRICS
+from onboard.domain.task import EmbeddingVersion
+from onboard.hypernetworks.files import Manifests, require_base
+from onboard.registry.services import Services
+from onboard.registry.versions import VersionRepository
+from onboard.versions.compare import TURN, answered_by, drawn, one_at_a_time, unseen_by
+from onboard.versions.side_by_side import truth
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+
+    from onboard.evaluate.intervals import Metric
+
+MOST_MISTAKES: Final = 50  # rows that are listed
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A row that was answered wrongly.
+
+    Args:
+        answer: the label that it got, and `probability` that label's.
+    """
+
+    example: Example
+    answer: Label
+    probability: float
+
+    def to_json(self) -> dict[str, Any]:
+        """The beginnings of the texts, label, answer, probability."""
+        second = self.example.text_b
+        return {
+            "text": preview(self.example.text_a),
+            "text_b": None if second is None else preview(second),
+            "label": self.example.label,
+            "answer": self.answer,
+            "probability": self.probability,
+        }
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """A version measured on a file.
+
+    Args:
+        rows: that were answered; `left_out` is how many more there are, `trained` how many trained the version.
+        metrics: on these rows; empty without any.
+        confusion: true × answered, in the order of `version.labels`; None for a regression or without rows.
+        commonest: the commonest label of these rows and its share, which always answering it would reach.
+        mistakes: the surest first, MOST_MISTAKES at most.
+    """
+
+    version: EmbeddingVersion
+    file: LabelledRows
+    rows: int
+    left_out: int
+    trained: int
+    metrics: dict[str, Metric]
+    confusion: list[list[int]] | None = None
+    commonest: tuple[Label, float] | None = None
+    mistakes: tuple[Mistake, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """The document of `evaluate --json` and of POST /v1/tasks/{task}/evaluate."""
+        return {
+            "task": self.version.task,
+            "version": self.version.version,
+            "weak": self.version.weak,
+            "kind": self.version.task_kind,
+            "rows": self.rows,
+            "rows_left_out": self.left_out,
+            "rows_trained_on": self.trained,
+            "reason": self.sentence,
+            "metrics": {name: metric.to_json() for name, metric in self.metrics.items()},
+            "labels": list(self.version.labels),
+            "confusion": self.confusion,
+            "commonest": self.commonest and {"label": self.commonest[0], "share": self.commonest[1]},
+            "mistakes": [mistake.to_json() for mistake in self.mistakes],
+            "warnings": [finding.to_json() for finding in self.file.findings],
+        }
+
+    @property
+    def sentence(self) -> str:
+        """How good it is, on which rows, in one or two sentences."""
+        left = f" {counted(self.trained, 'row')} that it was trained on were left out." if self.trained else ""
+        if not self.rows:
+            return f"{self.version.reference} was trained on every row of {self.file.source}."
+        name = METRICS[self.version.task_kind][0]
+        metric, on_rows = self.metrics[name], f"on {counted(self.rows, 'row')}"
+        more = f", drawn from {self.rows + self.left_out:,}" if self.left_out else ""
+        shown = f"{metric.value:.3f}"
+        if metric.low is not None and metric.high is not None:
+            shown += f" (95%: {metric.low:.3f} to {metric.high:.3f})"
+        said = f"{self.version.reference} has {name} {shown} {on_rows}{more}."
+        if self.commonest is not None:
+            said += f" Always answering {label_text(self.commonest[0])} would have {self.commonest[1]:.3f}."
+        return said + left
+
+
+def evaluate(services: Services, reference: str, asked: Evaluation) -> Evaluated:
+    """Let a version answer the rows of a file that it was not trained on.
+
+    Args:
+        services: where the version lies.
+        reference: TASK[@REF].
+        asked: the file and how it is read.
+
+    Raises:
+        InputError, DatasetError: no reference, or rows that do not fit the task.
+        NotFoundError: no such version.
+        PinMismatchError: the base is not at hand.
+        DamagedError: stored bytes are gone, or do not match their digest.
+        UnavailableError: this process is comparing or measuring versions already.
+    """
+    with services.database.read() as session:
+        version = VersionRepository(session).resolve(reference)
+    return evaluate_version(services, version, read_labelled(asked, takes_of(version)))
+
+
+def takes_of(version: EmbeddingVersion) -> Takes:
+    """What a version takes and answers, for `read_labelled`."""
+    return Takes(version.labels, version.low, version.high, version.pairs)
+
+
+def evaluate_version(
+    services: Services, version: EmbeddingVersion, file: LabelledRows, manifests: Manifests | None = None
+) -> Evaluated:
+    """The same for a version that was looked up and rows that were read before.
+
+    Args:
+        manifests: of the bases that were read already; without them the whole base is read.
+    """
+    with one_at_a_time(TURN, "Other versions are being measured."):
+        base = require_base(services, version, manifests)
+        fresh = unseen_by(services, base, [version], file.rows)
+        rows = drawn(fresh)
+        numbers = len(rows), len(fresh) - len(rows), len(file.rows) - len(fresh)
+        if not rows:
+            return Evaluated(version, file, *numbers, metrics={})
+        from onboard.hypernetworks.engines import engine_at
+
+        engine = engine_at(services, base, version.hypernetwork_version)
+        answers = answered_by(services, engine, version, version.labels, rows)
+    return _measured(version, file, numbers, rows, answers)
+
+
+def _measured(
+    version: EmbeddingVersion,
+    file: LabelledRows,
+    numbers: tuple[int, int, int],
+    rows: Sequence[Example],
+    answers: np.ndarray,
+) -> Evaluated:
+    import numpy as np
+
+    from onboard.evaluate.evaluation import evaluate_classification, evaluate_regression
+    from onboard.evaluate.metrics import confusion
+
+    labels, true = version.labels, truth(rows, version.labels)
+    if not labels:
+        return Evaluated(version, file, *numbers, metrics=evaluate_regression(true, answers))
+    predicted, sure = answers.argmax(1), answers.max(1)
+    counts = np.bincount(true, minlength=len(labels))
+    wrong = sorted(np.flatnonzero(predicted != true).tolist(), key=lambda row: -sure[row])[:MOST_MISTAKES]
+    return Evaluated(
+        version, file, *numbers,
+        metrics=evaluate_classification(true, answers, labels=labels),
+        confusion=confusion(true, predicted, len(labels)).tolist(),
+        commonest=(labels[int(counts.argmax())], float(counts.max() / len(rows))),
+        mistakes=tuple(Mistake(rows[row], labels[predicted[row]], float(sure[row])) for row in wrong),
+    )  # fmt: skip
