@@ -23,6 +23,7 @@ from onboard.domain.job import KindChoice, UnknownLabels
 REGRESSION_KINDS: Final = 20  # more distinct non-integer values than this are a scale, not classes
 _NUMBER: Final = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
 _TYPE_REMEDY: Final = "Write labels in one way: both files as JSONL, or both as CSV, whose values are all text."
+_EXACT_INTEGERS: Final = 2**53  # a float holds no larger one exactly
 _NAMED: Final = 10  # labels that a message names
 
 Rows = list[LabelledRow]
@@ -142,7 +143,13 @@ def _classification(
     asked: Asked,
     problems: Problems,
 ) -> Settled:
-    splits, seen = _floats_unified(splits, seen)
+    splits, seen = _floats_unified(splits, seen, origins, problems)
+    if len(set(map(label_key, seen))) > MAX_LABELS:
+        count = len(set(map(label_key, seen)))
+        message = f"has {count:,} distinct labels; the limit is {MAX_LABELS:,}"
+        remedy = "Is this the field of the label? Say so: --label-field NAME. For numbers: --kind regression"
+        problems.add(Problem("too_many_labels", message, origins["train"].file, remedy=remedy))
+        return Settled("classification", reason, (), None, None, splits)
     train_labels = in_canonical_order(seen)
     labels = _typed(asked.declared, train_labels) or train_labels
     remedy = "Correct the rows, or add the label to --labels" if asked.declared else "Give training rows of this label"
@@ -164,10 +171,6 @@ def _classification(
     if present < 2 and seen and not problems.any_of({*UNKNOWN_LABEL_CODES, "unknown_label"}):
         message = f"has only the label {_named(train_labels)}: there is nothing to learn"
         problems.add(Problem("one_label", message, origins["train"].file, remedy="Give rows of at least two labels."))
-    if len(labels) > MAX_LABELS:
-        message = f"has {len(labels):,} distinct labels; the limit is {MAX_LABELS:,}"
-        remedy = "Is this the field of the label? Say so: --label-field NAME. For numbers: --kind regression"
-        problems.add(Problem("too_many_labels", message, origins["train"].file, remedy=remedy))
     return Settled("classification", reason, labels, None, None, by_name, tuple(findings))
 
 
@@ -212,10 +215,23 @@ def _type_of(label: Label) -> str:
     return {str: "text", bool: "a boolean"}.get(type(label), "a number")
 
 
-def _floats_unified(splits: Mapping[str, Rows], seen: Sequence[Label]) -> tuple[Mapping[str, Rows], Sequence[Label]]:
+def _floats_unified(
+    splits: Mapping[str, Rows], seen: Sequence[Label], origins: Mapping[str, Origin], problems: Problems
+) -> tuple[Mapping[str, Rows], Sequence[Label]]:
+    """The labels, all of them as floats where they are numbers and one of them has a fraction."""
     labels = [*seen, *(row.label for rows in splits.values() for row in rows)]
     numeric = all(isinstance(label, int | float) and not isinstance(label, bool) for label in labels)
     if not numeric or not any(isinstance(label, float) for label in labels):
+        return splits, seen
+    inexact = {label for label in labels if isinstance(label, int) and abs(label) > _EXACT_INTEGERS}
+    for split, rows in splits.items():
+        for row in rows if inexact else []:
+            if row.label in inexact:
+                message = f"the label {row.label} would be rounded, as other labels have a fraction"
+                remedy = "Write the labels as strings, or all of them without a fraction."
+                file, field = origins[split]
+                problems.add(Problem("inexact_label", message, file, row.number, row.line, field, remedy))
+    if inexact:
         return splits, seen
     floats = {split: [row._replace(label=float(row.label)) for row in rows] for split, rows in splits.items()}
     return floats, [float(label) for label in seen]

@@ -16,6 +16,7 @@ from onboard.data.labels import Asked, Settled, settle_labels
 from onboard.data.lengths import CountTokens, cut_finding
 from onboard.data.limits import MAX_EXAMPLES, MAX_TOKENS
 from onboard.data.located import FromHub, Located, located
+from onboard.data.parts import Part, part_findings
 from onboard.data.problems import Finding, Problem, Problems, preview
 from onboard.data.regression import BUCKETS
 from onboard.data.report import CheckReport, label_rows, validation_of
@@ -160,10 +161,11 @@ def _read_splits(place: Located, options: ReadOptions, problems: Problems) -> tu
     findings = list(place.findings)
     for split, paths in place.splits.items():
         own = Problems()
-        fields = options.text_fields, options.label_field
-        files = [(path, FileProblems(own, place.name_of(path, options.hide_folders))) for path in paths]
-        parts = [read_table(path, problems_of, *fields, place.class_names) for path, problems_of in files]
-        tables[split] = parts[0] if len(parts) == 1 else _joined(parts)
+        parts = _read_parts(place, paths, options)
+        files = [part for part in parts if not part.is_empty] or parts
+        for part in files:
+            own.merge(part.problems)
+        tables[split] = files[0].table if len(files) == 1 else _joined([part.table for part in files])
         if (
             split in place.together
             and split != "train"
@@ -174,8 +176,17 @@ def _read_splits(place: Located, options: ReadOptions, problems: Problems) -> tu
             del tables[split]
         else:
             problems.merge(own)
-            findings += [finding for part in parts if part.left_out for finding in part.left_out.findings(split)]
+            findings += part_findings(split, parts, files)
     return tables, findings
+
+
+def _read_parts(place: Located, paths: Sequence[Path], options: ReadOptions) -> list[Part]:
+    parts: list[Part] = []
+    for path in paths:
+        name, own = place.name_of(path, options.hide_folders), Problems()
+        table = read_table(path, FileProblems(own, name), options.text_fields, options.label_field, place.class_names)
+        parts.append(Part(name, table, own))
+    return parts
 
 
 def _joined(parts: Sequence[Table]) -> Table:
