@@ -15,7 +15,7 @@ import numpy as np
 from bench.harness.rows import Row
 from bench.heldout.material import Cell, Place
 from onboard.domain.job import Job, JobSpec, Stage
-from onboard.domain.task import words_in_order
+from onboard.domain.task import EmbeddingVersion, words_in_order
 from onboard.hypernetworks.engines import engine_at
 from onboard.jobs.submit import Request, submit
 from onboard.model.batched import log_probabilities
@@ -132,21 +132,21 @@ def _published(services: Services, cell: Cell, job: Job, embedding: Learned) -> 
     seconds = embedding.seconds + time.process_time() - started
     with services.database.read() as session:
         result = JobRepository(session).get(job.id).result
-        version = VersionRepository(session).of_job(job.id)
-    assert result is not None
-    assert version is not None
+        assert result is not None
+        version = VersionRepository(session).resolve(f"{cell.task}@v{result['version']}")  # of the last, if of several
     engine = engine_at(services, cell.place.base, version.hypernetwork_version)
     labels = cell.dataset.labels
     words = version.words if cell.regression else words_in_order(version, labels)
     task, readout = task_of_version(services, engine, version, None if cell.regression else labels)
     answered = answers(engine, version, task, words, cell.test, readout)
-    return Learned(answered, seconds, {"init": result["init"], **_stages(result)})
+    return Learned(answered, seconds, {"init": embedding.facts["init"], **_stages(result, version)})
 
 
-def _stages(result: Mapping[str, Any]) -> Row:
+def _stages(result: Mapping[str, Any], version: EmbeddingVersion) -> Row:
     """What the job's document says of readout and tuning."""
     tuning, readout = result.get("tuning") or {}, result.get("readout") or {}
     return {
-        "share": readout.get("share", 0.0), "tuning_tried": bool(tuning.get("tried")),
+        "share": 1.0 if version.content == "readout" else readout.get("share", 0.0),
+        "tuning_tried": bool(tuning.get("tried")),
         "tuning_kept": bool(tuning.get("kept")), "weak": bool(result["weak"]),
     }  # fmt: skip
