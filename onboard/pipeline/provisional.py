@@ -29,11 +29,13 @@ from onboard.pipeline.publish import (
     beside,
     digest_of,
     draft_of,
+    drawn_towards,
     hold,
     judged_against_present,
     numbered,
     publish,
     result_document,
+    stored_lesson,
     task_of,
     with_file,
 )
@@ -113,7 +115,11 @@ def _published(
         return earlier
     novelty = novelty_of(own.bench, own.checkpoint)
     outcome = Outcome(own.bench, trained)
-    draft = replace(draft_of(own, probed, outcome, evaluated), provisional=True, out_of_fold=judged.out_of_fold())
+    draft = replace(
+        draft_of(own, probed, outcome, evaluated), provisional=True, out_of_fold=judged.out_of_fold(),
+        lesson=stored_lesson(own),
+    )  # fmt: skip
+    draft = drawn_towards(draft, trained)
     while True:
         drafts = numbered(own, draft, None)
         with own.services.database.read() as session:

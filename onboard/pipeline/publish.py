@@ -29,6 +29,7 @@ from onboard.pipeline.novelty import novelty_of
 from onboard.pipeline.outcome import Outcome, untold
 from onboard.pipeline.outputs import EvaluateOutput, ProbeOutput, TrainOutput
 from onboard.pipeline.own_weights import stored
+from onboard.pipeline.readout import lesson_of_job
 from onboard.pipeline.slot import HeadMovedError
 from onboard.registry.aliases import AliasRepository
 from onboard.registry.bases import BaseRepository
@@ -38,6 +39,7 @@ from onboard.registry.in_use import InUseRepository
 from onboard.registry.versions import VersionRepository
 from onboard.statistics.novelty import Novelty
 from onboard.storage.embedding import embedding_digest, embedding_facts, pack_embedding
+from onboard.storage.lesson import LESSON, pack_lesson
 from onboard.storage.novelty import novelty_facts, novelty_tensors
 from onboard.storage.readout import pack_readout
 from onboard.storage.weights import pack_weights, weights_digest
@@ -88,6 +90,7 @@ def publish(
     started = time.monotonic()
     novelty = novelty_of(attempt.bench, attempt.checkpoint)
     draft = replace(draft_of(attempt, probed, outcome, evaluated), **_answers(attempt, judged, outcome))
+    draft = drawn_towards(draft, outcome.trained)
     tuned = _stored_hypernetwork(attempt, outcome)
     while True:
         drafts = numbered(attempt, draft, tuned)
@@ -119,19 +122,37 @@ def beside(attempt: Run, outcome: Outcome, evaluated: EvaluateOutput, novelty: N
         **novelty_facts(novelty),
         "methods": outcome.methods,
         "provisional": outcome.provisional,
+        "prior": outcome.trained.prior,
         "memory_bytes": None if attempt.peak is None else attempt.peak.most_bytes,
     }
 
 
 def _answers(attempt: Run, judged: Judged, outcome: Outcome) -> dict[str, Any]:
-    """What answers beside what was trained, and what was answered in folds."""
-    return {"readout": _stored_readout(attempt, judged, outcome), "out_of_fold": judged.out_of_fold()}
+    """What answers beside what was trained, what was answered in folds, and what the task teaches the prior."""
+    return {
+        "readout": _stored_readout(attempt, judged, outcome), "out_of_fold": judged.out_of_fold(),
+        "lesson": stored_lesson(attempt),
+    }  # fmt: skip
 
 
 def _stored_readout(attempt: Run, judged: Judged, outcome: Outcome) -> str | None:
     """The digest of the file of the readout beside what was trained; None without one, or where it is all there is."""
     readout = None if outcome.trained.is_readout else judged.together.readout
     return None if readout is None else attempt.services.store(pack_readout(readout, attempt.base.digest), "readout")
+
+
+def stored_lesson(attempt: Run) -> str | None:
+    """The digest of the file of what the task teaches the prior; None where it teaches nothing."""
+    lesson = lesson_of_job(attempt.bench, attempt.checkpoint)
+    return None if lesson is None else attempt.services.store(pack_lesson(lesson, attempt.base.digest), LESSON)
+
+
+def drawn_towards(draft: EmbeddingVersion, trained: TrainOutput) -> EmbeddingVersion:
+    """The draft with the prior that its readout was drawn towards, if it has a readout and was drawn towards one."""
+    prior = trained.prior
+    if prior is None or not prior["scale"] or not (draft.readout or trained.is_readout):
+        return draft
+    return replace(draft, prior_version=prior["version"], prior_digest=prior["digest"])
 
 
 def numbered(attempt: Run, draft: EmbeddingVersion, tuned: HypernetworkVersion | None) -> Drafts:

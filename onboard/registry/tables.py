@@ -74,6 +74,40 @@ class HypernetworkRow(Table):
     unlearning: Mapped[str | None]  # the deleted task that it descends from; it is never the head again
 
 
+class PriorRow(Table):
+    """A version of a base's prior for single texts or for pairs; the head is the one that is not retired.
+
+    The numbers are not stored: they follow from the lessons.
+    """
+
+    __tablename__ = "prior_versions"
+    base_digest: Mapped[str] = mapped_column(ForeignKey("bases.digest"), primary_key=True)
+    form: Mapped[str] = mapped_column(primary_key=True)
+    version: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    digest: Mapped[str]
+    fitted: Mapped[str]
+    lessons: Mapped[int]
+    left_out: Mapped[list[Any]]
+    reason: Mapped[str] = mapped_column(Text)
+    created_at: Mapped[float]
+    retired_at: Mapped[float | None]
+    unlearning: Mapped[str | None]  # the deleted task that it was fitted to
+
+
+class PriorLessonRow(Table):
+    """A lesson, and the versions of the prior that were fitted to it: from `since` up to, and without, `until`."""
+
+    __tablename__ = "prior_lessons"
+    base_digest: Mapped[str] = mapped_column(ForeignKey("bases.digest"), primary_key=True)
+    form: Mapped[str] = mapped_column(primary_key=True)
+    task: Mapped[str] = mapped_column(primary_key=True)
+    since: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    until: Mapped[int | None]
+    version: Mapped[int]  # of the task
+    lesson: Mapped[str]  # digest; what a deleted task taught is named here, and kept nowhere
+    shipped: Mapped[bool]
+
+
 class TaskRow(Table):
     """A task by its name, with its present label set. The row of a deleted one stays, without content."""
 
@@ -252,6 +286,9 @@ class EmbeddingVersionRow(Table):
     high: Mapped[float | None]
     pairs: Mapped[bool | None]  # null of versions from before it was noted
     readout: Mapped[str | None] = mapped_column(ForeignKey("artifacts.digest"), index=True)
+    lesson: Mapped[str | None] = mapped_column(ForeignKey("artifacts.digest"), index=True)  # null of versions of before
+    prior_version: Mapped[int | None]  # that its readout was drawn towards
+    prior_digest: Mapped[str | None]
     temperature: Mapped[float] = mapped_column(server_default="1")
     stored_bytes: Mapped[int | None] = mapped_column(BigNumber)  # of both files
     seeds: Mapped[list[Any]]
