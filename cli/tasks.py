@@ -74,12 +74,13 @@ def _table(tasks: Sequence[Document], everything: bool) -> Any:
 
 
 def _row(task: Document) -> tuple[Cell, ...]:
+    from cli.versions import marks
     from onboard.domain.dataset import label_text
 
     labels = ", ".join(map(label_text, task["labels"])) or f"a number, {task['low']:g} to {task['high']:g}"
     texts = {True: "pair", False: "one", None: ""}[task.get("pairs")]
     latest = task["latest"]
-    shown = f"v{latest['version']}{' weak' if latest['weak'] else ''}" if latest else ""
+    shown = f"v{latest['version']}{marks(latest)}" if latest else ""
     origin = "shipped" if task["source"] else (latest["parent"] if latest else "")
     return task["task"], texts, labels, shown, headline(latest) if latest else "", origin
 

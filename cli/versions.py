@@ -40,12 +40,18 @@ def _table(document: Document) -> Columns:
         named = sorted(alias for alias, number in document["aliases"].items() if number == version["version"])
         digest = version["embedding_digest"].removeprefix("sha256:")
         rows.append((
-            (f"v{version['version']}{' weak' if version['weak'] else ''}", " ".join(named)), headline(version),
+            (f"v{version['version']}{marks(version)}", " ".join(named)), headline(version),
             _origin(version), (digest[:_DIGEST_CHARACTERS], _size(version)),
             (version["created_at"] or "")[:16].replace("T", " "),
         ))  # fmt: skip
     heads = ("version", "result", "init", "digest", "published (UTC)")
     return table(heads, rows, folded=("version", "init"))
+
+
+def marks(version: Document) -> str:
+    """What is said behind its number; a service of an earlier release knows no provisional versions."""
+    said = {"weak": version["weak"], "provisional": version.get("provisional")}
+    return "".join(f" {mark}" for mark, holds in said.items() if holds)
 
 
 def _origin(version: Document) -> tuple[str, ...]:

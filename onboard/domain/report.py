@@ -15,7 +15,7 @@ from onboard.domain.label_next import LabelNextJson
 from onboard.domain.label_scores import LabelScoreJson
 from onboard.domain.memory_used import HalvedJson
 from onboard.domain.names import did_you_mean
-from onboard.domain.readout import ReadoutJson
+from onboard.domain.readout import ProvisionalJson, ReadoutJson
 from onboard.domain.tried import MethodsJson
 from onboard.domain.tuning import GuardJson, TuningJson
 from onboard.errors import InputError
@@ -306,6 +306,7 @@ class JobReport(TypedDict, total=False):
     training: TrainingJson | None
     tuning: TuningJson | None
     readout: ReadoutJson | None
+    provisional: ProvisionalJson | None
     calibration: CalibrationJson | None
     unknown: UnknownJson | None
     methods: MethodsJson | None

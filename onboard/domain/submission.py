@@ -93,6 +93,12 @@ class Submission:
         Sequence[str],
         Option("Setting of the method, such as reduction_factor=16; once for each.", limits={"max_length": 8}),
     ] = ()
+    fast: Annotated[
+        bool,
+        Option(
+            "Stop after the first version, a readout alone, which takes seconds; it has no embedding.", checked=True
+        ),
+    ] = False
     validation: Annotated[str | Path | None, Option("File with the validation split.", checked=True)] = None
     test: Annotated[str | Path | None, Option("File with the test split.", checked=True)] = None
     unlabelled: Annotated[

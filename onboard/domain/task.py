@@ -79,6 +79,9 @@ class EmbeddingVersion:
         weak: no better than always answering the majority.
         fingerprint: of its dataset, packed; None of a shipped source, and of versions from before there were any.
         mixed_from: weight of each embedding by its name where it was initialised from a mixture; else empty.
+        provisional: whether its job published it, a readout alone, before it had learned an embedding. The mark stays
+            where the job then published a better version or ended early; where the job confirms the version it goes.
+            No other fact of a version changes.
         held_out: places, in its stored dataset, of the training rows that were held out; None where that is not known.
         job: id of the job that published it; None for a shipped source.
         created_at: epoch seconds; 0 until it is published.
@@ -112,6 +115,7 @@ class EmbeddingVersion:
     weak: bool = False
     fingerprint: str | None = None
     held_out: tuple[int, ...] | None = None
+    provisional: bool = False
     job: str | None = None
     created_at: float = 0.0
 
@@ -137,6 +141,13 @@ class EmbeddingVersion:
             remedy: what to do instead; empty lists the versions of the task.
         """
         content = self.content
+        if content == "readout" and self.provisional:
+            raise ConflictError(
+                f"{self.reference} has no embedding {purpose}: it is provisional, a readout alone, which its job "
+                "published before it had learned an embedding.",
+                remedy or f"See whether the job has published another version: onboard jobs show {self.job}",
+                version=self.reference, method=self.method,
+            )  # fmt: skip
         if content != "embedding":
             instead = "a readout alone" if content == "readout" else "weights of its own"
             raise ConflictError(
@@ -161,12 +172,12 @@ class EmbeddingVersion:
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> EmbeddingVersion:
         """Read what `to_json` wrote, here or in an older service: without mixtures, carried versions, `pairs`,
-        readouts, temperatures and bytes.
+        readouts, temperatures, bytes and provisional versions.
 
         Raises KeyError, TypeError, ValueError for anything else.
         """
         later = ("learned_under", "pairs", "readout", "stored_bytes")
-        complete = {"mixed_from": {}, "temperature": 1.0, **dict.fromkeys(later), **document}
+        complete = {"mixed_from": {}, "temperature": 1.0, "provisional": False, **dict.fromkeys(later), **document}
         facts = {declared.name: complete[declared.name] for declared in fields(cls) if declared.name not in _NOT_TOLD}
         lists = {name: tuple(facts[name]) for name in ("labels", "words", "seeds")}
         return cls(**{**facts, **lists, "created_at": from_iso(facts["created_at"])})

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from onboard.errors import InputError
 
 PUBLISHED: Final = "version.published"
+CONFIRMED: Final = "version.confirmed"  # a provisional version is the final one of its job
 MOVED: Final = "alias.moved"
 DELETED: Final = "task.deleted"
 

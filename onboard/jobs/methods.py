@@ -29,6 +29,9 @@ def require_method(spec: JobSpec, dataset: Dataset, base: Base) -> None:
         DamagedError: the base's config.json cannot be read.
     """
     require_known(spec.method, base.method, base.name)
+    if spec.fast:
+        _require_alone(spec)
+        return
     settings = spec.method_settings
     if settings and spec.method not in OWN_WEIGHTS:
         raise InputError(
@@ -54,6 +57,8 @@ def require_method(spec: JobSpec, dataset: Dataset, base: Base) -> None:
 
 def as_queued(spec: JobSpec) -> JobSpec:
     """What the job is told: where no embedding is learned, no hypernetwork is tuned and nothing is probed."""
+    if spec.fast:
+        return replace(spec, method=LINEAR, tune_hypernetwork="never", init="random")
     if not spec.without_embedding:
         return spec
     return replace(spec, tune_hypernetwork="never", init=spec.init if spec.starts_from_adapters else "random")
@@ -61,8 +66,15 @@ def as_queued(spec: JobSpec) -> JobSpec:
 
 def _require_alone(spec: JobSpec) -> None:
     """Raise InputError where something is asked for that only an embedding has."""
-    method = spec.method
+    method, fast = spec.method, spec.fast
+    alone = "--fast" if fast else f"--method {method}"
     asked = {
+        f"--method {method}": (
+            fast and method not in ("", LINEAR), "publishes a readout alone", "Leave --fast out, or --method."
+        ),
+        "--method-setting": (
+            fast and bool(spec.method_settings), "publishes a readout alone", "Leave --method-setting out."
+        ),
         f"--init {spec.init}": (
             spec.init not in ("auto", "random") and not spec.starts_from_adapters,
             "starts as its paper says, not from an embedding",
@@ -74,15 +86,15 @@ def _require_alone(spec: JobSpec) -> None:
         ),
         "--tune-hypernetwork always": (
             spec.tune_hypernetwork == "always", "has no part in a hypernetwork",
-            "Leave --tune-hypernetwork out, or --method.",
+            f"Leave --tune-hypernetwork out, or {alone.split()[0]}.",
         ),
         "--readout never": (
-            method == LINEAR and spec.readout == "never", "is the readout alone", "Leave --readout out."
+            (fast or method == LINEAR) and spec.readout == "never", "is the readout alone", "Leave --readout out."
         ),
     }  # fmt: skip
     for option, (given, reason, remedy) in asked.items():
         if given:
-            raise InputError(f"{option} has no meaning with --method {method}, which {reason}.", remedy, method=method)
+            raise InputError(f"{option} has no meaning with {alone}, which {reason}.", remedy, method=method)
 
 
 def _require_one_task(spec: JobSpec, base: Base) -> None:

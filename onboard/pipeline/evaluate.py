@@ -47,6 +47,11 @@ Metrics = dict[str, Metric]
 _TRIVIAL = {"classification": "majority", "regression": "mean"}
 
 
+def judge_briefly(judged: Judged, services: Services) -> EvaluateOutput:
+    """The same as `judge` without the baselines that have to be trained, for a version that is published at once."""
+    return _judge(judged, services, judged.trivial)
+
+
 def judge(
     judged: Judged, services: Services, also_chosen: str | None = None, alone: Judged | None = None
 ) -> EvaluateOutput:
@@ -58,13 +63,22 @@ def judge(
         also_chosen: what else the rows of the validation estimate chose, in a sentence.
         alone: the embedding before the tuning, which says whether it is weak where no row is left to say it afterwards.
     """
+    return _judge(judged, services, judged.baselines, also_chosen, alone)
+
+
+def _judge(
+    judged: Judged,
+    services: Services,
+    baselines: dict[str, Baselines],
+    also_chosen: str | None = None,
+    alone: Judged | None = None,
+) -> EvaluateOutput:
     kind_of_task, asked = judged.bench.dataset.kind, judged.spec.metric
     deciding = headline_metric(kind_of_task, asked)
     validation, kind, reason = judged.validation()
     if validation and also_chosen:
         reason = f"{reason} {also_chosen}" if reason else also_chosen
     test = judged.on("test")
-    baselines = judged.baselines
     split = "test" if test else "validation"
     trivial = baselines.get(split, {}).get(_TRIVIAL[kind_of_task])
     weak = weakness(test or validation, trivial, deciding)
@@ -91,7 +105,7 @@ def judge(
 def _weakness_before(alone: Judged, deciding: str) -> Weakness:
     """Of the embedding before the tuning: what is not known of the tuned one may not be told as a success."""
     validation, _, _ = alone.validation()
-    trivial = alone.baselines.get("validation", {}).get(_TRIVIAL[alone.bench.dataset.kind])
+    trivial = alone.trivial.get("validation", {}).get(_TRIVIAL[alone.bench.dataset.kind])
     verdict = weakness(validation, trivial, deciding)
     return replace(verdict, reason=f"Judged before the tuning. {verdict.reason}")
 
@@ -227,14 +241,22 @@ class Judged:
     @cached_property
     def baselines(self) -> dict[str, Baselines]:
         """Majority and TF-IDF, trained on the same rows and scored on the same rows, by split."""
+        return self._baselines(learned=True)
+
+    @cached_property
+    def trivial(self) -> dict[str, Baselines]:
+        """Those of them that need no training."""
+        return self._baselines(learned=False)
+
+    def _baselines(self, *, learned: bool) -> dict[str, Baselines]:
         dataset, folds, metric = self.bench.dataset, self._trained.folds, self.spec.metric
         baselines: dict[str, Baselines] = {}
         if dataset.validation:
-            baselines["validation"] = score_baselines(dataset, dataset.validation, metric=metric)
+            baselines["validation"] = score_baselines(dataset, dataset.validation, metric=metric, learned=learned)
         elif folds is not None:
-            baselines["validation"] = cross_validate_baselines(dataset, folds.fold, metric=metric)
+            baselines["validation"] = cross_validate_baselines(dataset, folds.fold, metric=metric, learned=learned)
         if dataset.test:
-            baselines["test"] = score_baselines(dataset, dataset.test, metric=metric)
+            baselines["test"] = score_baselines(dataset, dataset.test, metric=metric, learned=learned)
         return baselines
 
     def confusion(self) -> ConfusionJson | None:
@@ -301,6 +323,8 @@ class Judged:
     def predict(self, rows: Sequence[Example]) -> np.ndarray:
         """Probabilities (n, K) of rows by embedding and readout together, before any temperature."""
         engine, readout = self.bench.engine, self.together.readout
+        if self._trained.is_readout and readout is not None:
+            return readout.probabilities(self.bench.features(rows, self._progress.raise_if_cancelled_or_fenced))
         checkpoint, ids = self._progress.raise_if_cancelled_or_fenced, self.bench.encode(rows)
         trie, at_once = engine.trie(self._words), self.bench.scored_at_once
         return probabilities_of(engine, ids, self._task, trie, readout, checkpoint, at_once)

@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 
+from onboard.domain.readout import ProvisionalJson
 from onboard.domain.report import MoreRowsJson
 from onboard.domain.tried import MethodsJson
 from onboard.domain.tuning import GuardJson, TuningJson
@@ -40,6 +41,7 @@ class Outcome:
         line: the head that it was tuned from, and what that descends from.
         no_estimate: why no folds are left, where there were some before the tuning.
         methods: that were tried, where the method was chosen by them.
+        provisional: the job's provisional version, and why it is not the final one.
     """
 
     bench: Workbench
@@ -51,6 +53,7 @@ class Outcome:
     line: frozenset[int] = frozenset()
     no_estimate: str | None = None
     methods: MethodsJson | None = None
+    provisional: ProvisionalJson | None = None
 
     @property
     def also_chosen(self) -> str | None:

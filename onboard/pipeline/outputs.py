@@ -296,3 +296,22 @@ class EvaluateOutput(StageOutput):
     latest: AliasMoveJson
     numbers: dict[str, object]
     calibration: CalibrationJson | None = None
+
+
+def _evaluated(document: Mapping[str, Any] | None) -> EvaluateOutput | None:
+    return None if document is None else EvaluateOutput.from_json(document)
+
+
+@dataclass(frozen=True)
+class FirstOutput(StageOutput):
+    """The readout alone, which is published before anything else is learned.
+
+    Args:
+        trained: it; None where the rows make none, and `numbers` say why.
+        evaluated: how good it is, without the baselines that have to be trained; None likewise.
+    """
+
+    trained: TrainOutput | None
+    evaluated: EvaluateOutput | None
+    numbers: dict[str, object]
+    _readers: ClassVar[_Readers] = {"trained": _trained, "evaluated": _evaluated}

@@ -109,11 +109,13 @@ class Together:
         readout: with its share; None where what was trained answers alone.
         folds: what both predict of the training rows without themselves; None without a cross-validation.
         facts: for the job's document; None where no readout was wanted.
+        answered: what the rows that chose the share say of each alone; None where no rows chose.
     """
 
     readout: Readout | None
     folds: Folds | None
     facts: ReadoutJson | None
+    answered: Answered | None = None
 
 
 def together(bench: Workbench, trained: TrainOutput, asked: str, held: Callable[[], Answered] | None) -> Together:
@@ -139,10 +141,11 @@ def together(bench: Workbench, trained: TrainOutput, asked: str, held: Callable[
         answered = Answered(folds.probabilities, trained.read_out, bench.weighted(rows))
         facts = _facts(asked, trained, answered, PREDICTED)
         both = blend(folds.probabilities, trained.read_out, facts["share"])
-        return Together(_sharing(trained.readout, facts), replace(folds, probabilities=both), facts)
+        return Together(_sharing(trained.readout, facts), replace(folds, probabilities=both), facts, answered)
     if held is not None:
-        facts = _facts(asked, trained, held(), HELD)
-        return Together(_sharing(trained.readout, facts), folds, facts)
+        answered = held()
+        facts = _facts(asked, trained, answered, HELD)
+        return Together(_sharing(trained.readout, facts), folds, facts, answered)
     reason = "No rows show what it adds, so its share is the usual one."
     return Together(trained.readout, folds, {"asked": asked, "share": trained.readout.share, "reason": reason})
 

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from sqlalchemy import JSON, CheckConstraint, ForeignKey, ForeignKeyConstraint, Index, Text, text
+from sqlalchemy import (
+    JSON,
+    CheckConstraint,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Index,
+    Text,
+    UniqueConstraint,
+    false,
+    text,
+)
 from sqlalchemy.orm import Mapped, mapped_column
 
 from onboard.registry import access_tables, webhook_tables  # noqa: F401 - they declare the rest of the tables
@@ -217,12 +227,12 @@ class StageOutputRow(Table):
 
 
 class EmbeddingVersionRow(Table):
-    """An immutable published version of a task. One job publishes at most one."""
+    """An immutable published version of a task; of a job one that is provisional and one that is not, at most."""
 
     __tablename__ = "embedding_versions"
     task: Mapped[str] = mapped_column(ForeignKey("tasks.name"), primary_key=True)
     version: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
-    job: Mapped[str | None] = mapped_column(ForeignKey("jobs.id"), unique=True)
+    job: Mapped[str | None] = mapped_column(ForeignKey("jobs.id"))
     kind: Mapped[str]
     method: Mapped[str]
     artifact: Mapped[str] = mapped_column(ForeignKey("artifacts.digest"), index=True)
@@ -249,6 +259,7 @@ class EmbeddingVersionRow(Table):
     mixed_from: Mapped[dict[str, Any] | None]
     learned_under: Mapped[int | None]  # only of a carried version
     held_out: Mapped[list[Any] | None] = mapped_column(JSON(none_as_null=True))
+    provisional: Mapped[bool] = mapped_column(server_default=false())  # its job may still publish a better one
     unlearning: Mapped[str | None]  # the deleted task that it descends from; nothing new starts from it
     created_at: Mapped[float]
     __table_args__ = (
@@ -257,6 +268,7 @@ class EmbeddingVersionRow(Table):
             ["hypernetwork_versions.base_digest", "hypernetwork_versions.version"],
         ),
         Index("ix_embedding_versions_base", "base_digest", "hypernetwork_version"),
+        UniqueConstraint("job", "provisional"),
     )
 
 

@@ -60,7 +60,7 @@ def versions_chart(versions: Sequence[Mapping[str, Any]]) -> RowChart | None:
 def _track(version: Mapping[str, Any], split: str, metric: Mapping[str, Any], name: str, scale: Scale) -> Track:
     value, low, high = (number(metric.get(key)) for key in ("value", "low", "high"))
     return Track(
-        label=f"v{version['version']}{' weak' if version.get('weak') else ''}",
+        label=f"v{version['version']}{' weak' if version.get('weak') else ''}{' provisional' if version.get('provisional') else ''}",
         shown=value_text(name, value or 0.0, number(metric.get("n"))),
         at=scale.at(value or 0.0),
         low=None if low is None else scale.at(low),

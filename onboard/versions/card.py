@@ -17,6 +17,8 @@ def render_card(version: EmbeddingVersion) -> str:
     lines = [f"# {version.reference}", ""]
     if version.weak:
         lines += ["**Weak:** it has not been shown to be better than always giving the commonest answer.", ""]
+    if version.provisional:
+        lines += ["**Provisional:** a readout alone, which its job published before it had learned an embedding.", ""]
     said = neglect_sentence(label_scores(version.metrics.get("test") or version.metrics.get("validation")), _one_line)
     if said:
         lines += [f"**Labels without answers:** {said}", ""]

@@ -16,8 +16,8 @@ Pairs = Annotated[
 ]
 
 
-class VersionDocument(BaseModel):
-    """An immutable version with everything that it is pinned to."""
+class VersionFacts(BaseModel):
+    """A version with everything that it is pinned to: what never changes of it."""
 
     task: str
     version: int
@@ -57,8 +57,16 @@ class VersionDocument(BaseModel):
     created_at: str | None
 
 
-class EmbeddingDocument(VersionDocument):
-    """A version with its numbers."""
+class VersionDocument(VersionFacts):
+    """A version of a list, with the mark that its job may take from it."""
+
+    provisional: Annotated[
+        bool, Field(description="Whether it is a readout that its job published before it had learned an embedding.")
+    ]
+
+
+class EmbeddingDocument(VersionFacts):
+    """A version with its numbers. It is immutable, so it does not say whether the version is provisional."""
 
     z: Annotated[list[float] | None, Field(description="The task embedding, float32; null without one.")]
 
