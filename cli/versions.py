@@ -10,6 +10,7 @@ from cli.connection import connected
 from cli.output import AsJson, Document, emit, say, table
 from cli.upkeep import size_text
 from onboard.domain.methods import OWN_START
+from onboard.domain.task import marks
 
 if TYPE_CHECKING:
     from cli.columns import Columns
@@ -46,12 +47,6 @@ def _table(document: Document) -> Columns:
         ))  # fmt: skip
     heads = ("version", "result", "init", "digest", "published (UTC)")
     return table(heads, rows, folded=("version", "init"))
-
-
-def marks(version: Document) -> str:
-    """What is said behind its number; a service of an earlier release knows no provisional versions."""
-    said = {"weak": version["weak"], "provisional": version.get("provisional")}
-    return "".join(f" {mark}" for mark, holds in said.items() if holds)
 
 
 def _origin(version: Document) -> tuple[str, ...]:

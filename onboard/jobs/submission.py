@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from onboard.data.task_name import check_task_name, task_name_of
 from onboard.domain.job import JobSpec
+from onboard.domain.methods import LINEAR
 from onboard.domain.report import require_metric
 from onboard.domain.submission import Submission, asked
 from onboard.errors import InputError, OnboardError
@@ -15,7 +16,7 @@ from onboard.errors import InputError, OnboardError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from onboard.data.read import ReadOptions
+    from onboard.data.read import Checked, ReadOptions
     from onboard.domain.hub_terms import HubTerms
     from onboard.jobs.submit import Request
 
@@ -34,8 +35,23 @@ def task_name(submission: Submission) -> str:
 
     if submission.task is not None:
         return check_task_name(submission.task)
+    if submission.dataset is None:
+        require_something(submission)
+        raise InputError(
+            "A task without a dataset has no file to take its name from.",
+            "Name the task: onboard submit --task NAME --labels A,B", field="task",
+        )  # fmt: skip
     require_format(submission.dataset)
     return task_name_of(submission.dataset)
+
+
+def require_something(submission: Submission) -> None:
+    """Raise InputError where there is neither a dataset nor a label set."""
+    if submission.dataset is None and not submission.labels:
+        raise InputError(
+            "There is no dataset.", "onboard submit FILE, or without rows: onboard submit --task NAME --labels A,B",
+            field="dataset",
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,19 +85,21 @@ def check(
     Raises:
         DatasetError, InputError: as `onboard.data.read.read_dataset`.
     """
-    from onboard.data.read import read_dataset
     from onboard.jobs.estimate import DatasetSize, estimate_seconds
 
     name = task_name(submission)
     base = _tokens_at_hand(submission.base or default_base) | ({"hide_folders": True} if hide_folders else {})
-    checked = read_dataset(submission.dataset, _read_options(submission, outside, **base))
+    checked = _read(submission, _read_options(submission, outside, **base))
     report = checked.report.to_json()
     require_metric(submission.metric, report["kind"])
     size, texts = DatasetSize.of_report(report), len(checked.unlabelled.rows) if checked.unlabelled else 0
+    method = "" if checked.dataset.train else LINEAR
     estimated = {
-        key: None if size is None else round(estimate_seconds(size, unlabelled=texts, tuned=tuned))
+        key: None if size is None else round(estimate_seconds(size, unlabelled=texts, tuned=tuned, method=method))
         for key, tuned in (("estimated_seconds", False), ("estimated_seconds_tuned", True))
     }
+    if not checked.dataset.train:
+        estimated["estimated_seconds_tuned"] = None  # nothing is
     metric = {"metric": submission.metric} if submission.metric else {}
     return {"task": name, **report, **metric, **estimated}
 
@@ -100,13 +118,12 @@ def prepare(
         DatasetError, InputError: as `onboard.data.read.read_dataset`.
         NotFoundError, DamagedError: the base does not exist, or its tokenizer cannot be read.
     """
-    from onboard.data.read import read_dataset
     from onboard.jobs.submit import Request
 
     spec = job_spec(submission, default_base)
     options = _read_options(submission, outside, **_tokens(spec.base))
     return Request(
-        read_dataset(submission.dataset, options), spec, submission.queue, submission.priority, submission.key,
+        _read(submission, options), spec, submission.queue, submission.priority, submission.key,
         submission.time_limit, owner,
     )  # fmt: skip
 
@@ -135,6 +152,15 @@ def split_labels(text: str) -> tuple[str, ...]:
     return labels
 
 
+def _read(submission: Submission, options: ReadOptions) -> Checked:
+    """The dataset, or a task without labeled rows where there is none."""
+    from onboard.data.labels_alone import read_labels
+    from onboard.data.read import read_dataset
+
+    require_something(submission)
+    return read_labels(options) if submission.dataset is None else read_dataset(submission.dataset, options)
+
+
 def _tokens_at_hand(base: str) -> dict[str, Any]:
     try:
         return _tokens(base)
@@ -160,6 +186,7 @@ def _read_options(submission: Submission, outside: Outside | None, **more: Any) 
 
     same = _shared(submission, ReadOptions)
     same["labels"] = split_labels(submission.labels)
+    same["descriptions"] = tuple(submission.label_description)
     more |= outside.options() if outside else {}
     return ReadOptions(**same, text_fields=tuple(submission.text_field), **more)
 

@@ -6,6 +6,7 @@ import time
 from dataclasses import replace
 
 from onboard.bases import find_base
+from onboard.data.descriptions import descriptions_of
 from onboard.data.regression import BUCKETS
 from onboard.data.snapshot import load as load_snapshot
 from onboard.data.splits import held_out_places, holdout
@@ -73,7 +74,7 @@ def prepare(spec: JobSpec, services: Services, record: BaseRecord) -> Workbench:
     unlabelled = load_snapshot(read_snapshot(services, pool["digest"])).train if pool else ()
     return Workbench(
         base, engine, dataset, label_words(dataset, engine), unlabelled, record.head, known,
-        held_out_places(stored, dataset),
+        held_out_places(stored, dataset), descriptions=descriptions_of(spec.options.get("label_description", ()), dataset.labels),
     )  # fmt: skip
 
 

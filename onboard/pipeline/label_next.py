@@ -18,7 +18,8 @@ from onboard.pipeline.material import Workbench
 from onboard.pipeline.outputs import TrainOutput
 from onboard.pipeline.own_weights import answering
 from onboard.pipeline.readout import held_out, together
-from onboard.train.labelling import Next, label_next
+from onboard.statistics.temperature import tempered
+from onboard.train.labelling import Next, suggested
 
 _SHOWN_CHARACTERS: Final = 1_000  # of a text: enough to find it by, and the report stays small
 
@@ -45,14 +46,29 @@ def labelling(attempt: Run, bench: Workbench, words: Sequence[str], trained: Tra
         return probabilities_of(bench.engine, rows, task, trie, both.readout, *how)
 
     temperature, _, _ = temperature_of(bench, both.folds, predict)
-    suggested = label_next(bench.engine, ids, trie, task, *how, both.readout)
-    as_answered = [suggestion.at(temperature) for suggestion in suggested]
+    probabilities = probabilities_of(bench.engine, ids, task, trie, both.readout, *how)
+    suggestions = suggested(bench.engine, ids, probabilities, bench.scored_at_once)
+    as_answered = [suggestion.at(temperature) for suggestion in suggestions]
     rows = [_row(suggestion, bench) for suggestion in sorted(as_answered, key=lambda text: -text.uncertainty)]
     pool = attempt.job.spec.options["unlabelled"]
     return {
         "read": pool["read"], "known": pool["known"], "repeated": pool["repeated"], "considered": pool["considered"],
-        "rows": rows,
+        "rows": rows, **_shares(bench, tempered(probabilities, temperature)),
     }  # fmt: skip
+
+
+def _shares(bench: Workbench, probabilities: np.ndarray) -> LabelNextJson:
+    """How often each label is the answer to the texts; nothing of a regression."""
+    if bench.buckets:
+        return {}
+    labels = bench.dataset.labels
+    counts = np.bincount(probabilities.argmax(1), minlength=len(labels))
+    return {
+        "shares": [
+            {"label": label, "share": round(count / len(probabilities), 4), "mean_probability": round(float(mean), 4)}
+            for label, count, mean in zip(labels, counts.tolist(), probabilities.mean(0), strict=True)
+        ]
+    }
 
 
 def _row(suggestion: Next, bench: Workbench) -> NextRowJson:

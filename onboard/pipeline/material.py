@@ -40,6 +40,7 @@ class Workbench:
         dataset: the rows, after the hold-out.
         words: the verbaliser's word per label, or per bucket.
         unlabelled: texts of which the report names those to label next; their labels mean nothing.
+        descriptions: what labels mean, of those that were described, by `label_key`.
         head: version of the hypernetwork that the task is learned under.
         known_rows: sorted hashes of the rows that trained it; None where it is the first: the base knows its rows.
         held_out: places, in the stored dataset, of the training rows that are held out.
@@ -60,6 +61,12 @@ class Workbench:
     trained_at_once: RowsAtOnce = field(default_factory=partial(RowsAtOnce, AT_ONCE))
     scored_at_once: RowsAtOnce = field(default_factory=lambda: RowsAtOnce(BATCH))
     read: dict[tuple[int, ...], np.ndarray] = field(default_factory=dict)
+    descriptions: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def pairs(self) -> bool:
+        """Whether the task's texts come in pairs; without a labeled row its unlabelled texts tell."""
+        return self.dataset.pairs or any(row.text_b is not None for row in self.unlabelled[:1])
 
     @cached_property
     def buckets(self) -> Buckets | None:

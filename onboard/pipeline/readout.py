@@ -12,13 +12,12 @@ from typing import Final
 import numpy as np
 
 from onboard.data.splits import evenly_spaced
-from onboard.data.verbaliser import words_of
-from onboard.domain.dataset import Example
 from onboard.domain.readout import ReadoutJson
 from onboard.errors import InputError
 from onboard.model.readout import probabilities_of
 from onboard.model.task_weights import Answering
 from onboard.pipeline.evidence import HELD, PREDICTED
+from onboard.pipeline.label_features import label_features
 from onboard.pipeline.material import Workbench
 from onboard.pipeline.outputs import Folds, TrainOutput
 from onboard.statistics.probabilities import blend, mean_loss
@@ -45,8 +44,7 @@ def fit(bench: Workbench, fold: np.ndarray | None, checkpoint: Callable[[], None
     features = bench.own_features(rows, checkpoint)
     values, names = None, None
     if bench.buckets is None:
-        words = [Example(words_of(label), None, label) for label in bench.dataset.labels]
-        names = bench.own_features(words, checkpoint)
+        names = label_features(bench, checkpoint)
     else:
         values = np.array(bench.buckets.values)
     if fold is None:

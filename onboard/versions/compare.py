@@ -166,7 +166,7 @@ def compare_versions(
     except PinMismatchError as error:
         return SideBySide(earlier, later, None, error.message)
     if measured is None:
-        return SideBySide(earlier, later, None, "There are no held-out rows that neither of them was trained on.")
+        return SideBySide(earlier, later, None, _no_shared_rows(services, earlier, later))
     return SideBySide(earlier, later, measured, _sentence(measured))
 
 
@@ -219,6 +219,18 @@ def _measure(services: Services, base: Base, earlier: EmbeddingVersion, later: E
     true = truth(rows, labels)
     measured = _classification(true, labels, before, after) if labels else _regression(true, before, after)
     return replace(measured, left_out=len(shared) - len(rows))
+
+
+def _no_shared_rows(services: Services, earlier: EmbeddingVersion, later: EmbeddingVersion) -> str:
+    """Why there are no rows to compare on, in one sentence."""
+    from onboard.versions.trained_rows import made_of_rows
+
+    bare = [version.reference for version in (earlier, later) if not made_of_rows(services, version)]
+    reason = "There are no held-out rows that neither of them was trained on"
+    if not bare:
+        return f"{reason}."
+    was = "were" if len(bare) > 1 else "was"
+    return f"{reason}: {' and '.join(bare)} {was} made from the labels alone, without any rows."
 
 
 def truth(rows: Sequence[Example], labels: Sequence[Label]) -> np.ndarray:

@@ -53,6 +53,9 @@ class VersionFacts(BaseModel):
     code_version: str
     metrics: Metrics
     weak: bool
+    unmeasured: Annotated[
+        bool, Field(description="Whether no rows say how good it is, neither of validation nor of a test split.")
+    ]
     job: str | None
     created_at: str | None
 
