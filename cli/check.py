@@ -94,13 +94,15 @@ def _facts(report: Document) -> dict[str, str]:
         del facts["fields"]
     validation, characters = report["validation"], report["characters"]
     facts["validation"] = _VALIDATION[validation["method"]].format(held_out=validation["held_out"])
-    if not report["rows"]["train"]:
-        facts["validation"] = _NO_ROWS
     facts["text"] = f"{characters['mean']:,.0f} characters a row, {characters['longest']:,} the longest"
     facts["digest"] = report["digest"]
     facts["time"] = f"about {_duration(report['estimated_seconds'])} on a laptop if the hypernetwork is not tuned"
     tuned = report.get("estimated_seconds_tuned")  # a service of before does not tell it
     facts["time"] += f", about {_duration(tuned)} if it is" if tuned else ""
+    first = report.get("estimated_seconds_first")
+    facts["time"] += f"; a first version after about {_duration(first)}" if first else ""
+    if not report["rows"]["train"]:
+        facts |= {"validation": _NO_ROWS, "time": f"about {_duration(report['estimated_seconds'])} on a laptop"}
     return facts
 
 

@@ -19,6 +19,7 @@ from onboard.domain.job_search import JobOrder, JobSearch
 from onboard.domain.names import require_name
 from onboard.hypernetworks import line
 from onboard.jobs import control, logs, many, status
+from onboard.jobs.doorbell import DEFAULT_QUEUE
 from onboard.operations import access
 from onboard.versions import carry, compare, delete, describe, fetch, promote, task_map
 from workers.logs import log_files
@@ -53,10 +54,12 @@ class LocalGateway:
         request = prepare(submission, self._services.settings.base)
         for finding in request.checked.report.warnings:
             say(f"warning: {finding.message} {finding.remedy}")
+        if submission.queue == DEFAULT_QUEUE:
+            start_worker(self._services, submission.queue)  # it loads the base while the job is being stored
         job, warning = submit(self._services, doorbell(self._services), request)
         if warning:
             say(f"warning: {warning}")
-        start_worker(self._services, submission.queue)
+        start_worker(self._services, submission.queue)  # one that lived may have left meanwhile
         return {"job": job.id, "state": job.state.value, "task": job.spec.task}
 
     def progress(self, job: str, since: int) -> Document:

@@ -176,11 +176,10 @@ class _Live:
         from rich.text import Text
 
         line = Text(event_line(event))
+        ended = event["kind"] == "state" and event["message"] not in ("queued", "running")
         if event["kind"] == "stage_finished":
             self._console.print(Text("✓ ", style="green") + line)
-        elif event["numbers"].get("provisional"):
-            self._console.print(line)
-        elif event["kind"] == "state" and event["message"] not in ("queued", "running"):
+        elif ended or event["numbers"].get("provisional"):
             self._console.print(line)
         else:
             self._status.update(line)

@@ -29,10 +29,8 @@ from onboard.registry.jobs import JobRepository
 from onboard.registry.services import Services, open_services
 from onboard.registry.versions import VersionRepository
 from onboard.settings import Settings
-from onboard.storage.embedding import unpack_embedding
 from onboard.testing import MemoryDoorbell, RecordedProgress
-from onboard.versions.answers import answers
-from onboard.versions.readouts import readout_of
+from onboard.versions.answers import answers, task_of_version
 
 _LEASE_SECONDS: Final = 1e6  # nobody else is there
 
@@ -121,14 +119,14 @@ def _published(services: Services, cell: Cell, job: Job, embedding: Learned) -> 
     seconds = embedding.seconds + time.process_time() - started
     with services.database.read() as session:
         result = JobRepository(session).get(job.id).result
-        (version,) = VersionRepository(session).list(task=cell.task)
+        version = VersionRepository(session).of_job(job.id)
     assert result is not None
+    assert version is not None
     engine = engine_at(services, cell.place.base, version.hypernetwork_version)
     labels = cell.dataset.labels
     words = version.words if cell.regression else words_in_order(version, labels)
-    readout = readout_of(services, version, None if cell.regression else labels)
-    z = unpack_embedding(services.read(version.artifact))
-    answered = answers(engine, version, z, words, cell.test, readout)
+    task, readout = task_of_version(services, engine, version, None if cell.regression else labels)
+    answered = answers(engine, version, task, words, cell.test, readout)
     return Learned(answered, seconds, {"init": result["init"], **_stages(result)})
 
 

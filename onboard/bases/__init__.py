@@ -144,6 +144,17 @@ class Base:
         sources = list(self.trained_rows.values())
         return np.unique(np.concatenate(sources)) if sources else np.empty(0, dtype=np.int64)
 
+    def knows(self, rows: np.ndarray) -> np.ndarray:
+        """Whether each of these row hashes (n,) trained its hypernetwork: `known_rows` without putting all in order."""
+        import numpy as np
+
+        known = np.zeros(len(rows), dtype=bool)
+        for trained in self.trained_rows.values():
+            places = np.searchsorted(trained, rows)
+            within = places < len(trained)
+            known[within] |= trained[places[within]] == rows[within]
+        return known
+
     @cached_property
     def fingerprints(self) -> Fingerprints | None:
         """What its tasks look like to its backbone; None when their embeddings did not start from that.

@@ -65,8 +65,8 @@ class CheckedDataset:
         rows: that are used, by split.
         labels: empty for a regression.
         digest: identity of what would be trained on.
-        estimated_seconds: on a laptop, if the hypernetwork is not tuned; estimated_seconds_tuned: if it is. None where
-            the service does not tell it.
+        estimated_seconds: on a laptop, if the hypernetwork is not tuned; estimated_seconds_tuned: if it is;
+            estimated_seconds_first: until a provisional version is published. None where the service does not say.
         document: everything, as `onboard check --json` prints it.
     """
 
@@ -78,6 +78,7 @@ class CheckedDataset:
     digest: str
     estimated_seconds: int | None
     estimated_seconds_tuned: int | None
+    estimated_seconds_first: int | None
     document: Mapping[str, Any] = field(repr=False)
 
     @classmethod
@@ -92,5 +93,6 @@ class CheckedDataset:
             digest=document.read("digest", str),
             estimated_seconds=document.given("estimated_seconds", int),
             estimated_seconds_tuned=document.given("estimated_seconds_tuned", int),
+            estimated_seconds_first=document.given("estimated_seconds_first", int),
             document=document,
         )

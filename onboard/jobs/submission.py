@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from onboard.data.task_name import check_task_name, task_name_of
 from onboard.domain.job import JobSpec
-from onboard.domain.methods import LINEAR
 from onboard.domain.report import require_metric
 from onboard.domain.submission import Submission, asked
 from onboard.errors import InputError, OnboardError
@@ -85,7 +84,7 @@ def check(
     Raises:
         DatasetError, InputError: as `onboard.data.read.read_dataset`.
     """
-    from onboard.jobs.estimate import DatasetSize, estimate_seconds
+    from onboard.jobs.estimate import DatasetSize, estimate_seconds, first_seconds
 
     name = task_name(submission)
     base = _tokens_at_hand(submission.base or default_base) | ({"hide_folders": True} if hide_folders else {})
@@ -93,13 +92,15 @@ def check(
     report = checked.report.to_json()
     require_metric(submission.metric, report["kind"])
     size, texts = DatasetSize.of_report(report), len(checked.unlabelled.rows) if checked.unlabelled else 0
-    method = "" if checked.dataset.train else LINEAR
     estimated = {
-        key: None if size is None else round(estimate_seconds(size, unlabelled=texts, tuned=tuned, method=method))
+        key: None if size is None else round(estimate_seconds(size, unlabelled=texts, tuned=tuned))
         for key, tuned in (("estimated_seconds", False), ("estimated_seconds_tuned", True))
     }
-    if not checked.dataset.train:
-        estimated["estimated_seconds_tuned"] = None  # nothing is
+    first = None if size is None else round(first_seconds(size))
+    estimated = {
+        **(dict.fromkeys(estimated, first) if submission.fast or not checked.dataset.train else estimated),
+        "estimated_seconds_first": first,
+    }
     metric = {"metric": submission.metric} if submission.metric else {}
     return {"task": name, **report, **metric, **estimated}
 

@@ -72,9 +72,10 @@ def prepare(spec: JobSpec, services: Services, record: BaseRecord) -> Workbench:
     dataset = holdout(stored, spec.seed)
     pool = spec.options.get("unlabelled")
     unlabelled = load_snapshot(read_snapshot(services, pool["digest"])).train if pool else ()
+    described = descriptions_of(spec.options.get("label_description", ()), dataset.labels)
     return Workbench(
         base, engine, dataset, label_words(dataset, engine), unlabelled, record.head, known,
-        held_out_places(stored, dataset), descriptions=descriptions_of(spec.options.get("label_description", ()), dataset.labels),
+        held_out_places(stored, dataset), descriptions=described,
     )  # fmt: skip
 
 

@@ -8,13 +8,11 @@ from typing import Final
 import numpy as np
 
 from onboard.data.splits import evenly_spaced
-from onboard.domain.dataset import Example
-from onboard.guard.canaries import canaries_of
+from onboard.pipeline.generic_texts import generic_features
 from onboard.pipeline.material import Workbench
 from onboard.pipeline.readout import drawn
 from onboard.statistics.novelty import Novelty, find_novelty
 
-MOST_TEXTS: Final = 64  # of other kinds, that say what is missed
 MOST_HELD: Final = 256  # held-out rows that say what is a false alarm
 
 
@@ -33,8 +31,7 @@ def novelty_of(bench: Workbench, checkpoint: Callable[[], None]) -> Novelty | No
         return None
     rows = [dataset.train[row] for row in drawn(bench)]
     held = [dataset.validation[row] for row in evenly_spaced(len(dataset.validation), MOST_HELD)]
-    texts = canaries_of(pairs=rows[0].text_b is not None)
-    others = [Example(*texts[place], label="") for place in evenly_spaced(len(texts), MOST_TEXTS)]
     groups = np.zeros(len(rows), dtype=np.int64) if bench.buckets is not None else bench.targets(rows).argmax(1)
-    read, unread, strange = (bench.features(some, checkpoint)[:, : bench.width] for some in (rows, held, others))
+    read, unread = (bench.features(some, checkpoint)[:, : bench.width] for some in (rows, held))
+    strange = generic_features(bench, checkpoint, pairs=rows[0].text_b is not None)[:, : bench.width]
     return find_novelty(read, groups, unread, strange)

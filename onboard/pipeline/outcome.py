@@ -22,6 +22,7 @@ from onboard.versions.protected import Identity, line_of
 _CHOSEN: Final = "These rows chose how much of the tuning was kept, so these numbers are a little too good."
 _CURVE_BEFORE: Final = "The hypernetwork was tuned after the learning curve was made, which says nothing of the two."
 _CHOSE_METHOD: Final = "These rows chose the method, too, so these numbers are a little too good."
+_CHOSE_VERSION: Final = "These rows chose between the job's two versions, too, so these numbers are a little too good."
 _NO_ESTIMATE: Final = (
     "All rows trained the embedding and tuned the hypernetwork: none is left that could say how good the two are."
 )
@@ -62,6 +63,8 @@ class Outcome:
         chosen = [_CHOSEN] if "by_share" in (self.tuning or {}) and not refused else []
         if self.methods is not None and len(self.methods["tried"]) > 1:
             chosen.append(_CHOSE_METHOD)
+        if self.provisional is not None and "rows" in self.provisional:
+            chosen.append(_CHOSE_VERSION)
         return " ".join(chosen) or None
 
 

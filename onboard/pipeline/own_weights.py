@@ -63,7 +63,7 @@ def own_start(attempt: Run, method: str) -> ProbeOutput:
         words=bench.words,
         fingerprint="",
         init={"chosen": OWN_START, "candidates": [], "reason": reason},
-        known=rows[in_sorted(rows, bench.base.known_rows)],
+        known=rows[bench.base.knows(rows)],
         numbers={"chosen": OWN_START},
     )
     return _at_adapters(attempt, alone, rows) if attempt.job.spec.starts_from_adapters else alone

@@ -142,9 +142,9 @@ def _commit(own: Run, draft: EmbeddingVersion, moves: bool, present: int) -> Emb
 def compared(first: First, judged: Judged, outcome: Outcome) -> ProvisionalJson:
     """Whether what a job has come to is published, or its provisional version is confirmed.
 
-    Rows that trained neither say it, those that chose the readout's share: published is what has less loss on them. A
-    tuning that is kept was measured already; with `--tune-hypernetwork always` it is not asked, and `--method auto` has
-    chosen by then.
+    The rows that chose the readout's share compare the two, as they trained neither: what has less loss is published.
+    A tuning that is kept was measured on them already, and so was what `--method auto` has chosen. With
+    `--tune-hypernetwork always` the second version is published in any case.
 
     Args:
         first: the provisional version.
@@ -154,7 +154,7 @@ def compared(first: First, judged: Judged, outcome: Outcome) -> ProvisionalJson:
     spec, facts = judged.spec, ProvisionalJson(version=first.version.version, start=None)
     if outcome.trained.is_readout:
         return {**facts, "confirmed": True, "reason": "The rows chose the readout alone."}
-    if outcome.methods is not None and not outcome.trained.has_embedding:
+    if outcome.methods is not None:
         return {**facts, "confirmed": False, "reason": outcome.methods["reason"] or ""}
     if outcome.tuned is not None or spec.tune_hypernetwork == "always":
         return {**facts, "confirmed": False, "reason": "It was learned together with the hypernetwork."}
@@ -199,8 +199,7 @@ def confirm(first: First, probed: ProbeOutput, outcome: Outcome, facts: Provisio
     confirmed = replace(
         outcome, bench=own.bench, trained=trained, tuned=None, considered=frozenset(), provisional=facts
     )
-    also = "These rows chose the version, too." if "rows" in facts else None
-    work = partial(judge, first.judged, own.services, also)
+    work = partial(judge, first.judged, own.services, confirmed.also_chosen)
     evaluated = own.stage(Stage.EVALUATE, EvaluateOutput.from_json, work, first.output)
     own.progress.stage_started(Stage.PUBLISH)
     own.checkpoint()

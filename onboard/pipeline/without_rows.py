@@ -5,19 +5,15 @@ What it answers before there is a row is a start, and nobody knows how good it i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Final
+from collections.abc import Callable
 
-from onboard.data.splits import evenly_spaced
-from onboard.domain.dataset import Example
 from onboard.domain.report import WithoutRowsJson
-from onboard.guard.canaries import canaries_of
+from onboard.model.readout_features import blocks_of
+from onboard.pipeline.generic_texts import generic_features
 from onboard.pipeline.label_features import label_features
 from onboard.pipeline.material import Workbench
 from onboard.statistics.readout import Readout
 from onboard.statistics.zero_rows import FEWEST_TEXTS, readout_of_names
-
-MOST_GENERIC: Final = 96  # more move the middle little, and every one is a pass of the encoder
 
 
 def readout_without_rows(bench: Workbench, checkpoint: Callable[[], None]) -> tuple[Readout, WithoutRowsJson]:
@@ -30,14 +26,13 @@ def readout_without_rows(bench: Workbench, checkpoint: Callable[[], None]) -> tu
         bench: the job's material.
         checkpoint: stops the work.
     """
-    names = label_features(bench, checkpoint)
+    names, pairs = label_features(bench, checkpoint), bench.pairs
     submitted = len(bench.unlabelled) >= FEWEST_TEXTS
-    texts: Sequence[Example] = bench.unlabelled
-    if not submitted:
-        generic = canaries_of(pairs=bench.pairs)
-        texts = [Example(*generic[place], label="") for place in evenly_spaced(len(generic), MOST_GENERIC)]
-    features = bench.own_features(texts, checkpoint)
-    readout = readout_of_names(names, features, features.shape[1] // bench.width)
+    texts = (
+        bench.features(bench.unlabelled, checkpoint) if submitted else generic_features(bench, checkpoint, pairs=pairs)
+    )
+    blocks = blocks_of(pairs=pairs)
+    readout = readout_of_names(names, texts[:, : blocks * bench.width], blocks)
     return readout, {
         "labels": len(bench.dataset.labels), "described": len(bench.descriptions), "texts": len(texts),
         "unlabelled": submitted,

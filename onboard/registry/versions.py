@@ -90,7 +90,14 @@ class VersionRepository(Repository):
         return version
 
     def publish_provisional(
-        self, draft: EmbeddingVersion, task: Task, *, attempt: int, move_latest: bool, present: int, new_labels: bool
+        self,
+        draft: EmbeddingVersion,
+        task: Task,
+        *,
+        attempt: int,
+        move_latest: bool,
+        present: int | None,
+        new_labels: bool,
     ) -> EmbeddingVersion:
         """Publish the next version of the task while its job goes on; arguments and errors as of `publish`."""
         assert draft.job is not None

@@ -16,8 +16,8 @@ Pairs = Annotated[
 ]
 
 
-class VersionFacts(BaseModel):
-    """A version with everything that it is pinned to: what never changes of it."""
+class VersionDocument(BaseModel):
+    """An immutable version with everything that it is pinned to; only the mark `provisional` may go."""
 
     task: str
     version: int
@@ -56,20 +56,15 @@ class VersionFacts(BaseModel):
     unmeasured: Annotated[
         bool, Field(description="Whether no rows say how good it is, neither of validation nor of a test split.")
     ]
+    provisional: Annotated[
+        bool, Field(description="Whether it is a readout that its job published before it had learned an embedding.")
+    ]
     job: str | None
     created_at: str | None
 
 
-class VersionDocument(VersionFacts):
-    """A version of a list, with the mark that its job may take from it."""
-
-    provisional: Annotated[
-        bool, Field(description="Whether it is a readout that its job published before it had learned an embedding.")
-    ]
-
-
-class EmbeddingDocument(VersionFacts):
-    """A version with its numbers. It is immutable, so it does not say whether the version is provisional."""
+class EmbeddingDocument(VersionDocument):
+    """A version with its numbers."""
 
     z: Annotated[list[float] | None, Field(description="The task embedding, float32; null without one.")]
 
