@@ -81,6 +81,7 @@ def marks(version: Document) -> str:
 
 def _row(task: Document) -> tuple[Cell, ...]:
     from onboard.domain.dataset import label_text
+    from onboard.domain.task import marks
 
     labels = ", ".join(map(label_text, task["labels"])) or f"a number, {task['low']:g} to {task['high']:g}"
     texts = {True: "pair", False: "one", None: ""}[task.get("pairs")]

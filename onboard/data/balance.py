@@ -26,6 +26,13 @@ _TYPO_LETTERS: Final = 5  # shorter labels differ by one letter too often
 _TYPO_SHARE: Final = 0.05  # a misspelt label is rare beside the right one
 
 
+def alike_labels(labels: Sequence[Label]) -> list[tuple[Label, Label]]:
+    """Pairs of labels that differ in case, blanks, punctuation or what nobody sees alone."""
+    letters = [_letters(label) for label in labels]
+    pairs = combinations(range(len(labels)), 2)
+    return [(labels[one], labels[other]) for one, other in pairs if letters[one] == letters[other]]
+
+
 def label_findings(labels: Sequence[Label], given: Iterable[Label]) -> list[Finding]:
     """Every warning about a label set, with the label of every training row in `given`."""
     counts = Counter(label_key(label) for label in given)

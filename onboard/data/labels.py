@@ -164,9 +164,10 @@ def _classification(
             retyped = [row for row in strays if label_text(row.label) in written]
             findings += _dropped(len(strays) - len(retyped), split, left=bool(by_name[split]))
             strays = retyped
-        _report_strays(
-            strays, split, origins[split], labels, f"{remedy}, or leave them out: --unknown-labels drop", problems
-        )
+        declared = split == "train" or (asked.declared and not splits["train"])
+        known_from = "declared with --labels" if declared else "known from training"
+        said = known_from, f"{remedy}, or leave them out: --unknown-labels drop"
+        _report_strays(strays, origins[split], labels, said, problems)
     present = sum(label_key(label) in known for label in train_labels)
     if present < 2 and seen and not problems.any_of({*UNKNOWN_LABEL_CODES, "unknown_label"}):
         message = f"has only the label {_named(train_labels)}: there is nothing to learn"
@@ -188,17 +189,21 @@ def _by_text(labels: Sequence[Label]) -> dict[str, Label]:
 
 
 def _report_strays(
-    strays: Rows, split: str, origin: Origin, labels: Sequence[Label], remedy: str, problems: Problems
+    strays: Rows, origin: Origin, labels: Sequence[Label], said: tuple[str, str], problems: Problems
 ) -> None:
-    """One problem for every label that is not one of `labels`, at its first row."""
+    """One problem for every label that is not one of `labels`, at its first row.
+
+    Args:
+        said: where those labels come from, and what to do.
+    """
+    known_from, remedy = said
     firsts = {label_key(row.label): row for row in reversed(strays)}
     counts = Counter(label_key(row.label) for row in strays)
     written = _by_text(labels)
     for key, count in counts.items():
         first = firsts[key]
-        others = "declared with --labels" if split == "train" else "known from training"
         rows = counted(count, "row")
-        message = f"the label {_named([first.label])} ({rows}) is not {others}: {_named(labels)}"
+        message = f"the label {_named([first.label])} ({rows}) is not {known_from}: {_named(labels)}"
         same = written.get(label_text(first.label))
         if same is not None:
             kinds = _type_of(first.label), _type_of(same)
@@ -235,6 +240,12 @@ def _floats_unified(
         return splits, seen
     floats = {split: [row._replace(label=float(row.label)) for row in rows] for split, rows in splits.items()}
     return floats, [float(label) for label in seen]
+
+
+def typed_labels(declared: Sequence[Label], present: Sequence[Label]) -> tuple[Label, ...]:
+    """Declared labels of which no training row tells the type, with the types of other rows' labels."""
+    _, unified = _floats_unified({}, present, {}, Problems())
+    return _typed(declared, unified) if present else tuple(declared)
 
 
 def _typed(declared: Sequence[Label], present: Sequence[Label]) -> tuple[Label, ...]:

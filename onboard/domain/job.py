@@ -146,8 +146,8 @@ class JobSpec:
         new_labels: whether another label set than the task's present one is wanted.
         options: whatever else it takes; `probe` names the probe's strategy where it is not to race, `readout` is
             "never" where none is wanted, `fast` says that the first version is all that is wanted, `method_setting` has
-            the method's settings as NAME=VALUE; `bulk` says what a job that answers files reads, asks and writes: it
-            has no dataset.
+            the method's settings as NAME=VALUE; `label_description` says what labels mean, as LABEL=TEXT; `bulk` says
+            what a job that answers files reads, asks and writes: it has no dataset.
     """
 
     task: str

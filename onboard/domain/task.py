@@ -165,6 +165,11 @@ class EmbeddingVersion:
             )  # fmt: skip
 
     @property
+    def unmeasured(self) -> bool:
+        """Whether it was learned here and no rows say how good it is, neither of validation nor of a test split."""
+        return self.kind != "source" and not any(self.metrics.get(split) for split in ("validation", "test"))
+
+    @property
     def origin(self) -> int:
         """The hypernetwork version that its numbers were learned under, however often they were carried since."""
         return self.hypernetwork_version if self.learned_under is None else self.learned_under
@@ -176,7 +181,7 @@ class EmbeddingVersion:
 
     def to_json(self) -> dict[str, Any]:
         """The version as a JSON-compatible document without fingerprint and held-out rows; times are ISO 8601, UTC."""
-        return document_of(self, *_NOT_TOLD)
+        return {**document_of(self, *_NOT_TOLD), "unmeasured": self.unmeasured}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> EmbeddingVersion:
@@ -295,6 +300,14 @@ def task_document(task: Task, latest: EmbeddingVersion | None) -> dict[str, Any]
         "pairs": latest.pairs if latest else None,
         "latest": latest.to_json() if latest else None,
     }
+
+
+def marks(version: Mapping[str, Any]) -> str:
+    """The marks of a version's document as they stand behind its number: " weak provisional", or nothing.
+
+    A service of an earlier release knows only the first.
+    """
+    return "".join(f" {mark}" for mark in ("weak", "unmeasured", "provisional") if version.get(mark))
 
 
 def texts_taken(pairs: bool) -> str:

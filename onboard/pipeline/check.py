@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from onboard.bases import Base, find_base
 from onboard.bases.load import load_engine
+from onboard.data.descriptions import descriptions_of
 from onboard.data.regression import BUCKETS
 from onboard.data.snapshot import load as load_snapshot
 from onboard.data.splits import held_out_places, holdout
@@ -84,9 +85,10 @@ def prepare(spec: JobSpec, services: Services, record: BaseRecord) -> Workbench:
     dataset = holdout(stored, spec.seed)
     pool = spec.options.get("unlabelled")
     unlabelled = load_snapshot(read_snapshot(services, pool["digest"])).train if pool else ()
+    described = descriptions_of(spec.options.get("label_description", ()), dataset.labels)
     return Workbench(
         base, engine, dataset, label_words(dataset, engine), unlabelled, record.head, known,
-        held_out_places(stored, dataset),
+        held_out_places(stored, dataset), descriptions=described,
     )  # fmt: skip
 
 

@@ -42,7 +42,7 @@ from onboard.train.crossvalidation import rows_in_folds
 from onboard.versions.answers import answers, task_of_version
 from onboard.versions.compare import drawn, too_large
 from onboard.versions.compare import held_out as held_out_of
-from onboard.versions.trained_rows import TrainedRows
+from onboard.versions.trained_rows import TrainedRows, made_of_rows
 
 Metrics = dict[str, Metric]
 _TRIVIAL = {"classification": "majority", "regression": "mean"}
@@ -197,6 +197,8 @@ class Judged:
         dataset, folds = self.bench.dataset, self._trained.folds
         if dataset.validation:
             return self.on("validation"), "held-out", self._chosen_on()
+        if not dataset.train:
+            return None, None, "There are no labeled rows; a test split would measure the version."
         if dataset.one_row_each:
             return None, None, "Every label has one training row: held out, it could not be learned."
         if folds is None:
@@ -260,6 +262,7 @@ class Judged:
 
     def _baselines(self, *, learned: bool) -> dict[str, Baselines]:
         dataset, folds, metric = self.bench.dataset, self._trained.folds, self.spec.metric
+        learned = learned and bool(dataset.train)  # without rows there is nothing to train them on
         baselines: dict[str, Baselines] = {}
         if dataset.validation:
             baselines["validation"] = score_baselines(dataset, dataset.validation, metric=metric, learned=learned)
@@ -290,7 +293,10 @@ class Judged:
         except (DamagedError, InputError) as error:  # the second of a method that this release does not know
             reason = f"{present.reference} cannot be read to be compared with. {error.outside.message}"
             return {"alias": LATEST, "moved": False, "reason": reason, "comparison": None, "present": present.reference}
-        verdict = may_replace(comparison, weak=weak, predecessor_weak=present.weak)
+        verdict = may_replace(
+            comparison, weak=weak, predecessor_weak=present.weak, predecessor_unmeasured=present.unmeasured,
+            from_labels_alone=not self.bench.dataset.train and made_of_rows(services, present),
+        )  # fmt: skip
         return {
             "alias": LATEST, "moved": verdict.allowed, "reason": verdict.reason,
             "comparison": comparison.to_json() if comparison else None, "present": present.reference,

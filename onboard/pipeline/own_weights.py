@@ -29,6 +29,7 @@ from onboard.pipeline.attempt import Run
 from onboard.pipeline.candidates import named_candidate
 from onboard.pipeline.outputs import Folds, ProbeOutput, TrainOutput
 from onboard.pipeline.readout import fit_and_compare, with_readout
+from onboard.pipeline.without_rows import readout_without_rows
 from onboard.probe.candidates import in_sorted
 from onboard.registry.versions import VersionRepository
 from onboard.statistics.readout import Readout
@@ -44,6 +45,7 @@ from onboard.versions.answers import module_in
 from onboard.versions.trained_rows import TrainedRows
 
 _NOTHING: Final = np.zeros(0, dtype=np.float32)
+_NO_ROWS: Final = "There are no labeled rows: the readout is computed from the words of the labels."
 _CLOSED_FORM: Final = "The readout is computed in closed form: there is nothing to start from."
 
 
@@ -52,7 +54,9 @@ def own_start(attempt: Run, method: str) -> ProbeOutput:
     bench = attempt.bench
     rows = np.unique(bench.hashes([*bench.dataset.train, *bench.dataset.validation, *bench.dataset.test]))
     reason = _CLOSED_FORM
-    if method != LINEAR:
+    if not bench.dataset.train:
+        reason = _NO_ROWS
+    elif method != LINEAR:
         reason = f"{TASK_METHODS[method].TITLE} starts as its paper says. {TASK_METHODS[method].INITIALISATION}"
     alone = ProbeOutput(
         z=_NOTHING,
@@ -188,11 +192,20 @@ def _weights(attempt: Run, probed: ProbeOutput, parted: list[Fold], new: NewTask
 def _linear(attempt: Run, parted: list[Fold]) -> TrainOutput:
     """Of a readout alone."""
     bench = attempt.bench
+    if not bench.dataset.train:
+        return _of_names(attempt)
     fold = fold_of(len(bench.dataset.train), parted) if parted else None
     fitted, prior = fit_and_compare(bench, fold, attempt.checkpoint)
     nothing = np.zeros((len(parted), 0), dtype=np.float32)  # no embedding is trained
     folds = None if fold is None else Folds(fold, fitted.probabilities, nothing)
     return replace(_answering_alone(fitted.readout, folds, []), prior=prior)
+
+
+def _of_names(attempt: Run) -> TrainOutput:
+    """Of a readout without a labeled row."""
+    readout, made_of = readout_without_rows(attempt.bench, attempt.checkpoint)
+    output = _answering_alone(readout, None, [])
+    return replace(output, training={**output.training, "without_rows": made_of})
 
 
 def _answering_alone(readout: Readout, folds: Folds | None, warnings: list[WarningJson]) -> TrainOutput:

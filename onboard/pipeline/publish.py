@@ -286,7 +286,7 @@ def draft_of(attempt: Run, probed: ProbeOutput, outcome: Outcome, evaluated: Eva
         held_out=attempt.bench.held_out,
         low=dataset.low,
         high=dataset.high,
-        pairs=dataset.pairs,
+        pairs=attempt.bench.pairs,
         temperature=1.0 if evaluated.calibration is None else evaluated.calibration["temperature"],
         metrics=evaluated.metrics,
         weak=evaluated.weak,
@@ -359,7 +359,7 @@ def _dataset(attempt: Run, draft: EmbeddingVersion, trained: TrainOutput) -> dic
     return {
         "name": draft.task,
         "kind": dataset.kind,
-        "pairs": dataset.pairs,
+        "pairs": attempt.bench.pairs,
         "rows": rows,
         "labels": labels,
         "digest": draft.dataset_digest,

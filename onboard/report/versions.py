@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from onboard.domain.report import METRICS, SHARE_METRICS
+from onboard.domain.task import marks
 from onboard.report.charts import RowChart, Scale, Track
 from onboard.report.reading import mapping, number, text
 from onboard.report.sentences import better, metric_name, metric_text, value_text
@@ -60,7 +61,7 @@ def versions_chart(versions: Sequence[Mapping[str, Any]]) -> RowChart | None:
 def _track(version: Mapping[str, Any], split: str, metric: Mapping[str, Any], name: str, scale: Scale) -> Track:
     value, low, high = (number(metric.get(key)) for key in ("value", "low", "high"))
     return Track(
-        label=" ".join([f"v{version['version']}", *(mark for mark in ("weak", "provisional") if version.get(mark))]),
+        label=f"v{version['version']}{marks(version)}",
         shown=value_text(name, value or 0.0, number(metric.get("n"))),
         at=scale.at(value or 0.0),
         low=None if low is None else scale.at(low),

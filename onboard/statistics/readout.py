@@ -72,7 +72,7 @@ class Readout:
             InputError: fewer features than it takes, or not finite.
         """
         features = features[:, self.columns(features.shape[1])].astype(np.float64)
-        _require_finite(features)
+        require_finite(features)
         seen = signed_roots(features) if self.of_roots else features
         return softmax(seen @ (self.weights.astype(np.float64) * self.scale).T + self.bias)
 
@@ -138,13 +138,13 @@ def fit_readout(
     Raises:
         InputError: features that are not finite, fewer than two rows, a label without a row, a prior of another base.
     """
-    _require_finite(features)
+    require_finite(features)
     _require_rows(targets, regression=values is not None)
-    drawn_to = None if values is not None else _drawn_to(prior, names, features.shape[1])
+    drawn_to = None if values is not None else weights_of_prior(prior, names, features.shape[1])
     features = signed_roots(features)
     best = _fitted(features, targets, groups, values, blocks, drawn_to)
     if names is not None:
-        _require_finite(names)
+        require_finite(names)
         with_words = with_names(features, targets, signed_roots(names), blocks)
         named = _fitted(*with_words, groups, None, blocks, drawn_to)
         best = replace(named, names=names) if named.loss <= best.loss else best
@@ -161,8 +161,8 @@ def lesson_of(features: np.ndarray, targets: np.ndarray, names: np.ndarray, bloc
     Raises:
         InputError: as `fit_readout`.
     """
-    _require_finite(features)
-    _require_finite(names)
+    require_finite(features)
+    require_finite(names)
     _require_rows(targets, regression=False)
     rows = Rows.of(signed_roots(features), targets, blocks)
     weights = Path.of(rows.x, rows.targets, rows.counted).weights(USUAL[0])[:, :-1]
@@ -202,12 +202,12 @@ def _fitted(
         weights, bias = chosen.sharpness * weights, chosen.sharpness * bias
     towards = chosen.path.towards[:, :-1] if chosen.path.scale else None
     return Fitted(
-        _packed(weights, bias), judged, chosen.probabilities, chosen.ridge, chosen.sharpness, chosen.loss,
+        packed(weights, bias), judged, chosen.probabilities, chosen.ridge, chosen.sharpness, chosen.loss,
         drawn_to=towards, scale=chosen.path.scale,
     )  # fmt: skip
 
 
-def _drawn_to(prior: Prior | np.ndarray | None, names: np.ndarray | None, width: int) -> np.ndarray | None:
+def weights_of_prior(prior: Prior | np.ndarray | None, names: np.ndarray | None, width: int) -> np.ndarray | None:
     """(K, h) weights that a prior draws a readout towards. Raises InputError: they are of another base."""
     if isinstance(prior, Prior):
         prior = None if names is None else prior.weights(names_on_scale(names))
@@ -313,12 +313,14 @@ def _normal(mean: np.ndarray, deviation: float, values: np.ndarray) -> np.ndarra
     return softmax(-((mean[:, None] - values) ** 2) / (2 * deviation**2))
 
 
-def _packed(weights: np.ndarray, bias: np.ndarray) -> Readout:
+def packed(weights: np.ndarray, bias: np.ndarray) -> Readout:
+    """A readout of the roots of features with these weights (K, h) and this bias (K,), as it is stored."""
     scale = float(np.abs(weights).max()) or 1.0
     return Readout((weights / scale).astype(np.float16), scale, bias.astype(np.float32), of_roots=True)
 
 
-def _require_finite(features: np.ndarray) -> None:
+def require_finite(features: np.ndarray) -> None:
+    """Raise InputError unless all of these features are finite numbers."""
     if not np.isfinite(features).all():
         raise InputError("Features of a text are not finite numbers.", "onboard doctor")
 

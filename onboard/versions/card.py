@@ -14,11 +14,7 @@ from onboard.domain.task import EmbeddingVersion, texts_taken
 
 def render_card(version: EmbeddingVersion) -> str:
     """Markdown: what the version is, how good it is, and what it is pinned to."""
-    lines = [f"# {version.reference}", ""]
-    if version.weak:
-        lines += ["**Weak:** it has not been shown to be better than always giving the commonest answer.", ""]
-    if version.provisional:
-        lines += ["**Provisional:** a readout alone, which its job published before it had learned an embedding.", ""]
+    lines = [f"# {version.reference}", "", *_marks(version)]
     said = neglect_sentence(label_scores(version.metrics.get("test") or version.metrics.get("validation")), _one_line)
     if said:
         lines += [f"**Labels without answers:** {said}", ""]
@@ -72,6 +68,17 @@ def _files(version: EmbeddingVersion) -> list[str]:
         "print(answer.label, answer.probability)",
         "```", "",
     ]  # fmt: skip
+
+
+def _marks(version: EmbeddingVersion) -> list[str]:
+    marks = {
+        "**Weak:** it has not been shown to be better than always giving the commonest answer.": version.weak,
+        "**Unmeasured:** no rows show how good it is.": version.unmeasured,
+        "**Provisional:** a readout alone, which its job published before it had learned an embedding.": (
+            version.provisional
+        ),
+    }
+    return [line for mark, holds in marks.items() if holds for line in (mark, "")]
 
 
 def _init(version: EmbeddingVersion) -> str:

@@ -57,6 +57,9 @@ class VersionDocument(BaseModel):
     code_version: str
     metrics: Metrics
     weak: bool
+    unmeasured: Annotated[
+        bool, Field(description="Whether no rows say how good it is, neither of validation nor of a test split.")
+    ]
     provisional: Annotated[
         bool, Field(description="Whether it is a readout that its job published before it had learned an embedding.")
     ]
