@@ -62,5 +62,5 @@ def too_large(row: int | None) -> UnreadableError:
 
 def _natural(count: int) -> int:
     if count < 0:
-        raise UnreadableError("bad_file", f"says that it holds {count} of something", "Write the file again.")
+        raise UnreadableError("bad_arrow", f"says that it holds {count} of something", "Write the file again.")
     return count

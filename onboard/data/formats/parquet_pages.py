@@ -109,13 +109,19 @@ def _header(stream: BinaryIO, at: int) -> tuple[_Page, int]:
             if len(data) < limit:
                 break
             continue
-        header: _Struct = next((fields[number] for number in (5, 8) if number in fields), {})
-        size, stored = fields.get(3, -1), fields.get(2, -1)
-        if size < 0 or stored < 0:
+        header: _Struct = next((part for part in (fields.get(5), fields.get(8)) if isinstance(part, dict)), {})
+        size, stored, values = _number(fields, 3, -1), _number(fields, 2, -1), _number(header, 1, 0)
+        if min(size, stored, values) < 0:
             break
-        encoding = header.get(2 if 5 in fields else 4, 0) if header else _OF_DICTIONARY
-        return _Page(size, stored, header.get(1, 0), encoding), length
+        encoding = _number(header, 2 if 5 in fields else 4, 0) if header else _OF_DICTIONARY
+        return _Page(size, stored, values, encoding), length
     raise UnreadableError("bad_parquet", f"has no page at byte {at}, where one should be", "Write the file again.")
+
+
+def _number(fields: _Struct, number: int, default: int) -> int:
+    """A number of a structure; -1 where something else is in its place."""
+    value = fields.get(number, default)
+    return value if isinstance(value, int) else -1
 
 
 def _struct(data: bytes, at: int, depth: int) -> tuple[_Struct, int]:
