@@ -29,6 +29,7 @@ from workers.logs import fields_of, shorten_log
 from workers.machine import facts
 from workers.plan import WorkerPlan
 from workers.reconciler import reconcile
+from workers.refitting import Refitting
 from workers.renewal import begin_anew
 
 _logger = logging.getLogger(__name__)
@@ -89,6 +90,7 @@ class Upkeep(threading.Thread):
         self._beat = _Every(plan.heartbeat_seconds)
         self._reconcile = _Every(plan.reconcile_seconds)
         self._listen = _Every(plan.reconcile_seconds)
+        self._refitting = Refitting(services)
         self._outdated = _Every(_RETENTION_SECONDS)
         self._retaining = False
         self._busy_at = time.monotonic()
@@ -111,6 +113,7 @@ class Upkeep(threading.Thread):
                 self.over.wait(_PAUSE_SECONDS)
             except Exception:  # the thread's outermost edge: without it the worker would fall silent
                 _logger.exception("The worker's upkeep failed; it goes on")
+        self._refitting.end()
 
     def _touch_alive_file(self) -> None:
         """While its process lives and can work; also while the database is away, which no restart would mend."""
@@ -143,6 +146,7 @@ class Upkeep(threading.Thread):
             self._warn_of_newer_jobs()
             if mine:
                 self._retain()
+                self._refitting.look()
         if self._children.healthy and self._listen.due() and self._hearing.look(self._bell() is not None):
             self._begin_anew()
         self._leave_when_idle()

@@ -5,6 +5,7 @@ Rows left out judge how far a readout is drawn, so nothing that was learned from
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -13,9 +14,11 @@ import numpy as np
 from onboard.bases import Base
 from onboard.data.hashes import unpack_hashes
 from onboard.domain.prior import Form, PriorJson, PriorVersion, Taught, form_of
+from onboard.domain.task import EmbeddingVersion
 from onboard.hypernetworks.prior.fitting import PinnedPrior, fitted
 from onboard.hypernetworks.prior.refit import refit
 from onboard.pipeline.material import Workbench
+from onboard.pipeline.outputs import TrainOutput
 from onboard.registry.priors import PriorRepository
 from onboard.registry.services import Services
 from onboard.statistics.prior import names_on_scale
@@ -107,3 +110,11 @@ def contributed(
             round(100 * float((readout.probabilities.argmax(1) == truth).mean()), 2) for readout in (fitted_with, plain)
         )
     return facts
+
+
+def drawn_towards(draft: EmbeddingVersion, trained: TrainOutput) -> EmbeddingVersion:
+    """The draft with the prior that its readout was drawn towards, if it has a readout and was drawn towards one."""
+    prior = trained.prior
+    if prior is None or not prior["scale"] or not (draft.readout or trained.is_readout):
+        return draft
+    return replace(draft, prior_version=prior["version"], prior_digest=prior["digest"])

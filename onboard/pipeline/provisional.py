@@ -24,12 +24,12 @@ from onboard.pipeline.novelty import novelty_of
 from onboard.pipeline.outcome import Outcome
 from onboard.pipeline.outputs import EvaluateOutput, FirstOutput, ProbeOutput, TrainOutput
 from onboard.pipeline.own_weights import own_start, train_own
+from onboard.pipeline.prior import drawn_towards
 from onboard.pipeline.publish import (
     NumberTakenError,
     beside,
     digest_of,
     draft_of,
-    drawn_towards,
     hold,
     judged_against_present,
     numbered,

@@ -29,6 +29,7 @@ from onboard.pipeline.novelty import novelty_of
 from onboard.pipeline.outcome import Outcome, untold
 from onboard.pipeline.outputs import EvaluateOutput, ProbeOutput, TrainOutput
 from onboard.pipeline.own_weights import stored
+from onboard.pipeline.prior import drawn_towards
 from onboard.pipeline.readout import lesson_of_job
 from onboard.pipeline.slot import HeadMovedError
 from onboard.registry.aliases import AliasRepository
@@ -145,14 +146,6 @@ def stored_lesson(attempt: Run) -> str | None:
     """The digest of the file of what the task teaches the prior; None where it teaches nothing."""
     lesson = lesson_of_job(attempt.bench, attempt.checkpoint)
     return None if lesson is None else attempt.services.store(pack_lesson(lesson, attempt.base.digest), LESSON)
-
-
-def drawn_towards(draft: EmbeddingVersion, trained: TrainOutput) -> EmbeddingVersion:
-    """The draft with the prior that its readout was drawn towards, if it has a readout and was drawn towards one."""
-    prior = trained.prior
-    if prior is None or not prior["scale"] or not (draft.readout or trained.is_readout):
-        return draft
-    return replace(draft, prior_version=prior["version"], prior_digest=prior["digest"])
 
 
 def numbered(attempt: Run, draft: EmbeddingVersion, tuned: HypernetworkVersion | None) -> Drafts:

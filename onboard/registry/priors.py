@@ -12,6 +12,7 @@ from onboard.domain.prior import FORMS, Form, PriorJson, PriorVersion, Taught, f
 from onboard.errors import ConflictError, NotFoundError
 from onboard.registry.aliases import names_version
 from onboard.registry.clock import database_now
+from onboard.registry.prior_tables import PriorLessonRow, PriorRow
 from onboard.registry.repository import Repository, record_of
 from onboard.registry.tables import (
     AliasMoveRow,
@@ -19,8 +20,6 @@ from onboard.registry.tables import (
     BaseRow,
     EmbeddingVersionRow,
     JobRow,
-    PriorLessonRow,
-    PriorRow,
     SnapshotRow,
     TaskRow,
 )
@@ -167,6 +166,16 @@ class PriorRepository(Repository):
         moved = self._session.scalar(select(func.max(AliasMoveRow.id)))
         deleted = self._session.scalar(select(func.max(TaskRow.deleted_at)))
         return moved or 0, deleted or 0.0
+
+    def may_be_due(self) -> bool:
+        """Whether something teaches, and an alias moved or a task was deleted since the last prior was fitted."""
+        teaches = self._session.scalar(select(exists().where(EmbeddingVersionRow.lesson.is_not(None))))
+        fitted = self._session.scalar(select(func.max(PriorRow.created_at)))
+        if not teaches and fitted is None:
+            return False
+        moved = self._session.scalar(select(func.max(AliasMoveRow.at))) or 0.0
+        deleted = self._session.scalar(select(func.max(TaskRow.deleted_at))) or 0.0
+        return fitted is None or max(moved, deleted) >= fitted
 
     def helped(self, base_digest: str, limit: int) -> Sequence[tuple[str, float, PriorJson]]:
         """What earlier tasks contributed to the newest versions of a base, by reference and time; oldest first."""

@@ -17,7 +17,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Mapped, mapped_column
 
-from onboard.registry import access_tables, webhook_tables  # noqa: F401 - they declare the rest of the tables
+from onboard.registry import access_tables, prior_tables, webhook_tables  # noqa: F401 - they declare the rest of the tables
 from onboard.registry.declared import BigNumber, partial_index
 from onboard.registry.declared import Table as Table  # from here it comes with all of them declared
 
@@ -72,40 +72,6 @@ class HypernetworkRow(Table):
     retired_at: Mapped[float | None]  # when it last stopped being the head
     collected_at: Mapped[float | None]
     unlearning: Mapped[str | None]  # the deleted task that it descends from; it is never the head again
-
-
-class PriorRow(Table):
-    """A version of a base's prior for single texts or for pairs; the head is the one that is not retired.
-
-    The numbers are not stored: they follow from the lessons.
-    """
-
-    __tablename__ = "prior_versions"
-    base_digest: Mapped[str] = mapped_column(ForeignKey("bases.digest"), primary_key=True)
-    form: Mapped[str] = mapped_column(primary_key=True)
-    version: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
-    digest: Mapped[str]
-    fitted: Mapped[str]
-    lessons: Mapped[int]
-    left_out: Mapped[list[Any]]
-    reason: Mapped[str] = mapped_column(Text)
-    created_at: Mapped[float]
-    retired_at: Mapped[float | None]
-    unlearning: Mapped[str | None]  # the deleted task that it was fitted to
-
-
-class PriorLessonRow(Table):
-    """A lesson, and the versions of the prior that were fitted to it: from `since` up to, and without, `until`."""
-
-    __tablename__ = "prior_lessons"
-    base_digest: Mapped[str] = mapped_column(ForeignKey("bases.digest"), primary_key=True)
-    form: Mapped[str] = mapped_column(primary_key=True)
-    task: Mapped[str] = mapped_column(primary_key=True)
-    since: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
-    until: Mapped[int | None]
-    version: Mapped[int]  # of the task
-    lesson: Mapped[str]  # digest; what a deleted task taught is named here, and kept nowhere
-    shipped: Mapped[bool]
 
 
 class TaskRow(Table):

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from sqlalchemy import update
 from support.real_jobs import Desk, HookedProgress, opinions
+from support.real_services import wait_until
 
 from onboard.bases import LESSONS, Base, find_base
 from onboard.bases.lessons import pack_lessons, read_lessons
@@ -31,6 +32,7 @@ from onboard.registry.tables import EmbeddingVersionRow
 from onboard.statistics.prior import Lesson
 from onboard.storage.lesson import pack_lesson, unpack_lesson
 from onboard.versions.delete import delete_task
+from workers.refitting import Refitting
 
 
 def rows_of(task: str, labels: tuple[str, str] = ("good", "bad"), rows: int = 12) -> list[dict[str, Any]]:
@@ -298,3 +300,26 @@ def test_garbage_collection_keeps_what_versions_teach(desk: Desk, taught: PriorV
     collect_garbage(desk.services, older_than_hours=0)
     assert lesson is not None
     assert desk.services.read(lesson)
+
+
+def test_a_worker_fits_it_again_in_a_process_of_its_own_and_only_once_for_a_change(
+    desk: Desk, tiny_base: Base, taught: PriorVersion
+) -> None:
+    refitting = Refitting(desk.services)
+    learned(desk, "fourth")
+    learned(desk, "fifth")
+    refitting.look()
+    assert heads(desk.services, tiny_base)["single"].version == 1  # it is fitted elsewhere, and nobody waits
+    wait_until(lambda: heads(desk.services, tiny_base)["single"].version == 2, 60)
+    assert heads(desk.services, tiny_base)["single"].lessons == 5
+    wait_until(lambda: not refitting._runs(), 60)
+    refitting.look()
+    assert not refitting._runs()
+    refitting.end()
+
+
+def test_a_home_in_which_nothing_teaches_has_nothing_to_fit(desk: Desk, tiny_base: Base) -> None:
+    refitting = Refitting(desk.services)
+    refitting.look()
+    assert not refitting._runs()
+    assert refit(desk.services, tiny_base, "a test") == []

@@ -13,7 +13,7 @@ from onboard.bases import Base
 from onboard.domain.prior import Form, PriorVersion, Taught, digest_of_prior
 from onboard.hypernetworks.prior.lessons import read_taught
 from onboard.registry.services import Services
-from onboard.statistics.prior import HALF_TAUGHT, RIDGE, Prior, fit_prior
+from onboard.statistics.prior import HALF_TAUGHT, RIDGE, Lesson, Prior, fit_prior
 from onboard.storage.cache import Cache
 
 WEIGHING: Final = f"ridge {RIDGE:g}, half at {HALF_TAUGHT:g} rows"  # in the digest: another release may weigh otherwise
@@ -48,7 +48,15 @@ def fitted(
     """
     lessons = [lesson for lesson in taught if lesson.task not in without]
     key = digest_of_prior(base.digest, form, WEIGHING, lessons), tuple(lesson.task for lesson in lessons)
-    return _fitted.get(key, lambda: fit_prior(read_taught(services, base, lessons)))
+    return _fitted.get(key, lambda: _alike_everywhere(read_taught(services, base, lessons)))
+
+
+def _alike_everywhere(lessons: dict[str, Lesson]) -> Prior | None:
+    """The prior of lessons, the same to the last bit however many threads a process has."""
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1, user_api="blas"):
+        return fit_prior(lessons)
 
 
 def digest_of_numbers(prior: Prior) -> str:

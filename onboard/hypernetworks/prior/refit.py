@@ -7,14 +7,17 @@ looks again. A job takes the head that is there, and never waits.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
 from onboard.bases import Base
 from onboard.domain.prior import FORMS, Form, PriorVersion, Taught, digest_of_prior
-from onboard.errors import ConflictError
+from onboard.errors import ConflictError, NotFoundError
+from onboard.hypernetworks.files import base_at_hand
 from onboard.hypernetworks.prior.fitting import WEIGHING, digest_of_numbers, fitted
 from onboard.hypernetworks.prior.lessons import present_lessons
+from onboard.registry.bases import BaseRepository
 from onboard.registry.priors import PriorRepository
 from onboard.registry.services import Services
 
@@ -57,6 +60,17 @@ def refit(services: Services, base: Base, reason: str) -> list[PriorVersion]:
             break
         else:
             raise conflict
+    return added
+
+
+def refit_all(services: Services, reason: str) -> list[PriorVersion]:
+    """The same for every registered base whose files are on this machine. Raises as `refit`."""
+    with services.database.read() as session:
+        records = BaseRepository(session).list()
+    added = []
+    for record in records:
+        with suppress(NotFoundError):
+            added += refit(services, base_at_hand(services, record.digest), reason)
     return added
 
 
