@@ -14,6 +14,7 @@ from onboard.api.pages import (
     jobs,
     live,
     overview,
+    reference,
     submit,
     task,
     task_map,
@@ -34,4 +35,5 @@ ROUTERS: Final[tuple[APIRouter, ...]] = (
     submit.router,
     access.router,
     webhooks.router,
+    reference.router,
 )
