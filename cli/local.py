@@ -146,6 +146,14 @@ class LocalGateway:
         """End a token, by its id or its name. Raises NotFoundError, ConflictError."""
         return access.revoke_token(self._database, token).to_json()
 
+    def sessions(self) -> list[Document]:
+        """The browsers that are signed in."""
+        return [session.to_json() for session in access.list_sessions(self._database)]
+
+    def end_session(self, session: str) -> Document:
+        """Sign a browser out, by the id of its session. Raises NotFoundError."""
+        return access.end_session(self._database, session).to_json()
+
     def changes(self, limit: int, before: int | None) -> Document:
         """The newest `changes`, those before that id; `next` is the id to go on before, None at the end."""
         return access.changes(self._database, limit, before)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Sequence
 from ipaddress import ip_network
 from pathlib import Path
@@ -28,6 +29,7 @@ __all__ = ["Settings"]
 
 LogFormat = Literal["auto", "json", "text"]
 _SWITCHES: Final = {"0": False, "false": False, "no": False, "1": True, "true": True, "yes": True}
+_ROOT_PATH: Final = re.compile(r"(/[A-Za-z0-9._~-]+)+")
 SECRETS: Final = "/run/secrets"  # where Docker mounts them; Kubernetes where one says
 _DAYS: Final = ("days", "a whole number of days, 0 for ever")
 _COUNTS: Final = {
@@ -100,6 +102,10 @@ class Settings(BaseSettings):
         default="",
         description="Addresses or networks, separated by spaces, of reverse proxies whose X-Forwarded-For and "
         "X-Forwarded-Proto `onboard serve` believes.",
+    )
+    root_path: str = Field(
+        default="",
+        description="Path under which a reverse proxy offers `onboard serve`, such as /onboard; empty means /.",
     )
     hub_owners: str = Field(
         default="",
@@ -217,6 +223,17 @@ class Settings(BaseSettings):
                     "Set it to addresses such as 10.0.0.7 or networks such as 10.0.0.0/8.",
                 ) from error
         return given
+
+    @field_validator("root_path")
+    @classmethod
+    def _know_root(cls, given: str) -> str:
+        root = given.strip().rstrip("/")
+        if root and not (_ROOT_PATH.fullmatch(root) and {".", ".."}.isdisjoint(root.split("/"))):
+            raise InputError(
+                f"ONBOARD_ROOT_PATH is {given!r}, which is not the path of a proxy.",
+                "Set it to a path of plain letters such as /onboard, or unset it.",
+            )
+        return root
 
     @field_validator("log_format", mode="before")
     @classmethod

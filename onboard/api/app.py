@@ -10,7 +10,7 @@ from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
 
 from onboard import __version__
-from onboard.api import guarding, openapi
+from onboard.api import guarding, heads, openapi, root_path
 from onboard.api.access import require_guarded
 from onboard.api.following import Readers
 from onboard.api.intake import Intake
@@ -61,6 +61,8 @@ def create_app(settings: Settings | None = None, *, preload: bool = False) -> Fa
         app.include_router(router)
     openapi.install(app)
     guarding.install(app, app.state.settings, errors.answer)
+    root_path.install(app, settings.root_path)
+    heads.install(app)
     require_guarded(app)
     return app
 

@@ -319,6 +319,7 @@ class Job:
         }
 
 
+STEPS_BETWEEN = 10  # steps of a training that pass between two notes of its loss
 EventKind = Literal["state", "stage_started", "stage_finished", "note"]
 
 

@@ -34,6 +34,31 @@ def measured_text(version: Mapping[str, Any]) -> str:
     return f"{metric_name(name)} {metric_text(name, metric)} on {on_rows}"
 
 
+def result_of(version: Mapping[str, Any]) -> dict[str, Any]:
+    """What a version was measured at, for a row of a table: `metric`, `value`, `split`, `rows`, `shown` and `metrics`.
+
+    `shown` is short ("81%"); `metrics` has every metric of that split by its name, as text. Nothing was measured: all
+    are empty.
+    """
+    split, name, metric = measured(version)
+    metrics = mapping(mapping(version.get("metrics")).get(split))
+    values = {key: mapping(entry) for key, entry in metrics.items()}
+    value, rows = number(metric.get("value")), number(metric.get("n"))
+    return {
+        "metric": name or None,
+        "value": value,
+        "split": split or None,
+        "rows": rows,
+        "shown": "" if value is None else value_text(name, value, rows),
+        "metrics": {
+            key: value_text(key, at, number(entry.get("n")))
+            for key, entry in values.items()
+            if (at := number(entry.get("value"))) is not None
+        },
+        "weak": bool(version.get("weak")),
+    }
+
+
 def versions_chart(versions: Sequence[Mapping[str, Any]]) -> RowChart | None:
     """The metric of the newest version that was measured, over all that have it, as dots with intervals.
 
