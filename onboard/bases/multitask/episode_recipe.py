@@ -32,4 +32,8 @@ class EpisodesStage(Schedule):
     label_smoothing: float = Field(default=0.05, ge=0, lt=1, description="Of the rows under adapters.")
     temperature: float = Field(default=10.0, gt=0, description="T: a task is drawn by its rows^(1/T).")
     most_of_a_family: float = Field(default=1.0, gt=0, le=1, description="Largest share that a family of sources gets.")
+    way: float = Field(
+        default=0.5, ge=0, le=1,
+        description="How far all weights go from where they started to where the training ended (WiSE-FT).",
+    )  # fmt: skip
     precision: Literal["fp32", "bf16"] = Field(default="bf16", description="Of the encoder; the solution is fp32.")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import copy
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -59,7 +60,11 @@ def learn_by_episodes(recipe: EpisodicRecipe, running: Running, output: Path) ->
     settings = recipe.model_dump(mode="json", by_alias=True, include={"seed", "episodes"})
     settings |= {"base": given.digest} | rows_digests(sources)
     training = EpisodeTraining(recipe.episodes, sources, taught, recipe.seed, settings)
+    modules = (engine.backbone, engine.hypernetwork, embeddings)
+    started = [copy.deepcopy(module.state_dict()) for module in modules]
     train_by_episodes(engine, embeddings, training, running)
+    for module, start in zip(modules, started, strict=True):
+        go_part_of_the_way(module, start, recipe.episodes.way)
     for module in (engine.backbone, engine.hypernetwork):
         round_to_stored(module)
     table = dict(given.embeddings) | {
@@ -69,6 +74,19 @@ def learn_by_episodes(recipe: EpisodicRecipe, running: Running, output: Path) ->
     prints = None if given.fingerprints is None else _taken_again(given.fingerprints, engine, sources, recipe.seed)
     trained = TrainedBase(engine, sources, table, anchors, prints, None, given.trained_rows)
     write_base(trained, _description(recipe, given), output, running.say)
+
+
+def go_part_of_the_way(module: nn.Module, start: Mapping[str, torch.Tensor], way: float) -> None:
+    """Every number of a module becomes start + way · (number − start).
+
+    Halfway an encoder keeps what it could before and has most of what it learned (WiSE-FT: Wortsman et al. 2022,
+    arXiv 2109.01903): docs/decisions/0032.
+    """
+    ended = module.state_dict()
+    module.load_state_dict({
+        name: torch.lerp(start[name], number, way) if number.is_floating_point() else number
+        for name, number in ended.items()
+    })  # fmt: skip
 
 
 def _require_own(given: Base, sources: Sequence[Source]) -> None:

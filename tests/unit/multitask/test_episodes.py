@@ -22,7 +22,7 @@ from onboard.bases.multitask.loop import Running
 from onboard.bases.multitask.make import make_base
 from onboard.bases.multitask.recipe import Recipe
 from onboard.bases.multitask.sources import read_sources
-from onboard.bases.pretrain.episodic import learn_by_episodes
+from onboard.bases.pretrain.episodic import go_part_of_the_way, learn_by_episodes
 from onboard.bases.pretrain.recipe import EpisodicRecipe, recipe_of
 from onboard.bases.pretrain.teacher import Teacher
 from onboard.errors import ConflictError, InputError
@@ -196,6 +196,22 @@ def test_a_base_learns_on_and_goes_on_after_a_power_cut_to_the_same_bits(
     assert set(first.embeddings) == set(given.embeddings)
     assert not np.array_equal(first.embeddings["moods"], given.embeddings["moods"])
     assert first.document["recipe"]["episodes"]["steps"] == 4
+
+
+def test_weights_go_part_of_the_way_from_where_they_started() -> None:
+    module = torch.nn.Linear(1, 1)
+    start = {"weight": torch.tensor([[1.0]]), "bias": torch.tensor([2.0])}
+    module.load_state_dict({"weight": torch.tensor([[3.0]]), "bias": torch.tensor([2.0])})
+    go_part_of_the_way(module, start, 0.25)
+    assert module.weight.item() == 1.5
+    assert module.bias.item() == 2.0
+
+
+def test_no_way_at_all_leaves_the_embeddings_as_they_were(recipe: dict[str, Any], given: Base, tmp_path: Path) -> None:
+    recipe["episodes"] |= {"way": 0.0, "teacher_weight": 0.0}
+    learn_by_episodes(EpisodicRecipe.model_validate(recipe), Running(tmp_path, _silent), tmp_path / "out")
+    same = find_base(str(tmp_path / "out"))
+    assert all(np.array_equal(same.embeddings[name], z) for name, z in given.embeddings.items())
 
 
 def test_a_checkpoint_of_other_episodes_is_refused(
