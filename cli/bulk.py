@@ -41,6 +41,11 @@ class Apart:
     on_error: str = "skip"
 
 
+def skipped_rows(skipped: int, rows: int) -> str:
+    """ "1 of 7 rows was skipped"."""
+    return f"{skipped:,} of {counted(rows, 'row')} {'was' if skipped == 1 else 'were'} skipped"
+
+
 def bad_rows_refused(bad: int, rows: int) -> InputError:
     """The error for rows that cannot be answered where none may be skipped."""
     return InputError(
@@ -120,7 +125,7 @@ def _predict(
         done = _predicted(service, references, source, output, {**asked, "text_fields": fields}, on_error)
     plan = done.plan
     if plan.bad_rows:
-        say(f"warning: {plan.bad_rows:,} of {plan.rows:,} rows were skipped; the error of each stands in its place")
+        say(f"warning: {skipped_rows(plan.bad_rows, plan.rows)}; the error of each stands in its place")
     resumed = f", {done.found_shards:,} of them from before" if done.found_shards else ""
     written = f"{plan.rows:,} rows are in {output}, in {counted(len(plan.shards), 'file')}{resumed}."
     emit(done.to_json(), as_json, lambda: written)

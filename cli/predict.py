@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from cli.bulk import REFUSE, Apart, answered_in_bulk, require_references
+from cli.bulk import REFUSE, Apart, answered_in_bulk, require_references, skipped_rows
 from cli.connection import connected
 from cli.output import AsJson, Document, emit, say, table
 from cli.prediction_files import read_inputs, require_output, write_answers
@@ -171,7 +171,7 @@ def _show(
 def _say_skipped(skipped: Sequence[BadRow], rows: int) -> None:
     if skipped:
         first = skipped[0]
-        say(f"warning: {len(skipped):,} of {rows:,} rows were skipped, first row {first.row}: {first.message}")
+        say(f"warning: {skipped_rows(len(skipped), rows)}, first row {first.row}: {first.message}")
 
 
 def _require_one_source(given: Mapping[str, str], path: str | None, text_fields: tuple[str, ...]) -> None:

@@ -9,8 +9,9 @@ Two tests, each one-sided at 2.5% so that both together cry wolf in at most 5% o
 
 Answers are looked at first, and the verdict names the one that decided: wherever it is told, it is told with that.
 
-The rows must be unseen by both versions. Cross-validated predictions belong to the models of the folds and not to a
-version that was published, and the versions themselves have trained on those rows: do not compare them.
+The rows must be unseen by whatever answers them. Cross-validated predictions belong to the models of the folds and not
+to a version that was published: compared with one another they are weaker evidence, and whoever does it says so
+(`onboard.versions.out_of_fold`). Never compare them with what a version says of rows that trained it.
 """
 
 from __future__ import annotations
