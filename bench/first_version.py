@@ -224,7 +224,7 @@ def page(document: Row) -> str:
             "worker | first version | whole command | job | CPU seconds | whole / first | confirmed",
             [_run_cells(how, [run for run in document["runs"] if run["how"] == how]) for how in (COLD, WARM, FAST)],
         ), "",
-        *table(VERDICTS, [(wish, figure, met(kept)) for wish, figure, kept in document["verdicts"]]), "",
+        *table(VERDICTS, [(wish, figure, met(holds)) for wish, figure, holds in document["verdicts"]]), "",
     ])  # fmt: skip
 
 

@@ -74,7 +74,6 @@ def _table(tasks: Sequence[Document], everything: bool) -> Any:
 
 
 def _row(task: Document) -> tuple[Cell, ...]:
-    from cli.versions import marks
     from onboard.domain.dataset import label_text
 
     labels = ", ".join(map(label_text, task["labels"])) or f"a number, {task['low']:g} to {task['high']:g}"
@@ -83,6 +82,12 @@ def _row(task: Document) -> tuple[Cell, ...]:
     shown = f"v{latest['version']}{marks(latest)}" if latest else ""
     origin = "shipped" if task["source"] else (latest["parent"] if latest else "")
     return task["task"], texts, labels, shown, headline(latest) if latest else "", origin
+
+
+def marks(version: Document) -> str:
+    """What is said behind its number; a service of an earlier release knows no provisional versions."""
+    said = {"weak": version["weak"], "provisional": version.get("provisional")}
+    return "".join(f" {mark}" for mark, holds in said.items() if holds)
 
 
 def _card(document: Document) -> Any:

@@ -33,7 +33,7 @@ def versions(
 
 
 def _table(document: Document) -> Columns:
-    from cli.tasks import headline
+    from cli.tasks import headline, marks
 
     rows = []
     for version in document["versions"]:
@@ -46,12 +46,6 @@ def _table(document: Document) -> Columns:
         ))  # fmt: skip
     heads = ("version", "result", "init", "digest", "published (UTC)")
     return table(heads, rows, folded=("version", "init"))
-
-
-def marks(version: Document) -> str:
-    """What is said behind its number; a service of an earlier release knows no provisional versions."""
-    said = {"weak": version["weak"], "provisional": version.get("provisional")}
-    return "".join(f" {mark}" for mark, holds in said.items() if holds)
 
 
 def _origin(version: Document) -> tuple[str, ...]:
