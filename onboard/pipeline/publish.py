@@ -90,8 +90,9 @@ def publish(
     """
     started = time.monotonic()
     novelty = novelty_of(attempt.bench, attempt.checkpoint)
-    files = {"readout": _stored_readout(attempt, judged, outcome), "lesson": _stored_lesson(attempt)}
-    draft = drawn_towards(replace(_draft(attempt, probed, outcome, evaluated), **files), outcome.trained)
+    readout, lesson = _stored_readout(attempt, judged, outcome), _stored_lesson(attempt)
+    draft = replace(_draft(attempt, probed, outcome, evaluated), readout=readout, lesson=lesson)
+    draft = drawn_towards(draft, outcome.trained)
     tuned = _stored_hypernetwork(attempt, outcome)
     while True:
         drafts = _numbered(attempt, draft, tuned)
