@@ -101,15 +101,14 @@ def check(
     require_metric(submission.metric, report["kind"])
     size, texts = DatasetSize.of_report(report), len(checked.unlabelled.rows) if checked.unlabelled else 0
     pace = pace or Pace()
-    estimated = {
-        key: None if size is None else round(pace.seconds(estimate_seconds(size, unlabelled=texts, tuned=tuned)))
-        for key, tuned in (("estimated_seconds", False), ("estimated_seconds_tuned", True))
-    }
     first = None if size is None else round(pace.seconds(first_seconds(size)))
-    estimated = {
-        **(dict.fromkeys(estimated, first) if submission.fast or not checked.dataset.train else estimated),
-        "estimated_seconds_first": first,
-    }
+    estimated = dict.fromkeys(("estimated_seconds", "estimated_seconds_tuned"), first)
+    if size is not None and checked.dataset.train and not submission.fast:
+        estimated = {
+            key: round(pace.seconds(estimate_seconds(size, unlabelled=texts, tuned=tuned)))
+            for key, tuned in zip(estimated, (False, True), strict=True)
+        }
+    estimated["estimated_seconds_first"] = first
     metric = {"metric": submission.metric} if submission.metric else {}
     return {"task": name, **report, **metric, **estimated, "estimate_basis": pace.basis}
 
