@@ -32,7 +32,7 @@ def ensure_worker(
     idle_exit_seconds: float = IDLE_EXIT_SECONDS,
     pipeline: str = "onboard.pipeline.run",
 ) -> str | None:
-    """Start a worker for `queue` unless one lives. Call it once more when the job's row is committed: one may have left.
+    """Start a worker for `queue` unless one lives. Call it again once the job's row is committed: one may have left.
 
     It is detached: it survives the submitter and its Ctrl-C, and leaves after `idle_exit_seconds` without work.
 
