@@ -24,7 +24,7 @@ def shareable(column: Any) -> Any:
         return column
     if int(_lengths(column.dictionary).sum()) > MAX_FILE_BYTES:
         raise too_large(row=None)
-    column.dictionary.validate(full=True)  # a view may lead anywhere
+    _require_sound(column.dictionary)  # a view may lead anywhere
     return pa.DictionaryArray.from_arrays(column.indices, column.dictionary.cast(pa.large_binary()))
 
 
@@ -63,7 +63,7 @@ def decoded_bytes(column: Any) -> int:
 
 
 def _dictionary_bytes(column: Any) -> int:
-    column.dictionary.validate(full=True)  # where a text of it ends is looked up below
+    _require_sound(column.dictionary)  # where a text of it ends is looked up below
     counted = column.indices.value_counts()
     used, times = counted.field("values"), counted.field("counts")
     present = used.is_valid()
@@ -71,6 +71,20 @@ def _dictionary_bytes(column: Any) -> int:
     if not _is_text(values.type):
         return decoded_bytes(values) * max((count.as_py() for count in times), default=0)
     return int(_lengths(values) @ times.filter(present).to_numpy(zero_copy_only=False))
+
+
+def _require_sound(values: Any) -> None:
+    """Raise ArrowInvalid where a text lies outside of its buffer. Bad UTF-8 is for whoever reads the row."""
+    import pyarrow as pa
+
+    types = pa.types
+    if types.is_string(values.type):
+        values = values.view(pa.binary())
+    elif types.is_large_string(values.type):
+        values = values.view(pa.large_binary())
+    elif types.is_string_view(values.type):
+        values = values.view(pa.binary_view())
+    values.validate(full=True)
 
 
 def _lengths(column: Any) -> Any:

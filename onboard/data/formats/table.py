@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -73,15 +72,17 @@ def distinct_names(header: Sequence[str]) -> tuple[str, ...]:
         UnreadableError: there are more columns than a file may have.
     """
     require_few_columns(len(header))
-    taken = set(header)
-    seen: set[str] = set()
+    taken, seen = set(header), set[str]()
+    numbers: dict[str, int] = {}  # the next one to try, by stem
     names: list[str] = []
     for place, name in enumerate(header, start=1):
         stem = name or f"column_{place}"
-        numbered = (f"{stem}_{number}" for number in itertools.count(2))
-        free = (other for other in itertools.chain([stem], numbered) if other not in seen)
-        names.append(next(other for other in free if other == name or other not in taken))
-        seen.add(names[-1])
+        distinct = stem
+        while distinct in seen or (distinct != name and distinct in taken):
+            numbers[stem] = numbers.get(stem, 1) + 1
+            distinct = f"{stem}_{numbers[stem]}"
+        names.append(distinct)
+        seen.add(distinct)
     return tuple(names)
 
 

@@ -71,9 +71,9 @@ def test_a_header_of_very_many_columns_is_refused(tmp_path: Path, name: str) -> 
 
 
 def test_thousands_of_columns_of_one_name_are_kept_apart(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text(header(3_000, "c") + "\n" + "x" + ",1" * 3_000 + "\n")
+    (tmp_path / "a.csv").write_text(header(9_000, "c") + "\n" + "x" + ",1" * 9_000 + "\n")
     (row,) = read_texts(tmp_path / "a.csv")
-    assert len(row.given) == 3_001
+    assert len(row.given) == 9_001
 
 
 def test_very_many_distinct_labels_are_refused(tmp_path: Path, read: Callable[..., Any]) -> None:
