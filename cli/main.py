@@ -23,6 +23,7 @@ from cli import (
     jobs,
     mlflow,
     predict,
+    prior,
     queue,
     serve,
     shelf,
@@ -95,6 +96,7 @@ for group, name in (
     (workers.app, "workers"),
     (base.app, "base"),
     (hypernetwork.app, "hypernetwork"),
+    (prior.app, "prior"),
     (token.app, "token"),
     (database.app, "db"),
 ):
