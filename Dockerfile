@@ -4,25 +4,39 @@
 #       GPUs and CPUs. CUDA comes inside torch's wheels; the host needs the driver and the NVIDIA container toolkit.
 #   docker build --tag onboard --build-arg TORCH_INDEX=URL .
 #       CPUs only, some gigabytes smaller. URL: PyTorch's package index for CPUs, as pytorch.org/get-started names it.
+#
+# By digest, so that nothing else can be slipped in (docs/deployment.md#by-digest):
+#   --build-arg PYTHON_IMAGE=python:3.11-slim-bookworm@sha256:…  --build-arg TORCH_SHA256=…
 
-FROM python:3.11-slim-bookworm AS build
+ARG PYTHON_IMAGE="python:3.11-slim-bookworm"
+
+FROM ${PYTHON_IMAGE} AS build
 ARG TORCH_INDEX=""
+ARG TORCH_SHA256=""
 WORKDIR /source
 RUN python -m venv --without-pip /opt/onboard
-COPY constraints.txt ./
+COPY constraints.txt requirements.lock ./
 # torch alone and without its dependencies: nothing else may come from an index that was given for torch
 RUN --mount=type=cache,target=/root/.cache/pip \
-    pip --python /opt/onboard install --no-deps --constraint constraints.txt \
-    ${TORCH_INDEX:+--index-url "$TORCH_INDEX"} torch
+    sed -n "s/^torch==.*/&${TORCH_SHA256:+ --hash=sha256:$TORCH_SHA256}/p" constraints.txt > torch.txt \
+ && pip --python /opt/onboard install --no-deps ${TORCH_INDEX:+--index-url "$TORCH_INDEX"} \
+    ${TORCH_SHA256:+--require-hashes} --requirement torch.txt
+# Everything else by its digest. Then NVIDIA's libraries, which a torch for GPUs names; one for CPUs lacks nothing by then.
+RUN --mount=type=cache,target=/root/.cache/pip \
+    pip --python /opt/onboard install --no-deps --require-hashes --requirement requirements.lock \
+ && pip --python /opt/onboard install --constraint constraints.txt torch
 COPY pyproject.toml README.md LICENSE NOTICE ./
 COPY migrations migrations
 COPY workers workers
 COPY cli cli
 COPY onboard onboard
+# built by the setuptools of requirements.lock, not by one that is fetched now; then nothing may be missing
 RUN --mount=type=cache,target=/root/.cache/pip \
-    pip --python /opt/onboard install --constraint constraints.txt ".[gpu,otel,s3,serve]"
+    pip --python /opt/onboard install --no-deps --no-build-isolation --constraint constraints.txt \
+    ".[gpu,otel,s3,serve]" \
+ && pip --python /opt/onboard check
 
-FROM python:3.11-slim-bookworm
+FROM ${PYTHON_IMAGE}
 ARG VERSION="unknown"
 LABEL org.opencontainers.image.title="onboard" \
       org.opencontainers.image.description="Learn one small text task after another on one frozen T5" \

@@ -175,7 +175,8 @@ def _fill(home: Path, base: Base) -> None:
 def _submit(services: Services, home: Path, task: str, count: int, tune: Any) -> None:
     rows = home / f"{task}.jsonl"
     rows.write_text("".join(json.dumps(row) + "\n" for row in opinions(count)), encoding="utf-8")
-    spec = JobSpec(task, "", init="sst2", tune_hypernetwork=tune, base=services.settings.base)
+    alone = {"readout": "never"}  # what is tuned and guarded are embeddings
+    spec = JobSpec(task, "", init="sst2", tune_hypernetwork=tune, base=services.settings.base, options=alone)
     submit(services, MemoryDoorbell(), Request(read_dataset(rows, ReadOptions(suspects=False)), spec))
 
 

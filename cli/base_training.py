@@ -19,7 +19,7 @@ from onboard.bases.multitask.processes import joined
 from onboard.bases.multitask.recipe import read_recipe
 from onboard.bases.multitask.signals import Signals
 from onboard.bases.multitask.sources import folder_entries
-from onboard.bases.pretrain.recipe import AnyRecipe, OwnRecipe, RenewedRecipe, recipe_of
+from onboard.bases.pretrain.recipe import AnyRecipe, EpisodicRecipe, OwnRecipe, RenewedRecipe, recipe_of
 from onboard.data.task_name import proposal
 from onboard.domain.private import private_folder
 from onboard.errors import InputError
@@ -69,6 +69,10 @@ def train_base(order: Order) -> Base | None:
             from onboard.bases.pretrain import ingredients, renew
 
             renew.renew_base(ingredients.Ingredients(recipe, order.corpus, running), output)
+        elif isinstance(recipe, EpisodicRecipe):
+            from onboard.bases.pretrain import episodic
+
+            episodic.learn_by_episodes(recipe, running, output)
         else:
             make.make_base(recipe, running, output)
         first = processes.first

@@ -26,14 +26,17 @@ _VALIDATION = {
     "cross_validated": "cross-validation: so few rows all train",
     "none": "none: too few rows, or one of every label; add rows, or --validation FILE",
 }
+_NO_ROWS = "none: the task starts from its labels alone; --test FILE measures it"
 
 
 @check_options()
 def check(submission: Submission, as_json: AsJson = False) -> None:
-    """Check a dataset and estimate the time of its job. Nothing is queued."""
+    """Check a dataset, or labels without rows, and estimate the time of its job. Nothing is queued."""
     require_names(submission)
     with readable(submission) as read:
-        document = {**_checked(read, hide_folders=read is not submission), "source": str(submission.dataset)}
+        document = _checked(read, hide_folders=read is not submission)
+        if submission.dataset is not None:
+            document["source"] = str(submission.dataset)
     emit(document, as_json, lambda: _shown(document))
 
 
@@ -107,6 +110,8 @@ def _facts(report: Document) -> dict[str, str]:
         facts["range"] = f"{report['low']} to {report['high']}"
     if report.get("metric"):
         facts["metric"] = report["metric"]
+    if not report["fields"]["text"]:
+        del facts["fields"]
     validation, characters = report["validation"], report["characters"]
     facts["validation"] = _VALIDATION[validation["method"]].format(held_out=validation["held_out"])
     facts["text"] = f"{characters['mean']:,.0f} characters a row, {characters['longest']:,} the longest"
@@ -115,6 +120,10 @@ def _facts(report: Document) -> dict[str, str]:
     facts["time"] = f"about {_duration(report['estimated_seconds'])} {basis} if the hypernetwork is not tuned"
     tuned = report.get("estimated_seconds_tuned")  # a service of before does not tell it
     facts["time"] += f", about {_duration(tuned)} if it is" if tuned else ""
+    first = report.get("estimated_seconds_first")
+    facts["time"] += f"; a first version after about {_duration(first)}" if first else ""
+    if not report["rows"]["train"]:
+        facts |= {"validation": _NO_ROWS, "time": f"about {_duration(report['estimated_seconds'])} on a laptop"}
     return facts
 
 

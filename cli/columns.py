@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 UNKNOWN: Final = "unknown"
 STYLES: Final = {
     "ok": "green", "wrong": "red",
-    "lost": "bold red", "none": "bold red", "paused": "yellow", "draining": "yellow", "starting": "yellow",
+    "lost": "bold red", "faulty": "bold red", "none": "bold red",
+    "paused": "yellow", "draining": "yellow", "starting": "yellow",
 }  # fmt: skip
 _MEBIBYTE: Final = 2**20
 _WIDE: Final = 1000  # characters; nothing is cut or wrapped where no terminal is

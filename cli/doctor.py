@@ -65,6 +65,11 @@ def _looked_at(what: str, check: Check, settings: Settings) -> Finding:
         return Finding(what, True, check(settings))
     except OnboardError as error:
         return Finding(what, False, error.message, error.remedy, error.exit_code)
+    except Exception as error:  # noqa: BLE001 - the outermost edge of one check: the others say what they find
+        from workers.logs import hide_passwords
+
+        stumbled = hide_passwords(f"{type(error).__name__}: {error}".partition("\n")[0])
+        return Finding(what, False, stumbled, "This is a fault of the program: report it.", OnboardError.exit_code)
 
 
 def _table(findings: list[Finding]) -> Columns:

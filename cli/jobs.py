@@ -51,7 +51,7 @@ def show(
         Path | None, typer.Option(metavar="FILE", help="Write the texts to label next: CSV to ….csv, else JSONL.")
     ] = None,
     label_tool: Annotated[
-        str | None, typer.Option(metavar="TOOL", help="Write them for label-studio or argilla to import.")
+        str | None, typer.Option(metavar="TOOL", help="Write them for label-studio, argilla or doccano to import.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -59,7 +59,7 @@ def show(
     from cli.open_jobs import running_lines, waiting_lines
 
     if label_tool is not None:
-        from cli.prediction_files import require_label_tool
+        from cli.label_tools import require_label_tool
 
         require_label_tool(label_tool)
         if label_next is None:

@@ -19,8 +19,10 @@ from onboard.domain.job_search import JobOrder, JobSearch
 from onboard.domain.names import require_name
 from onboard.hypernetworks import line
 from onboard.jobs import control, logs, many, status
+from onboard.jobs.doorbell import DEFAULT_QUEUE
 from onboard.operations import access
 from onboard.versions import carry, compare, delete, describe, fetch, promote, task_map
+from workers.detached import require_no_trouble
 from workers.logs import log_files
 from workers.waking import doorbell
 
@@ -54,10 +56,12 @@ class LocalGateway:
         request = prepare(submission, self._services.settings.base)
         for finding in request.checked.report.warnings:
             say(f"warning: {finding.message} {finding.remedy}")
+        if submission.queue == DEFAULT_QUEUE:
+            start_worker(self._services, submission.queue)  # it loads the base while the job is being stored
         job, warning = submit(self._services, doorbell(self._services), request)
         if warning:
             say(f"warning: {warning}")
-        start_worker(self._services, submission.queue)
+        start_worker(self._services, submission.queue)  # one that lived may have left meanwhile
         return {"job": job.id, "state": job.state.value, "task": job.spec.task}
 
     def progress(self, job: str, since: int) -> Document:
@@ -74,7 +78,13 @@ class LocalGateway:
         return wait.to_json() if wait else None
 
     def keep_served(self, queue: str) -> None:
-        """See to it that a worker lives, where that is for the command to do: the one that was there may be killed."""
+        """See to it that a worker lives, where that is for the command to do: the one that was there may be killed.
+
+        Raises:
+            DamagedError: the last one has left because it cannot load what jobs need.
+        """
+        if self._services.settings.embedded:
+            require_no_trouble(self._services, queue)
         start_worker(self._services, queue)
 
     def log(self, job: str, attempt: int | None, cursor: str | None) -> Document:
@@ -135,6 +145,14 @@ class LocalGateway:
     def revoke_token(self, token: str) -> Document:
         """End a token, by its id or its name. Raises NotFoundError, ConflictError."""
         return access.revoke_token(self._database, token).to_json()
+
+    def sessions(self) -> list[Document]:
+        """The browsers that are signed in."""
+        return [session.to_json() for session in access.list_sessions(self._database)]
+
+    def end_session(self, session: str) -> Document:
+        """Sign a browser out, by the id of its session. Raises NotFoundError."""
+        return access.end_session(self._database, session).to_json()
 
     def changes(self, limit: int, before: int | None) -> Document:
         """The newest `changes`, those before that id; `next` is the id to go on before, None at the end."""

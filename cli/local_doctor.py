@@ -8,22 +8,26 @@ from typing import TYPE_CHECKING, Final
 from sqlalchemy import make_url
 
 from cli.standing import require_served, workers_standing
-from onboard.bases import find_base
+from onboard.bases import RESTORE, find_base, is_shipped, require_as_installed
+from onboard.domain.counting import counted
+from onboard.domain.database_url import NO_PREPARED_STATEMENTS
 from onboard.domain.moment import rough_text
 from onboard.domain.release import release_number
-from onboard.errors import UnavailableError
+from onboard.errors import OnboardError, OtherBaseError, UnavailableError
 from onboard.jobs import status
 from onboard.jobs.doorbell import DEFAULT_QUEUE
 from onboard.operations.access import list_tokens
-from onboard.operations.health import claimable, database_clock, live_workers, webhook_standing
+from onboard.operations.health import base_at, claimable, database_clock, live_workers, webhook_standing
 from onboard.registry.schema import make_home, open_database
 from onboard.registry.services import open_services
 from workers.doorbell import CeleryDoorbell
 from workers.recovery import lives
 
 if TYPE_CHECKING:
+    from onboard.bases import Base
     from onboard.settings import Settings
 
+_NAMED_TASKS: Final = 5  # of a base; a cell of the table has room for so many
 _SOON_SECONDS: Final = 14 * 86_400.0  # in which a token's end is told
 
 
@@ -33,9 +37,15 @@ def _home(settings: Settings) -> str:
 
 
 def _database(settings: Settings) -> str:
-    open_database(settings).dispose()
-    shown = make_url(settings.resolved_database_url).render_as_string(hide_password=True)
-    return f"{shown}, schema as it should be"
+    with open_database(settings) as database:
+        pooled = database.has_pooler()
+    url = make_url(settings.resolved_database_url).difference_update_query([NO_PREPARED_STATEMENTS])
+    shown = f"{url.render_as_string(hide_password=True)}, schema as it should be"
+    if not pooled:
+        return shown
+    if settings.database_prepared_statements:
+        return f"{shown}; behind a pooler: if it pools transactions, set ONBOARD_DATABASE_PREPARED_STATEMENTS=false"
+    return f"{shown}; behind a pooler, without prepared statements"
 
 
 def _broker(settings: Settings) -> str:
@@ -51,8 +61,41 @@ def _artifacts(settings: Settings) -> str:
 
 
 def _base(settings: Settings) -> str:
+    from onboard.bases.load import fresh_engine
+
     base = find_base(settings.base)
-    return f"{base.name} {base.digest[:19]}… with {', '.join(source.name for source in base.sources)}"
+    _ = base.embeddings, base.trained_rows, base.fingerprints  # each raises where its file is broken
+    fresh_engine(base)
+    require_as_installed(base)
+    _require_registered(settings, base)
+    return f"{base.name} {base.digest[:19]}… loads, with {_named(base)}"
+
+
+def _require_registered(settings: Settings, base: Base) -> None:
+    """Raise OtherBaseError where its files are not those that were registered from this very folder.
+
+    A shipped base may change with the package.
+    """
+    if is_shipped(base):
+        return
+    try:
+        with open_database(settings) as database:
+            registered = base_at(database, str(base.folder))
+    except OnboardError:  # another check says what is wrong with the database
+        return
+    if registered is not None and registered.digest != base.digest:
+        raise OtherBaseError(
+            f"The files of base {base.name} in {base.folder} are not those that jobs were submitted for: "
+            f"{base.digest[:19]}… instead of {registered.digest[:19]}….",
+            f"If you replaced the base on purpose, submit a job on it: that registers it. Else {RESTORE}.",
+        )
+
+
+def _named(base: Base) -> str:
+    """How many tasks it has, and the first few by name."""
+    names = [source.name for source in base.sources]
+    more = ", …" if len(names) > _NAMED_TASKS else ""
+    return f"{counted(len(names), 'task')}" + (f": {', '.join(names[:_NAMED_TASKS])}{more}" if names else "")
 
 
 def _device(settings: Settings) -> str:

@@ -35,6 +35,7 @@ from cli import (
     workers,
 )
 from cli.output import print_line, report_error, say
+from cli.streams import open_standard_streams, unwritable
 from onboard import __version__
 from onboard.errors import OnboardError
 
@@ -115,12 +116,19 @@ _shown_whole(app)
 
 def main() -> None:
     """Entry point: errors become one message, its remedy and an exit code."""
+    as_json = "--json" in sys.argv
+    open_standard_streams(as_json=as_json)
     try:
         app(standalone_mode=True)
     except OnboardError as error:
-        sys.exit(report_error(error, "--json" in sys.argv))
+        sys.exit(report_error(error, as_json))
+    except OSError as error:
+        if isinstance(error, BrokenPipeError):
+            sys.exit(0)
+        failure = unwritable(error)
+        if failure is None:
+            raise
+        sys.exit(report_error(failure, as_json=False))
     except KeyboardInterrupt:
         say("interrupted")
         sys.exit(130)
-    except BrokenPipeError:
-        sys.exit(0)

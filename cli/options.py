@@ -26,7 +26,7 @@ def submit_options(declaration: type[Any] = Submission) -> Callable[[Callable[..
 def check_options(declaration: type[Any] = Submission) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """The same with those fields that say what the rows are; the dataset is the command's argument FILE."""
     dataset, *others = [declared for declared in fields_of(declaration) if declared.option.checked]
-    return _with_options(declaration, [_file(dataset), *map(_option, others)])
+    return _with_options(declaration, [_file(dataset, None), *map(_option, others)])
 
 
 def labelled_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -53,7 +53,7 @@ def _with_options(
 
         def run(**values: Any) -> None:
             rest = {parameter.name: values.pop(parameter.name) for parameter in own}
-            dataset = _dataset(values.pop("file"), values.pop("dataset", None))
+            dataset = _dataset(values.pop("file"), values.pop("dataset", None), labels=bool(values.get("labels")))
             given = {name: value for name, value in values.items() if value is not None}
             command(declaration(dataset=dataset, **given), **rest)
 
@@ -67,18 +67,20 @@ def _with_options(
     return decorate
 
 
-def _file(dataset: Field, default: Any = Parameter.empty) -> Parameter:
-    kind: Any = str if default is Parameter.empty else str | None
+def _file(dataset: Field, default: Any) -> Parameter:
     argument = typer.Argument(metavar="FILE", help=f"{dataset.option.help} - is standard input (JSONL).")
-    return Parameter("file", Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, argument])
+    return Parameter("file", Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[str | None, argument])
 
 
-def _dataset(file: str | None, named: str | None) -> str:
-    if file is None and named is None:
-        raise InputError("There is no dataset.", "onboard submit FILE")
+def _dataset(file: str | None, named: str | None, *, labels: bool) -> str | None:
+    """The dataset; None where a label set stands for it."""
+    if file is None and named is None and not labels:
+        raise InputError(
+            "There is no dataset.", "onboard submit FILE, or without rows: onboard submit --task NAME --labels A,B"
+        )
     if file is not None and named is not None:
         raise InputError(f"There are two datasets: {file} and {named}.", "Give one: onboard submit FILE")
-    return file or named or ""
+    return file or named
 
 
 def _option(declared: Field) -> Parameter:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -65,8 +66,9 @@ def write_file(path: Path, content: bytes, what: str, remedy: str) -> None:
 
 def say(message: str) -> None:
     """A line of progress or advice, on standard error, without what could steer a terminal."""
-    sys.stderr.write(printable(message.expandtabs()) + "\n")
-    sys.stderr.flush()
+    with suppress(OSError):  # nobody reads it, or its disk is full: no reason to leave the work undone
+        sys.stderr.write(printable(message.expandtabs()) + "\n")
+        sys.stderr.flush()
 
 
 def report_error(error: OnboardError, as_json: bool) -> int:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import csv
 import json
+import re
+import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TextIO
 
+from cli.label_tools import WRITERS, require_label_tool, texts_of
 from cli.output import say
 from cli.standard_input import STANDARD_INPUT, spooled
 from onboard.data.rows import require_few
@@ -18,9 +21,11 @@ from onboard.domain.printable import printable_json
 from onboard.errors import InputError, NotAllowedError, NotFoundError
 from onboard.serving.bulk.asked import COLUMNS, renamed
 
-LABEL_TOOLS: Final = ("label-studio", "argilla")
-# What makes a spreadsheet run a cell as a formula (OWASP, CSV injection), the full-width forms included.
-FORMULA_STARTS: Final = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
+_FORMULA_SIGNS: Final = frozenset(
+    "=+-@\u2212"
+)  # once they are in their plain form: a spreadsheet may take others for it
+_HALVES: Final = re.compile("[\ud800-\udfff]")  # of surrogate pairs: no file of text holds them
+_CONTROLS: Final = ("Cc", "Cf", "Zl", "Zp")  # NUL, tab, line breaks, the byte order mark: no text begins with them
 
 
 def read_inputs(path: Path, text_fields: tuple[str, ...], *, skip: bool = False) -> Sequence[TextRow | BadRow]:
@@ -110,10 +115,11 @@ def write_label_next(job: Mapping[str, Any], path: Path, tool: str | None = None
     """Write the texts that a job advises to label next, the most uncertain first.
 
     Args:
-        tool: label-studio or argilla: a JSON array that it imports; None is a table with an empty label each.
+        tool: label-studio or argilla: a JSON array that it imports; doccano: JSONL; None is a table with an empty
+            label each. For a tool each text comes with the version's answer as a suggestion.
 
     Raises:
-        InputError: no such tool.
+        InputError: no such tool, or it cannot label such rows.
         NotFoundError: it advises none.
         NotAllowedError: the file cannot be written.
     """
@@ -125,34 +131,13 @@ def write_label_next(job: Mapping[str, Any], path: Path, tool: str | None = None
             f"Hand some in with it: onboard submit FILE --task {job['task']} --unlabelled FILE",
             job=job["job"],
         )
-    texts = [{field: row[field] for field in ("text", "text_a", "text_b") if field in row} for row in advised]
     remedy = "--label-next another file"
     if tool is None:
-        _write([{**text, "label": None} for text in texts], path, remedy)
-    elif tool == "label-studio":
-        tasks = [{"data": {**text, "onboard": _doubt(row)}} for text, row in zip(texts, advised, strict=True)]
-        _write(tasks, path, remedy, _write_array)
+        _write([{**texts_of(row), "label": None} for row in advised], path, remedy)
     else:
-        empty: dict[str, Any] = {"metadata": {}, "suggestions": {}, "responses": {}, "vectors": {}}
-        records = [
-            {"id": f"{job['job']}-{place}", "fields": text, **empty} for place, text in enumerate(texts, start=1)
-        ]
-        _write(records, path, remedy, _write_array)
+        records = [WRITERS[tool](job, row, place) for place, row in enumerate(advised, start=1)]
+        _write(records, path, remedy, _write_jsonl if tool == "doccano" else _write_array)
     say(f"texts to label next: {path}")
-
-
-def require_label_tool(tool: str | None) -> None:
-    """Raise InputError where it is no tool that texts to label next are written for."""
-    if tool is not None and tool not in LABEL_TOOLS:
-        remedy = f"Use one of {', '.join(LABEL_TOOLS)}; without it the file is a table."
-        raise InputError(f"{tool!r} is no choice of --label-tool.", remedy, label_tool=tool)
-
-
-def _doubt(row: Mapping[str, Any]) -> str:
-    """What the version would answer now, for whoever labels: `good 0.52, bad 0.48`, or `3.4 ± 0.8`."""
-    if "value" in row:
-        return f"{row['value']} ± {row['spread']}"
-    return ", ".join(f"{label_text(answer['label'])} {answer['probability']:.2f}" for answer in row.get("answers", ()))
 
 
 def _unwritable(path: Path, error: OSError, remedy: str = "--output another file") -> NotAllowedError:
@@ -195,5 +180,18 @@ def _cell(value: Any) -> str | int | float:
         value = json.dumps(value, ensure_ascii=False)
     if isinstance(value, int | float):
         return value
-    text = str(value)
-    return f"'{text}" if text.startswith(FORMULA_STARTS) else text
+    text = _HALVES.sub("\ufffd", str(value))
+    return f"'{text}" if may_run(text) else text
+
+
+def may_run(text: str) -> bool:
+    """Whether a spreadsheet may take a text for a formula (OWASP, CSV injection).
+
+    Blanks, controls and what nobody sees are passed over before `=`, `+`, `-` or `@`, as some spreadsheets do; small,
+    raised and full-width forms of these count. So does any text that begins with a control.
+    """
+    if not text:
+        return False
+    start = next((mark for mark in text if not mark.isspace() and unicodedata.category(mark) not in _CONTROLS), "")
+    is_sign = unicodedata.normalize("NFKC", start)[:1] in _FORMULA_SIGNS
+    return is_sign or unicodedata.category(text[0]) in _CONTROLS

@@ -15,6 +15,9 @@ def serve(
     host: Annotated[str, typer.Option(help="Address to listen to; 0.0.0.0 lets other machines ask.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8000,
     no_worker: Annotated[bool, typer.Option("--no-worker", help="Start no worker, whatever is submitted.")] = False,
+    preload: Annotated[
+        bool, typer.Option("--preload", help="Load the model before the first request, not with the first prediction.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Answer HTTP until Ctrl-C. On loopback it prints a link that signs a browser in; elsewhere it needs a token."""
@@ -42,4 +45,4 @@ def serve(
     if link is None and not settings.trusted_proxies:
         say("warning: this is plain HTTP, and tokens can be read on the way: let a reverse proxy speak TLS before it.")
     say("This link signs one browser in, once, within the hour. Ctrl-C ends." if link else "Ctrl-C ends.")
-    answer(settings, listening)
+    answer(settings, listening, preload=preload)

@@ -51,16 +51,29 @@ def pull(
         Path | None,
         typer.Option(metavar="FILE", help="Public key (PEM) that must have signed it; default ONBOARD_TRUSTED_KEY."),
     ] = None,
+    expect: Annotated[
+        str | None, typer.Option(metavar="TASK[@vN]", help="Refuse any other task, and versions older than vN.")
+    ] = None,
+    allow_older: Annotated[
+        bool, typer.Option("--allow-older", help="Take a version older than the newest pulled from there before.")
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite files that hold something else.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Take a version from the Hugging Face hub into a folder, as `onboard fetch` writes it, verified by digest."""
+    from onboard.domain.names import Reference
     from onboard.settings import Settings
-    from onboard.versions import hub_place, shelf
+    from onboard.versions import hub_place, pulling
 
     def folder(version: EmbeddingVersion) -> Path:
         return output or Path(f"{version.task}-v{version.version}")
 
-    pulled = shelf.pull(hub_place.Place.parse(place), folder, key=trusted_key or Settings().trusted_key)
+    settings = Settings()
+    terms = pulling.PullTerms(
+        key=trusted_key or settings.trusted_key, expected=Reference.parse(expect) if expect else None,
+        allow_older=allow_older, overwrite=force, home=settings.resolved_home,
+    )  # fmt: skip
+    pulled = pulling.pull(hub_place.Place.parse(place), folder, terms)
     if pulled.signed and not pulled.verified:
         say("it is signed, which nobody checked: --trusted-key FILE, with the public key of whoever signs")
     files = [str(path) for path in pulled.files]

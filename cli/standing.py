@@ -24,10 +24,11 @@ def workers_standing(seen: Document, release: int, dead: Collection[str] = ()) -
         dead: names of workers whose process is known to be gone, whatever their heartbeat says.
 
     Raises:
-        UnavailableError: one is deaf, or has died with a job in hand.
+        UnavailableError: one takes no jobs as it cannot load what they need, or is deaf.
         ConflictError: one is older than the service.
     """
     live = [worker for worker in seen["workers"] if worker["state"] != "lost" and worker["worker"] not in dead]
+    _require_able(live)
     _require_as_new(live, release)
     deaf = [worker for worker in live if worker["facts"].get("deaf_seconds")]
     if deaf:
@@ -72,6 +73,16 @@ def _line(worker: Document) -> str:
     renewals = worker["facts"].get("renewals") or 0
     once = "once" if renewals == 1 else f"{renewals} times"
     return f"{worker['worker']} on {worker['device']}" + (f" (was deaf, began anew {once})" if renewals else "")
+
+
+def _require_able(live: list[Document]) -> None:
+    """Raise UnavailableError where a worker takes no jobs, or leaves some to others, and say why."""
+    troubled = [(worker["worker"], trouble) for worker in live if (trouble := worker["facts"].get("trouble"))]
+    if troubled:
+        name, trouble = troubled[0]
+        does = "takes no jobs" if trouble.get("stops") else "leaves jobs to other workers"
+        more = f" So do {len(troubled) - 1} more." if len(troubled) > 1 else ""
+        raise UnavailableError(f"Worker {name} {does}: {trouble['message']}{more}", str(trouble.get("remedy", "")))
 
 
 def _require_as_new(live: list[Document], release: int) -> None:

@@ -1,4 +1,4 @@
-"""`onboard submit`: a dataset becomes a job, and with --wait a published version."""
+"""`onboard submit`: a dataset, or a label set without rows, becomes a job, and with --wait a published version."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def submit(
     wait: Annotated[bool, typer.Option("--wait", help="Show the stages and wait for the version.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Submit a dataset: it is checked, queued, and learned by a worker."""
+    """Submit a dataset: it is checked, queued, and learned by a worker. Without FILE a task starts from --labels."""
     require_names(submission)
     if str(submission.dataset) == STANDARD_INPUT and submission.task is None:
         raise InputError("What comes from standard input has no name.", "Name the task: onboard submit - --task NAME")

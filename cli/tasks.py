@@ -73,13 +73,20 @@ def _table(tasks: Sequence[Document], everything: bool) -> Any:
     return Group(*parts)
 
 
+def marks(version: Document) -> str:
+    """What is said behind its number; a service of an earlier release knows no provisional versions."""
+    said = {"weak": version["weak"], "provisional": version.get("provisional")}
+    return "".join(f" {mark}" for mark, holds in said.items() if holds)
+
+
 def _row(task: Document) -> tuple[Cell, ...]:
     from onboard.domain.dataset import label_text
+    from onboard.domain.task import marks
 
     labels = ", ".join(map(label_text, task["labels"])) or f"a number, {task['low']:g} to {task['high']:g}"
     texts = {True: "pair", False: "one", None: ""}[task.get("pairs")]
     latest = task["latest"]
-    shown = f"v{latest['version']}{' weak' if latest['weak'] else ''}" if latest else ""
+    shown = f"v{latest['version']}{marks(latest)}" if latest else ""
     origin = "shipped" if task["source"] else (latest["parent"] if latest else "")
     return task["task"], texts, labels, shown, headline(latest) if latest else "", origin
 

@@ -52,6 +52,25 @@ def revoke(
     emit(ended, as_json, lambda: f"token {ended['name']} ({ended['id']}) is revoked")
 
 
+@app.command()
+def sessions(as_json: AsJson = False) -> None:
+    """The browsers that are signed in, by a token or by the link that `onboard serve` printed."""
+    with connected(register=False) as service:
+        opened = service.sessions()
+    emit({"sessions": opened}, as_json, lambda: _sessions(opened))
+
+
+@app.command("sign-out")
+def sign_out(
+    session: Annotated[str, typer.Argument(help="The id of its session, as `onboard token sessions` lists it.")],
+    as_json: AsJson = False,
+) -> None:
+    """Sign a browser out; it is refused from the next request on."""
+    with connected(register=False) as service:
+        ended = service.end_session(session)
+    emit(ended, as_json, lambda: f"session {ended['id']} of {ended['name']} has ended")
+
+
 def audit(
     limit: Annotated[int, typer.Option(min=1, help="At most so many, the newest.")] = 50,
     before: Annotated[int | None, typer.Option(metavar="ID", min=1, help="Only entries before this one.")] = None,
@@ -82,6 +101,14 @@ def _table(tokens: Sequence[Document]) -> Columns:
             _time(token["last_used_at"]),
             "" if token["revoked_at"] is None else f"revoked {_time(token['revoked_at'])}",
         )
+    return columns
+
+
+def _sessions(opened: Sequence[Document]) -> Columns:
+    columns = Columns("id", "name", "scopes", "signed in", "expires")
+    for session in opened:
+        scopes = " ".join(session["scopes"])
+        columns.add(session["id"], session["name"], scopes, _time(session["created_at"]), _time(session["expires_at"]))
     return columns
 
 

@@ -33,14 +33,14 @@ def versions(
 
 
 def _table(document: Document) -> Columns:
-    from cli.tasks import headline
+    from cli.tasks import headline, marks
 
     rows = []
     for version in document["versions"]:
         named = sorted(alias for alias, number in document["aliases"].items() if number == version["version"])
         digest = version["embedding_digest"].removeprefix("sha256:")
         rows.append((
-            (f"v{version['version']}{' weak' if version['weak'] else ''}", " ".join(named)), headline(version),
+            (f"v{version['version']}{marks(version)}", " ".join(named)), headline(version),
             _origin(version), (digest[:_DIGEST_CHARACTERS], _size(version)),
             (version["created_at"] or "")[:16].replace("T", " "),
         ))  # fmt: skip

@@ -109,6 +109,8 @@ class _Follower:
 
 def event_line(event: Document) -> str:
     """One line of plain text for an event."""
+    if event["numbers"].get("provisional"):
+        return str(event["message"])
     numbers = ", ".join(f"{key} {_short(value)}" for key, value in event["numbers"].items() if value is not None)
     what: str = {
         "stage_started": f"{event['stage']}: started",
@@ -174,9 +176,10 @@ class _Live:
         from rich.text import Text
 
         line = Text(event_line(event))
+        ended = event["kind"] == "state" and event["message"] not in ("queued", "running")
         if event["kind"] == "stage_finished":
             self._console.print(Text("✓ ", style="green") + line)
-        elif event["kind"] == "state" and event["message"] not in ("queued", "running"):
+        elif ended or event["numbers"].get("provisional"):
             self._console.print(line)
         else:
             self._status.update(line)

@@ -22,7 +22,8 @@ def worker(
     name: Annotated[str | None, typer.Option(help="Name among all workers; default host and a random part.")] = None,
     idle_exit: Annotated[float | None, typer.Option(help="Leave after so many seconds without work.")] = None,
     alive_file: Annotated[
-        Path | None, typer.Option(help="Touch this file twice a second, for a health check: find FILE -mmin -1")
+        Path | None,
+        typer.Option(help="Touch this file twice a second while all is well, for a health check: find FILE -mmin -1"),
     ] = None,
     metrics_port: Annotated[
         int | None, typer.Option(min=0, max=65535, help="Serve Prometheus metrics of the whole deployment here.")

@@ -15,7 +15,14 @@ from onboard.domain.moment import seconds_text
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_ORDER: Final = ("lost", "draining", "starting", "running", "stopped")  # by name in each: the terminal may be too low
+_ORDER: Final = (
+    "faulty",
+    "lost",
+    "draining",
+    "starting",
+    "running",
+    "stopped",
+)  # by name in each: the terminal may be too low
 
 app = typer.Typer(help="Who works, on what, and how its machine is.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -36,7 +43,7 @@ def drain(worker: Annotated[str, typer.Argument(help="Name of a worker.")], as_j
 
 
 def _rendered(seen: Document) -> Columns:
-    columns = Columns("worker", "state", "heartbeat", "memory", "device", "job", "time left", folded=("device",))
+    columns = Columns("worker", "state", "heartbeat", "memory", "device", "job", "time left", folded=("device", "job"))
     for worker in sorted(seen["workers"], key=lambda worker: _ORDER.index(worker["state"])):
         facts = worker["facts"]
         version = facts.get("onboard")
@@ -46,7 +53,7 @@ def _rendered(seen: Document) -> Columns:
             age(worker["heartbeat_age_seconds"]),
             mebibytes(facts.get("resident_bytes")),
             (worker["device"], *_gpu(facts)),
-            _job(worker),
+            _job(worker) or _trouble(facts),
             time_left(worker),
         )
     return columns
@@ -72,6 +79,12 @@ def _job(worker: Document) -> Sequence[str]:
     if worker["attempt"] is None:
         return ()
     return (f"{worker['job']} {worker['task']}", stage_text(worker), attempt_text(worker))
+
+
+def _trouble(facts: dict[str, Any]) -> Sequence[str]:
+    """Why it takes no jobs, or which it leaves to others."""
+    trouble = facts.get("trouble")
+    return (str(trouble.get("message")), f"→ {trouble.get('remedy')}") if isinstance(trouble, dict) else ()
 
 
 def stage_text(progress: dict[str, Any]) -> str:

@@ -8,8 +8,10 @@ OnboardError                     exit  HTTP  retryable
 │   │   └── HeadTooLargeError      2    431   no     address and headers of a request have more bytes than they may
 │   └── PreconditionRequiredError  2    428   no     a change that does not say what it changes (If-Match is missing)
 ├── NotFoundError                  3    404   no     a task, version, job, base or file does not exist
+│   └── BaseMissingError           3    404   no     a base is not on this machine (another worker may have it)
 ├── ConflictError                  4    409   no     the present state forbids it
 │   ├── PinMismatchError           4    409   no     an embedding does not belong to this backbone or hypernetwork
+│   │   └── OtherBaseError         4    409   no     a worker has another base than the job pins (another may have it)
 │   ├── NotBetterError             4    409   no     a version is worse than the present one, or not better
 │   ├── PreconditionFailedError    4    412   no     it was changed since it was looked at (If-Match)
 │   └── FencedError                4    409   no     another attempt owns the job now
@@ -20,20 +22,25 @@ OnboardError                     exit  HTTP  retryable
 │   ├── RateLimitError             5    429   yes    too many requests at once
 │   └── DeadlineError              5    504   yes    a prediction was not made in the time that was given
 ├── NotAllowedError                6    403   no     the file system or a token forbids it
+│   ├── BaseForbiddenError         6    403   no     the files of a base may not be read (the machine is at fault)
 │   ├── SignInError                6    401   no     no token, or one that is unknown, expired or revoked
 │   └── ScopeError                 6    403   no     the token lacks a scope
 ├── JobFailedError                 1    500   no     the job itself failed
 │   ├── CancelledError             1    500   no     the job was cancelled while it ran
 │   └── OutOfMemoryError           1    500   no     a GPU's memory is too small, even for one row
 └── DamagedError                   1    500   no     stored bytes do not match their digest
+    └── BaseDamagedError           1    500   no     the files of a base are broken (the machine is at fault)
 """
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 __all__ = [
     "AnswerError",
+    "BaseDamagedError",
+    "BaseForbiddenError",
+    "BaseMissingError",
     "CancelledError",
     "ConflictError",
     "DamagedError",
@@ -49,6 +56,7 @@ __all__ = [
     "NotBetterError",
     "NotFoundError",
     "OnboardError",
+    "OtherBaseError",
     "OutOfMemoryError",
     "PinMismatchError",
     "PreconditionFailedError",
@@ -61,6 +69,11 @@ __all__ = [
     "TooLargeError",
     "UnavailableError",
 ]
+
+
+Fault = Literal["job", "place", "machine"]
+"""Whose fault it is that a job cannot go on: its own; that it runs on this worker, which lacks what another may have;
+or the worker's machine, where no other job would do better."""
 
 
 class OnboardError(Exception):
@@ -76,9 +89,10 @@ class OnboardError(Exception):
     http_status: ClassVar[int] = 500
     code: ClassVar[str] = "error"
     retryable: ClassVar[bool] = False
+    fault: ClassVar[Fault] = "job"
 
     def __init_subclass__(
-        cls, *, code: str = "", exit_code: int = 0, http_status: int = 0, retryable: bool = False
+        cls, *, code: str = "", exit_code: int = 0, http_status: int = 0, retryable: bool = False, fault: Fault = "job"
     ) -> None:
         """What a kind says differs from the kind above it; the rest is as there."""
         super().__init_subclass__()
@@ -86,6 +100,7 @@ class OnboardError(Exception):
         cls.exit_code = exit_code or cls.exit_code
         cls.http_status = http_status or cls.http_status
         cls.retryable = retryable or cls.retryable
+        cls.fault = fault if fault != "job" else cls.fault
 
     def __init__(self, message: str, remedy: str = "", **data: Any) -> None:
         super().__init__(message)
@@ -137,12 +152,20 @@ class NotFoundError(OnboardError, code="not_found", exit_code=3, http_status=404
     """A task, version, job, base or file does not exist."""
 
 
+class BaseMissingError(NotFoundError, fault="place"):
+    """A base is not on this machine."""
+
+
 class ConflictError(OnboardError, code="conflict", exit_code=4, http_status=409):
     """The present state forbids it (another label set, a finished job, a name in use)."""
 
 
 class PinMismatchError(ConflictError, code="pin_mismatch"):
     """An embedding is pinned to another backbone or hypernetwork version than the one at hand."""
+
+
+class OtherBaseError(PinMismatchError, fault="place"):
+    """The base of that name on this machine is not the one that a job was submitted for."""
 
 
 class NotBetterError(ConflictError, code="not_better"):
@@ -197,6 +220,10 @@ class NotAllowedError(OnboardError, code="not_allowed", exit_code=6, http_status
     """Permissions forbid it."""
 
 
+class BaseForbiddenError(NotAllowedError, fault="machine"):
+    """The files of a base may not be read by whoever runs this process."""
+
+
 class SignInError(NotAllowedError, code="sign_in", http_status=401):
     """Nobody is signed in: no token, or one that is unknown, expired or revoked."""
 
@@ -229,3 +256,7 @@ class OutOfMemoryError(JobFailedError, code="out_of_memory"):
 
 class DamagedError(OnboardError, code="damaged"):
     """Stored bytes are gone, or do not match their digest."""
+
+
+class BaseDamagedError(DamagedError, fault="machine"):
+    """The files of a base on this machine are broken."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Sequence
 from ipaddress import ip_network
 from pathlib import Path
@@ -19,6 +20,7 @@ from pydantic_settings import (
     SettingsError,
 )
 
+from onboard.domain.database_url import embedded_url, server_url
 from onboard.domain.hub_terms import HubTerms
 from onboard.domain.webhook import Webhooks
 from onboard.errors import InputError, NotAllowedError
@@ -27,7 +29,13 @@ __all__ = ["Settings"]
 
 LogFormat = Literal["auto", "json", "text"]
 _SWITCHES: Final = {"0": False, "false": False, "no": False, "1": True, "true": True, "yes": True}
+_ROOT_PATH: Final = re.compile(r"(/[A-Za-z0-9._~-]+)+")
 SECRETS: Final = "/run/secrets"  # where Docker mounts them; Kubernetes where one says
+_DAYS: Final = ("days", "a whole number of days, 0 for ever")
+_COUNTS: Final = {
+    "retention_job_days": _DAYS, "retention_event_days": _DAYS, "retention_audit_days": _DAYS,
+    "requests_per_minute": ("requests", "a whole number, 0 for any number"),
+}  # fmt: skip
 _OF_A_SERVICE: Final = ("api_url", "token", "api_insecure")  # one place gives them all, or a token goes astray
 
 
@@ -41,6 +49,10 @@ class Settings(BaseSettings):
         description="Folder of the embedded default: database, broker, artifacts, logs.",
     )
     database_url: str = Field(default="", description="SQLAlchemy URL; empty means SQLite in the home folder.")
+    database_prepared_statements: bool = Field(
+        default=True,
+        description="Whether PostgreSQL prepares statements; false behind a pooler that pools transactions.",
+    )
     broker_url: str = Field(default="", description="Celery broker URL; empty means filesystem:// in the home folder.")
     artifact_url: str = Field(
         default="", description="fsspec URL of the artifact store; empty means a folder in the home folder."
@@ -91,6 +103,10 @@ class Settings(BaseSettings):
         description="Addresses or networks, separated by spaces, of reverse proxies whose X-Forwarded-For and "
         "X-Forwarded-Proto `onboard serve` believes.",
     )
+    root_path: str = Field(
+        default="",
+        description="Path under which a reverse proxy offers `onboard serve`, such as /onboard; empty means /.",
+    )
     hub_owners: str = Field(
         default="",
         description="Owners on the Hugging Face hub, separated by spaces, whose public datasets `onboard serve` reads "
@@ -136,6 +152,13 @@ class Settings(BaseSettings):
         """The environment wins over secret files such as /run/secrets/onboard_database_url, and these over `.env`."""
         return init_settings, env_settings, _SecretFiles(settings_cls), _PresentFolder(settings_cls)
 
+    @field_validator("home", "device", "bootstrap_token_file", "signing_key", "trusted_key", mode="before")
+    @classmethod
+    def _know_empty(cls, given: Any, info: ValidationInfo) -> Any:
+        """Empty, as Compose and CI set what nobody gave a value, is not set; it is not the present folder."""
+        field = cls.model_fields[str(info.field_name)]
+        return given if str(given or "").strip() else field.get_default(call_default_factory=True)
+
     @field_validator("base")
     @classmethod
     def _resolve_folder(cls, base: str) -> str:
@@ -158,18 +181,21 @@ class Settings(BaseSettings):
             )
         return seconds
 
-    @field_validator("retention_job_days", "retention_event_days", "retention_audit_days", mode="before")
+    @field_validator(*_COUNTS, mode="before")
     @classmethod
-    def _know_days(cls, given: Any, info: ValidationInfo) -> int:
+    def _know_count(cls, given: Any, info: ValidationInfo) -> int:
         text = str(given).strip() or str(cls.model_fields[str(info.field_name)].default)
         if not text.isdecimal():
+            counted, whole = _COUNTS[str(info.field_name)]
             raise InputError(
-                f"ONBOARD_{str(info.field_name).upper()} is {given!r}, which is no number of days.",
-                "Set it to a whole number of days, 0 for ever, or unset it.",
+                f"ONBOARD_{str(info.field_name).upper()} is {given!r}, which is no number of {counted}.",
+                f"Set it to {whole}, or unset it.",
             )
         return int(text)
 
-    @field_validator("webhook_insecure", "api_insecure", "start_worker", "traces", mode="before")
+    @field_validator(
+        "webhook_insecure", "api_insecure", "start_worker", "traces", "database_prepared_statements", mode="before"
+    )
     @classmethod
     def _know_switch(cls, given: Any, info: ValidationInfo) -> bool:
         switch = str(given).strip().lower() or str(cls.model_fields[str(info.field_name)].default).lower()
@@ -185,23 +211,6 @@ class Settings(BaseSettings):
         _ = self.webhooks, self.hub_terms  # raises where they are wrong, before anything begins
         return self
 
-    @field_validator("bootstrap_token_file", "signing_key", "trusted_key", mode="before")
-    @classmethod
-    def _know_file(cls, given: Any) -> Any:
-        """Compose files set a variable that nobody gave a value to nothing, which would be the present folder."""
-        return given or None
-
-    @field_validator("requests_per_minute", mode="before")
-    @classmethod
-    def _know_requests(cls, given: Any) -> int:
-        text = str(given).strip() or "6000"
-        if not text.isdecimal():
-            raise InputError(
-                f"ONBOARD_REQUESTS_PER_MINUTE is {given!r}, which is no number of requests.",
-                "Set it to a whole number, 0 for any number, or unset it.",
-            )
-        return int(text)
-
     @field_validator("trusted_proxies")
     @classmethod
     def _know_proxies(cls, given: str) -> str:
@@ -214,6 +223,17 @@ class Settings(BaseSettings):
                     "Set it to addresses such as 10.0.0.7 or networks such as 10.0.0.0/8.",
                 ) from error
         return given
+
+    @field_validator("root_path")
+    @classmethod
+    def _know_root(cls, given: str) -> str:
+        root = given.strip().rstrip("/")
+        if root and not (_ROOT_PATH.fullmatch(root) and {".", ".."}.isdisjoint(root.split("/"))):
+            raise InputError(
+                f"ONBOARD_ROOT_PATH is {given!r}, which is not the path of a proxy.",
+                "Set it to a path of plain letters such as /onboard, or unset it.",
+            )
+        return root
 
     @field_validator("log_format", mode="before")
     @classmethod
@@ -251,11 +271,8 @@ class Settings(BaseSettings):
     def resolved_database_url(self) -> str:
         """The database's URL, with the embedded default filled in. postgresql:// means psycopg 3."""
         if not self.database_url:
-            return f"sqlite:///{self.resolved_home / 'onboard.db'}"
-        for prefix in ("postgresql://", "postgres://"):
-            if self.database_url.startswith(prefix):
-                return "postgresql+psycopg://" + self.database_url.removeprefix(prefix)
-        return self.database_url
+            return embedded_url(self.resolved_home)
+        return server_url(self.database_url, prepared=self.database_prepared_statements)
 
     @property
     def resolved_broker_url(self) -> str:

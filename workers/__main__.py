@@ -7,6 +7,7 @@ import json
 import logging
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 from onboard.errors import OnboardError
 from onboard.jobs.doorbell import DEFAULT_QUEUE
@@ -29,6 +30,7 @@ def main(arguments: list[str] | None = None) -> int:
         device=asked.device or settings.device,
         pipeline=asked.pipeline,
         idle_exit_seconds=asked.idle_exit,
+        alive_file=asked.alive_file,
         is_program=True,
     )
     timings = {key: value for key in _TIMINGS if (value := getattr(asked, key)) is not None}
@@ -50,6 +52,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--queue", action="append", help="queue to serve; may be given again (default: default)")
     parser.add_argument("--device", default="", help="auto, cpu, cuda or cuda:N")
     parser.add_argument("--idle-exit", type=float, metavar="SECONDS", help="leave after so long without work")
+    parser.add_argument("--alive-file", type=Path, metavar="FILE", help="touched while the worker can work")
     parser.add_argument("--name", default="", help="name among all workers")
     parser.add_argument(SETTINGS_FROM_STDIN, action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--pipeline", default="onboard.pipeline.run", help=argparse.SUPPRESS)

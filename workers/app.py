@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import socket
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 import kombu.transport
 from celery import Celery
 
 from onboard.domain.private import private_folder
-from onboard.errors import InputError
 from onboard.registry.schema import make_home
 from onboard.settings import Settings
+from workers.broker_url import FILES, require_broker_url
 from workers.plan import WorkerPlan
 
 _BROKER_SECONDS: Final = 3  # connecting, reading and writing: a submitter must not hang on a broker that is away
@@ -65,24 +63,12 @@ def make_app(settings: Settings, plan: WorkerPlan | None = None) -> Celery:
 
 def _broker_url(settings: Settings) -> str:
     url = settings.resolved_broker_url
-    if url == "filesystem://":
+    require_broker_url(url)
+    if url.startswith(FILES):
         return "filesystem://localhost"  # kombu warns about a missing host
-    _require_broker_url(url)
     if url.startswith("rediss://") and "ssl_cert_reqs=" not in url:
         return f"{url}{'&' if '?' in url else '?'}ssl_cert_reqs=required"  # kombu's own default trusts everybody
     return url
-
-
-def _require_broker_url(url: str) -> None:
-    scheme = url.partition("://")[0]
-    with contextlib.suppress(ValueError):  # a port that is no number
-        parts = urlsplit(url)
-        if scheme.partition("+")[0] in kombu.transport.TRANSPORT_ALIASES and parts.port != 0:
-            return
-    raise InputError(
-        f"ONBOARD_BROKER_URL ({scheme}://…) names no broker that Onboard can use.",
-        "Set ONBOARD_BROKER_URL to redis://USER:PASSWORD@HOST:PORT/0, or to rediss://… for TLS.",
-    )
 
 
 def _transport_options(settings: Settings, *, patient: bool) -> dict[str, Any]:

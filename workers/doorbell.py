@@ -21,6 +21,7 @@ class CeleryDoorbell:
         """
         from kombu.exceptions import KombuError, OperationalError
 
+        from onboard.errors import InputError
         from workers.app import broker_queue, make_app
         from workers.bells import BELL
         from workers.broker_trouble import trouble
@@ -37,3 +38,8 @@ class CeleryDoorbell:
                 )
         except (OperationalError, KombuError, OSError, *connection.channel_errors) as error:
             raise trouble(error, self._settings.resolved_broker_url) from error
+        except (ValueError, TypeError, LookupError, AttributeError) as error:  # of libraries, about what the URL says
+            raise InputError(
+                f"The broker cannot be asked as ONBOARD_BROKER_URL says ({type(error).__name__}).",
+                "Set ONBOARD_BROKER_URL to redis://USER:PASSWORD@HOST:PORT/0, or to rediss://… for TLS.",
+            ) from None

@@ -100,7 +100,7 @@ class Hearing:
             state = WorkerRepository(session).state(self.plan.name)
             if state not in (WorkerState.STARTING, WorkerState.RUNNING) or claims.running(self.plan.name):
                 return state, []
-            queues = claims.claimable(self.plan.queues)
+            queues = claims.claimable(self.plan.queues, self.plan.name)
             if queues and claims.ended_since(self.plan.name, read_clock(session) - self.plan.deaf_seconds):
                 self._in_vain = False
                 return state, []

@@ -10,10 +10,12 @@ from time import sleep
 from typing import TYPE_CHECKING, Final
 
 from onboard.domain.bulk import ShardClaim
+from onboard.domain.worker import Trouble
 from onboard.errors import CancelledError, FencedError, OnboardError
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.services import Services
 from onboard.registry.shards import ShardRepository
+from workers.faults import TroubleError, broken_machine, passing_trouble, trouble_of
 from workers.logs import hide_places, log_fields
 from workers.progress import Heartbeat, shard_heartbeat
 
@@ -27,7 +29,11 @@ _PAUSE_SECONDS: Final = 5.0  # after a failure that may mend itself: a store tha
 def help_out(
     services: Services, worker: str, queues: Sequence[str], lease_seconds: float, heartbeat_seconds: float
 ) -> bool:
-    """Answer shards of jobs that run in `queues`, the most urgent first. Returns whether there was one."""
+    """Answer shards of jobs that run in `queues`, the most urgent first. Returns whether there was one.
+
+    Raises:
+        TroubleError: this worker cannot answer any.
+    """
     with services.database.read() as session:
         if not ShardRepository(session).queues() & set(queues):
             return False
@@ -40,7 +46,7 @@ def help_out(
                 heartbeat = shard_heartbeat(services.database, claim, lease_seconds, heartbeat_seconds)
                 with heartbeat:
                     work, goes_on = _answered(services, worker, work, claim, heartbeat)
-            if not goes_on or _job_waits(services, queues):
+            if not goes_on or _job_waits(services, worker, queues):
                 break
     finally:
         if work is not None:
@@ -53,9 +59,9 @@ def _claim(services: Services, worker: str, queues: Sequence[str], lease_seconds
         return ShardRepository(session).claim_any(worker, queues, os.getpid(), lease_seconds)
 
 
-def _job_waits(services: Services, queues: Sequence[str]) -> bool:
+def _job_waits(services: Services, worker: str, queues: Sequence[str]) -> bool:
     with services.database.read() as session:
-        return bool(ClaimRepository(session).claimable(queues))
+        return bool(ClaimRepository(session).claimable(queues, worker))
 
 
 def _answered(
@@ -82,14 +88,30 @@ def _answered(
             sleep(_PAUSE_SECONDS)
             return work, False
         _logger.error("%s %s", error.message, error.remedy)
+        if error.fault != "job":
+            return _left_to_others(services, work, claim, trouble_of(error))
         _fail(services, worker, claim, error.outside.to_json())
     except Exception as error:  # the process's outermost edge: whatever a shard does, the worker goes on
         _logger.exception("The shard failed unexpectedly")
+        trouble = broken_machine(error)
+        if trouble is not None or passing_trouble(error) is not None:
+            return _left_to_others(services, work, claim, trouble)
         message = hide_places(f"{type(error).__name__}: {error}", services.settings)
         remedy = f"This is a fault of the program. Its trace is in the log of {worker}."
         _fail(services, worker, claim, {"code": "error", "message": message, "remedy": remedy})
         return work, False
     return work, True
+
+
+def _left_to_others(
+    services: Services, work: ShardWork | None, claim: ShardClaim, trouble: Trouble | None
+) -> tuple[ShardWork | None, bool]:
+    """The shard is free again, for a worker that can answer it. Raises TroubleError where this one can do nothing."""
+    _give_back(services, claim)
+    if trouble is not None and trouble.stops:
+        raise TroubleError(trouble)
+    sleep(_PAUSE_SECONDS)
+    return work, False
 
 
 def _give_back(services: Services, claim: ShardClaim) -> None:

@@ -31,7 +31,10 @@ class WorkerPlan:
         reconcile_seconds: how often the reconciler looks for forgotten jobs.
         deaf_seconds: how long jobs may wait beside this worker, free and rung for, before it begins anew.
         drain_seconds: how long a stopping worker waits for its job before it hands it back to the queue.
-        alive_file: touched while the upkeep goes round, for a health check that costs nothing; None means no file.
+        alive_file: touched while the upkeep goes round and the child's heart beats, for a health check that costs
+            nothing; None means no file.
+        pulse: descriptor of the memory in which the child says that it lives; None where no parent listens.
+        stderr: descriptor of the parent's standard error, which the child takes over.
         is_program: whether this process was started as a worker, and can be started again as it was.
     """
 
@@ -48,4 +51,6 @@ class WorkerPlan:
     deaf_seconds: float = DEAF_SECONDS
     drain_seconds: float = DRAIN_SECONDS
     alive_file: Path | None = None
+    pulse: int | None = None
+    stderr: int | None = None
     is_program: bool = False

@@ -39,7 +39,7 @@ class TaskPool(prefork.TaskPool):  # type: ignore[misc]  # celery has no types
 def process_ids(worker: Any) -> set[int]:
     """The processes of a Celery worker's pool at the moment; none where it has not begun."""
     pool = getattr(worker.pool, "_pool", None)
-    return {process.pid for process in list(pool._pool)} if pool is not None else set()
+    return {process.pid for process in list(pool._pool) if process.pid} if pool is not None else set()
 
 
 def bell_in_hand(worker: Any) -> str | None:

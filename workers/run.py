@@ -8,7 +8,8 @@ import secrets
 import signal
 import threading
 import warnings
-from contextlib import closing
+from contextlib import closing, suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -22,12 +23,15 @@ from onboard.registry.services import Services, open_services
 from onboard.registry.workers import WorkerRepository
 from workers.app import broker_queue, make_app
 from workers.broker_trouble import AWAY
+from workers.children import Children
 from workers.device import require_device
 from workers.doorbell import CeleryDoorbell
 from workers.hearing import Hearing
+from workers.last_words import LastWords, usual_stderr
 from workers.logs import quiet_celery
 from workers.machine import facts, host_name
 from workers.plan import WorkerPlan
+from workers.pulse import shared_memory
 from workers.reconciler import LEASE
 from workers.recovery import recover, take_over
 from workers.upkeep import Upkeep
@@ -54,6 +58,7 @@ def run_worker(plan: WorkerPlan) -> int:
         UnavailableError: the database cannot be reached, the broker refuses us, or the device is not there.
         NotFoundError: traces are asked for, and the extra `otel` is not installed.
     """
+    plan = replace(plan, pulse=shared_memory(), stderr=usual_stderr())
     for queue in plan.queues:
         require_name(queue, "name of a queue")
     require_device(plan.device)
@@ -118,8 +123,12 @@ def _run_celery(services: Services, plan: WorkerPlan, hearing: Hearing) -> int:
     def leave() -> None:
         os.kill(os.getpid(), signal.SIGTERM)  # Celery's handler begins the warm shutdown in the main thread
 
-    pids, bell = partial(process_ids, worker), partial(bell_in_hand, worker)
-    upkeep = Upkeep(services, plan, CeleryDoorbell(plan.settings), hearing, pids, bell, leave)
+    words = LastWords([descriptor for descriptor in (plan.pulse, plan.stderr) if descriptor is not None])
+    words.listen()
+    children = Children(plan, partial(process_ids, worker), words)
+    upkeep = Upkeep(
+        services, plan, CeleryDoorbell(plan.settings), hearing, children, partial(bell_in_hand, worker), leave
+    )
 
     def on_shutting_down(**_signal: Any) -> None:
         upkeep.stopping.set()
@@ -135,7 +144,19 @@ def _run_celery(services: Services, plan: WorkerPlan, hearing: Hearing) -> int:
         if webhooks is not None:
             webhooks.join(_LAST_MESSAGE_SECONDS)  # it gives its lease back itself, when its last message is sent
         signals.worker_shutting_down.disconnect(on_shutting_down)
+    if worker.exitcode:
+        _say_why(services, plan, children)
     return int(worker.exitcode or 0)
+
+
+def _say_why(services: Services, plan: WorkerPlan, children: Children) -> None:
+    """Celery has given up: in its own log, and in the row of the worker."""
+    trouble = children.collapse()
+    if trouble is None:
+        return
+    _logger.error("%s %s The worker leaves.", trouble.message, trouble.remedy)
+    with suppress(OnboardError), services.database.write() as session:
+        WorkerRepository(session).heartbeat(plan.name, {"trouble": trouble.to_json()})
 
 
 def _celery_worker(plan: WorkerPlan) -> Any:

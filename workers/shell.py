@@ -12,11 +12,15 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from onboard.domain.job import HEARTBEAT_SECONDS, LEASE_SECONDS, Job, JobState
 from onboard.domain.progress import Progress
+from onboard.domain.worker import Trouble
 from onboard.errors import CancelledError, FencedError, JobFailedError, OnboardError, SlotTakenError
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.jobs import JobRepository
+from onboard.registry.passed import PassedRepository
 from onboard.registry.services import Services
+from onboard.registry.workers import WorkerRepository
 from onboard.settings import Settings
+from workers.faults import TroubleError, broken_machine, passing_trouble, trouble_of
 from workers.logs import fields_of, hide_places, log_fields
 from workers.progress import RegistryProgress, job_heartbeat
 from workers.traced import traced
@@ -60,30 +64,47 @@ def work(
 
     Returns:
         The job as it stands afterwards (perhaps owned by another attempt by then); None when there was nothing to do.
+
+    Raises:
+        TroubleError: this worker cannot run the job, which waits for another one now.
     """
-    with services.database.write() as session:
-        job = ClaimRepository(session).claim(
-            worker,
-            queues,
-            pid=os.getpid(),
-            lease_seconds=lease_seconds,
-            time_limit_seconds=services.settings.job_time_limit_seconds,
-        )
+    job = _claimed(services, worker, queues, lease_seconds)
     if job is None:
         return None
+    trouble: Trouble | None = None
     with log_fields(**fields_of(job)):
         _logger.info("The attempt begins")
         with job_heartbeat(services.database, job, lease_seconds, heartbeat_seconds) as heartbeat:
             try:
                 progress = RegistryProgress(services.database, job, heartbeat)
                 way = _answering_files(lease_seconds) if job.spec.is_bulk else run
-                _attempt(job, services, progress, partial(_traced, way, tracing))
+                trouble = _attempt(job, services, progress, partial(_traced, way, tracing))
             except FencedError as error:
                 _logger.warning("Work dropped: %s", error.message)
         with services.database.read() as session:
             after = JobRepository(session).get(job.id)
         _logger.info("The attempt is over, the job is %s", after.state.value)
+        if trouble is not None:
+            raise TroubleError(trouble)
         return after
+
+
+def _claimed(services: Services, worker: str, queues: Sequence[str], lease_seconds: float) -> Job | None:
+    """A job that this worker has not passed on; else one that it has, where no other worker is left to run it."""
+    with services.database.write() as session:
+        claim = partial(
+            ClaimRepository(session).claim,
+            worker,
+            queues,
+            pid=os.getpid(),
+            lease_seconds=lease_seconds,
+            time_limit_seconds=services.settings.job_time_limit_seconds,
+        )
+        job = claim()
+        for passed in PassedRepository(session).passed(worker, queues) if job is None else ():
+            if job is None and not WorkerRepository(session).able(passed.queue, {worker, *passed.passed_by}):
+                job = claim(only=passed.id)
+    return job
 
 
 def _answering_files(lease_seconds: float) -> Run:
@@ -97,7 +118,8 @@ def _traced(run: Run, tracing: TracerProvider | None, job: Job, services: Servic
         run(job, services, watched)
 
 
-def _attempt(job: Job, services: Services, progress: Progress, run: Run) -> None:
+def _attempt(job: Job, services: Services, progress: Progress, run: Run) -> Trouble | None:
+    """Run it to an end. Returns what keeps this worker, not the job, from going on."""
     try:
         run(job, services, progress)
         _require_published(job, services)
@@ -110,12 +132,45 @@ def _attempt(job: Job, services: Services, progress: Progress, run: Run) -> None
     except OnboardError as error:
         if error.retryable:
             _retry_later(job, services, error)
+        elif _passed_on(job, services, error):
+            return trouble_of(error)
         else:
             _logger.error("%s %s", error.message, error.remedy)
             _end(job, services, JobState.FAILED, error.outside.to_json())
     except Exception as error:  # the process's outermost edge: whatever a job does, the worker goes on
         _logger.exception("The job failed unexpectedly")
+        return _unexpectedly(job, services, error)
+    return None
+
+
+def _passed_on(job: Job, services: Services, error: OnboardError) -> bool:
+    """Whether it waits for another worker now: this one's machine is broken, or lacks what another one may have."""
+    if error.fault == "job":
+        return False
+    assert job.worker is not None
+    with services.database.write() as session:
+        claims = ClaimRepository(session)
+        others = WorkerRepository(session).able(job.queue, {job.worker, *PassedRepository(session).passed_by(job.id)})
+        if error.fault == "place" and not others:
+            return False
+        claims.pass_on(job.id, job.attempt, job.worker, error.outside.to_json())
+    _logger.error("%s %s The job goes back to the queue.", error.message, error.remedy)
+    return True
+
+
+def _unexpectedly(job: Job, services: Services, error: Exception) -> Trouble | None:
+    """End the job for an error that nobody foresaw, unless the machine is to blame for it."""
+    passing, trouble = passing_trouble(error), broken_machine(error)
+    if passing is not None:
+        _retry_later(job, services, passing)
+    elif trouble is not None:
+        assert job.worker is not None
+        document = {"code": "error", "message": hide_places(trouble.message, services.settings), "remedy": ""}
+        with services.database.write() as session:
+            ClaimRepository(session).pass_on(job.id, job.attempt, job.worker, document)
+    else:
         _end(job, services, JobState.FAILED, _unexpected(job, services.settings, error))
+    return trouble
 
 
 def _require_published(job: Job, services: Services) -> None:

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from celery import current_app, shared_task, signals
 
-from onboard.errors import OnboardError
+from onboard.domain.job import JobState
+from onboard.domain.worker import Trouble
+from onboard.errors import OnboardError, UnavailableError
 from onboard.jobs.doorbell import ring_or_warn
 from onboard.operations.tracing import make_provider, send_spans
 from onboard.registry.claims import ClaimRepository
@@ -17,10 +19,13 @@ from onboard.registry.services import Services, open_services
 from onboard.registry.workers import WorkerRepository
 from workers.bells import BELL
 from workers.doorbell import CeleryDoorbell
+from workers.faults import TroubleError, broken_machine, passing_trouble
 from workers.helping import help_out
+from workers.last_words import speak_up
 from workers.logs import set_up_logging, take_over_loggers
 from workers.machine import device_in_use
 from workers.plan import WorkerPlan
+from workers.pulse import Pulse
 from workers.shell import Pipeline, load_pipeline, work
 
 if TYPE_CHECKING:
@@ -28,6 +33,7 @@ if TYPE_CHECKING:
 
 _logger = logging.getLogger(__name__)
 _PAUSE_SECONDS: Final = 1.0
+_IN_LOG: Final = "This is a fault of the program. Its trace is in the log of the worker."
 
 
 @dataclass(frozen=True)
@@ -42,6 +48,7 @@ class _Child:
 
 
 _children: list[_Child] = []
+_pulse: Final = Pulse(None)
 
 
 @signals.setup_logging.connect  # type: ignore[untyped-decorator]  # celery has no types
@@ -52,28 +59,65 @@ def _log_in_our_way(**_signal: Any) -> None:
 @signals.worker_process_init.connect  # type: ignore[untyped-decorator]  # celery has no types
 def _start_child(**_signal: Any) -> None:
     plan: WorkerPlan = current_app.conf.onboard_plan
+    if plan.stderr is not None:
+        speak_up(plan.stderr)
     set_up_logging(plan.settings.log_format, plan.name)
+    _pulse.descriptor = plan.pulse
+    _pulse.start()
     try:
         _child()
-    except OnboardError as error:  # Celery would go on with a process that can do nothing: each bell tries again
+    except UnavailableError as error:  # Celery would go on with a process that can do nothing: each bell tries again
         _logger.warning("Not ready yet: %s %s", error.message, error.remedy)
+    except TroubleError as error:
+        _report(error.trouble)
     take_over_loggers()  # of the libraries that are imported by now
 
 
 def _child() -> _Child:
-    """What this process works with; made when a bell rings if the database was away as the process began."""
+    """What this process works with; made when a bell rings if the database was away as the process began.
+
+    Raises:
+        UnavailableError: it still is.
+        TroubleError: what every job needs cannot be loaded.
+    """
     if not _children:
-        plan: WorkerPlan = current_app.conf.onboard_plan
-        services = open_services(plan.settings, plan.device)
+        try:
+            _children.append(_loaded(current_app.conf.onboard_plan))
+        except UnavailableError:
+            raise
+        except OnboardError as error:
+            raise TroubleError(Trouble(error.message, error.remedy, stops=True)) from error
+        except Exception as error:  # the process's outermost edge: the parent replaces it after a while
+            _logger.exception("The worker's process cannot begin")
+            raise TroubleError(_unforeseen(error)) from error
+        _pulse.say(None, loaded=True)
+    return _children[-1]
+
+
+def _unforeseen(error: Exception) -> Trouble:
+    passing = passing_trouble(error)
+    if passing is not None:
+        return Trouble(passing.message, passing.remedy, stops=True)
+    return broken_machine(error) or Trouble(f"{type(error).__name__}: {error}", _IN_LOG, stops=True)
+
+
+def _loaded(plan: WorkerPlan) -> _Child:
+    services = open_services(plan.settings, plan.device)
+    try:
         tracing = make_provider(plan.settings, "worker")
         child = _Child(plan, services, load_pipeline(plan.pipeline), CeleryDoorbell(plan.settings), tracing)
-        _children.append(child)
-        try:
-            child.pipeline.preload(services)
-            _say_ready(child)
-        except OnboardError as error:  # each job will meet and report it
-            _logger.warning("Preloading failed: %s %s", error.message, error.remedy)
-    return _children[-1]
+        child.pipeline.preload(services)
+        _say_ready(child)
+    except BaseException:
+        services.close()
+        raise
+    return child
+
+
+def _report(trouble: Trouble) -> None:
+    """This worker takes no jobs; its parent replaces this process after a while, to try again."""
+    _logger.error("This worker takes no jobs: %s %s", trouble.message, trouble.remedy)
+    _pulse.say(trouble)
 
 
 def _say_ready(child: _Child) -> None:
@@ -89,6 +133,8 @@ def _say_ready(child: _Child) -> None:
 @shared_task(name=BELL)  # type: ignore[untyped-decorator]  # celery has no types
 def answer() -> None:
     """Claim and run one job of this worker's queues, or help with one that runs; then ring for the next one."""
+    if _pulse.trouble is not None and _pulse.trouble.stops:
+        return
     try:
         child = _child()
         plan = child.plan
@@ -104,12 +150,26 @@ def answer() -> None:
         helped = done is None and help_out(
             child.services, plan.name, plan.queues, plan.lease_seconds, plan.heartbeat_seconds
         )
+        if done is not None and done.state is JobState.SUCCEEDED:
+            _pulse.say(None)
         if done is not None or helped:
             _ring_for_the_next(child)
             send_spans(child.tracing)
+    except TroubleError as error:
+        _ring_for_others(error.trouble)
     except OnboardError as error:  # the database is away: the reconciler rings again when it is back
         _logger.warning("%s %s", error.message, error.remedy)
         sleep(_PAUSE_SECONDS)  # many bells may wait, one per job that was submitted: not all of them in vain
+
+
+def _ring_for_others(trouble: Trouble) -> None:
+    """Its job waits for them."""
+    if trouble.stops:
+        _report(trouble)
+    else:
+        _pulse.say(trouble)
+    if _children:
+        _ring_for_the_next(_children[-1])
 
 
 def _ring_for_the_next(child: _Child) -> None:

@@ -14,7 +14,7 @@ from typing import Final
 from onboard import __version__
 from onboard.domain.job import Job
 from onboard.domain.release import release_name
-from onboard.domain.worker import WorkerState
+from onboard.domain.worker import Trouble, WorkerState
 from onboard.errors import FencedError, OnboardError
 from onboard.jobs.doorbell import Doorbell, ring_or_warn
 from onboard.operations.retention import retain
@@ -22,12 +22,14 @@ from onboard.registry.claims import ClaimRepository
 from onboard.registry.services import Services
 from onboard.registry.shards import ShardRepository
 from onboard.registry.workers import WorkerRepository
+from workers.children import Children
 from workers.hearing import Hearing
 from workers.limits import Limits
 from workers.logs import fields_of, shorten_log
 from workers.machine import facts
 from workers.plan import WorkerPlan
 from workers.reconciler import reconcile
+from workers.refitting import Refitting
 from workers.renewal import begin_anew
 
 _logger = logging.getLogger(__name__)
@@ -35,6 +37,7 @@ _TICK_SECONDS: Final = 0.5
 _PAUSE_SECONDS: Final = 5.0  # after a failure, a database that is away for example
 _LOOK_SECONDS: Final = 2.0  # how often a running job is looked at
 _RETENTION_SECONDS: Final = 3600.0  # how often rows that are kept no longer are looked for
+FAULTY_EXIT: Final = 1  # status of a worker that leaves because its process cannot come up
 _STUCK_SECONDS: Final = 10.0  # a parent that has nothing left to wait for is ended by force after so long
 
 
@@ -57,7 +60,7 @@ class Upkeep(threading.Thread):
     """Looks after one worker until it has left.
 
     Args:
-        pool_pids: the pool's processes at the moment.
+        children: the pool's processes, and what is known of them.
         bell: which one is being answered by one of them, if any is.
         leave: begins the warm shutdown of the Celery worker.
     """
@@ -68,7 +71,7 @@ class Upkeep(threading.Thread):
         plan: WorkerPlan,
         doorbell: Doorbell,
         hearing: Hearing,
-        pool_pids: Callable[[], set[int]],
+        children: Children,
         bell: Callable[[], str | None],
         leave: Callable[[], None],
     ) -> None:
@@ -77,16 +80,17 @@ class Upkeep(threading.Thread):
         self._plan = plan
         self._doorbell = doorbell
         self._hearing = hearing
-        self._pool_pids = pool_pids
+        self._children = children
         self._bell = bell
         self._leave = leave
         self._limits = Limits(services.database, plan.name, plan.cancel_seconds, plan.lease_seconds)
         self._look = _Every(min(_LOOK_SECONDS, plan.heartbeat_seconds))
         self._told_release: int | None = None
-        self._children: set[int] = set()
+        self._pids: set[int] = set()
         self._beat = _Every(plan.heartbeat_seconds)
         self._reconcile = _Every(plan.reconcile_seconds)
         self._listen = _Every(plan.reconcile_seconds)
+        self._refitting = Refitting(services)
         self._outdated = _Every(_RETENTION_SECONDS)
         self._retaining = False
         self._busy_at = time.monotonic()
@@ -100,8 +104,8 @@ class Upkeep(threading.Thread):
     def run(self) -> None:
         """Tick until the worker is over. Nothing that goes wrong ends this thread."""
         while not self.over.wait(_TICK_SECONDS):
-            self._touch_alive_file()
             try:
+                self._touch_alive_file()
                 self._tick()
             except OnboardError as error:
                 _logger.warning("%s %s", error.message, error.remedy)
@@ -109,10 +113,12 @@ class Upkeep(threading.Thread):
                 self.over.wait(_PAUSE_SECONDS)
             except Exception:  # the thread's outermost edge: without it the worker would fall silent
                 _logger.exception("The worker's upkeep failed; it goes on")
+        self._refitting.end()
 
     def _touch_alive_file(self) -> None:
-        """Also while the database is away: no restart of this worker would mend that."""
-        if self._plan.alive_file is not None:
+        """While its process lives and can work; also while the database is away, which no restart would mend."""
+        self._children.look()
+        if self._plan.alive_file is not None and self._children.healthy:
             with contextlib.suppress(OSError):  # the health check finds out
                 self._plan.alive_file.touch()
 
@@ -122,6 +128,8 @@ class Upkeep(threading.Thread):
             _logger.info("Told to leave; it takes no other job")
         self._end_if_home_is_gone()
         self._notice_dead_children()
+        if self._leaving_since is None:
+            self._mend_children()
         if self._look.due() and self._limits.look(self._bell()):
             self._kill_children()
         if self._leaving_since is not None:
@@ -138,7 +146,8 @@ class Upkeep(threading.Thread):
             self._warn_of_newer_jobs()
             if mine:
                 self._retain()
-        if self._listen.due() and self._hearing.look(self._bell() is not None):
+                self._refitting.look()
+        if self._children.healthy and self._listen.due() and self._hearing.look(self._bell() is not None):
             self._begin_anew()
         self._leave_when_idle()
 
@@ -148,11 +157,20 @@ class Upkeep(threading.Thread):
             os._exit(0)  # someone deleted ONBOARD_HOME: there is nothing left to work on, nor to log to
 
     def _notice_dead_children(self) -> None:
-        present = self._pool_pids()
-        for pid in self._children - present:
+        present = self._children.pids()
+        for pid in self._pids - present:
             self._expire(pid)
             self._hearing.process_was_replaced()
-        self._children = present
+        self._pids = present
+
+    def _mend_children(self) -> None:
+        """Leave where no child comes up; replace one that could not load what jobs need, after a while."""
+        trouble = self._children.hopeless()
+        if trouble is not None:
+            self._leave_in_trouble(trouble)
+        if self._children.has_to_try_again():
+            _logger.info("The worker's process is replaced, to try again what it could not load")
+            self._kill_children()
 
     def _expire(self, pid: int) -> None:
         with self._services.database.write() as session:
@@ -162,15 +180,31 @@ class Upkeep(threading.Thread):
             _logger.warning("Its process %d died; another attempt will follow", pid, extra=fields_of(job))
             ring_or_warn(self._doorbell, job.queue)
 
+    def _leave_in_trouble(self, trouble: Trouble) -> None:
+        """Whatever else fails on the way: this process must not stay as if all were well."""
+        _logger.error("%s %s The worker leaves.", trouble.message, trouble.remedy)
+        try:
+            self._kill_children()
+            with self._services.database.write() as session:
+                workers = WorkerRepository(session)
+                workers.heartbeat(self._plan.name, {"trouble": trouble.to_json()})
+                workers.stop(self._plan.name)
+        except Exception:  # without its installation even that may fail
+            _logger.exception("The worker could not sign off")
+        finally:
+            logging.shutdown()
+            os._exit(FAULTY_EXIT)
+
     def _say_alive(self) -> None:
         with self._services.database.read() as session:
             device, gpu_uuid = WorkerRepository(session).device(self._plan.name)
-        seen = facts({os.getpid(), *self._children}, self._plan.device, device, gpu_uuid)
+        seen = facts({os.getpid(), *self._pids}, self._plan.device, device, gpu_uuid)
+        facts_now = {**seen, **self._hearing.facts(), **self._children.facts()}
         with self._services.database.write() as session:
-            state = WorkerRepository(session).heartbeat(self._plan.name, {**seen, **self._hearing.facts()})
+            state = WorkerRepository(session).heartbeat(self._plan.name, facts_now)
         jobs = self._running()
         holders = {*(job.worker_pid for job in jobs if job.worker_pid is not None), *self._helping()}
-        for pid in holders - self._pool_pids():  # a child may have come and gone between two looks at the pool
+        for pid in holders - self._children.pids():  # a child may have come and gone between two looks at the pool
             self._expire(pid)
         if state is WorkerState.DRAINING and not jobs:
             _logger.info("Drained")
@@ -181,7 +215,7 @@ class Upkeep(threading.Thread):
         _logger.error("Jobs wait beside this worker, which is free and hears no bell: it begins anew")
         self._hearing.renewals += 1
         self._say_alive()
-        children = self._pool_pids()
+        children = self._children.pids()
         self._kill_children()
         begin_anew(self._plan, children)
 
@@ -281,7 +315,9 @@ class Upkeep(threading.Thread):
         self._end_by_force()
 
     def _kill_children(self) -> None:
-        for pid in self._pool_pids():
+        pids = self._children.pids()
+        self._children.spare(pids)
+        for pid in pids:
             with contextlib.suppress(ProcessLookupError):  # it was quicker
                 os.kill(pid, signal.SIGKILL)
 

@@ -18,6 +18,7 @@ from sqlalchemy.orm import Session
 
 from bench.chaos.poison import is_poison
 from onboard.domain.job import TRANSITIONS, JobState
+from onboard.domain.methods import WEIGHTS_FORMAT
 from onboard.errors import DamagedError, NotFoundError
 from onboard.registry.artifacts import REFERENCES
 from onboard.registry.clock import database_now
@@ -33,6 +34,7 @@ from onboard.registry.tables import (
 )
 from onboard.registry.workers import WorkerRepository
 from onboard.storage.embedding import embedding_digest, read_facts, unpack_embedding
+from onboard.storage.weights import unpack_weights, weights_digest
 
 LOST, DOUBLED = "lost", "doubled"
 
@@ -128,7 +130,6 @@ def _jobs(registry: Kept, submitted: Collection[str], finished: bool) -> Iterato
     for job_id in submitted:
         if job_id not in registry.jobs:
             yield Violation(LOST, f"job {job_id} was accepted and is not there")
-    published = Counter(version.job for version in registry.versions)
     for job in registry.jobs.values():
         if job.id not in submitted:
             yield Violation(DOUBLED, f"job {job.id} was submitted by nobody")
@@ -142,17 +143,23 @@ def _jobs(registry: Kept, submitted: Collection[str], finished: bool) -> Iterato
             yield Violation("ended", f"job {job.id} failed: {(job.error or {}).get('message')}")
         if job.lease_expires_at is not None:
             yield Violation("lease", f"job {job.id} is {job.state} and holds a lease")
-        yield from _versions_of(job, published[job.id], registry)
+        yield from _versions_of(job, [version for version in registry.versions if version.job == job.id])
 
 
-def _versions_of(job: JobRow, published: int, registry: Kept) -> Iterator[Violation]:
+def _versions_of(job: JobRow, published: Sequence[EmbeddingVersionRow]) -> Iterator[Violation]:
+    """A job that succeeded has published one final version, others have none; before it may be a provisional one."""
     succeeded = job.state == JobState.SUCCEEDED
-    if published > 1 or (published == 1 and not succeeded):
-        yield Violation(DOUBLED, f"job {job.id} is {job.state} and published {published} versions")
-    if succeeded and published == 0:
+    final = [version for version in published if not version.provisional]
+    provisional = [version for version in published if version.provisional]
+    if len(final) > 1 or (final and not succeeded) or len(provisional) > 1:
+        counts = f"{len(final)} versions and {len(provisional)} provisional ones"
+        yield Violation(DOUBLED, f"job {job.id} is {job.state} and published {counts}")
+    if succeeded and not final:
         yield Violation(LOST, f"job {job.id} succeeded without a version")
-    if succeeded and published == 1:
-        (version,) = (row for row in registry.versions if row.job == job.id)
+    if succeeded and len(final) == 1:
+        (version,) = final
+        if any(first.version >= version.version for first in provisional):
+            yield Violation("numbering", f"job {job.id} published its provisional version after its final one")
         if (version.task, version.version) != (job.task, (job.result or {}).get("version")):
             yield Violation("numbering", f"job {job.id} tells another version than {version.task}@v{version.version}")
 
@@ -252,8 +259,15 @@ def _embeddings(registry: Kept, services: Services) -> Iterator[Violation]:
             continue  # `_artifacts` tells of it
         facts = read_facts(content)
         same = (facts["task"], facts["version"]) == (version.task, version.version)
-        if not same or embedding_digest(unpack_embedding(content)) != version.embedding_digest:
+        if not same or digest_of(content) != version.embedding_digest:
             yield Violation("artifact", f"{version.artifact} is not {version.task}@v{version.version}")
+
+
+def digest_of(content: bytes) -> str:
+    """Of the numbers in a version's file, be they an embedding or a readout alone. Raises DamagedError."""
+    if read_facts(content).get("format") == WEIGHTS_FORMAT:
+        return weights_digest(unpack_weights(content))
+    return embedding_digest(unpack_embedding(content))
 
 
 def _stored(services: Services) -> set[str]:

@@ -12,7 +12,10 @@ from bench.chaos.place import PlaceName
 from onboard.domain.job import Stage
 
 Victim = Literal["child", "parent", "both"]
-AIMS: Final = (Stage.CHECK, Stage.PROBE, Stage.TRAIN, Stage.EVALUATE, Stage.PUBLISH, None)  # None: whoever comes along
+AIMS: Final = (
+    Stage.CHECK, Stage.READOUT, Stage.PROBE, Stage.TRAIN, Stage.EVALUATE, Stage.PUBLISH,
+    None,  # whoever comes along
+)  # fmt: skip
 _VICTIMS: Final[Mapping[Victim, int]] = {"child": 5, "parent": 2, "both": 3}
 _OUTSLEEP_SECONDS: Final = 13.0  # lease, reconciler and another attempt
 _LAST: Final = 0.9  # share of the jobs that have ended when the last step is taken

@@ -13,6 +13,7 @@ import shutil
 import signal
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -85,6 +86,7 @@ def _learn(services: Services, settings: Settings, folder: Path, fleet: Fleet) -
     checked, bell = datasets(folder), CeleryDoorbell(settings)
     for number, (task, init) in enumerate(LEARNED):
         spec = JobSpec(task, "", init=init, tune_hypernetwork="never", base=settings.base, seed=number)
+        spec = replace(spec, options={"readout": "never"})  # a readout alone descends from no task
         submit(services, bell, Request(checked[number], spec))
         _wait(services, fleet, lambda services: not _open(services), f"{task} to be learned")
 

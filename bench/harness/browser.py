@@ -24,12 +24,12 @@ def absent() -> str | None:
 
 
 @contextmanager
-def chromium() -> Iterator[Browser]:
-    """A browser without a window."""
+def chromium(*args: str) -> Iterator[Browser]:
+    """A browser without a window; `args` are more of its command line."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=shutil.which(PROGRAM), args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=shutil.which(PROGRAM), args=["--no-sandbox", *args])
         try:
             yield browser
         finally:

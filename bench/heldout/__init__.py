@@ -4,6 +4,8 @@ plan.py        which runs there are, in the order of their worth
 families.py    the family of a task, and of what a training starts from
 material.py    the rows of a run, the same for all arms
 features.py    texts as the bare encoder and the teacher see them, each read once
+readouts.py    our readout on features, of the rows alone
+setfit_process.py  SetFit in an environment of its own; setfit_worker.py runs there
 linear.py      logistic and ridge regression on features
 learned.py     a job as it is submitted, run by the pipeline in a home of its own
 arms.py        what each arm answers to the test rows

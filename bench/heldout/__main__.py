@@ -15,8 +15,10 @@ one (../shared/data/target), or in --data; where they are missing it says so and
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 import torch
@@ -30,14 +32,30 @@ from bench.heldout.figures import Results
 from bench.heldout.material import TEST_ROWS, Cells, Place, opened, rarest_label
 from bench.heldout.measures import measured
 from bench.heldout.page import Facts, encoder_lines, markdown
-from bench.heldout.plan import ARMS, CHEAP, DEFAULT, DRAWS, MINILM, READOUT, Run, Wish, listed, part_of, plan
+from bench.heldout.plan import (
+    ARMS,
+    CHEAP,
+    DEFAULT,
+    DRAWS,
+    OF_TEACHER,
+    READ_OUT,
+    SETFIT,
+    Run,
+    Wish,
+    listed,
+    part_of,
+    plan,
+)
+from bench.heldout.setfit_process import SetFit, installed
 from bench.heldout.settings import settings_of
 from bench.heldout.sharing import Settings, run_missing, runs_of
 from bench.heldout.suites import HELD_OUT, SUITES
-from onboard.errors import InputError
+from onboard.bases.pretrain.teacher import model_folder
+from onboard.errors import InputError, NotFoundError
 
 QUICK_ROWS = "16,32"  # of --encoder
 PLACE = WORK / "heldout"  # what was read, and the runs of --encoder
+ENVIRONMENT = WORK / "setfit"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -100,18 +118,33 @@ def _measure(
 ) -> None:
     """Measure the runs that the file lacks."""
     readers = readers_of(place, PLACE / "features")
-    mine = [run for run in runs if run.arm != MINILM or MINILM in readers]
+    mine = [run for run in runs if run.arm not in OF_TEACHER or run.arm in readers]
     there = runs_of(mine, settings, asked.output)
     of_task = families(asked.data)
     jobs = {run.cell for run in mine if run.arm == DEFAULT and run not in there}
-    arms, cells = Arms(Families(of_task, place.base), readers, jobs), Cells(place, asked.data)
+    setfit = setfit_for([run for run in mine if run not in there], asked.threads)
+    mine = [run for run in mine if run.arm != SETFIT or run in there or setfit]
+    arms, cells = Arms(Families(of_task, place.base), readers, jobs, setfit), Cells(place, asked.data)
 
     def measure(run: Run) -> Row:
         facts: Row = {"family": of_task.get(run.task, ""), "rarest": round(rarest[run.task], 4)}
         facts |= {} if place.device == "cpu" else {"device": place.device}
         return facts | _measured(arms, cells, run)
 
-    run_missing(mine, measure, settings, asked.output, asked.hours)
+    with setfit or nullcontext():
+        run_missing(mine, measure, settings, asked.output, asked.hours)
+
+
+def setfit_for(missing: Sequence[Run], threads: int) -> SetFit | None:
+    """What answers for SetFit where a run asks for it; None, with a sentence, where it cannot be installed."""
+    if not any(run.arm == SETFIT for run in missing):
+        return None
+    try:
+        log = ENVIRONMENT.with_name(f"setfit-{os.getpid()}.log")
+        return SetFit(installed(ENVIRONMENT), model_folder(), log, threads)
+    except NotFoundError as error:
+        print(f"left out: {SETFIT}. {error.message} {error.remedy}")
+        return None
 
 
 def _measured(arms: Arms, cells: Cells, run: Run) -> Row:
@@ -119,7 +152,7 @@ def _measured(arms: Arms, cells: Cells, run: Run) -> Row:
     try:
         learned = arms.answer(cell, run)
     except InputError as error:
-        if run.arm != READOUT:
+        if run.arm not in READ_OUT:
             raise
         return {"reason": error.message, "seconds": 0.0}
     return {**measured(cell, learned.answers), **learned.facts, "seconds": round(learned.seconds, 2)}

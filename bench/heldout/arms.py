@@ -12,25 +12,38 @@ import numpy as np
 import torch
 
 from bench.heldout.families import Families
-from bench.heldout.features import Features, of_encoder, of_teacher
+from bench.heldout.features import Features, encoder_features, of_teacher, of_teacher_layers
 from bench.heldout.learned import Learned, Lessons, learn
 from bench.heldout.linear import logistic, ridge, scaled
 from bench.heldout.material import Cell, Place
-from bench.heldout.plan import BALANCED, EMBEDDING, ENCODER, LEARNED, MINILM, RANDOM, READOUT, TRAINED, Run
+from bench.heldout.plan import (
+    BALANCED,
+    EMBEDDING,
+    ENCODER,
+    LEARNED,
+    MINILM,
+    MINILM_READOUT,
+    RANDOM,
+    READ_OUT,
+    READOUT,
+    SETFIT,
+    TRAINED,
+    Run,
+)
+from bench.heldout.readouts import fit_alone
+from bench.heldout.setfit_process import SetFit
 from bench.transfer.methods import baseline, fit, scored
 from bench.transfer.recipes import CREDITED, RECIPES
 from onboard.bases.load import fresh_engine
 from onboard.bases.pretrain.teacher import Teacher
-from onboard.data.splits import is_folded
 from onboard.errors import NotFoundError
 from onboard.evaluate.baselines import INVERSE_PENALTY_PAIRS, INVERSE_PENALTY_TEXTS, MOST_WEIGHTS, predict_learned
 from onboard.evaluate.tfidf import TfidfFeatures
 from onboard.model.readout_features import blocks_of
-from onboard.pipeline.readout import fit as fit_readout
 from onboard.statistics.blocks import BLOCKS
-from onboard.train.crossvalidation import fold_of, part_rows
 
-NO_TEACHER: Final = "left out: minilm, since the teacher is not installed"
+NO_TEACHER: Final = "left out: minilm and minilm-readout, since the teacher is not installed"
+_READERS: Final = {READOUT: ENCODER, MINILM_READOUT: MINILM_READOUT}  # whose features a readout is made of
 
 
 @dataclass
@@ -41,11 +54,13 @@ class Arms:
         families: that the facts of a probe are told in.
         readers: features by arm; no teacher, no `minilm`.
         whole: cells whose job is to run to its end, since the default is asked for there.
+        setfit: what answers for `setfit`; None where no run asks for it.
     """
 
     families: Families
     readers: Mapping[str, Features]
     whole: Collection[tuple[str, int, int, str]]
+    setfit: SetFit | None = None
     _job: tuple[Cell, Lessons] | None = None
 
     def answer(self, cell: Cell, run: Run) -> Learned:
@@ -58,17 +73,23 @@ class Arms:
         torch.manual_seed(cell.draw)
         if arm in LEARNED:
             return self._learned(cell, run)
+        if arm == SETFIT:
+            assert self.setfit is not None, "its runs are measured where it is installed only"
+            return self.setfit.answer(cell)
         started = time.process_time()
-        if arm in TRAINED:
-            answered = _trained(cell, arm)
-        elif arm == READOUT:
-            answered = self._read_out(cell)
-        elif arm in self.readers:
-            blocks = blocks_of(pairs=cell.test[0].text_b is not None) if arm == ENCODER else 1
-            answered = _linear(cell, self.readers[arm], blocks)
-        else:
-            answered = _bag_of_words(cell, balanced=arm == BALANCED)
+        answered = self._computed(cell, arm)
         return Learned(answered, time.process_time() - started, {})
+
+    def _computed(self, cell: Cell, arm: str) -> np.ndarray:
+        """What an arm answers that needs no job and no other process."""
+        if arm in TRAINED:
+            return _trained(cell, arm)
+        if arm in READ_OUT:
+            return self._read_out(cell, self.readers[_READERS[arm]])
+        if arm in self.readers:
+            blocks = blocks_of(pairs=cell.test[0].text_b is not None) if arm == ENCODER else 1
+            return _linear(cell, self.readers[arm], blocks)
+        return _bag_of_words(cell, balanced=arm == BALANCED)
 
     def _learned(self, cell: Cell, run: Run) -> Learned:
         if run.arm == RANDOM:
@@ -86,32 +107,22 @@ class Arms:
         taken = self.families.taken(cell.task, learned.facts["init"])
         return Learned(learned.answers, learned.seconds, {**facts, **taken})
 
-    def _read_out(self, cell: Cell) -> np.ndarray:
-        """A readout as a job fits it, in the folds that its embedding would have."""
-        bench = cell.bench
-        readout = fit_readout(bench, _fold(cell), lambda: None).readout
-        return _of_buckets(cell, readout.probabilities(self.readers[ENCODER].of(cell.task, cell.test)))
+    def _read_out(self, cell: Cell, features: Features) -> np.ndarray:
+        readout = fit_alone(cell, features).readout
+        return _of_buckets(cell, readout.probabilities(features.of(cell.task, cell.test)))
 
 
 def readers_of(place: Place, work: Path) -> dict[str, Features]:
     """The encoder's features, and the teacher's where it is installed; what was read is kept in the work folder."""
-    readers = {
-        ENCODER: Features(of_encoder(place.engine), work / f"{place.digest.removeprefix('sha256:')[:16]}-{BLOCKS}")
-    }
+    readers = {ENCODER: encoder_features(place, work)}
     try:
         teacher = Teacher.load()
     except NotFoundError as error:
         print(f"{NO_TEACHER}: {error.remedy}")
     else:
         readers[MINILM] = Features(of_teacher(teacher), work / MINILM)
+        readers[MINILM_READOUT] = Features(of_teacher_layers(teacher), work / f"{MINILM_READOUT}-{BLOCKS}")
     return readers
-
-
-def _fold(cell: Cell) -> np.ndarray | None:
-    """Which fold each training row is in (n,); None where a job has none."""
-    dataset = cell.bench.dataset
-    parted = part_rows(dataset, cell.draw) if is_folded(dataset) else []
-    return fold_of(len(dataset.train), parted) if parted else None
 
 
 def _of_buckets(cell: Cell, probabilities: np.ndarray) -> np.ndarray:

@@ -8,15 +8,20 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
+import torch
 from safetensors.numpy import load_file, save_file
 
+from bench.heldout.material import Place
 from onboard.bases.pretrain.teacher import Teacher
 from onboard.domain.dataset import Example
+from onboard.model.encoding import pad, shares
 from onboard.model.engine import Engine
 from onboard.model.readout import bare_features
-from onboard.model.readout_features import blocks_of
+from onboard.model.readout_features import blocks_of, readout_features
+from onboard.statistics.blocks import BLOCKS
 
 Read = Callable[[Sequence[Example]], np.ndarray]  # n rows → (n, h)
+_BATCH, _MOST_TOKENS = 64, 128  # of the teacher, as in `onboard.bases.pretrain.teacher`
 
 
 class Features:
@@ -48,8 +53,8 @@ class Features:
 
     def _keep(self, task: str) -> None:
         """Write all at once, so that of two processes one wins and neither reads half a file."""
-        self._folder.mkdir(parents=True, exist_ok=True)
         path = self._folder / f"{task}.safetensors"
+        path.parent.mkdir(parents=True, exist_ok=True)
         part = path.with_suffix(f".{os.getpid()}")
         save_file({key: np.ascontiguousarray(vector) for key, vector in self._known.items()}, part)
         part.replace(path)
@@ -70,6 +75,11 @@ def of_encoder(engine: Engine) -> Read:
     return read
 
 
+def encoder_features(place: Place, work: Path) -> Features:
+    """Those of the base's encoder, remembered in a folder of the backbone below the work folder."""
+    return Features(of_encoder(place.engine), work / f"{place.digest.removeprefix('sha256:')[:16]}-{BLOCKS}")
+
+
 def of_teacher(teacher: Teacher) -> Read:
     """Sentence vectors of the teacher; of a pair both, |u - v| and u∘v, as sentence encoders are used for pairs."""
 
@@ -81,3 +91,48 @@ def of_teacher(teacher: Teacher) -> Read:
         return np.hstack([u, v, abs(u - v), u * v])
 
     return read
+
+
+def of_teacher_layers(teacher: Teacher) -> Read:
+    """What our readout would see if the teacher were our encoder: the same blocks; it reads a pair as "a [SEP] b"."""
+
+    def read(rows: Sequence[Example]) -> np.ndarray:
+        ids = _pieces(teacher, rows)
+        blocks = blocks_of(pairs=rows[0].text_b is not None)
+        features = np.zeros((len(rows), blocks * teacher.size), dtype=np.float32)
+        order = sorted(range(len(ids)), key=lambda row: len(ids[row]))
+        for start in range(0, len(order), _BATCH):
+            batch = order[start : start + _BATCH]
+            features[batch] = _layers(teacher, [ids[row] for row in batch])[:, : features.shape[1]]
+        return features
+
+    return read
+
+
+def _pieces(teacher: Teacher, rows: Sequence[Example]) -> list[list[int]]:
+    """Token ids of texts and pairs, with a separator behind every text."""
+    tokenizer = teacher.tokenizer
+    end = tokenizer.sep_token_id
+
+    def pieces_of(texts: list[str]) -> list[list[int]]:
+        asked = tokenizer(texts, add_special_tokens=False, truncation=True, max_length=_MOST_TOKENS)
+        return list(asked["input_ids"])
+
+    first = pieces_of([row.text_a for row in rows])
+    second = pieces_of([row.text_b or "" for row in rows])
+    ids = []
+    for row, left, right in zip(rows, first, second, strict=True):
+        ends = 1 if row.text_b is None else 2
+        of_left, of_right = shares(len(left), len(right), _MOST_TOKENS - 1 - ends)
+        after = [] if row.text_b is None else [*right[:of_right], end]
+        ids.append([tokenizer.cls_token_id, *left[:of_left], end, *after])
+    return ids
+
+
+@torch.inference_mode()
+def _layers(teacher: Teacher, ids: Sequence[Sequence[int]]) -> np.ndarray:
+    """(B, 6h) of a batch of token ids."""
+    end = teacher.tokenizer.sep_token_id
+    padded, mask = pad(ids, teacher.tokenizer.pad_token_id)
+    seen: np.ndarray = readout_features(teacher.model, padded, mask, [end], end).numpy()
+    return seen

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -12,9 +13,9 @@ from typing import Any, Final
 import numpy as np
 
 from bench.harness.rows import Row
-from bench.heldout.material import Cell
+from bench.heldout.material import Cell, Place
 from onboard.domain.job import Job, JobSpec, Stage
-from onboard.domain.task import words_in_order
+from onboard.domain.task import EmbeddingVersion, words_in_order
 from onboard.hypernetworks.engines import engine_at
 from onboard.jobs.submit import Request, submit
 from onboard.model.batched import log_probabilities
@@ -29,10 +30,8 @@ from onboard.registry.jobs import JobRepository
 from onboard.registry.services import Services, open_services
 from onboard.registry.versions import VersionRepository
 from onboard.settings import Settings
-from onboard.storage.embedding import unpack_embedding
 from onboard.testing import MemoryDoorbell, RecordedProgress
-from onboard.versions.answers import answers
-from onboard.versions.readouts import readout_of
+from onboard.versions.answers import answers, task_of_version
 
 _LEASE_SECONDS: Final = 1e6  # nobody else is there
 
@@ -73,15 +72,27 @@ def learn(cell: Cell, init: str, *, whole: bool) -> Lessons:
         init: "auto" or "random".
         whole: whether the job goes on to its end; else it is left after its training.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        settings = Settings(home=Path(folder), base=str(cell.place.base.folder), device=cell.place.device)
-        services = open_services(settings)
-        try:
-            job = claimed(services, cell, init=init)
-            embedding = _embedding(services, cell, job)
-            return Lessons(embedding, _published(services, cell, job, embedding) if whole else None)
-        finally:
-            services.close()
+    with tempfile.TemporaryDirectory() as folder, opened_home(Path(folder), cell.place) as services:
+        job = claimed(services, cell, init=init)
+        embedding = _embedding(services, cell, job)
+        return Lessons(embedding, _published(services, cell, job, embedding) if whole else None)
+
+
+def publish(home: Path, cell: Cell) -> Learned:
+    """Submit the rows of a cell to a home that may have learned other tasks, work there, and answer the test rows."""
+    with opened_home(home, cell.place) as services:
+        job = claimed(services, cell, init="auto")
+        return _published(services, cell, job, _embedding(services, cell, job))
+
+
+@contextmanager
+def opened_home(home: Path, place: Place) -> Iterator[Services]:
+    """The services of a home on a place's base."""
+    services = open_services(Settings(home=home, base=str(place.base.folder), device=place.device))
+    try:
+        yield services
+    finally:
+        services.close()
 
 
 def claimed(services: Services, cell: Cell, **asked: Any) -> Job:
@@ -121,21 +132,21 @@ def _published(services: Services, cell: Cell, job: Job, embedding: Learned) -> 
     seconds = embedding.seconds + time.process_time() - started
     with services.database.read() as session:
         result = JobRepository(session).get(job.id).result
-        (version,) = VersionRepository(session).list(task=cell.task)
-    assert result is not None
+        assert result is not None
+        version = VersionRepository(session).resolve(f"{cell.task}@v{result['version']}")  # of the last, if of several
     engine = engine_at(services, cell.place.base, version.hypernetwork_version)
     labels = cell.dataset.labels
     words = version.words if cell.regression else words_in_order(version, labels)
-    readout = readout_of(services, version, None if cell.regression else labels)
-    z = unpack_embedding(services.read(version.artifact))
-    answered = answers(engine, version, z, words, cell.test, readout)
-    return Learned(answered, seconds, {"init": result["init"], **_stages(result)})
+    task, readout = task_of_version(services, engine, version, None if cell.regression else labels)
+    answered = answers(engine, version, task, words, cell.test, readout)
+    return Learned(answered, seconds, {"init": embedding.facts["init"], **_stages(result, version)})
 
 
-def _stages(result: Mapping[str, Any]) -> Row:
+def _stages(result: Mapping[str, Any], version: EmbeddingVersion) -> Row:
     """What the job's document says of readout and tuning."""
     tuning, readout = result.get("tuning") or {}, result.get("readout") or {}
     return {
-        "share": readout.get("share", 0.0), "tuning_tried": bool(tuning.get("tried")),
+        "share": 1.0 if version.content == "readout" else readout.get("share", 0.0),
+        "tuning_tried": bool(tuning.get("tried")),
         "tuning_kept": bool(tuning.get("kept")), "weak": bool(result["weak"]),
     }  # fmt: skip

@@ -40,6 +40,7 @@ def of_classes(truth: np.ndarray, probabilities: np.ndarray, rows: np.ndarray) -
     return {
         "accuracy": round(100 * float(margins.accuracy()), 2), "macro_f1": round(100 * float(margins.macro_f1()), 2),
         "log_loss": None if loss is None else round(loss, 4),
+        "mcc": round(100 * float(margins.mcc()), 2),
         "calibration": round(calibration_error(truth, probabilities), 4),
     }  # fmt: skip
 

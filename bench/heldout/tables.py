@@ -17,10 +17,12 @@ from bench.heldout.plan import (
     EMBEDDING,
     LEARNED,
     MINILM,
+    MINILM_READOUT,
     NATURAL_ARMS,
     NATURAL_ROWS,
     READOUT,
     ROWS,
+    SETFIT,
     TFIDF,
     TRAINED,
 )
@@ -28,10 +30,11 @@ from bench.heldout.suites import Suite
 from bench.heldout.verdicts import DEFICIT, deficits, imbalanced
 
 ASCENDING: Final = tuple(sorted(ROWS))
-_TIMED: Final = (*LEARNED, *TRAINED)  # what the others take lies in features that are read once
+_TIMED: Final = (*LEARNED, *TRAINED, SETFIT)  # what the others take lies in features that are read once
 _SHORT: Final = {
     DEFAULT: "default", EMBEDDING: "embedding", "random": "random start", READOUT: "readout", "lora": "LoRA",
-    "full": "full", MINILM: "MiniLM", "encoder": "our encoder", TFIDF: "TF-IDF", BALANCED: "balanced TF-IDF",
+    "full": "full", SETFIT: "SetFit", MINILM_READOUT: "MiniLM readout", MINILM: "MiniLM", "encoder": "our encoder",
+    TFIDF: "TF-IDF", BALANCED: "balanced TF-IDF",
 }  # fmt: skip
 
 
@@ -56,18 +59,20 @@ def _of_arm(results: Results, part: Part, arm: str, accuracy: Mean) -> str:
     return table_row(ARMS[arm], accuracy.tasks, plain(accuracy), *others, *gains, seconds)
 
 
-def by_group(results: Results, suite: Suite, rows: int, pair: tuple[str, str] = (DEFAULT, MINILM)) -> list[str]:
-    """Accuracy of each arm on each group of tasks, and what the first of a pair of arms gains over the second."""
+def by_group(
+    results: Results, suite: Suite, rows: int, one: str = DEFAULT, others: Sequence[str] = (MINILM, SETFIT)
+) -> list[str]:
+    """Accuracy of each arm on each group of tasks, and what one arm gains over each of the others that was measured."""
     arms = [arm for arm in results.arms if arm != BALANCED and results.mean(results.part(rows), arm)]
-    one, other = pair
-    head = [suite.by, "tasks", *(_SHORT[arm] for arm in arms), f"{_SHORT[one]} less {_SHORT[other]}"]
+    others = [arm for arm in others if arm in arms]
+    head = [suite.by, "tasks", *(_SHORT[arm] for arm in arms), *(f"{_SHORT[one]} less {_SHORT[arm]}" for arm in others)]
     lines = []
     for group, tasks in suite.groups(results).items():
         part = results.part(rows).among(tasks)
         means = [results.mean(part, arm) for arm in arms]
         if counts := [mean.tasks for mean in means if mean]:
-            gain = signed(results.gain(part, one, other))
-            lines.append(table_row(group, max(counts), *map(plain, means), gain))
+            gains = (signed(results.gain(part, one, other)) for other in others)
+            lines.append(table_row(group, max(counts), *map(plain, means), *gains))
     return [f"## By {suite.by}, n = {rows}", "", *table(head), *lines, ""] if lines else []
 
 

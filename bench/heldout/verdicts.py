@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,15 +18,19 @@ from bench.heldout.plan import (
     ENCODER,
     MANY_ROWS,
     MINILM,
+    MINILM_READOUT,
     NATURAL_ROWS,
     RANDOM,
     READOUT,
+    SETFIT,
     TFIDF,
     TRAINED,
 )
 from onboard.domain.counting import counted
 
 JUDGED_AT: Final = (16, 32)
+EVERY: Final = (4, 16, 32, 100)
+RIVALS: Final = (*TRAINED, MINILM, TFIDF, SETFIT, MINILM_READOUT)  # what somebody would take instead
 DEFICIT: Final = 1.0  # points that the default may be below the readout alone on a task
 MOST_CALIBRATION: Final = 0.06
 CALIBRATED_AT: Final = 32
@@ -70,17 +74,20 @@ class Bar:
 BARS: Final = (
     Bar(ENCODER, MINILM, "logistic regression on the encoder's features at or above MiniLM's", level=True),
     Bar(DEFAULT, RANDOM, "the default at least 3 points above random start", 3.0),
-    Bar(DEFAULT, "lora", "the default above LoRA, r = 8"),
-    Bar(DEFAULT, "full", "the default above full fine-tuning"),
-    Bar(DEFAULT, MINILM, "the default above MiniLM features + logistic regression"),
+    *(Bar(DEFAULT, arm, f"the default above {ARMS[arm]}", rows=EVERY) for arm in RIVALS),
     Bar(DEFAULT, TFIDF, "the default at least 8 points above TF-IDF", 8.0),
+    *(
+        Bar(DEFAULT, READOUT, f"the default at least {least:g} points above the readout alone", least, (rows,))
+        for rows, least in ((4, 4.0), (16, 2.0), (32, 1.5))
+    ),
 )
+LEVELS: Final = (("", 4, 46.0), ("", 16, 52.0), ("", 32, 55.0), ("", 100, 61.0))  # task or all, rows, accuracy at least
 TARGET_ROWS: Final = (16, 32, 100)
 TARGET_BARS: Final = (
-    *(Bar(DEFAULT, arm, f"the default above {ARMS[arm]}", rows=TARGET_ROWS) for arm in TRAINED),
+    *(Bar(DEFAULT, arm, f"the default above {ARMS[arm]}", rows=TARGET_ROWS) for arm in RIVALS),
     Bar(EMBEDDING, "lora", "its embedding alone at most 1 point below LoRA, r = 8", -1.0, TARGET_ROWS),
 )
-TARGET_LEVELS: Final[Mapping[str, float]] = {"": 66.0, "cb": 55.0, "trec": 68.0}  # by task; all of them without a name
+TARGET_LEVELS: Final = (("", 16, 65.0), ("", 32, 68.0), ("", 100, 72.0), ("cb", 32, 55.0), ("trec", 32, 60.0))
 AUTO_START: Final = Bar(
     EMBEDDING, RANDOM, "auto at least 4 points above random start, embedding alone, family in the base", 4.0, (4, 16)
 )
@@ -93,7 +100,9 @@ IMBALANCE: Final = Bar(
 def held_out_verdicts(results: Results) -> list[str]:
     """What was asked for of the tasks that designs are chosen by."""
     return [
+        *_levels(results, LEVELS),
         *_lines(results, BARS),
+        *(_by_family(results, rival) for rival in RIVALS),
         _deficits(results),
         *(AUTO_START.line(results, results.part(rows).among(results.in_base)) for rows in AUTO_START.rows),
         *(IMBALANCE.line(results, imbalanced(results, rows)) for rows in IMBALANCE.rows),
@@ -105,19 +114,50 @@ def held_out_verdicts(results: Results) -> list[str]:
 
 def target_verdicts(results: Results) -> list[str]:
     """What was asked for of the seven targets, which no design is chosen by."""
-    part = results.part(CALIBRATED_AT)
-    levels = (_level(results, part, task, least) for task, least in TARGET_LEVELS.items())
-    return [*levels, *_lines(results, TARGET_BARS)]
+    return [
+        *_levels(results, TARGET_LEVELS),
+        *_lines(results, TARGET_BARS),
+        *(_by_family(results, rival, "task") for rival in RIVALS),
+    ]
 
 
 def _lines(results: Results, bars: Sequence[Bar]) -> list[str]:
     return [bar.line(results, results.part(rows)) for bar in bars for rows in bar.rows]
 
 
-def _level(results: Results, part: Part, task: str, least: float) -> str:
-    what = f"the default at least {least:g}{f' on {task}' if task else ' on the mean'}, n = {part.rows}"
-    reached = results.mean(part.among([task]) if task else part, DEFAULT)
-    return table_row(what, plain(reached), met(reached.value >= least)) if reached else unmeasured(what)
+def _levels(results: Results, levels: Sequence[tuple[str, int, float]]) -> list[str]:
+    """The default's accuracy beside what it should at least be, on a task or on the mean of all."""
+    lines = []
+    for task, rows, least in levels:
+        what = f"the default at least {least:g}{f' on {task}' if task else ' on the mean'}, n = {rows}"
+        part = results.part(rows)
+        reached = results.mean(part.among([task]) if task else part, DEFAULT)
+        lines.append(table_row(what, plain(reached), met(reached.value >= least)) if reached else unmeasured(what))
+    return lines
+
+
+def gains_by_family(results: Results, rival: str, rows: int, by: str = "family") -> dict[str, float]:
+    """What the default gains over a rival on each family of tasks (or each task) that both have."""
+    gains: dict[str, list[float]] = {}
+    for task, gain in results.by_task(results.part(rows), DEFAULT, ACCURACY, rival).items():
+        gains.setdefault(results.tasks[task] if by == "family" else task, []).append(gain)
+    return {group: statistics.fmean(of_group) for group, of_group in gains.items()}
+
+
+def _by_family(results: Results, rival: str, by: str = "family") -> str:
+    what = f"on no {by} more than {DEFICIT:g} point below {ARMS[rival]}"
+    gains = {rows: gains_by_family(results, rival, rows, by) for rows in EVERY}
+    measured = [rows for rows in EVERY if gains[rows]]
+    if not measured:
+        return unmeasured(what)
+    below = [
+        f"{group} {gain:+.1f} (n = {rows})"
+        for rows in measured
+        for group, gain in sorted(gains[rows].items(), key=lambda pair: pair[1])
+        if round(gain, 2) < -DEFICIT
+    ]
+    where = f"n = {', '.join(map(str, measured))}: {len(below)} of {sum(map(len, gains.values()))}"
+    return table_row(what, "; ".join([where, *below]), met(not below))
 
 
 def deficits(results: Results, rows: int) -> dict[str, float]:

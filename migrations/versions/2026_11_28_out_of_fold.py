@@ -1,13 +1,13 @@
 """Versions keep their cross-validated answers, so that two of them can be compared without held-out rows.
 
-Revision: 20261128u, after 20261126d.
+Revision: 20261128u, after 20261128i.
 """
 
 import sqlalchemy as sa
 from alembic import op
 
 revision = "20261128u"
-down_revision = "20261126d"
+down_revision = "20261128i"
 branch_labels = None
 depends_on = None
 

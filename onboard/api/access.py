@@ -13,7 +13,8 @@ from fastapi.security import APIKeyCookie, HTTPBearer
 from onboard.domain.access import Identity, Scope
 from onboard.errors import ScopeError, SignInError
 
-OPEN: Final = ("/healthz", "/readyz", "/login", "/static")  # no token needed, for these and what lies under /static
+# no token needed, for these and what lies under /static
+OPEN: Final = ("/healthz", "/readyz", "/login", "/favicon.ico", "/static")
 ANYBODY_SIGNED_IN: Final = ("/", "/logout", "/v1/me")  # any token or session will do
 SESSION_COOKIE: Final = "onboard_session"
 

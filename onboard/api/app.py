@@ -10,7 +10,7 @@ from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
 
 from onboard import __version__
-from onboard.api import guarding, openapi
+from onboard.api import guarding, heads, openapi, root_path
 from onboard.api.access import require_guarded
 from onboard.api.following import Readers
 from onboard.api.intake import Intake
@@ -37,11 +37,12 @@ __all__ = ["create_app"]
 _DESCRIPTION = "Submit labelled tasks, watch how they are learned, fetch their embeddings, ask for predictions."
 
 
-def create_app(settings: Settings | None = None) -> FastAPI:
+def create_app(settings: Settings | None = None, *, preload: bool = False) -> FastAPI:
     """The HTTP door to the deployment that the settings name; its database is opened when the server starts.
 
     Args:
         settings: None reads the environment.
+        preload: whether the model is loaded as the server starts, and not by the first prediction.
     """
     settings = settings or Settings()
     app = FastAPI(
@@ -54,12 +55,14 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         redirect_slashes=False,
         openapi_url=None,  # described by a route of ours, which needs a token like any other
     )
-    app.state.settings = settings
+    app.state.settings, app.state.preload = settings, preload
     errors.install(app)
     for router in (*ROUTERS, *PAGES):
         app.include_router(router)
     openapi.install(app)
     guarding.install(app, app.state.settings, errors.answer)
+    root_path.install(app, settings.root_path)
+    heads.install(app)
     require_guarded(app)
     return app
 
@@ -75,6 +78,8 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         app.state.maps = Maps(app.state.shelf)
         app.state.metrics = make_registry(services.database)
         app.state.predictions = PredictionQueue(services)
+        if app.state.preload:
+            await run_in_threadpool(app.state.predictions.load)
         app.state.readers, app.state.pulse, app.state.overview = Readers(), Pulse(), Overview()
         with upload_folder(services.settings.resolved_home) as folder, Intake(services.settings, folder) as intake:
             app.state.uploads = folder

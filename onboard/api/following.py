@@ -6,18 +6,22 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from functools import partial
-from typing import Final
+from contextlib import AbstractContextManager
+from typing import Annotated, Final
 
-from fastapi import Request
+from fastapi import Depends, Request
 from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
 from onboard.api.guarding import identified
+from onboard.api.places import Places
 from onboard.api.remedies import event_over_http, job_over_http
+from onboard.domain.access import Identity
 from onboard.errors import SignInError, UnavailableError
 from onboard.jobs.control import brief, news_of
+from onboard.operations.access import note_use
 from onboard.registry.database import Database
+from onboard.registry.services import Services
 
 MOST_READERS: Final = 200
 POLL_SECONDS: Final = 0.5
@@ -34,8 +38,16 @@ def event_stream(texts: AsyncIterator[str]) -> StreamingResponse:
 
 
 def identifying(request: Request) -> Callable[[], Awaitable[object]]:
-    """Says again who asks. Raises SignInError, UnavailableError."""
-    return partial(identified, request.app.state.services, request.headers)
+    """Says again who asks, and that a page which is open is in use. Raises SignInError, UnavailableError."""
+    services: Services = request.app.state.services
+
+    async def identify() -> Identity:
+        identity = await identified(services, request.headers)
+        if identity.use_due:
+            await run_in_threadpool(note_use, services.database, identity)
+        return identity
+
+    return identify
 
 
 async def while_signed_in(texts: AsyncIterator[str], identify: Callable[[], Awaitable[object]]) -> AsyncIterator[str]:
@@ -48,9 +60,9 @@ async def while_signed_in(texts: AsyncIterator[str], identify: Callable[[], Awai
             except SignInError:
                 return
             except UnavailableError:
-                yield ": the database is away\n\n"
-                continue
-            asked_at = time.monotonic()
+                yield ": the database is away\n\n"  # and the text is sent all the same: it does not come again
+            else:
+                asked_at = time.monotonic()
         yield text
 
 
@@ -58,9 +70,17 @@ class Readers:
     """How many follow a job just now. Used on the event loop only."""
 
     def __init__(self, most: int = MOST_READERS) -> None:
-        self._most = most
-        self._present = 0
+        self._places = Places(most, "Too many event streams are open.", "Try again later, or poll the job instead.")
         self._ending = False
+
+    @property
+    def present(self) -> int:
+        """How many there are."""
+        return self._places.held
+
+    def place(self) -> AbstractContextManager[None]:
+        """A place among them. Raises UnavailableError, RateLimitError: there is none, or none for this token."""
+        return self._places.place()
 
     def end(self) -> None:
         """Let all streams end within a moment, as the service leaves. Their readers come again, and go on elsewhere."""
@@ -71,23 +91,19 @@ class Readers:
         """Whether the service leaves."""
         return self._ending
 
-    def require_room(self) -> None:
-        """Raise UnavailableError when too many read already."""
-        if self._present >= self._most:
-            raise UnavailableError("Too many follow jobs.", "Try again later, or ask for the job now and then.")
-
     def follow(self, database: Database, job_id: str, since: int) -> AsyncIterator[str]:
         """The events above `since` as they come, and the job itself as event `end` once it has ended."""
-        return self.present(_follow(database, job_id, since, lambda: self._ending))
+        return _follow(database, job_id, since, lambda: self._ending)
 
-    async def present(self, texts: AsyncIterator[str]) -> AsyncIterator[str]:
-        """What comes, to a reader who counts among those who follow."""
-        self._present += 1
-        try:
-            async for text in texts:
-                yield text
-        finally:
-            self._present -= 1
+
+async def _reading(request: Request) -> AsyncIterator[Readers]:
+    """A place that counts from here until the stream has ended, also where it never began."""
+    readers: Readers = request.app.state.readers
+    with readers.place():
+        yield readers
+
+
+Reading = Annotated[Readers, Depends(_reading)]
 
 
 async def _follow(database: Database, job_id: str, since: int, ending: Callable[[], bool]) -> AsyncIterator[str]:

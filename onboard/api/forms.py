@@ -10,8 +10,6 @@ from onboard.domain import submission
 from onboard.domain.evaluation import Evaluation
 from onboard.domain.submission import Submission, fields_of
 
-_Texts = list[Annotated[str, Field(max_length=200)]]
-
 
 def form_of(declaration: type[Any], name: str, about: str, *, checked: bool) -> type[BaseModel]:
     """A form with the fields of a declaration; what is a file is none of them.
@@ -34,12 +32,11 @@ def described(form: type[BaseModel], declaration: type[Any] = Submission) -> dic
     for field in fields_of(declaration):
         if field.is_file:
             schema["properties"][field.name] = {"type": "string", "format": "binary", "description": _text_of(field)}
-    schema["required"] = ["dataset"]
     return {"requestBody": {"required": True, "content": {"multipart/form-data": {"schema": schema}}}}
 
 
 def _form_field(field: submission.Field) -> tuple[Any, Any]:
-    kind = _Texts if field.repeated else field.type
+    kind: Any = list[Annotated[str, Field(max_length=field.option.letters)]] if field.repeated else field.type
     default = list(field.default) if field.repeated else field.default
     limits = Field(default, description=_text_of(field), **field.option.limits)
     return (kind | None if field.default is None else kind), limits
@@ -73,3 +70,4 @@ EvaluationForm: Final = form_of(
     checked=False,
 )
 REPEATED: Final = frozenset(field.name for field in fields_of(Submission) if field.repeated)
+LINES: Final = frozenset(field.name for field in fields_of(Submission) if field.option.lines)

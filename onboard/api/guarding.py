@@ -38,6 +38,8 @@ _UNLIMITED: Final = "/healthz"  # costs nothing, and whoever watches must not be
 _UPLOADS: Final = ("/v1/jobs", "/v1/check", "/submit", "/submit/check")  # these count what they store themselves, too
 _CUSTOMER_BITS: Final = 64
 FAILURES_PER_MINUTE: Final = 60  # wrong tokens and codes of one address
+_PORTS: Final = {"http": 80, "https": 443}
+_SHOWN: Final = 200  # characters of a header in a message
 SAFE_METHODS: Final = ("GET", "HEAD", "OPTIONS")
 Answer = Callable[[Request, Exception], Response]
 
@@ -67,7 +69,7 @@ class Guard:
         self._answer = answer
         self._hosts = hosts
         self._limit = limit
-        self._noting: set[str | None] = set()  # ids of the tokens whose use is being noted
+        self._noting: set[str | None] = set()  # ids of the tokens and sessions whose use is being noted
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request through, or answer with what is wrong."""
@@ -92,7 +94,7 @@ class Guard:
             return
         with acting(identity.actor):
             await self._app(scope, receive, send)
-        if identity.use_due and identity.token not in self._noting:
+        if identity.use_due and (identity.token or identity.session) not in self._noting:
             await self._note_use(scope["app"].state.services, identity)
 
     def _refusal(self, scope: Scope, error: OnboardError) -> ASGIApp:
@@ -101,18 +103,22 @@ class Guard:
         wants_page = (safe and scope["path"] == "/") or "text/html" in Headers(scope=scope).get("accept", "")
         if not isinstance(error, SignInError) or not wants_page:
             return self._answer(Request(scope), error)
+        root = scope["app"].state.settings.root_path
         if not safe:
-            return sign_in_page(error.http_status, "Nobody is signed in (any more): nothing was changed.")
+            said = "Nobody is signed in (any more): nothing was changed."
+            return sign_in_page(error.http_status, said, root=root)
         query = scope["query_string"].decode("latin-1")
-        return sign_in_page(error.http_status, place=f"{scope['path']}?{query}" if query else scope["path"])
+        place = f"{scope['path']}?{query}" if query else scope["path"]
+        return sign_in_page(error.http_status, place=place, root=root)
 
     async def _note_use(self, services: Services, identity: Identity) -> None:
         """One at a time of each token: while the database does not take it, only one thread waits for that."""
-        self._noting.add(identity.token)
+        noted = identity.token or identity.session
+        self._noting.add(noted)
         try:
             await run_in_threadpool(note_use, services.database, identity)
         finally:
-            self._noting.discard(identity.token)
+            self._noting.discard(noted)
 
     async def _identified(self, scope: Scope) -> Identity | None:
         headers = Headers(scope=scope)
@@ -198,19 +204,26 @@ def require_host(headers: Headers, hosts: Iterable[str]) -> None:
 def require_same_site(headers: Headers) -> None:
     """Refuse a change that another site made the browser ask for (CSRF): the cookie comes along by itself.
 
+    Browsers send Sec-Fetch-Site over HTTPS and to this machine only; over plain HTTP the Origin says where a form
+    stands, and of browsers that send none with a form, or `null`, the Referer.
+
     Raises:
         NotAllowedError: the request comes from elsewhere, or does not say where from, as every browser does.
     """
     site = headers.get("sec-fetch-site")
-    origin = headers.get("origin")
     if site is not None:
-        same = site in ("same-origin", "none")
-    else:
-        host = headers.get("host", "").lower()
-        same = origin is not None and origin.lower() in (f"http://{host}", f"https://{host}")
-    if not same:
+        if site in ("same-origin", "none"):
+            return
+        raise NotAllowedError("Another site sent this form.", "Use a page of this service, or a bearer token.")
+    origin = headers.get("origin", "null")
+    sender = headers.get("referer", "") if origin == "null" else origin
+    host = headers.get("host", "")
+    if not _is_of_host(sender, host):
+        said = f"It was sent from {sender[:_SHOWN]!r}" if sender else "It does not say where it was sent from"
         raise NotAllowedError(
-            "Another site asked for this in your name.", "Use a page of this service, or a bearer token."
+            f"Another site sent this form. {said} to {host[:_SHOWN]!r}.",
+            "Use a page of this service, or a bearer token. A proxy must pass the Host header on with its port "
+            "(nginx: proxy_set_header Host $http_host).",
         )
 
 
@@ -258,6 +271,18 @@ def _host_name(host: str) -> str | None:
     except ValueError:
         return None
     return None if split.username is not None or split.path or split.query or split.fragment else split.hostname
+
+
+def _is_of_host(url: str, host: str) -> bool:
+    """Whether a page at this address came from the host; where the host names no port, from the scheme's port."""
+    try:
+        page, ours = urlsplit(url), urlsplit(f"//{host}")
+        default = _PORTS.get(page.scheme)
+        same_port = (page.port or default) == (ours.port or default)
+    except ValueError:
+        return False
+    plain = default is not None and page.username is None and bool(page.hostname)
+    return plain and same_port and page.hostname == ours.hostname
 
 
 def _is_address(name: str) -> bool:

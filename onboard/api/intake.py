@@ -1,7 +1,7 @@
-"""Checking and submitting datasets: small ones in this process, large ones in a child that ends with them.
+"""Checking and submitting datasets: each in a child that ends with it, and that is killed at a deadline.
 
 A dataset of a gigabyte takes several of memory while it is checked. Memory that a process once took it keeps, and the
-door shall stay small; nor shall a file that crashes a parser take the door with it.
+service shall stay small; nor shall a file that crashes a parser, or keeps it busy, take the service with it.
 """
 
 from __future__ import annotations
@@ -13,10 +13,19 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final, ParamSpec, Self, TypeVar
 
-from onboard.api.child import LOOK_SECONDS, AbandonedError, ChildDiedError, ChildMemoryError, call_in_child
+from onboard.api.child import (
+    LOOK_SECONDS,
+    AbandonedError,
+    Bounds,
+    ChildDeadlineError,
+    ChildDiedError,
+    ChildMemoryError,
+    call_in_child,
+)
 from onboard.api.places import Places
 from onboard.data.labelled import LabelledRows, Takes, read_labelled
 from onboard.domain.access import acting, current_actor
+from onboard.domain.counting import counted
 from onboard.domain.evaluation import Evaluation
 from onboard.domain.job import Job
 from onboard.domain.submission import Submission
@@ -26,8 +35,10 @@ from onboard.jobs.pace import Pace
 from onboard.jobs.submission import Outside
 from onboard.settings import Settings
 
-SMALL_BYTES: Final = 4 << 20  # content up to so much is checked in this process
-CHILD_BYTES: Final = 4 << 30  # memory of the child: a gigabyte of plain rows takes 2.4 times as much
+SMALL_BYTES: Final = 4 << 20  # content up to so much is checked without waiting for its turn
+SMALL_CHILD_BYTES: Final = 1 << 30  # memory of the child that checks so little
+CHILD_BYTES: Final = 4 << 30  # memory of any other: a gigabyte of plain rows takes 2.4 times as much
+CHECK_SECONDS: Final = 300.0  # that a check may take, whatever it reads; a gigabyte of plain rows takes a third
 _MOST_AT_ONCE: Final = 4  # datasets that are checked or wait for it; the next one is asked to come again
 _RETRY_SECONDS: Final = 10
 _FEWER: Final = "Pass fewer rows; a few thousand are plenty."
@@ -37,7 +48,7 @@ _Result = TypeVar("_Result")
 
 
 class Intake:
-    """Takes submissions, at most four at a time. As a context it ends the child that is at work when it is left.
+    """Takes submissions, at most four at a time. As a context it ends the children that are at work when it is left.
 
     Args:
         folder: where downloads lie while they are read; None is the system's folder of temporary files.
@@ -53,6 +64,10 @@ class Intake:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """End the children within a second; from now on nothing is checked."""
         self._ending.set()
 
     def check(
@@ -62,13 +77,13 @@ class Intake:
 
         Args:
             content_bytes: size of the files after decompression.
-            left: whether the client has gone; asked now and then while a child works.
+            left: whether the client has gone; asked twice a second while a child works.
             pace: of the workers.
 
         Raises:
             UnavailableError: too many are being checked just now, or the service is ending.
             InputError: the client has gone, or the child died.
-            TooLargeError: the child needed too much memory.
+            TooLargeError: the child needed too much memory or time.
         """
         with self._outside() as outside:
             return self._done(
@@ -100,17 +115,20 @@ class Intake:
         *args: _Given.args,
         **kwargs: _Given.kwargs,
     ) -> _Result:
+        small = content_bytes <= SMALL_BYTES
+        bounds = Bounds(SMALL_CHILD_BYTES if small else CHILD_BYTES, CHECK_SECONDS)
         with self._places.place():
-            if content_bytes <= SMALL_BYTES:
-                return do(*args, **kwargs)
             try:
-                with self._turn(left):
-                    return call_in_child(lambda: self._ending.is_set() or left(), CHILD_BYTES, do, *args, **kwargs)
+                with nullcontext() if small else self._turn(left):
+                    return call_in_child(lambda: self._ending.is_set() or left(), bounds, do, *args, **kwargs)
             except ChildDiedError as error:
                 raise InputError("The process that checked this dataset died.", _FEWER) from error
             except ChildMemoryError as error:
-                message = f"Checking this dataset takes more than {CHILD_BYTES >> 20:,} MiB of memory."
-                raise TooLargeError(message, _FEWER, limit=CHILD_BYTES) from error
+                message = f"Checking this dataset takes more than {bounds.most_bytes >> 20:,} MiB of memory."
+                raise TooLargeError(message, _FEWER, limit=bounds.most_bytes) from error
+            except ChildDeadlineError as error:
+                message = f"Checking this dataset takes more than {counted(round(bounds.most_seconds), 'second')}."
+                raise TooLargeError(message, _FEWER, limit_seconds=bounds.most_seconds) from error
             except AbandonedError as error:
                 raise self._abandoned() from error
 
@@ -121,7 +139,7 @@ class Intake:
 
     @contextmanager
     def _turn(self, left: Callable[[], bool]) -> Iterator[None]:
-        """One child at a time. Raises AbandonedError."""
+        """One large dataset at a time. Raises AbandonedError."""
         while not self._one_child.acquire(timeout=LOOK_SECONDS):
             if self._ending.is_set() or left():
                 raise AbandonedError
@@ -134,7 +152,7 @@ class Intake:
 def _submit(
     settings: Settings, submission: Submission, owner: str, actor: str | None, outside: Outside
 ) -> tuple[Job, str | None]:
-    """What a child does, too: it opens its own connections."""
+    """What a child does: it opens its own connections."""
     from onboard.jobs.submit import submit
     from onboard.registry.services import open_services
     from workers.waking import doorbell

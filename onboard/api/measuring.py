@@ -16,11 +16,14 @@ _READ_BYTES: Final = 1 << 16  # at each new member the rest of what was read is 
 _PIECE_BYTES: Final = 1 << 20
 _GZIP: Final = 31  # zlib's word for gzip of any window
 _GZIP_MAGIC: Final = b"\x1f\x8b"
-_PARQUET_MAGIC: Final = b"PAR1"
+_EXPANDING_MAGICS: Final = (b"PAR1", b"ARRO", b"\xff\xff\xff\xff")  # of Parquet, an Arrow file, an Arrow stream
+_MAGIC_BYTES: Final = 4
 
 
 def content_bytes(path: Path, name: str) -> int:
-    """Bytes of a file after decompression; where only its reader finds out (Parquet, odd gzip) the most there may be.
+    """Bytes of a file after decompression; the most there may be where only its reader finds out.
+
+    That is so of Parquet, Arrow and odd gzip.
 
     Args:
         name: of the form's field, for messages.
@@ -31,9 +34,9 @@ def content_bytes(path: Path, name: str) -> int:
     """
     size = path.stat().st_size
     with path.open("rb") as file:
-        head = file.read(len(_PARQUET_MAGIC))
+        head = file.read(_MAGIC_BYTES)
         if not head.startswith(_GZIP_MAGIC):
-            return MAX_FILE_BYTES if head == _PARQUET_MAGIC else size
+            return MAX_FILE_BYTES if head in _EXPANDING_MAGICS else size
         file.seek(0)
         return _Gzip(file, max(size * MAX_RATIO, _FREE_BYTES), name).measured()
 
@@ -63,7 +66,7 @@ class _Gzip:
             for _ in range(MAX_MEMBERS):
                 waiting = self._after_zeros(self._after_member(waiting))
                 if not waiting:
-                    return MAX_FILE_BYTES if self._head == _PARQUET_MAGIC else self._size
+                    return MAX_FILE_BYTES if self._head in _EXPANDING_MAGICS else self._size
         except zlib.error:  # its reader tells what is wrong, or takes more than zlib does
             return MAX_FILE_BYTES
         raise InputError(
@@ -86,7 +89,7 @@ class _Gzip:
         return rest
 
     def _count(self, piece: bytes) -> None:
-        self._head = (self._head + piece[: len(_PARQUET_MAGIC)])[: len(_PARQUET_MAGIC)]
+        self._head = (self._head + piece[:_MAGIC_BYTES])[:_MAGIC_BYTES]
         self._size += len(piece)
         if self._size > self._most:
             raise InputError(

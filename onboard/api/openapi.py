@@ -30,6 +30,48 @@ _PROBLEM: Final[dict[str, Any]] = {
 }
 
 
+# In the order of the page. What each tag holds, in one line.
+_TAGS: Final = {
+    "predictions": "Ask a task for answers.",
+    "tasks": "Which tasks there are, with their labels and newest version.",
+    "versions": "What was learned: versions of a task, compared.",
+    "aliases": "Names of versions, such as `latest`, and how they move.",
+    "embeddings": "Download what answers: embeddings and readouts.",
+    "jobs": "Check and submit datasets, follow how they are learned.",
+    "operations": "Queues and workers: what waits, who works, pausing and draining.",
+    "hypernetworks": "The shared weights of a base, version by version.",
+    "bases": "The frozen model that tasks are learned on.",
+    "access": "Tokens, signed-in browsers, and the log of changes.",
+    "health": "Whether the service is alive and ready, and its metrics.",
+}
+# Values that work on every service: the base ships with the task sst2. Nothing is filled in that would change a task.
+_OF_PARAMETERS: Final[dict[str, Any]] = {
+    "task": "sst2", "ref": "latest", "alias": "latest", "version": 1, "a": "v1", "b": "v1",
+}  # fmt: skip
+_OF_BODIES: Final[dict[str, Any]] = {
+    "predict": {
+        "inputs": [{"task": "sst2", "text": "A moving film with a wonderful cast."}, {"task": "sst2", "text": "Dull."}],
+        "probabilities": True,
+    },
+    "pause_queue": {"queue": "default"},
+    "resume_queue": {"queue": "default"},
+    "create_token": {"name": "shop", "scopes": ["read"], "expires": "30d"},
+    "carry_tasks": {"dry_run": True, "limit": 1},
+    "carry_one_task": {"dry_run": True},
+}
+
+
+def _exemplify(method: str, operation: dict[str, Any]) -> None:
+    """Give an operation values that can be sent as they are."""
+    body = _OF_BODIES.get(operation["operationId"])
+    if method == "get" or body is not None:
+        for parameter in operation.get("parameters", []):
+            if parameter.get("required") and parameter["name"] in _OF_PARAMETERS:
+                parameter["example"] = _OF_PARAMETERS[parameter["name"]]
+    if body is not None:
+        operation["requestBody"]["content"]["application/json"]["example"] = body
+
+
 def install(app: FastAPI) -> None:
     """Let the application describe itself so that every error is a problem."""
 
@@ -43,6 +85,9 @@ def install(app: FastAPI) -> None:
 
 def _described(app: FastAPI) -> dict[str, Any]:
     document = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
+    if app.state.settings.root_path:
+        document["servers"] = [{"url": app.state.settings.root_path}]
+    document["tags"] = [{"name": name, "description": said} for name, said in _TAGS.items()]
     components = document.setdefault("components", {})
     schemas = components.setdefault("schemas", {})
     schemas["Problem"] = _PROBLEM
@@ -51,7 +96,8 @@ def _described(app: FastAPI) -> dict[str, Any]:
     content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
     components["responses"] = {"Problem": {"description": "It did not work.", "content": content}}
     for path in document["paths"].values():
-        for operation in path.values():
+        for method, operation in path.items():
             operation["responses"].pop("422", None)
             operation["responses"]["default"] = {"$ref": "#/components/responses/Problem"}
+            _exemplify(method, operation)
     return document

@@ -7,12 +7,13 @@ text alone does not wait for the hundreds of another request.
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from onboard.api.gathering import Deadline, Gathering
-from onboard.api.places import Places
+from onboard.api.places import Places, caller, share_of
 from onboard.api.turns import Turns
 from onboard.domain.prediction import all_answered
 from onboard.errors import InputError, RateLimitError
@@ -38,9 +39,19 @@ class PredictionQueue:
         self._services = services
         self._turns = Turns()
         self._places = Places(MOST_WAITING, _FULL, _REMEDY, retry_seconds=1, error=RateLimitError)
-        self._guard, self._characters = threading.Lock(), 0
+        self._guard, self._characters = threading.Lock(), Counter[str]()
         self._gathering = Gathering(self._turns, self._answered, MOST_TOGETHER)
         self._predictor: Predictor | None = None
+
+    def load(self) -> None:
+        """Load the model before anybody asks.
+
+        Raises:
+            DamagedError: the files of the base are broken.
+            OutOfMemoryError: the GPU has no room for it.
+        """
+        with self._turns.taken():
+            self._loaded()
 
     def predict(
         self,
@@ -83,17 +94,26 @@ class PredictionQueue:
 
     @contextmanager
     def _room(self, requests: Sequence[PredictionRequest]) -> Iterator[None]:
-        """Room for their texts until the block ends. Raises RateLimitError: there is none."""
-        own = sum(len(request.text_a) + len(request.text_b or "") for request in requests)
+        """Room for their texts until the block ends; one token gets half of it, unless it asks for nothing else.
+
+        Raises:
+            RateLimitError: there is none.
+        """
+        holder, length = caller(), sum(len(request.text_a) + len(request.text_b or "") for request in requests)
         with self._guard:
-            if self._characters and self._characters + own > MOST_WAITING_CHARACTERS:
+            total, held = self._characters.total(), self._characters[holder]
+            if total and total + length > MOST_WAITING_CHARACTERS:
                 raise RateLimitError(_FULL, _REMEDY, retry_after_seconds=1)
-            self._characters += own
+            if held and held + length > share_of(MOST_WAITING_CHARACTERS):
+                raise RateLimitError("Too many texts of this token wait.", _REMEDY, retry_after_seconds=1)
+            self._characters[holder] += length
         try:
             yield
         finally:
             with self._guard:
-                self._characters -= own
+                self._characters[holder] -= length
+                if not self._characters[holder]:
+                    del self._characters[holder]
 
     def _answered(self, requests: Sequence[PredictionRequest], before_batch: Callable[[], None]) -> Sequence[Outcome]:
         """By whoever has its turn."""

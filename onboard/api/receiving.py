@@ -11,7 +11,7 @@ from fastapi import Depends, Request
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ValidationError
 
-from onboard.api.forms import REPEATED, DatasetForm, EvaluationForm, JobForm
+from onboard.api.forms import LINES, REPEATED, DatasetForm, EvaluationForm, JobForm
 from onboard.api.upload_places import UploadPlaces
 from onboard.api.uploads import Upload, received
 from onboard.data.formats.source import stem_of
@@ -29,7 +29,7 @@ class Received:
     """A checked form and its files."""
 
     form: BaseModel
-    dataset: str
+    dataset: str | None
     upload: Upload
 
     def submission(self, **more: Any) -> Submission:
@@ -41,7 +41,7 @@ class Received:
 
     def evaluation(self) -> Evaluation:
         """The labeled rows to measure versions on. Raises InputError: they are not a file."""
-        if self.dataset.startswith(_HUB):
+        if self.dataset is None or self.dataset.startswith(_HUB):
             raise InputError("dataset: it is not a file.", "Send the file of labeled rows as dataset.", field="dataset")
         return Evaluation(dataset=self.dataset, **self.form.model_dump(exclude_none=True))
 
@@ -69,10 +69,14 @@ async def _typed(request: Request) -> AsyncIterator[Received]:
 
 
 def _drop_blanks(upload: Upload) -> None:
-    """Browsers send what nobody filled in: empty texts, and files without a name."""
+    """Browsers send what nobody filled in: empty texts, and files without a name; and many values as lines of one."""
     upload.fields = {
         name: filled for name, given in upload.fields.items() if (filled := [text for text in given if text.strip()])
     }
+    for name in LINES & upload.fields.keys():
+        upload.fields[name] = [
+            line.strip() for text in upload.fields[name] for line in text.splitlines() if line.strip()
+        ]
     for name in [name for name, given in upload.names.items() if not given]:
         del upload.files[name], upload.names[name]
 
@@ -94,13 +98,17 @@ TypedJob = Annotated[Received, Depends(_typed)]  # a job's form as a browser sen
 def read_form(form: type[BaseModel], upload: Upload) -> Received:
     """An upload as the form has it. Raises RequestValidationError, InputError."""
     fields = dict(upload.fields)
-    dataset = _source(fields, upload)
+    dataset = _source(fields, upload) if "labels" not in fields or _has_dataset(fields, upload) else None
     try:
         checked = form.model_validate(_values(fields))
     except ValidationError as error:
         problems = [{**problem, "loc": ("body", *problem["loc"])} for problem in error.errors(include_context=False)]
         raise RequestValidationError(problems) from error
     return Received(checked, dataset, upload)
+
+
+def _has_dataset(fields: Mapping[str, list[str]], upload: Upload) -> bool:
+    return "dataset" in fields or "dataset" in upload.files
 
 
 def _source(fields: dict[str, list[str]], upload: Upload) -> str:
@@ -112,7 +120,9 @@ def _source(fields: dict[str, list[str]], upload: Upload) -> str:
         upload.content_bytes = MAX_FILE_BYTES  # nobody knows before it is fetched
         return named[0]
     raise InputError(
-        "dataset: neither one file nor one hf:// name.", "Send the file as dataset, with its name.", field="dataset"
+        "dataset: neither one file nor one hf:// name.",
+        "Send the file as dataset, with its name; or, for a task without rows, its names as task and labels.",
+        field="dataset",
     )
 
 

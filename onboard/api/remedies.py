@@ -37,6 +37,7 @@ _REQUESTS: Final = [
         (rf"onboard rollback (?P<task>[\w-]+) --alias {_NAME}", r"POST /v1/tasks/\g<task>/aliases/\g<name>/rollback"),
         (rf"onboard token create NAME --scope {_NAME}", r'POST /v1/tokens with {"name": NAME, "scopes": ["\g<name>"]}'),
         (r"onboard submit(?: --dataset)? FILE", "POST /v1/jobs"),
+        (r"onboard submit --task NAME --labels A,B", "POST /v1/jobs with task=NAME and labels=A,B"),
         (r"onboard check FILE(?:\.parquet)?", "POST /v1/check"),
     )
 ]  # fmt: skip

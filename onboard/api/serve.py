@@ -15,6 +15,7 @@ from onboard.api.app import create_app
 from onboard.api.deadlines import Deadlines
 from onboard.api.following import Readers
 from onboard.api.guarding import HEAD_BYTES
+from onboard.api.intake import Intake
 from onboard.errors import InputError, NotAllowedError, UnavailableError
 from onboard.operations.access import adopt_bootstrap_token, offer_code, require_some_token
 from onboard.operations.memory import keep_memory_steady
@@ -79,8 +80,11 @@ def url_of(host: str, listening: socket.socket) -> str:
     return f"http://{name}:{listening.getsockname()[1]}"
 
 
-def serve(settings: Settings, listening: socket.socket) -> None:
+def serve(settings: Settings, listening: socket.socket, *, preload: bool = False) -> None:
     """Answer until SIGTERM or Ctrl-C, then let open requests end.
+
+    Args:
+        preload: whether the model is loaded before the first request is answered.
 
     Raises:
         UnavailableError: it could not start; the log says why.
@@ -88,7 +92,7 @@ def serve(settings: Settings, listening: socket.socket) -> None:
     keep_memory_steady()
     proxies = settings.trusted_proxies.split()
     config = uvicorn.Config(
-        create_app(settings),
+        create_app(settings, preload=preload),
         log_config=None,
         access_log=False,  # its lines would have the codes of links in them
         server_header=False,
@@ -111,13 +115,17 @@ def serve(settings: Settings, listening: socket.socket) -> None:
 
 
 class _Server(uvicorn.Server):
-    """Lets the streams of events end when it is told to leave: their readers would hold it until the grace is over."""
+    """Ends event streams and checks when it is told to leave: they would hold it until the grace is over."""
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         super().handle_exit(sig, frame)
-        readers: Readers | None = getattr(self.config.app.state, "readers", None)  # type: ignore[union-attr]  # our app
+        state = self.config.app.state  # type: ignore[union-attr]  # our app
+        readers: Readers | None = getattr(state, "readers", None)
+        intake: Intake | None = getattr(state, "intake", None)
         if readers is not None:
             readers.end()
+        if intake is not None:
+            intake.end()
 
 
 def _addresses(host: str, port: int) -> list[tuple[socket.AddressFamily, tuple[str, int]]]:

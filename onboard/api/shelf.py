@@ -61,7 +61,7 @@ class Shelf:
 
     def document(self, current: Current) -> bytes:
         """The version with its numbers as JSON. Raises as `content` does."""
-        key = f"{current.task}@v{current.version} {current.artifact}"
+        key = f"{current.task}@v{current.version} {current.tag}"
         return self._documents.get(key, lambda: self._rendered(current))
 
     def everything(self, alias: str, files: bool = False) -> tuple[str, Callable[[], bytes]]:

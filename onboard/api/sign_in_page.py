@@ -17,6 +17,7 @@ _PAGE: Final = Template("""<!doctype html>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Sign in - Onboard</title>
+<link rel="icon" type="image/svg+xml" href="$root/static/icon.svg">
 <style>
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 26rem; margin: 15vh auto; padding: 0 1rem; color: #1b1b1b }
 input, button { font: inherit; width: 100%; box-sizing: border-box; padding: .5rem; margin-top: .5rem }
@@ -28,7 +29,7 @@ input, button { font: inherit; width: 100%; box-sizing: border-box; padding: .5r
 <main>
 <h1>Onboard</h1>
 $trouble
-<form method="post" action="/login">
+<form method="post" action="$root/login">
 <label for="token">Token</label>
 <input id="token" name="token" type="password" autocomplete="current-password" required autofocus>
 <input type="hidden" name="place" value="$place">
@@ -42,16 +43,19 @@ $trouble
 """)
 
 
-def sign_in_page(status: int = 200, trouble: str = "", place: str = "/") -> HTMLResponse:
+def sign_in_page(status: int = 200, trouble: str = "", place: str = "/", root: str = "") -> HTMLResponse:
     """The form to sign in.
 
     Args:
         trouble: what went wrong before, in one sentence.
         place: the page of ours that was asked for.
+        root: the path prefix that browsers see (ONBOARD_ROOT_PATH).
     """
     said = f'<p role="alert">{escape(trouble)}</p>' if trouble else ""
     headers = {"WWW-Authenticate": "Bearer"} if status == HTTPStatus.UNAUTHORIZED else None
-    return HTMLResponse(_PAGE.substitute(trouble=said, place=escape(own_place(place))), status, headers)
+    return HTMLResponse(
+        _PAGE.substitute(trouble=said, place=escape(own_place(place)), root=escape(root)), status, headers
+    )
 
 
 def own_place(given: str) -> str:

@@ -10,6 +10,7 @@ from typing import Final
 
 from anyio import CancelScope
 
+from onboard.api.places import caller, require_share
 from onboard.errors import UnavailableError
 
 PACE_BYTES_PER_SECOND: Final = 64 * 1024  # whoever is slower than that, over all of its upload, may be displaced
@@ -23,11 +24,13 @@ class Sender:
 
     Args:
         began_at: by a clock that only grows.
+        caller: whose share the place is of.
         received_bytes: of its body so far.
         has_arrived: whether all of it has come; then it is no sender any more.
     """
 
     began_at: float
+    caller: str = ""
     received_bytes: int = 0
     has_arrived: bool = False
     scope: CancelScope = field(default_factory=CancelScope)
@@ -41,7 +44,7 @@ class UploadPlaces:
     """So many uploads that are received or lie on disk at once. All of it in the thread of the event loop.
 
     Args:
-        most: how many there are.
+        most: how many there are; one token gets half of them.
         clock: seconds that only grow.
     """
 
@@ -56,10 +59,13 @@ class UploadPlaces:
 
         Raises:
             UnavailableError: there is none; or it was given to somebody else.
+            RateLimitError: the caller has its share of them already.
         """
+        mine = caller()
+        require_share(sum(sender.caller == mine for sender in self._senders), self._most, _RETRY_SECONDS)
         if len(self._senders) >= self._most and not self._displace():
             raise UnavailableError("Too many uploads are being received.", "Try again later.", **_LATER)
-        sender = Sender(self._clock())
+        sender = Sender(self._clock(), mine)
         self._senders.add(sender)
         try:
             yield sender

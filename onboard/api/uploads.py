@@ -19,7 +19,7 @@ from starlette.requests import ClientDisconnect
 
 from onboard.api.measuring import content_bytes, too_large
 from onboard.api.upload_places import Sender, displaced
-from onboard.data.limits import MAX_FILE_BYTES
+from onboard.data.limits import MAX_FILE_BYTES, MAX_LABELS
 from onboard.domain.submission import Submission, fields_of
 from onboard.errors import InputError, StorageError, TooLargeError
 
@@ -27,7 +27,7 @@ MAX_UPLOAD_BYTES: Final = MAX_FILE_BYTES + (1 << 20)  # a whole request: one fil
 MAX_AT_ONCE: Final = 8  # uploads that lie on disk; one may have a gigabyte
 FILE_FIELDS: Final = tuple(entry.name for entry in fields_of(Submission) if entry.is_file)
 _MAX_FIELD_BYTES: Final = 1 << 16
-_MAX_PARTS: Final = 64
+_MAX_PARTS: Final = 64 + MAX_LABELS  # fields and files, and a description of each label
 _MAX_HEADER_BYTES: Final = 1 << 13
 _NAME_CHARACTERS: Final = 100
 _REMEDY: Final = "Send multipart/form-data with the file as dataset."

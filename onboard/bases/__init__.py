@@ -7,6 +7,8 @@
     trained_rows.safetensors hashes of the rows that trained it, per source
     fingerprints.safetensors fingerprint of every source and anchor, and their scale; not in every base
     spread.safetensors       directions in which texts of one label differ most; not in every base
+    lessons.safetensors      what its sources teach its prior (`onboard.bases.lessons`); not in every base, and no part
+                             of its digest
     card.md, LICENSE.md      the same facts for people
 
 Backbone and hypernetwork are stored in int8 with a scale per row where we made the backbone too, in float16 where a T5
@@ -17,27 +19,31 @@ An anchor is an embedding learned on a made task of the curriculum: a candidate 
 
 from __future__ import annotations
 
+import base64
 import hashlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from onboard.domain.dataset import Kind, Label
 from onboard.domain.untrusted_json import parse_json
-from onboard.errors import DamagedError, InputError, NotAllowedError, NotFoundError
+from onboard.errors import BaseDamagedError, BaseForbiddenError, BaseMissingError, InputError
 from onboard.settings import Settings
 
 if TYPE_CHECKING:
     import numpy as np
 
     from onboard.bases.fingerprints import Fingerprints
+    from onboard.statistics.prior import Lesson
 
 FORMAT = 1
 _FILES = ("backbone/config.json", "hypernetwork.safetensors", "embeddings.safetensors", "trained_rows.safetensors")
 RESTORE = "make the base again or restore it"
+LESSONS: Final = "lessons.safetensors"
 _SHIPPED = Path(__file__).parent
 # The tasks of `mini`, whose base.json was written before a base said it, and names the base by its bytes.
 _PAIRS_OF_MINI: Final = {
@@ -128,12 +134,17 @@ class Base:
 
     @cached_property
     def embeddings(self) -> dict[str, np.ndarray]:
-        """`z` (t,) float32 of every source and anchor. Raises DamagedError."""
-        return _arrays(self.folder / "embeddings.safetensors")
+        """`z` (t,) float32 of every source and anchor. Raises BaseDamagedError."""
+        arrays = _arrays(self.folder / "embeddings.safetensors")
+        missing = [task.name for task in (*self.sources, *self.anchors) if task.name not in arrays]
+        if missing:
+            file = self.folder / "embeddings.safetensors"
+            raise BaseDamagedError(f"{file} has no embedding of {missing[0]}.", RESTORE, missing=missing)
+        return arrays
 
     @cached_property
     def trained_rows(self) -> dict[str, np.ndarray]:
-        """Sorted 64-bit row hashes that trained each source. Raises DamagedError."""
+        """Sorted 64-bit row hashes that trained each source. Raises BaseDamagedError."""
         return _arrays(self.folder / "trained_rows.safetensors")
 
     @cached_property
@@ -144,11 +155,22 @@ class Base:
         sources = list(self.trained_rows.values())
         return np.unique(np.concatenate(sources)) if sources else np.empty(0, dtype=np.int64)
 
+    def knows(self, rows: np.ndarray) -> np.ndarray:
+        """Whether each of these row hashes (n,) trained its hypernetwork: `known_rows` without putting all in order."""
+        import numpy as np
+
+        known = np.zeros(len(rows), dtype=bool)
+        for trained in self.trained_rows.values():
+            places = np.searchsorted(trained, rows)
+            within = places < len(trained)
+            known[within] |= trained[places[within]] == rows[within]
+        return known
+
     @cached_property
     def fingerprints(self) -> Fingerprints | None:
         """What its tasks look like to its backbone; None when their embeddings did not start from that.
 
-        Raises DamagedError.
+        Raises BaseDamagedError.
         """
         from safetensors import SafetensorError
 
@@ -160,7 +182,30 @@ class Base:
         try:
             return read_fingerprints(path)
         except (SafetensorError, OSError, KeyError) as error:
-            raise DamagedError(f"{path} holds no fingerprints: {error}", RESTORE) from error
+            raise BaseDamagedError(f"{path} holds no fingerprints: {error}", RESTORE) from error
+
+    @property
+    def lessons_digest(self) -> str | None:
+        """`sha256:…` of its file of lessons; None without one. Raises DamagedError: it is not the one that it names."""
+        path = self.folder / LESSONS
+        if not path.is_file():
+            return None
+        digest, pinned = file_digest(path), self.document.get("lessons")
+        if pinned not in (None, digest):
+            raise BaseDamagedError(f"{path} is not the file that {self.folder / 'base.json'} names.", RESTORE)
+        return digest
+
+    @cached_property
+    def lessons(self) -> dict[str, Lesson]:
+        """What its sources teach its prior, by task; empty where it has no file of them.
+
+        Raises:
+            DamagedError: the file is damaged, or not the one that the base names.
+            PinMismatchError: it belongs to another base.
+        """
+        from onboard.bases.lessons import read_lessons
+
+        return {} if self.lessons_digest is None else read_lessons(self.folder / LESSONS, self.backbone_digest)
 
     def _entries(self, key: str) -> Iterator[SourceTask]:
         entries = self.document.get(key, {})
@@ -183,10 +228,10 @@ def find_base(name: str) -> Base:
     """A shipped base or one of `ONBOARD_HOME/bases` by its name (in this order), or any base by its folder.
 
     Raises:
-        NotFoundError: no such base.
+        BaseMissingError: no such base.
         InputError: a bare backbone, or a base of another format.
-        DamagedError: base.json cannot be read, or a file is missing.
-        NotAllowedError: it may not be read.
+        BaseDamagedError: base.json cannot be read, or a file is missing.
+        BaseForbiddenError: it may not be read.
     """
     with _errors_in_our_words(Path(name)):
         folder = next((place / name for place in _named() if _holds(place, name)), Path(name).expanduser())
@@ -201,13 +246,13 @@ def _open(name: str, folder: Path) -> Base:
                 f"{name} is a bare backbone, not a base: it has no hypernetwork and no task embeddings yet.",
                 "Make a base first: onboard base train --help",
             )
-        raise NotFoundError(f"There is no base {name!r}.", "onboard base list", base=name)
+        raise BaseMissingError(f"There is no base {name!r}.", "onboard base list", base=name)
     try:
         document = parse_json((folder / "base.json").read_text(encoding="utf-8"))
     except ValueError as error:
-        raise DamagedError(f"{folder / 'base.json'} cannot be read: {error}", RESTORE) from error
+        raise BaseDamagedError(f"{folder / 'base.json'} cannot be read: {error}", RESTORE) from error
     if not isinstance(document, dict):
-        raise DamagedError(f"{folder / 'base.json'} holds no JSON object.", RESTORE)
+        raise BaseDamagedError(f"{folder / 'base.json'} holds no JSON object.", RESTORE)
     if document.get("format") != FORMAT:
         raise InputError(
             f"Base {name} has format {document.get('format')}; this version reads format {FORMAT}.",
@@ -215,12 +260,12 @@ def _open(name: str, folder: Path) -> Base:
         )
     missing = [file for file in _FILES if not (folder / file).is_file()]
     if missing:
-        raise DamagedError(f"Base {name} has no {missing[0]}.", RESTORE, files=missing)
+        raise BaseDamagedError(f"Base {name} has no {missing[0]}.", RESTORE, files=missing)
     base = Base(folder.resolve(), document)
     try:
         _ = base.name, base.sources, base.anchors
     except (KeyError, TypeError, AttributeError) as error:
-        raise DamagedError(f"{folder / 'base.json'} lacks a fact: {error}.", RESTORE) from error
+        raise BaseDamagedError(f"{folder / 'base.json'} lacks a fact: {error}.", RESTORE) from error
     return base
 
 
@@ -231,7 +276,7 @@ def _arrays(path: Path) -> dict[str, np.ndarray]:
     try:
         return load_file(path)
     except (SafetensorError, OSError) as error:
-        raise DamagedError(f"{path} cannot be read: {error}", RESTORE) from error
+        raise BaseDamagedError(f"{path} cannot be read: {error}", RESTORE) from error
 
 
 @contextmanager
@@ -239,11 +284,11 @@ def _errors_in_our_words(folder: Path) -> Iterator[None]:
     try:
         yield
     except PermissionError as error:
-        raise NotAllowedError(
+        raise BaseForbiddenError(
             f"The base {folder} may not be read: {error.filename}.", f"chmod -R a+rX {folder}", folder=str(folder)
         ) from error
     except OSError as error:
-        raise DamagedError(f"The base {folder} cannot be read: {error.strerror}.", RESTORE) from error
+        raise BaseDamagedError(f"The base {folder} cannot be read: {error.strerror}.", RESTORE) from error
 
 
 def home_bases() -> Path:
@@ -270,14 +315,45 @@ def shipped_bases() -> list[Base]:
     return [find_base(path.parent.name) for path in sorted(_SHIPPED.glob("*/base.json"))]
 
 
-def folder_digest(folder: Path) -> str:
-    """`sha256:…` over the sorted relative names and the bytes of every file of a folder.
+def is_shipped(base: Base) -> bool:
+    """Whether it lies inside the package."""
+    return base.folder.parent == _SHIPPED.resolve()
+
+
+def require_as_installed(base: Base) -> None:
+    """Compare a shipped base with the digests that pip noted when it installed the package.
+
+    An editable installation has none; there nothing is compared.
 
     Raises:
-        NotAllowedError, DamagedError: a file may not, or cannot be read.
+        BaseDamagedError: a file is not what was installed.
+    """
+    if not is_shipped(base):
+        return
+    try:
+        files = metadata.files("onboard") or []
+    except metadata.PackageNotFoundError:
+        return
+    for file in files:
+        path = Path(str(file.locate())).resolve()
+        if file.hash is None or file.hash.mode != "sha256" or not path.is_relative_to(base.folder):
+            continue
+        with _errors_in_our_words(base.folder):
+            noted = base64.urlsafe_b64decode(file.hash.value + "=" * (-len(file.hash.value) % 4)).hex()
+            if file_digest(path) != f"sha256:{noted}":
+                raise BaseDamagedError(
+                    f"{path} is not the file that was installed.", "pip install --force-reinstall onboard"
+                )
+
+
+def folder_digest(folder: Path) -> str:
+    """`sha256:…` over the sorted relative names and the bytes of every file of a folder, without the lessons of a base.
+
+    Raises:
+        BaseForbiddenError, BaseDamagedError: a file may not, or cannot be read.
     """
     with _errors_in_our_words(folder):
-        files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+        files = [path for path in sorted(folder.rglob("*")) if path.is_file() and path != folder / LESSONS]
         return digest_of_files((path.relative_to(folder).as_posix(), file_digest(path)) for path in files)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from onboard.bases import Base, shipped_bases
 
+_STATIC = Path(__file__).parents[1] / "api" / "pages" / "static"  # only read; no room is imported
 _TOLD = ("title", "publisher", "licence")  # of a source, in base.json, where its recipe tells it
 
 
@@ -77,7 +78,19 @@ def notice() -> str:
         names = ", ".join(source.name for source in base.sources)
         table = origins_table(base.document["sources"])
         paragraphs.append("\n".join([f"The sources of `{base.name}`: {names}.", *table]))
+    paragraphs.append(_vendored())
     return "\n\n".join(paragraphs) + "\n"
+
+
+def _vendored() -> str:
+    """What the pages are shown with, as the list beside those files names it."""
+    listed = json.loads((_STATIC / "vendored.json").read_text(encoding="utf-8"))
+    names = sorted({f"{entry['name']} {entry['version']} ({entry['licence']})" for entry in listed})
+    notices = [(_STATIC / entry["file"]).read_text(encoding="utf-8") for entry in listed if "NOTICE" in entry["file"]]
+    said = [" ".join(notice.split()) for notice in notices]
+    return "\n".join(
+        [f"It holds programs of others for its pages, in onboard/api/pages/static: {', '.join(names)}.", *said]
+    )
 
 
 def _cell(text: str) -> str:

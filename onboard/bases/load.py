@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final
 
 import torch
 
 from onboard.bases import RESTORE, Base
 from onboard.domain.names import require_device_name
-from onboard.errors import DamagedError, InputError, UnavailableError
+from onboard.errors import (
+    BaseDamagedError,
+    DamagedError,
+    InputError,
+    NotFoundError,
+    UnavailableError,
+)
 from onboard.model.backbone import backbone_shape, load_backbone
 from onboard.model.encoding import TextEncoder
 from onboard.model.engine import Engine
@@ -61,6 +68,7 @@ def load_engine(base: Base, device: str = "auto") -> Engine:
     """Backbone and first hypernetwork of a base, frozen, on a device; the same object when asked for again.
 
     Raises:
+        BaseDamagedError: its files cannot be loaded.
         OutOfMemoryError: the GPU has no room for it.
     """
     place = resolve_device(device)
@@ -79,24 +87,36 @@ def frozen_engine(base: Base, device: torch.device) -> Engine:
 def fresh_engine(base: Base) -> Engine:
     """The same on the CPU, of the caller's own, who may train it: the hypernetwork is not frozen."""
     backbone, encoder = fresh_backbone(base)
-    return Engine(backbone, load_hypernetwork(base.folder / "hypernetwork.safetensors"), encoder)
+    with _whole(base):
+        return Engine(backbone, load_hypernetwork(base.folder / "hypernetwork.safetensors"), encoder)
 
 
 def fresh_backbone(base: Base) -> tuple[Any, TextEncoder]:
     """The bare T5 of a base on the CPU, of the caller's own, and what makes token ids for it.
 
     Raises:
-        DamagedError: its files are not those of a T5 and its tokenizer.
+        BaseDamagedError: its files are not those of a T5 and its tokenizer.
     """
     from transformers.utils import logging
 
     logging.disable_progress_bar()  # a bar per load says nothing to whoever waits for a prediction
     folder = base.folder / "backbone"
-    try:
+    with _whole(base):
         backbone, tokenizer = load_backbone(folder), load_tokenizer(folder)
-    except InputError as error:  # nobody who asks for a task gave these files
-        raise DamagedError(error.message, RESTORE) from error
-    return backbone, TextEncoder(tokenizer, base.document["pair_separator"], base.document["max_tokens"])
+        return backbone, TextEncoder(tokenizer, base.document["pair_separator"], base.document["max_tokens"])
+
+
+@contextmanager
+def _whole(base: Base) -> Iterator[None]:
+    """Nobody who asks for a task gave these files: whatever is wrong with them is wrong with this machine."""
+    try:
+        yield
+    except (DamagedError, InputError, NotFoundError) as error:
+        raise BaseDamagedError(error.message, RESTORE) from error
+    except (KeyError, TypeError, ValueError, OSError, RuntimeError) as error:  # hypernetwork and backbone do not fit
+        if isinstance(error, torch.OutOfMemoryError):
+            raise
+        raise BaseDamagedError(f"The base {base.name} in {base.folder} cannot be loaded: {error}", RESTORE) from error
 
 
 def require_fitting(base: Base, method: str, settings: Mapping[str, Any]) -> None:
@@ -109,10 +129,10 @@ def require_fitting(base: Base, method: str, settings: Mapping[str, Any]) -> Non
 
     Raises:
         InputError: a setting that the method has not, a size that does not fit, or a base that it does not support.
-        DamagedError: the base's config.json cannot be read.
+        BaseDamagedError: the base's config.json cannot be read.
     """
     try:
         backbone = backbone_shape(base.folder / "backbone")
     except (OSError, ValueError) as error:
-        raise DamagedError(f"The backbone of {base.name} cannot be read: {error}", RESTORE) from error
+        raise BaseDamagedError(f"The backbone of {base.name} cannot be read: {error}", RESTORE) from error
     new_task(method, backbone, settings)

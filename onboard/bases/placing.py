@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from onboard.bases import folder_digest
+from onboard.domain.private import part_beside
 from onboard.errors import ConflictError, DamagedError
 
 
@@ -36,8 +37,7 @@ def place_base(target: Path, digest: str, fill: Callable[[Path], object]) -> Pat
 @contextmanager
 def whole_folder(target: Path) -> Iterator[Path]:
     """Where to make a folder that becomes `target` when all went well, and else is gone."""
-    part = target.with_name(f".{target.name}.part")
-    shutil.rmtree(part, ignore_errors=True)
+    part = part_beside(target)
     try:
         yield part
         part.rename(target)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from onboard.bases import RESTORE, Base
 from onboard.data.verbaliser import Verbaliser, verbalise
 from onboard.domain.untrusted_json import parse_json
-from onboard.errors import DamagedError
+from onboard.errors import BaseDamagedError
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -22,7 +22,7 @@ def token_counter(base: Base) -> Callable[[str, str | None], int] | None:
     None when the base's tokenizer is not one `tokenizer.json`.
 
     Raises:
-        DamagedError: that file cannot be read.
+        BaseDamagedError: that file cannot be read.
     """
     tokenizer = _tokenizer(base)
     if tokenizer is None:
@@ -41,7 +41,7 @@ def verbaliser_of(base: Base) -> Verbaliser | None:
     None when the base's tokenizer is not one `tokenizer.json` with its `tokenizer_config.json`.
 
     Raises:
-        DamagedError: one of these files cannot be read.
+        BaseDamagedError: one of these files cannot be read.
     """
     tokenizer, config = _tokenizer(base), base.folder / "backbone" / "tokenizer_config.json"
     if tokenizer is None or not config.is_file():
@@ -65,12 +65,12 @@ def _tokenizer(base: Base) -> Tokenizer | None:
     try:
         return Tokenizer.from_file(str(path))
     except Exception as error:  # tokenizers raises nothing narrower
-        raise DamagedError(f"{path} cannot be read: {error}", RESTORE) from error
+        raise BaseDamagedError(f"{path} cannot be read: {error}", RESTORE) from error
 
 
 def _unknown_token(config: Path) -> str | None:
     try:
         token = parse_json(config.read_text(encoding="utf-8")).get("unk_token")
     except (OSError, ValueError, AttributeError) as error:
-        raise DamagedError(f"{config} cannot be read: {error}", RESTORE) from error
+        raise BaseDamagedError(f"{config} cannot be read: {error}", RESTORE) from error
     return token if isinstance(token, str) else None

@@ -14,7 +14,7 @@ from onboard.client.document import Document
 from onboard.client.problems import error_of
 from onboard.domain.dataset import Label
 from onboard.domain.job import JobState
-from onboard.domain.methods import WEIGHTS_FORMAT
+from onboard.domain.methods import LINEAR, WEIGHTS_FORMAT
 from onboard.domain.names import Reference
 from onboard.domain.prediction import Outcome, Prediction, Unanswered
 from onboard.errors import ConflictError, DamagedError
@@ -98,6 +98,11 @@ def read_embedding(content: bytes, asked: Reference) -> Embedding:
         DamagedError: the bytes hold no embedding, or one of another task or version than was asked for.
     """
     facts = read_facts(content)
+    if facts.get("format") == WEIGHTS_FORMAT and facts.get("method") == LINEAR:
+        raise ConflictError(
+            f"{asked} has no embedding: it is a readout alone, as the provisional version of a job is.",
+            f"Ask again when its job has ended. weights({str(asked)!r}) gives the file; predict() asks the version.",
+        )
     if facts.get("format") == WEIGHTS_FORMAT:
         raise ConflictError(
             f"{asked} has no embedding: its method, {facts.get('method')}, makes weights of its own.",

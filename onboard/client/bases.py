@@ -10,6 +10,7 @@ from onboard.bases.placing import place_base
 from onboard.client.answers import Pins, digest_of_file
 from onboard.client.connection import Connection, document_of
 from onboard.domain.names import Reference
+from onboard.domain.private import open_new, part_beside
 from onboard.errors import DamagedError, StorageError
 
 
@@ -43,9 +44,9 @@ def download_hypernetwork(connection: Connection, pins: Pins, target: Path) -> P
         StorageError: it cannot be written.
     """
     address = f"/v1/hypernetworks/{pins.hypernetwork_version}.safetensors?base={quote(pins.base_digest, safe=':')}"
-    part = target.with_name(f".{target.name}.part")
+    part = part_beside(target)
     try:
-        with part.open("wb") as written:
+        with open_new(part) as written:
             digest = connection.download(address, written)
         if digest != pins.hypernetwork_digest:
             raise _damaged(f"Hypernetwork version {pins.hypernetwork_version}")

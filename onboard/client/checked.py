@@ -68,6 +68,7 @@ class CheckedDataset:
         estimated_seconds: at the pace of the last jobs there, if the hypernetwork is not tuned; None where the service
             does not say it.
         estimated_seconds_tuned: the same, if it is.
+        estimated_seconds_first: the same, until a provisional version is published.
         document: everything, as `onboard check --json` prints it.
     """
 
@@ -79,6 +80,7 @@ class CheckedDataset:
     digest: str
     estimated_seconds: int | None
     estimated_seconds_tuned: int | None
+    estimated_seconds_first: int | None
     document: Mapping[str, Any] = field(repr=False)
 
     @classmethod
@@ -93,5 +95,6 @@ class CheckedDataset:
             digest=document.read("digest", str),
             estimated_seconds=document.given("estimated_seconds", int),
             estimated_seconds_tuned=document.given("estimated_seconds_tuned", int),
+            estimated_seconds_first=document.given("estimated_seconds_first", int),
             document=document,
         )

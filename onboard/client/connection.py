@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from ipaddress import ip_address
-from typing import Any, BinaryIO, Final, TypedDict
+from typing import IO, Any, Final, TypedDict
 
 import httpx
 
@@ -140,7 +140,7 @@ class Connection:
         except httpx.RequestError as error:
             raise unreachable(self._client.base_url, error) from error
 
-    def download(self, path: str, target: BinaryIO) -> str:
+    def download(self, path: str, target: IO[bytes]) -> str:
         """Write the bytes at a path to a file that is empty; returns `sha256:…` over them. Raises as `request`."""
         for attempt in range(1, self.attempts + 1):
             try:
@@ -151,7 +151,7 @@ class Connection:
                 self.sleep(_pause(attempt))
         raise AssertionError("the last attempt returns or raises")
 
-    def _downloaded(self, path: str, target: BinaryIO) -> str:
+    def _downloaded(self, path: str, target: IO[bytes]) -> str:
         target.seek(0)
         target.truncate()
         digest = hashlib.sha256()

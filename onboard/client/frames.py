@@ -1,6 +1,7 @@
-"""Datasets that a program holds, as files: `datasets.Dataset` and `DatasetDict`, frames of pandas and polars.
+"""Datasets that a program holds, as files, for as long as they are read.
 
-Each is written by its own library, for as long as it is read; neither is imported here.
+They are frames of pandas and polars, tables of pyarrow, `datasets.Dataset` and `DatasetDict`, lists of dicts, dicts of
+columns and structured arrays. Their libraries are imported only where a program has imported them.
 """
 
 from __future__ import annotations
@@ -8,21 +9,28 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from os import PathLike
 from pathlib import Path
+from types import NoneType
 from typing import Any, Final
 
+from onboard.client.frame_rows import UnlikeRowsError, write_rows
 from onboard.errors import InputError
 
 _FILES: Final = ("dataset", "validation", "test", "unlabelled")  # fields of a submission that frames may stand for
 _SPLITS: Final = {"train": "dataset", "validation": "validation", "valid": "validation", "dev": "validation",
                   "test": "test"}  # fmt: skip
-_LIBRARIES: Final = ("datasets", "pandas", "polars")
+_LIBRARIES: Final = ("datasets", "pandas", "polars", "pyarrow", "numpy")
 _UNWRITABLE: Final = (
-    ValueError,  # pandas: columns of one name, half a surrogate pair, an object within itself
-    TypeError,  # pandas: an array of no dimension around an object
-    OverflowError,  # older pandas, and datasets allows any: an object within itself
+    ValueError,  # pandas, pyarrow: an object within itself
+    TypeError,  # pyarrow: values of several types in one column
+    OverflowError,  # datasets allows any: an object within itself
     NotImplementedError,  # pyarrow, under datasets: an object without fields
-)  # errors of polars share no class with these; they are told by their library
+)
+_REMEDY: Final = (
+    "Pass a DataFrame, a Dataset, a pyarrow Table, a list of dicts, or a dict of columns: collect() a lazy frame, "
+    "Dataset.from_list(list(rows)) of a streamed one."
+)
 
 
 @contextmanager
@@ -35,11 +43,11 @@ def as_files(asked: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     Raises:
         InputError: a frame without a task's name, a split that is none, or a frame that cannot be written as rows.
     """
-    if not any(_library(asked.get(name)) for name in _FILES):
+    if not any(_is_held(asked.get(name)) for name in _FILES):
         yield dict(asked)
         return
     task = asked.get("task")
-    if task is None and _library(asked.get("dataset")):
+    if task is None and _is_held(asked.get("dataset")):
         raise InputError("A dataset of a program has no name of its own.", 'Name the task: task="paws"')
     with tempfile.TemporaryDirectory(prefix="onboard-frames-") as folder:
         frames = _by_field(asked)
@@ -51,16 +59,21 @@ def as_files(asked: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
             raise
 
 
+def _is_held(value: object) -> bool:
+    """Whether a value is no name of a file, and so has to be rows."""
+    return not isinstance(value, str | PathLike | NoneType)
+
+
 def _by_field(asked: Mapping[str, Any]) -> dict[str, Any]:
     """Every frame by the field that it stands for; the splits of a DatasetDict stand for several."""
-    frames = {name: asked[name] for name in _FILES if _library(asked.get(name))}
+    frames = {name: asked[name] for name in _FILES if _is_held(asked.get(name))}
     dataset = frames.get("dataset")
-    if not isinstance(dataset, Mapping):
+    if not isinstance(dataset, Mapping) or not _has_splits(dataset):
         return frames
     unknown = [str(split) for split in dataset if split not in _SPLITS]
     if unknown or "train" not in dataset:
-        known = ", ".join(map(str, dataset))
-        message = f"The DatasetDict has the splits {known}: " + (
+        present = ", ".join(map(str, dataset))
+        message = f"The {type(dataset).__name__} has the splits {present}: " + (
             f"{unknown[0]} is neither train, validation nor test." if unknown else "train is missing."
         )
         raise InputError(message, 'Pass one of them: dataset=splits["NAME"], validation=…, test=…', field="dataset")
@@ -68,35 +81,63 @@ def _by_field(asked: Mapping[str, Any]) -> dict[str, Any]:
     return {**splits, **{name: frame for name, frame in frames.items() if name != "dataset"}}
 
 
+def _has_splits(dataset: Mapping[Any, Any]) -> bool:
+    """Whether a dict holds datasets by split; else it holds columns."""
+    return _library(dataset) == "datasets" or any(
+        _library(part) in ("datasets", "pyarrow") or isinstance(part, Mapping) or hasattr(type(part), "columns")
+        for part in dataset.values()
+    )
+
+
 def _library(value: object) -> str | None:
-    """Which library a value is of, by its class or what that derives from; None for files and names."""
+    """Which library a value is of, by its class or what that derives from."""
     roots = [kind.__module__.partition(".")[0] for kind in type(value).__mro__]
     return next((root for root in roots if root in _LIBRARIES), None)
 
 
 def _written(frame: Any, path: Path, field: str) -> Path:
     """The file that a frame was written to. Raises InputError."""
-    writers = {
-        "datasets": ("to_parquet", ".parquet", {}),  # which keeps the names of a ClassLabel
-        "pandas": ("to_json", ".jsonl", {"orient": "records", "lines": True, "force_ascii": False,
-                                         "double_precision": 15, "index": False}),
-        "polars": ("write_ndjson", ".jsonl", {}),
-    }  # fmt: skip
-    method, suffix, options = writers[_library(frame) or "datasets"]
-    write = getattr(frame, method, None)
     kind = type(frame).__name__
-    if write is None or not hasattr(frame, "num_rows" if method == "to_parquet" else "columns"):
-        remedy = "Pass a Dataset or a DataFrame: collect() a lazy one, Dataset.from_list(list(rows)) of a streamed one."
-        raise InputError(f"{field}: a {kind} is no table of rows.", remedy, field=field)
-    target = path.with_suffix(suffix)
+    if not _is_table(frame):
+        raise InputError(f"{field}: a {kind} is no table of rows.", _REMEDY, field=field)
     try:
-        write(str(target), **options)
-    except Exception as error:
-        if not isinstance(error, _UNWRITABLE) and _library(error) is None:
-            raise
+        return _written_by_library(frame, path)
+    except (UnlikeRowsError, *_UNWRITABLE) as error:
         reason = str(error).partition("\n")[0].rstrip(".")
         message = f"{field}: the {kind} cannot be written as rows: {reason}."
         raise InputError(message, "Keep the columns of text and label only.", field=field) from error
+
+
+def _is_table(frame: Any) -> bool:
+    """Whether it has rows with columns that have names."""
+    library = _library(frame)
+    if library == "datasets":
+        return hasattr(frame, "num_rows") and hasattr(frame, "to_parquet")
+    if library == "pyarrow":
+        return hasattr(frame, "num_rows") and hasattr(frame, "schema")
+    if library == "numpy":
+        return bool(getattr(getattr(frame, "dtype", None), "names", None)) and getattr(frame, "ndim", 0) == 1
+    if library in ("pandas", "polars"):
+        return hasattr(frame, "shape") and hasattr(frame, "columns")
+    if isinstance(frame, Mapping):
+        return bool(frame)
+    return isinstance(frame, list) and all(isinstance(row, Mapping) for row in frame)
+
+
+def _written_by_library(frame: Any, path: Path) -> Path:
+    """Parquet of what is Arrow inside, which keeps the names of a ClassLabel; JSON lines of anything else."""
+    library = _library(frame)
+    target = path.with_suffix(".parquet" if library in ("datasets", "pyarrow") else ".jsonl")
+    if library == "datasets":
+        frame.to_parquet(str(target))
+    elif library == "pyarrow":
+        import pyarrow as pa
+        from pyarrow import parquet
+
+        parquet.write_table(frame if isinstance(frame, pa.Table) else pa.Table.from_batches([frame]), target)
+    else:
+        with target.open("w", encoding="utf-8", errors="surrogatepass", newline="\n") as stream:
+            write_rows(frame, stream)
     return target
 
 

@@ -56,6 +56,8 @@ class PublishedVersion:
         pairs: as of a task.
         method: that made it; None where the service is of an earlier release.
         stored_bytes: of its files together; None likewise.
+        unmeasured: whether no rows say how good it is.
+        provisional: whether it is a readout that its job published before it had learned an embedding.
         init: what it started from: "sst2@v1", "random", "(own)" (without an embedding), …
         aliases: the names that mean it.
         created_at: ISO 8601 in UTC.
@@ -74,6 +76,8 @@ class PublishedVersion:
     created_at: str
     method: str | None
     stored_bytes: int | None
+    unmeasured: bool
+    provisional: bool
     document: Mapping[str, Any] = field(repr=False)
 
     @property
@@ -97,7 +101,7 @@ class PublishedVersion:
             cast("Splits", document.part("metrics")), document.read("weak", bool), document.given("pairs", bool),
             document.read("parent", str), document.read("hypernetwork_version", int), named,
             document.read("created_at", str), document.given("method", str), document.given("stored_bytes", int),
-            document,
+            document.given("unmeasured", bool) or False, document.given("provisional", bool) or False, document,
         )  # fmt: skip
 
 

@@ -88,6 +88,14 @@ class Operations(Asking):
         """End a token, by its id or its name. Needs the scope admin. Raises NotFoundError, ConflictError."""
         return self.send("DELETE", f"/v1/tokens/{quote(token, safe='')}")
 
+    def sessions(self) -> list[Document]:
+        """The browsers that are signed in. Needs the scope admin."""
+        return list(self.get("/v1/sessions").parts("sessions"))
+
+    def end_session(self, session: str) -> dict[str, Any]:
+        """Sign a browser out, by the id of its session. Needs the scope admin. Raises NotFoundError."""
+        return self.send("DELETE", f"/v1/sessions/{quote(session, safe='')}")
+
     def changes(self, limit: int, before: int | None = None) -> dict[str, Any]:
         """Who changed what: the newest `changes`, those before that id; `next` is the id to go on before."""
         pages = list(self.pages("/v1/audit", "changes", limit, cursor=None if before is None else str(before)))

@@ -56,7 +56,7 @@ class Upload:
     Args:
         files: dataset, validation, test, unlabelled: those that are files here.
         fields: everything else; None and empty ones are left out.
-        hub: hf://NAME[/CONFIG] where the dataset is no file here.
+        hub: hf://NAME[/CONFIG] where the dataset is no file here; empty where there is none.
     """
 
     files: Mapping[str, Path]
@@ -76,7 +76,7 @@ class Upload:
         ]
         files = {field.name: Path(values[field.name]) for field in sent if field.is_file}
         fields = {field.name: values[field.name] for field in sent if not field.is_file}
-        dataset = str(submission.dataset)
+        dataset = str(submission.dataset or "")
         on_hub = dataset.startswith(_HUB)
         if on_hub:
             del files["dataset"]
@@ -94,8 +94,12 @@ class Upload:
                 for stream in streams.values():
                     stream.seek(0)
                 parts = {name: self._part(name, stream) for name, stream in streams.items()}
-                named = {"dataset": (None, self.hub)} if self.hub else {}  # as a part: without one it is no multipart
-                return {"data": self._data(), "files": {**parts, **named}}
+                named = {"dataset": (None, self.hub)} if self.hub else {}
+                data = self._data()
+                if not (parts or named) and data:  # as a part: without one it is no multipart
+                    name = next(name for name, value in data.items() if isinstance(value, str))
+                    named = {name: (None, data.pop(name))}
+                return {"data": data, "files": {**parts, **named}}
 
             yield build
 

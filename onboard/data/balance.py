@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import combinations
 from typing import Final
 
-from onboard.data.invisible import code_points, visible
+from onboard.data.alike import alike_points, plain_letters
+from onboard.data.invisible import code_points
 from onboard.data.labels import REGRESSION_KINDS, looks_like_scale, number_of
 from onboard.data.problems import Finding
 from onboard.data.regression import BUCKETS, Buckets
@@ -19,10 +19,18 @@ CROWDED_SHARE: Final = 0.9  # of the rows in one bucket: the range is that of a 
 FEWEST_KINDS: Final = 5  # distinct values of a scale
 _COMMA_NUMBER: Final = re.compile(r"[+-]?\d+(,\d+)?", re.ASCII)
 IMBALANCE: Final = 10  # times as many rows of the commonest label as of the rarest
+_NEGATIVE: Final = re.compile(r"-\d+([.,]\d+)?", re.ASCII)
 # A point or comma between two digits belongs to a number: 1.0 is not 10, nor J4.51 J45.1.
 _PUNCTUATION: Final = re.compile(r"""[\s_;:!?'"]+|(?<!\d)[.,]+|[.,]+(?!\d)|(?<=\w)[-/]+(?=\w)""")
 _TYPO_LETTERS: Final = 5  # shorter labels differ by one letter too often
 _TYPO_SHARE: Final = 0.05  # a misspelt label is rare beside the right one
+
+
+def alike_labels(labels: Sequence[Label]) -> list[tuple[Label, Label]]:
+    """Pairs of labels that differ in case, blanks, punctuation or what nobody sees alone."""
+    letters = [_letters(label) for label in labels]
+    pairs = combinations(range(len(labels)), 2)
+    return [(labels[one], labels[other]) for one, other in pairs if letters[one] == letters[other]]
 
 
 def label_findings(labels: Sequence[Label], given: Iterable[Label]) -> list[Finding]:
@@ -134,17 +142,21 @@ def _misspelt(first: str, second: str, first_rows: int, second_rows: int) -> boo
 def _letters(label: Label) -> str:
     """The label in one case, without blanks, punctuation and what nobody sees; `A+`, `A-` and `A` stay apart.
 
-    What is written as a number is that number: "1" and "1.0" are one.
+    Letters and marks that look like Latin ones are those. What is written as a number is that number: "1" and "1.0"
+    are one, and so are "1,5" and "1.5".
     """
+    text = plain_letters(label_text(label))
     number = number_of(label)
+    if number is None and (_COMMA_NUMBER.fullmatch(text) or _NEGATIVE.fullmatch(text)):
+        number = number_of(text.replace(",", "."))
     if number is not None:
         return repr(number + 0.0)  # -0.0 is 0.0
-    return _PUNCTUATION.sub("", unicodedata.normalize("NFKC", visible(label_text(label))).casefold())
+    return _PUNCTUATION.sub("", text.casefold())
 
 
 def _seen(label: Label) -> str:
-    """The label as JSON, and what of it nobody sees."""
-    hidden = code_points(label_text(label))
+    """The label as JSON, with what of it nobody sees or takes for something else."""
+    hidden = (*code_points(label_text(label)), *alike_points(label_text(label)))
     return f"{label_key(label)} (with {', '.join(hidden)})" if hidden else label_key(label)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Final
 
@@ -36,6 +36,7 @@ _LABEL_FIELDS: Final = (
     "target",
     "score",
 )
+_BOOKKEEPING: Final = ("id", "doc_id", "comments", "user", "annotator", "status")  # beside texts in exports
 _OWN_NAMES: Final = frozenset({"text", "text_a", "text_b"})
 
 
@@ -65,8 +66,23 @@ def resolve_texts(columns: Sequence[str], asked: Sequence[str], questions: Seque
     return tuple(map(_storable, _texts(columns, asked, questions)))
 
 
+def require_one_column_each(fields: Sequence[str], doubled: Set[str]) -> None:
+    """Raise UnreadableError where a field that is read has the name of another column, too.
+
+    Args:
+        doubled: names that more than one column of the file has.
+    """
+    for name in fields:
+        if name in doubled:
+            message = f"has two columns called {preview(name)!r}"
+            raise UnreadableError("doubled_column", message, "Name the columns once each.")
+
+
 def _texts(columns: Sequence[str], asked: Sequence[str], questions: Sequence[str]) -> tuple[str, ...]:
     if asked:
+        if len(set(asked)) < len(asked):
+            message = f"would be read with the field {asked[0]!r} as both texts of a pair"
+            raise UnreadableError("text_field", message, "Name two fields: --text-field A --text-field B")
         return tuple(_asked_for(columns, name, "--text-field") for name in asked)
     by_name = _by_name(columns)
     if "text" in by_name and by_name.keys() & {"text_a", "text_b"}:
@@ -75,7 +91,7 @@ def _texts(columns: Sequence[str], asked: Sequence[str], questions: Sequence[str
     for names in _TEXT_FIELDS:
         if all(name in by_name for name in names):
             return tuple(by_name[name] for name in names)
-    others = [name for name in columns if name not in questions]
+    others = [name for name in columns if name not in questions and name.casefold() not in _BOOKKEEPING]
     if questions and len(others) == 1:
         return (others[0],)
     if "text_a" in by_name or "text_b" in by_name:
@@ -93,10 +109,13 @@ def resolve_label(
         questions: columns that annotators filled, where it is known; the only one of them needs no usual name.
 
     Raises:
-        UnreadableError: the column that was asked for is not there, none has a usual name, or the name holds what
-            cannot be stored.
+        UnreadableError: the column that was asked for is not there or is the text, none has a usual name, or the name
+            holds what cannot be stored.
     """
     if asked is not None:
+        if asked in text_fields:
+            message = f"would be read with the field {asked!r} as the text and as the label"
+            raise UnreadableError("label_field", message, "Name another field: --label-field NAME")
         return _storable(_asked_for(columns, asked, "--label-field"))
     answered = [name for name in questions if name not in text_fields]
     if len(answered) == 1:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
+from onboard.data.cards import require_bounded_card
 from onboard.errors import InputError
 
 SPLIT_NAMES: Final = {
@@ -153,11 +154,12 @@ def require_own_files(folder: Path, shown: str) -> None:
     card = folder / CARD
     if not card.is_file():
         return
+    require_bounded_card(card, shown)
     from huggingface_hub import DatasetCard
 
     try:
         configs = DatasetCard.load(card, ignore_metadata_errors=True).data.to_dict().get("configs")
-    except (ValueError, TypeError, AttributeError, UnicodeDecodeError) as error:
+    except (ValueError, TypeError, AttributeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"{shown} has a card that cannot be read: {error}.", "Correct its README.md.") from error
     named = [config.get(key) for config in configs or [] for key in ("data_files", "data_dir") if key in config]
     for name in _texts(named):

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
+from onboard.data.cards import MAX_CARD_BYTES, card_too_large
 from onboard.data.folders import CARD, SPLIT_NAMES, SUFFIXES, FolderFiles, chosen_config, files_of
 from onboard.data.hub_deadline import ANSWER_SECONDS, unreachable, within_deadline
 from onboard.data.limits import MAX_FILE_BYTES
@@ -215,9 +216,15 @@ def _sizes(info: DatasetInfo) -> dict[str, int]:
 
 
 def _card(info: DatasetInfo, hub: _Hub, token: _Token) -> bytes | None:
-    if CARD not in {file.rfilename for file in info.siblings or []}:
+    sizes = {file.rfilename: file.size or 0 for file in info.siblings or []}
+    if CARD not in sizes:
         return None
-    return hub.download(info, CARD, token).read_bytes()
+    if sizes[CARD] > MAX_CARD_BYTES:
+        raise card_too_large(sizes[CARD], info.id)
+    card = hub.download(info, CARD, token)
+    if card.stat().st_size > MAX_CARD_BYTES:  # it is not what the hub said
+        raise card_too_large(card.stat().st_size, info.id)
+    return card.read_bytes()
 
 
 def _planned(source: str, info: DatasetInfo, config: str | None, card: bytes | None, plan: Path) -> FolderFiles:

@@ -11,9 +11,10 @@ from onboard.data.duplicates import without_repeats
 from onboard.data.formats import FileProblems
 from onboard.data.labels import Asked, Settled, settle_labels
 from onboard.data.located import FromHub, located
+from onboard.data.parts import Part
 from onboard.data.problems import Finding, Problem, Problems
 from onboard.data.regression import BUCKETS
-from onboard.data.rows import LabelledRow, Origin, Table, read_table
+from onboard.data.rows import LabelledRow, Origin, read_table
 from onboard.domain.dataset import Example, Label, label_key, label_text
 from onboard.domain.evaluation import Evaluation
 
@@ -70,11 +71,14 @@ def read_labelled(asked: Evaluation, takes: Takes, *, hide_folders: bool = False
         split = next((split for split in _PREFERRED if split in place.splits), "train")
         paths = place.splits[split]
         name = place.name_of(paths[0], hide_folders)
-        tables = [_table(part, place.name_of(part, hide_folders), asked, place.class_names, problems) for part in paths]
+        parts = [_part(path, place.name_of(path, hide_folders), asked, place.class_names) for path in paths]
+        parts = [part for part in parts if not part.is_empty] or parts
         source = place.source
-    rows = [row for table in tables for row in table.rows]
-    rows = [row._replace(number=number) for number, row in enumerate(rows, start=1)] if len(tables) > 1 else rows
-    fields = next((table.fields for table in tables if table.fields is not None), None)
+    for part in parts:
+        problems.merge(part.problems)
+    rows = [row for part in parts for row in part.table.rows]
+    rows = [row._replace(number=number) for number, row in enumerate(rows, start=1)] if len(parts) > 1 else rows
+    fields = next((part.table.fields for part in parts if part.table.fields is not None), None)
     if fields is not None and takes.pairs is not None and takes.pairs != (len(fields.texts) == 2):
         kinds = ("one text", "pairs of texts")
         message = f"has {kinds[len(fields.texts) - 1]} a row, the task takes {kinds[takes.pairs]}"
@@ -87,10 +91,11 @@ def read_labelled(asked: Evaluation, takes: Takes, *, hide_folders: bool = False
     return LabelledRows(source, tuple(row.example() for row in distinct), (*settled.findings, *repeats))
 
 
-def _table(
-    path: Path, name: str, asked: Evaluation, class_names: Mapping[str, tuple[str, ...]], problems: Problems
-) -> Table:
-    return read_table(path, FileProblems(problems, name), tuple(asked.text_field), asked.label_field, class_names)
+def _part(path: Path, name: str, asked: Evaluation, class_names: Mapping[str, tuple[str, ...]]) -> Part:
+    problems = Problems()
+    text_fields = tuple(asked.text_field)
+    table = read_table(path, FileProblems(problems, name), text_fields, asked.label_field, class_names)
+    return Part(name, table, problems)
 
 
 def _settled(rows: list[LabelledRow], origin: Origin, asked: Evaluation, takes: Takes, problems: Problems) -> Settled:

@@ -23,6 +23,7 @@ from onboard.domain.job import KindChoice, UnknownLabels
 REGRESSION_KINDS: Final = 20  # more distinct non-integer values than this are a scale, not classes
 _NUMBER: Final = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
 _TYPE_REMEDY: Final = "Write labels in one way: both files as JSONL, or both as CSV, whose values are all text."
+_EXACT_INTEGERS: Final = 2**53  # a float holds no larger one exactly
 _NAMED: Final = 10  # labels that a message names
 
 Rows = list[LabelledRow]
@@ -142,7 +143,13 @@ def _classification(
     asked: Asked,
     problems: Problems,
 ) -> Settled:
-    splits, seen = _floats_unified(splits, seen)
+    splits, seen = _floats_unified(splits, seen, origins, problems)
+    if len(set(map(label_key, seen))) > MAX_LABELS:
+        count = len(set(map(label_key, seen)))
+        message = f"has {count:,} distinct labels; the limit is {MAX_LABELS:,}"
+        remedy = "Is this the field of the label? Say so: --label-field NAME. For numbers: --kind regression"
+        problems.add(Problem("too_many_labels", message, origins["train"].file, remedy=remedy))
+        return Settled("classification", reason, (), None, None, splits)
     train_labels = in_canonical_order(seen)
     labels = _typed(asked.declared, train_labels) or train_labels
     remedy = "Correct the rows, or add the label to --labels" if asked.declared else "Give training rows of this label"
@@ -157,17 +164,14 @@ def _classification(
             retyped = [row for row in strays if label_text(row.label) in written]
             findings += _dropped(len(strays) - len(retyped), split, left=bool(by_name[split]))
             strays = retyped
-        _report_strays(
-            strays, split, origins[split], labels, f"{remedy}, or leave them out: --unknown-labels drop", problems
-        )
+        declared = split == "train" or (asked.declared and not splits["train"])
+        known_from = "declared with --labels" if declared else "known from training"
+        said = known_from, f"{remedy}, or leave them out: --unknown-labels drop"
+        _report_strays(strays, origins[split], labels, said, problems)
     present = sum(label_key(label) in known for label in train_labels)
     if present < 2 and seen and not problems.any_of({*UNKNOWN_LABEL_CODES, "unknown_label"}):
         message = f"has only the label {_named(train_labels)}: there is nothing to learn"
         problems.add(Problem("one_label", message, origins["train"].file, remedy="Give rows of at least two labels."))
-    if len(labels) > MAX_LABELS:
-        message = f"has {len(labels):,} distinct labels; the limit is {MAX_LABELS:,}"
-        remedy = "Is this the field of the label? Say so: --label-field NAME. For numbers: --kind regression"
-        problems.add(Problem("too_many_labels", message, origins["train"].file, remedy=remedy))
     return Settled("classification", reason, labels, None, None, by_name, tuple(findings))
 
 
@@ -185,17 +189,21 @@ def _by_text(labels: Sequence[Label]) -> dict[str, Label]:
 
 
 def _report_strays(
-    strays: Rows, split: str, origin: Origin, labels: Sequence[Label], remedy: str, problems: Problems
+    strays: Rows, origin: Origin, labels: Sequence[Label], said: tuple[str, str], problems: Problems
 ) -> None:
-    """One problem for every label that is not one of `labels`, at its first row."""
+    """One problem for every label that is not one of `labels`, at its first row.
+
+    Args:
+        said: where those labels come from, and what to do.
+    """
+    known_from, remedy = said
     firsts = {label_key(row.label): row for row in reversed(strays)}
     counts = Counter(label_key(row.label) for row in strays)
     written = _by_text(labels)
     for key, count in counts.items():
         first = firsts[key]
-        others = "declared with --labels" if split == "train" else "known from training"
         rows = counted(count, "row")
-        message = f"the label {_named([first.label])} ({rows}) is not {others}: {_named(labels)}"
+        message = f"the label {_named([first.label])} ({rows}) is not {known_from}: {_named(labels)}"
         same = written.get(label_text(first.label))
         if same is not None:
             kinds = _type_of(first.label), _type_of(same)
@@ -212,13 +220,32 @@ def _type_of(label: Label) -> str:
     return {str: "text", bool: "a boolean"}.get(type(label), "a number")
 
 
-def _floats_unified(splits: Mapping[str, Rows], seen: Sequence[Label]) -> tuple[Mapping[str, Rows], Sequence[Label]]:
+def _floats_unified(
+    splits: Mapping[str, Rows], seen: Sequence[Label], origins: Mapping[str, Origin], problems: Problems
+) -> tuple[Mapping[str, Rows], Sequence[Label]]:
+    """The labels, all of them as floats where they are numbers and one of them has a fraction."""
     labels = [*seen, *(row.label for rows in splits.values() for row in rows)]
     numeric = all(isinstance(label, int | float) and not isinstance(label, bool) for label in labels)
     if not numeric or not any(isinstance(label, float) for label in labels):
         return splits, seen
+    inexact = {label for label in labels if isinstance(label, int) and abs(label) > _EXACT_INTEGERS}
+    for split, rows in splits.items():
+        for row in rows if inexact else []:
+            if row.label in inexact:
+                message = f"the label {row.label} would be rounded, as other labels have a fraction"
+                remedy = "Write the labels as strings, or all of them without a fraction."
+                file, field = origins[split]
+                problems.add(Problem("inexact_label", message, file, row.number, row.line, field, remedy))
+    if inexact:
+        return splits, seen
     floats = {split: [row._replace(label=float(row.label)) for row in rows] for split, rows in splits.items()}
     return floats, [float(label) for label in seen]
+
+
+def typed_labels(declared: Sequence[Label], present: Sequence[Label]) -> tuple[Label, ...]:
+    """Declared labels of which no training row tells the type, with the types of other rows' labels."""
+    _, unified = _floats_unified({}, present, {}, Problems())
+    return _typed(declared, unified) if present else tuple(declared)
 
 
 def _typed(declared: Sequence[Label], present: Sequence[Label]) -> tuple[Label, ...]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from onboard.data.balance import bucket_finding, label_findings
+from onboard.data.descriptions import descriptions_of
 from onboard.data.duplicates import without_repeats, without_shared
 from onboard.data.formats import FileProblems
 from onboard.data.hashes import text_hash
@@ -16,6 +17,7 @@ from onboard.data.labels import Asked, Settled, settle_labels
 from onboard.data.lengths import CountTokens, cut_finding
 from onboard.data.limits import MAX_EXAMPLES, MAX_TOKENS
 from onboard.data.located import FromHub, Located, located
+from onboard.data.parts import Part, part_findings
 from onboard.data.problems import Finding, Problem, Problems, preview
 from onboard.data.regression import BUCKETS
 from onboard.data.report import CheckReport, label_rows, validation_of
@@ -45,6 +47,7 @@ class ReadOptions:
         unlabelled: file with texts of which some are to be labelled next; whatever labels they have are not read.
         kind: auto decides from the labels.
         labels: the label set and its order; empty means what training has. Strings stand for typed labels too.
+        descriptions: LABEL=TEXT each, see `onboard.data.descriptions`; a label that there is not is an error.
         unknown_labels: what becomes of rows whose label is not in the label set.
         text_fields: columns of the text or of the two texts; empty means the usual names.
         label_field: column of the label; None means the usual names.
@@ -65,6 +68,7 @@ class ReadOptions:
     unlabelled: Path | str | None = None
     kind: KindChoice = "auto"
     labels: tuple[Label, ...] = ()
+    descriptions: tuple[str, ...] = ()
     unknown_labels: UnknownLabels = "refuse"
     text_fields: tuple[str, ...] = ()
     label_field: str | None = None
@@ -123,47 +127,51 @@ def read_dataset(source: Path | str, options: ReadOptions | None = None) -> Chec
     problems = Problems()
     with _located(source, options) as place:
         names = {split: place.name_of(paths[0], options.hide_folders) for split, paths in place.splits.items()}
-        tables, findings = _read_splits(place, options, problems)
-    _require_like_texts(tables, names, problems)
+        tables, findings = read_splits(place, options, problems)
+    require_like_texts(tables, names, problems)
     origins = {
         split: Origin(names[split], table.fields.label if table.fields else "") for split, table in tables.items()
     }
-    pool = _unlabelled(tables, options, problems)
+    pool = pool_beside(tables, options, problems)
     rows = {split: table.rows for split, table in tables.items()}
     asked = Asked(options.kind, options.labels, options.unknown_labels)
     settled = settle_labels(rows, tables["train"].labels, origins, asked, problems)
     splits, repeats = _without_repeats(settled, origins, problems)
     problems.raise_if_any()
     settled, splits, vanished = without_vanished(settled, splits, declared=bool(options.labels))
+    descriptions_of(options.descriptions, settled.labels)
     splits, shared = without_shared(splits)
     dataset = _drawn(settled, splits, options)
     findings += [*settled.findings, *repeats, *vanished, *shared, *_shot_findings(splits["train"], options)]
     words = (options.verbaliser or verbalise)(dataset.labels)
     findings += _dataset_findings(dataset, splits["train"], words, options)
     findings += pool.findings() if pool else []
-    return Checked(dataset, _report(place, tables, settled, dataset, words, findings, options), pool)
+    return Checked(dataset, report_of(place, tables, settled, dataset, words, findings, options), pool)
 
 
 def _located(source: Path | str, options: ReadOptions) -> AbstractContextManager[Located]:
     extra = {"validation": options.validation, "test": options.test}
     named = {split: Path(path) for split, path in extra.items() if path is not None}
     from_hub = FromHub(options.hub_terms, options.hub_folder, options.keep_downloads)
-    return located(source, _shown(Path(source), options), named, from_hub)
+    return located(source, shown_name(Path(source), options), named, from_hub)
 
 
-def _shown(path: Path, options: ReadOptions) -> str:
+def shown_name(path: Path, options: ReadOptions) -> str:
+    """What a file is called in errors."""
     return path.name if options.hide_folders else str(path)
 
 
-def _read_splits(place: Located, options: ReadOptions, problems: Problems) -> tuple[dict[str, Table], list[Finding]]:
+def read_splits(place: Located, options: ReadOptions, problems: Problems) -> tuple[dict[str, Table], list[Finding]]:
+    """The usable rows of every split, and what of them was left out."""
     tables: dict[str, Table] = {}
     findings = list(place.findings)
     for split, paths in place.splits.items():
         own = Problems()
-        fields = options.text_fields, options.label_field
-        files = [(path, FileProblems(own, place.name_of(path, options.hide_folders))) for path in paths]
-        parts = [read_table(path, problems_of, *fields, place.class_names) for path, problems_of in files]
-        tables[split] = parts[0] if len(parts) == 1 else _joined(parts)
+        parts = _read_parts(place, paths, options)
+        files = [part for part in parts if not part.is_empty] or parts
+        for part in files:
+            own.merge(part.problems)
+        tables[split] = files[0].table if len(files) == 1 else _joined([part.table for part in files])
         if (
             split in place.together
             and split != "train"
@@ -174,8 +182,17 @@ def _read_splits(place: Located, options: ReadOptions, problems: Problems) -> tu
             del tables[split]
         else:
             problems.merge(own)
-            findings += [finding for part in parts if part.left_out for finding in part.left_out.findings(split)]
+            findings += part_findings(split, parts, files)
     return tables, findings
+
+
+def _read_parts(place: Located, paths: Sequence[Path], options: ReadOptions) -> list[Part]:
+    parts: list[Part] = []
+    for path in paths:
+        name, own = place.name_of(path, options.hide_folders), Problems()
+        table = read_table(path, FileProblems(own, name), options.text_fields, options.label_field, place.class_names)
+        parts.append(Part(name, table, own))
+    return parts
 
 
 def _joined(parts: Sequence[Table]) -> Table:
@@ -186,7 +203,8 @@ def _joined(parts: Sequence[Table]) -> Table:
     return Table(numbered, tuple(labels.values()), parts[0].fields)
 
 
-def _require_like_texts(tables: Mapping[str, Table], names: Mapping[str, str], problems: Problems) -> None:
+def require_like_texts(tables: Mapping[str, Table], names: Mapping[str, str], problems: Problems) -> None:
+    """Add a problem for every split whose rows have not as many texts as those of training."""
     train = tables["train"].fields
     for split, table in tables.items():
         if train and table.fields and len(table.fields.texts) != len(train.texts):
@@ -195,19 +213,21 @@ def _require_like_texts(tables: Mapping[str, Table], names: Mapping[str, str], p
             problems.add(Problem("text_field", message, names[split], remedy="Give all splits the same fields."))
 
 
-def _unlabelled(tables: Mapping[str, Table], options: ReadOptions, problems: Problems) -> Pool | None:
+def pool_beside(tables: Mapping[str, Table], options: ReadOptions, problems: Problems) -> Pool | None:
+    """The texts of `options.unlabelled` that no row of these splits has; None where none are given or usable."""
     if options.unlabelled is None:
         return None
     path, own = Path(options.unlabelled), Problems()
-    name = _shown(path, options)
+    name = shown_name(path, options)
     texts = [tuple(row.values()) for row in telling_texts(path, options.text_fields, FileProblems(own, name))]
     problems.merge(own)
-    fields = tables["train"].fields
-    if own.count or not texts or fields is None:
+    if own.count or not texts or any(table.fields is None for table in tables.values()):
         return None
-    if len(texts[0]) != len(fields.texts):
+    split, fields = next(((split, table.fields) for split, table in tables.items()), ("", None))
+    if fields and len(texts[0]) != len(fields.texts):
         kinds = ("one text", "a pair of texts")
-        message = f"has {kinds[len(texts[0]) - 1]} a row, training has {kinds[len(fields.texts) - 1]}"
+        named = "training" if split == "train" else f"the {split} split"
+        message = f"has {kinds[len(texts[0]) - 1]} a row, {named} has {kinds[len(fields.texts) - 1]}"
         problems.add(Problem("text_field", message, name, remedy="Give it the same fields as the dataset."))
         return None
     labelled = {text_hash(row.text_a, row.text_b) for table in tables.values() for row in table.rows}
@@ -292,7 +312,7 @@ def _suspects(dataset: Dataset, train: list[LabelledRow]) -> Finding | None:
     )
 
 
-def _report(
+def report_of(
     place: Located,
     tables: Mapping[str, Table],
     settled: Settled,
@@ -301,9 +321,10 @@ def _report(
     findings: list[Finding],
     options: ReadOptions,
 ) -> CheckReport:
+    """What the checks say of a dataset."""
     everything = (*dataset.train, *dataset.validation, *dataset.test)
     lengths = [len(row.text_a) + len(row.text_b or "") for row in everything]
-    fields = tables["train"].fields
+    fields = next((table.fields for table in tables.values()), None)
     method, held_out = validation_of(dataset, options.seed)
     return CheckReport(
         source=place.source,

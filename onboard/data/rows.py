@@ -9,17 +9,20 @@ import unicodedata
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import date, time
 from pathlib import Path
+from sys import getsizeof
 from typing import Final, NamedTuple
 
 from onboard.data import hub
 from onboard.data.annotators import LeftOut, agreed
-from onboard.data.fields import Fields, resolve_label, resolve_texts
+from onboard.data.fields import Fields, require_one_column_each, resolve_label, resolve_texts
 from onboard.data.folders import is_folder
 from onboard.data.formats import FileProblems, Reader, Row, RowError, UnreadableError, open_reader
-from onboard.data.formats.source import format_of, too_large
+from onboard.data.formats.budget import too_large
+from onboard.data.formats.source import format_of
 from onboard.data.invisible import code_points, visible
-from onboard.data.limits import MAX_FILE_BYTES, MAX_LABEL_CHARACTERS, MAX_ROWS
+from onboard.data.limits import MAX_LABEL_CHARACTERS, MAX_ROWS, MAX_TEXT_MEMORY_BYTES
 from onboard.data.problems import Problems, preview
 from onboard.domain.dataset import Example, Label, label_key
 from onboard.domain.limits import MAX_TEXT_CHARACTERS
@@ -56,12 +59,14 @@ class Table(NamedTuple):
     """The usable rows of one file, every label that any of its rows has (usable or not), and the columns of both.
 
     left_out: of a labelling tool's export, what has no label that its annotators agree on.
+    blank_rows: rows of separators alone, which were skipped.
     """
 
     rows: list[LabelledRow]
     labels: tuple[Label, ...]
     fields: Fields | None
     left_out: LeftOut | None = None
+    blank_rows: int = 0
 
 
 def read_table(
@@ -82,7 +87,8 @@ def read_table(
         questions = reader.tool.questions if reader.tool else ()
         fields = _resolve((columns, questions), text_fields, label_field, problems)
         if fields is not None:
-            _require_texts(reader, fields)
+            require_one_column_each(fields.all, reader.doubled())
+            require_plain(reader, fields.texts, fields.label)
             names = reader.class_names().get(fields.label) or (class_names or {}).get(fields.label, ())
             return _usable(reader, fields, names, problems)
         for _ in reader.rows(()):  # rows that cannot be parsed are told all the same
@@ -140,12 +146,12 @@ def _resolve(
     return Fields(texts, label) if texts and label else None
 
 
-def _require_texts(reader: Reader, fields: Fields) -> None:
+def require_plain(reader: Reader, texts: Sequence[str], label: str | None = None) -> None:
     """Raise UnreadableError where the schema says that a field is an image, a list or an object."""
     kinds = reader.kinds()
-    for name in fields.all:
+    for name in (*texts, *([] if label is None else [label])):
         if name in kinds:
-            is_label = name == fields.label
+            is_label = name == label
             message = f"has {kinds[name]} in the field {name!r}, where a {'label' if is_label else 'text'} goes"
             others = ", ".join(preview(column) for column in reader.columns() if column not in kinds) or "none"
             remedy = f"Name another: {'--label-field' if is_label else '--text-field'} NAME. Plain fields: {others}."
@@ -156,7 +162,7 @@ def _usable(reader: Reader, fields: Fields, class_names: tuple[str, ...], proble
     check_label = _label_check(class_names, typed=reader.typed)
     rows: list[LabelledRow] = []
     labels: dict[str, Label] = {}
-    characters, read = 0, _Counted(reader.rows(fields.all))
+    taken_bytes, read = 0, _Counted(reader.rows(fields.all))
     left_out = LeftOut(reader.tool.name) if reader.tool else None
     for row in agreed(read, reader.tool, fields, left_out) if reader.tool and left_out else read:
         texts = checked_texts(row, fields.texts, problems)
@@ -167,13 +173,13 @@ def _usable(reader: Reader, fields: Fields, class_names: tuple[str, ...], proble
         if None in texts:
             continue
         text_a, text_b = str(texts[0]), str(texts[1]) if len(texts) > 1 else None
-        characters += len(text_a) + len(text_b or "")
-        if characters > MAX_FILE_BYTES:
+        taken_bytes += getsizeof(text_a) + (getsizeof(text_b) if text_b else 0)
+        if taken_bytes > MAX_TEXT_MEMORY_BYTES:
             raise too_large(row.number)
         rows.append(LabelledRow(row.number, row.line, text_a, text_b, label))
     if not (rows or labels or problems.any):
         raise _empty(left_out if read.seen else None)
-    return Table(rows, tuple(labels.values()), fields, left_out)
+    return Table(rows, tuple(labels.values()), fields, left_out, problems.blank_rows)
 
 
 class _Counted:
@@ -243,10 +249,14 @@ def _label_check(class_names: tuple[str, ...], *, typed: bool) -> Callable[[obje
     def check(value: object) -> Label:
         if isinstance(value, bytes):
             value = _decoded(value)
+        if isinstance(value, date | time):
+            value = value.isoformat()  # as frames have it, and files of text
         if value is None or (isinstance(value, str) and not value.strip()):
             raise RowError("missing_label", "the label is missing", "Give every row a label, or leave it out.")
         if class_names:
             return _class_name(value if typed else _number(value), class_names)
+        if isinstance(value, str):
+            value = value.strip()  # as texts are
         if isinstance(value, float):
             return _finite(value)
         if not isinstance(value, str | bool | int):
@@ -266,8 +276,8 @@ def _number(value: object) -> object:
 
 
 def _class_name(value: object, names: tuple[str, ...]) -> Label:
-    if isinstance(value, str) and value in names:
-        return _short(value)
+    if isinstance(value, str) and (value in names or value.strip() in names):
+        return _short(value if value in names else value.strip())
     if not isinstance(value, int):
         message = f"the label is {_type_name(value)}, though the file's schema says ClassLabel"
         raise RowError("label_type", message, "Write the file again.")

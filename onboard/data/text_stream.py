@@ -10,7 +10,7 @@ from typing import Any, Final
 from onboard.data.formats import FileProblems, UnreadableError, open_reader
 from onboard.data.problems import Problem, Problems
 from onboard.data.rows import checked_texts, telling
-from onboard.data.texts import OWN_NAMES, TextRow, columns_read, text_columns
+from onboard.data.texts import OWN_NAMES, TextRow, text_columns
 
 _MOST_PENDING: Final = 100_000  # bad rows that are in memory until a good one follows
 
@@ -66,13 +66,14 @@ class _Pending(Problems):
 
 
 def stream_texts(
-    path: Path, text_fields: tuple[str, ...] = (), *, shown: str | None = None
+    path: Path, text_fields: tuple[str, ...] = (), *, shown: str | None = None, may_be_empty: bool = False
 ) -> Iterator[TextRow | BadRow]:
     """Every row of a file once, in its order; blank lines are none.
 
     Args:
         text_fields: columns of the text or of the two texts; empty means the usual names.
         shown: the file's name in errors.
+        may_be_empty: whether a file without rows gives none, as a shard may, instead of an error.
 
     Raises:
         DatasetError: the file cannot be read, or not to its end; it has no rows, or none of its columns is the text.
@@ -81,7 +82,8 @@ def stream_texts(
     pending, ended = _Pending(), Problems()
     with telling(path, FileProblems(ended, name)):
         yield from _rows(path, text_fields, FileProblems(pending, name), pending)
-    ended.raise_if_any()
+    if not (may_be_empty and set(ended.counts) == {"empty_file"}):
+        ended.raise_if_any()
 
 
 def _rows(
@@ -91,7 +93,7 @@ def _rows(
     columns, fields = text_columns(reader, text_fields)
     names = OWN_NAMES.get(len(fields), ())
     seen = False
-    for row in reader.rows(columns_read(columns, fields)):
+    for row in reader.rows(columns):
         texts = checked_texts(row, fields, problems)
         pending.raise_if_any()
         bad = list(pending.up_to(row.number))

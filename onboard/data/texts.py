@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from sys import getsizeof
 from typing import Final
 
-from onboard.data.fields import resolve_texts
+from onboard.data.fields import require_one_column_each, resolve_texts
 from onboard.data.formats import FileProblems, Reader, UnreadableError, open_reader
-from onboard.data.formats.source import too_large
-from onboard.data.limits import MAX_FILE_BYTES
+from onboard.data.formats.budget import too_large
+from onboard.data.limits import MAX_TEXT_MEMORY_BYTES
 from onboard.data.problems import Problems
-from onboard.data.rows import checked_texts, require_few, telling
+from onboard.data.rows import checked_texts, require_few, require_plain, telling
 
 OWN_NAMES: Final = {1: ("text",), 2: ("text_a", "text_b")}
 
@@ -55,12 +56,12 @@ def _rows(path: Path, text_fields: tuple[str, ...], problems: FileProblems, *, w
     reader = open_reader(path, problems)
     columns, fields = text_columns(reader, text_fields)
     names = OWN_NAMES.get(len(fields), ())
-    seen = characters = 0
-    for seen, row in enumerate(reader.rows(columns_read(columns, fields) if whole else fields), start=1):
+    seen = taken_bytes = 0
+    for seen, row in enumerate(reader.rows(columns if whole else fields), start=1):
         require_few(seen)
         texts = [text for text in checked_texts(row, fields, problems) if isinstance(text, str)]
-        characters += sum(map(len, texts))
-        if characters > MAX_FILE_BYTES:
+        taken_bytes += sum(map(getsizeof, texts))
+        if taken_bytes > MAX_TEXT_MEMORY_BYTES:
             raise too_large(row.number)
         if len(texts) == len(names):
             yield TextRow(dict(zip(names, texts, strict=True)), dict(row.values) if whole else {})
@@ -72,13 +73,11 @@ def text_columns(reader: Reader, asked: Sequence[str]) -> tuple[tuple[str, ...],
     """All columns of a file, and those of them that are the text or the pair; none where it has no columns.
 
     Raises:
-        UnreadableError: as `onboard.data.fields.resolve_texts`.
+        UnreadableError: as `onboard.data.fields.resolve_texts`; or a text is an image, a list or an object.
     """
     columns = reader.columns()
     questions = reader.tool.questions if reader.tool else ()
-    return columns, resolve_texts(columns, asked, questions) if columns else ()
-
-
-def columns_read(columns: Sequence[str], fields: Sequence[str]) -> list[str]:
-    """The texts' columns and the others; of those that share a name it cannot be told which is meant."""
-    return [*fields, *(name for name in columns if name not in fields and columns.count(name) == 1)]
+    fields = resolve_texts(columns, asked, questions) if columns else ()
+    require_one_column_each(fields, reader.doubled())
+    require_plain(reader, fields)
+    return columns, fields

@@ -42,14 +42,14 @@ class Identity:
     Args:
         name: of the token, or "local" for who came by the link that `onboard serve` printed.
         token: id of the token; None without one.
-        session: whether a browser's cookie said so, which other sites may make the browser send.
-        use_due: whether the token's last use that is shown is older than it should be.
+        session: id of the browser's session whose cookie said so, which other sites may make the browser send.
+        use_due: whether the last use that is shown of the token, or that keeps the session open, is to be noted again.
     """
 
     name: str
     scopes: frozenset[Scope]
     token: str | None = None
-    session: bool = False
+    session: str | None = None
     use_due: bool = False
 
     def may(self, scope: Scope) -> bool:
@@ -89,6 +89,28 @@ class Token:
 
     def to_json(self) -> dict[str, Any]:
         """The token as a JSON-compatible document; times are ISO 8601 in UTC."""
+        return document_of(self, scopes=sorted_scopes(self.scopes))
+
+
+@dataclass(frozen=True, slots=True)
+class BrowserSession:
+    """A browser that is signed in.
+
+    Args:
+        name: of the token that it signed in with, or "local" for the link that `onboard serve` printed.
+        token: id of that token; None for the link.
+        expires_at: of the link's, unless it is used before.
+    """
+
+    id: str
+    name: str
+    token: str | None
+    scopes: frozenset[Scope]
+    created_at: float
+    expires_at: float
+
+    def to_json(self) -> dict[str, Any]:
+        """The session as a JSON-compatible document; times are ISO 8601 in UTC."""
         return document_of(self, scopes=sorted_scopes(self.scopes))
 
 

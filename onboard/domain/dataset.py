@@ -49,7 +49,7 @@ class Dataset:
     @property
     def pairs(self) -> bool:
         """Whether the rows are pairs of texts."""
-        return any(example.text_b is not None for example in self.train[:1])
+        return any(example.text_b is not None for example in (self.train or self.validation or self.test)[:1])
 
     @property
     def one_row_each(self) -> bool:

@@ -29,6 +29,23 @@ NO_SAMPLE: Final = Percentiles(None, None)
 
 
 @dataclass(frozen=True, slots=True)
+class EndedInHour:
+    """How many jobs ended in one hour of the last day.
+
+    Args:
+        ago: of that hour's end, in whole hours; 0 is the last one.
+    """
+
+    ago: int
+    succeeded: int = 0
+    failed: int = 0
+
+    def to_json(self) -> dict[str, int]:
+        """The hour as a JSON-compatible document."""
+        return {"hours_ago": self.ago, "succeeded": self.succeeded, "failed": self.failed}
+
+
+@dataclass(frozen=True, slots=True)
 class Ended:
     """What the jobs of one queue that ended in a window say.
 

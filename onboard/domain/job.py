@@ -55,6 +55,7 @@ class Stage(StrEnum):
     """The stages of a running job, in their order."""
 
     CHECK = "check"
+    READOUT = "readout"  # of jobs that publish a provisional version
     PROBE = "probe"
     TRAIN = "train"
     TUNE = "tune"
@@ -144,8 +145,9 @@ class JobSpec:
         base: name, folder or digest of the base.
         new_labels: whether another label set than the task's present one is wanted.
         options: whatever else it takes; `probe` names the probe's strategy where it is not to race, `readout` is
-            "never" where none is wanted, `method_setting` has the method's settings as NAME=VALUE; `bulk` says what a
-            job that answers files reads, asks and writes: it has no dataset.
+            "never" where none is wanted, `fast` says that the first version is all that is wanted, `method_setting` has
+            the method's settings as NAME=VALUE; `label_description` says what labels mean, as LABEL=TEXT; `bulk` says
+            what a job that answers files reads, asks and writes: it has no dataset.
     """
 
     task: str
@@ -170,6 +172,19 @@ class JobSpec:
     def readout(self) -> ReadoutChoice:
         """Whether a readout may answer beside what is trained."""
         return "never" if self.options.get("readout") == "never" else "auto"
+
+    @property
+    def fast(self) -> bool:
+        """Whether its first version, the readout alone, is all that is wanted."""
+        return bool(self.options.get("fast"))
+
+    @property
+    def provisional(self) -> bool:
+        """Whether it publishes a readout alone before it has learned anything else.
+
+        A job that rebuilds versions without a deleted task replaces them once.
+        """
+        return self.fast or not (self.without_embedding or self.readout == "never" or self.options.get("replaces"))
 
     @property
     def without_embedding(self) -> bool:
@@ -304,6 +319,7 @@ class Job:
         }
 
 
+STEPS_BETWEEN = 10  # steps of a training that pass between two notes of its loss
 EventKind = Literal["state", "stage_started", "stage_finished", "note"]
 
 

@@ -30,11 +30,20 @@ class NextRowJson(TypedDict, total=False):
     unlike: bool
 
 
+class ShareJson(TypedDict):
+    """How many of the unlabelled texts a label is the likeliest answer of, as a share, and its mean probability."""
+
+    label: str | int | bool | float
+    share: float
+    mean_probability: float
+
+
 class LabelNextJson(TypedDict, total=False):
     """Which texts of `--unlabelled FILE` to label next, the most uncertain first.
 
     read: rows of the file; known: of them labelled in the dataset already; repeated: of them like another row;
     considered: texts that were looked at.
+    shares: what is answered to these now, by label; absent of a regression.
     """
 
     rows: list[NextRowJson]
@@ -42,3 +51,4 @@ class LabelNextJson(TypedDict, total=False):
     known: int
     repeated: int
     considered: int
+    shares: list[ShareJson]

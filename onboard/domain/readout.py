@@ -20,3 +20,23 @@ class ReadoutJson(TypedDict, total=False):
     after: float
     evidence: str
     rows: int
+
+
+class ProvisionalJson(TypedDict, total=False):
+    """The provisional version of a job, a readout alone, and whether the job confirmed it or published a better one.
+
+    version: its number. confirmed: whether it is the job's final version; `reason` says why.
+    start: the embedding that the training started from which did not make a better version; null of all others.
+    before, after: mean loss in nats of the readout alone and of the version with an embedding, on so many `rows` left
+        out; low, high: the 95% interval of the paired difference, below zero is better. Absent where no rows can tell.
+    """
+
+    version: int
+    confirmed: bool
+    reason: str
+    start: str | None
+    before: float
+    after: float
+    low: float
+    high: float
+    rows: int

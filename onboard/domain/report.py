@@ -15,7 +15,8 @@ from onboard.domain.label_next import LabelNextJson
 from onboard.domain.label_scores import LabelScoreJson
 from onboard.domain.memory_used import HalvedJson
 from onboard.domain.names import did_you_mean
-from onboard.domain.readout import ReadoutJson
+from onboard.domain.prior import PriorJson
+from onboard.domain.readout import ProvisionalJson, ReadoutJson
 from onboard.domain.tried import MethodsJson
 from onboard.domain.tuning import GuardJson, TuningJson
 from onboard.errors import InputError
@@ -189,11 +190,25 @@ class ConfusionJson(TypedDict, total=False):
     split: Literal["validation", "test"]
 
 
+class WithoutRowsJson(TypedDict):
+    """What a version without labeled rows was made of.
+
+    labels: whose words it was; described: how many of them have a description.
+    texts: that say where the middle is; unlabelled: whether they are the submitted ones, else they ship with Onboard.
+    """
+
+    labels: int
+    described: int
+    texts: int
+    unlabelled: bool
+
+
 class TrainingJson(TypedDict, total=False):
     """How training went. loss and z_norm: one number per step; padding_share: share of padding among the tokens.
 
     share: of the way from the start to where training went that was taken, by rows that were not trained on.
     chosen_on: held-out rows that chose that; null where none did. trained: how many numbers; settings: of the method.
+    without_rows: of a version without labeled rows alone.
     """
 
     method: str | None
@@ -206,6 +221,7 @@ class TrainingJson(TypedDict, total=False):
     padding_share: float | None
     share: float | None
     chosen_on: int | None
+    without_rows: NotRequired[WithoutRowsJson]
 
 
 class CurvePointJson(TypedDict, total=False):
@@ -306,6 +322,8 @@ class JobReport(TypedDict, total=False):
     training: TrainingJson | None
     tuning: TuningJson | None
     readout: ReadoutJson | None
+    provisional: ProvisionalJson | None
+    prior: PriorJson | None
     calibration: CalibrationJson | None
     unknown: UnknownJson | None
     methods: MethodsJson | None

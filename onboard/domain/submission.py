@@ -27,6 +27,8 @@ class Option:
         checked: `onboard check` takes it too: what the rows are depends on it.
         form: what the HTTP form says instead, if anything; None: it has no such field.
         wrong: of a choice, what a value is that is none of them.
+        letters: of a field that may be repeated, how many characters each value may have.
+        lines: whether the page has room for many values of it, one a line.
         limits: what the HTTP form lets pass, in JSON Schema's sense: ge, gt, le, lt, pattern, max_length.
     """
 
@@ -34,6 +36,8 @@ class Option:
     checked: bool = False
     form: str | None = ""
     wrong: str = ""
+    letters: int = 200
+    lines: bool = False
     limits: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -43,7 +47,7 @@ _SHORT = {"max_length": 200}
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """A dataset and what is wanted of it.
+    """A dataset, or labels without rows, and what is wanted of it.
 
     A field that is added here, with its `Option`, is an option of `onboard submit`, a field of `POST /v1/jobs`, an
     argument of `onboard.client.Onboard.submit` and a row of docs/api.md; a job finds it among `JobSpec.options`.
@@ -53,13 +57,14 @@ class Submission:
     """
 
     dataset: Annotated[
-        str | Path,
+        str | Path | None,
         Option(
             "JSONL, CSV, TSV, Parquet (.gz may follow) or Arrow file, folder, or hf://NAME[/CONFIG][@REVISION].",
             checked=True,
-            form="JSONL, CSV, TSV, Parquet (plain or gzip) or Arrow; or, as a text, hf://NAME[/CONFIG][@REVISION].",
+            form="JSONL, CSV, TSV, Parquet (plain or gzip) or Arrow; or, as a text, hf://NAME[/CONFIG][@REVISION]. "
+            "Without one, the task starts from its labels alone.",
         ),
-    ]  # fmt: skip
+    ] = None  # fmt: skip
     task: Annotated[str | None, Option("Name of the task; default: the file's stem.", checked=True, limits=_NAME)] = (
         None
     )
@@ -96,6 +101,12 @@ class Submission:
         Sequence[str],
         Option("Setting of the method, such as reduction_factor=16; once for each.", limits={"max_length": 8}),
     ] = ()
+    fast: Annotated[
+        bool,
+        Option(
+            "Stop after the first version, a readout alone, which takes seconds; it has no embedding.", checked=True
+        ),
+    ] = False
     validation: Annotated[str | Path | None, Option("File with the validation split.", checked=True)] = None
     test: Annotated[str | Path | None, Option("File with the test split.", checked=True)] = None
     unlabelled: Annotated[
@@ -105,8 +116,23 @@ class Submission:
         KindChoice, Option("auto, classification or regression.", checked=True, wrong="is not a kind of task")
     ] = "auto"
     labels: Annotated[
-        str, Option("The label set, A,B,…; labels outside it are errors.", checked=True, limits={"max_length": 65_536})
+        str,
+        Option(
+            "The label set, A,B,…; labels outside it are errors. Without a dataset: all that the task starts from.",
+            checked=True,
+            limits={"max_length": 65_536},
+        ),
     ] = ""
+    label_description: Annotated[
+        Sequence[str],
+        Option(
+            'What a label means, LABEL=TEXT, such as card="lost or stolen bank card"; once for each.',
+            checked=True,
+            letters=1_300,
+            lines=True,
+            limits={"max_length": 1_000},
+        ),
+    ] = ()
     unknown_labels: Annotated[
         UnknownLabels,
         Option(
@@ -239,7 +265,7 @@ def _field(name: str, hint: Any, default: Any) -> Field:
 
 
 def asked(submission: Any) -> dict[str, Any]:
-    """What it asks beyond the defaults; the dataset always."""
+    """What it asks beyond the defaults."""
     values = [(declared, getattr(submission, declared.name)) for declared in fields(submission)]
     return {declared.name: value for declared, value in values if value != declared.default}
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 VersionKind = Literal["source", "onboarded", "carried"]
 
 FIRST_HYPERNETWORK: Final = 1  # the version that every base brings
-_NOT_TOLD: Final = frozenset({"fingerprint", "held_out", "out_of_fold"})  # of a version, by its document
+_NOT_TOLD: Final = frozenset({"fingerprint", "held_out", "lesson", "out_of_fold"})  # of a version, by its document
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +70,9 @@ class EmbeddingVersion:
         low: lowest value of a regression version, else None; `high` likewise.
         pairs: whether it takes two texts; None where that was never noted (earlier releases, imported bases).
         readout: digest of the file of its readout, which answers beside it; None where there is none.
+        lesson: digest of what it teaches the prior of its base; None of a regression, a shipped source, and versions
+            from before there was one.
+        prior_version, prior_digest: the prior that its readout was drawn towards; None where it was towards none.
         temperature: of its probabilities, which it makes less sure where it is above 1; 1 of a regression, and of
             versions from before there was one.
         stored_bytes: of its files together, without the base's; None until it is published.
@@ -79,6 +82,9 @@ class EmbeddingVersion:
         weak: no better than always answering the majority.
         fingerprint: of its dataset, packed; None of a shipped source, and of versions from before there were any.
         mixed_from: weight of each embedding by its name where it was initialised from a mixture; else empty.
+        provisional: whether its job published it, a readout alone, before it had learned an embedding. The mark stays
+            where the job then published a better version or ended early; where the job confirms the version it goes.
+            No other fact of a version changes.
         held_out: places, in its stored dataset, of the training rows that were held out; None where that is not known.
         out_of_fold: its cross-validated answers, packed; None where it was not cross-validated, and of versions from
             before they were stored.
@@ -106,6 +112,9 @@ class EmbeddingVersion:
     high: float | None = None
     pairs: bool | None = None
     readout: str | None = None
+    lesson: str | None = None
+    prior_version: int | None = None
+    prior_digest: str | None = None
     temperature: float = 1.0
     stored_bytes: int | None = None
     seeds: tuple[int, ...] = ()
@@ -115,6 +124,7 @@ class EmbeddingVersion:
     fingerprint: str | None = None
     held_out: tuple[int, ...] | None = None
     out_of_fold: str | None = None
+    provisional: bool = False
     job: str | None = None
     created_at: float = 0.0
 
@@ -140,12 +150,24 @@ class EmbeddingVersion:
             remedy: what to do instead; empty lists the versions of the task.
         """
         content = self.content
+        if content == "readout" and self.provisional:
+            raise ConflictError(
+                f"{self.reference} has no embedding {purpose}: it is provisional, a readout alone, which its job "
+                "published before it had learned an embedding.",
+                remedy or f"See whether the job has published another version: onboard jobs show {self.job}",
+                version=self.reference, method=self.method,
+            )  # fmt: skip
         if content != "embedding":
             instead = "a readout alone" if content == "readout" else "weights of its own"
             raise ConflictError(
                 f"{self.reference} has no embedding {purpose}: its method, {self.method}, makes {instead}.",
                 remedy or f"onboard versions {self.task}", version=self.reference, method=self.method,
             )  # fmt: skip
+
+    @property
+    def unmeasured(self) -> bool:
+        """Whether it was learned here and no rows say how good it is, neither of validation nor of a test split."""
+        return self.kind != "source" and not any(self.metrics.get(split) for split in ("validation", "test"))
 
     @property
     def origin(self) -> int:
@@ -159,17 +181,17 @@ class EmbeddingVersion:
 
     def to_json(self) -> dict[str, Any]:
         """The version as a JSON-compatible document without fingerprint and held-out rows; times are ISO 8601, UTC."""
-        return document_of(self, *_NOT_TOLD)
+        return {**document_of(self, *_NOT_TOLD), "unmeasured": self.unmeasured}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> EmbeddingVersion:
         """Read what `to_json` wrote, here or in an older service: without mixtures, carried versions, `pairs`,
-        readouts, temperatures and bytes.
+        readouts, priors, temperatures, bytes and provisional versions.
 
         Raises KeyError, TypeError, ValueError for anything else.
         """
-        later = ("learned_under", "pairs", "readout", "stored_bytes")
-        complete = {"mixed_from": {}, "temperature": 1.0, **dict.fromkeys(later), **document}
+        later = ("learned_under", "pairs", "readout", "prior_version", "prior_digest", "stored_bytes")
+        complete = {"mixed_from": {}, "temperature": 1.0, "provisional": False, **dict.fromkeys(later), **document}
         facts = {declared.name: complete[declared.name] for declared in fields(cls) if declared.name not in _NOT_TOLD}
         lists = {name: tuple(facts[name]) for name in ("labels", "words", "seeds")}
         return cls(**{**facts, **lists, "created_at": from_iso(facts["created_at"])})
@@ -278,6 +300,14 @@ def task_document(task: Task, latest: EmbeddingVersion | None) -> dict[str, Any]
         "pairs": latest.pairs if latest else None,
         "latest": latest.to_json() if latest else None,
     }
+
+
+def marks(version: Mapping[str, Any]) -> str:
+    """The marks of a version's document as they stand behind its number: " weak provisional", or nothing.
+
+    A service of an earlier release knows only the first.
+    """
+    return "".join(f" {mark}" for mark in ("weak", "unmeasured", "provisional") if version.get(mark))
 
 
 def texts_taken(pairs: bool) -> str:

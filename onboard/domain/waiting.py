@@ -8,6 +8,7 @@ from typing import Any
 
 from onboard.domain.counting import counted
 from onboard.domain.moment import rounded, seconds_text, to_iso
+from onboard.domain.worker import Trouble
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,7 @@ class Waiting:
         retry: set while it waits for its next attempt.
         starts_in_seconds: a forecast; None when it is not known.
         lost_worker: the worker that had it and fell silent; None where it was never taken, or was handed back.
+        faulty_worker: a worker of the queue that takes no jobs, where no other one does; and why.
     """
 
     queue: str
@@ -52,6 +54,7 @@ class Waiting:
     starts_in_seconds: float | None = None
     outdated_workers: int = 0
     lost_worker: str | None = None
+    faulty_worker: tuple[str, Trouble] | None = None
 
     @property
     def message(self) -> str:
@@ -65,6 +68,8 @@ class Waiting:
             return f"onboard queue resume {self.queue}"
         if self.outdated_workers and not self.live_workers:
             return "Install this version of onboard where the workers are."
+        if self.faulty_worker and not self.live_workers:
+            return self.faulty_worker[1].remedy
         return "" if self.live_workers else f"onboard worker --queue {self.queue}"
 
     def _reasons(self) -> Iterator[str]:
@@ -76,6 +81,9 @@ class Waiting:
         if not self.live_workers:
             newer = " is of the release that submitted it, or later" if self.outdated_workers else ""
             yield f"no worker on {self.queue}{newer}"
+            if self.faulty_worker:
+                name, trouble = self.faulty_worker
+                yield f"{name} takes no jobs: {trouble.message.rstrip('.')}"
         if (retry := self.retry) is not None:
             when = seconds_text(retry.in_seconds)
             tries = f"tries again in {when} (attempt {retry.attempt} of {retry.of}) after: {retry.error}"

@@ -16,10 +16,13 @@ from urllib.parse import urlsplit
 from onboard.errors import InputError
 
 PUBLISHED: Final = "version.published"
+CONFIRMED: Final = "version.confirmed"  # a provisional version is the final one of its job
 MOVED: Final = "alias.moved"
 DELETED: Final = "task.deleted"
 
 _KEY_BYTES: Final = (24, 64)  # at least and at most, by the specification
+_MARKS: Final = re.compile(r"[,;|]")  # that lists are written with elsewhere
+_SEVERAL: Final = re.compile(r"[,;|](?:https?://|$)", re.IGNORECASE)
 _VISIBLE: Final = re.compile(r"[\x21-\x7e]+")
 
 
@@ -51,6 +54,8 @@ class Endpoint:
         Raises:
             InputError: it is not a URL that may be told.
         """
+        if _SEVERAL.search(url):
+            raise InputError("ONBOARD_WEBHOOK_URLS has several URLs in one entry.", "Separate URLs by spaces.")
         try:
             parts = urlsplit(url)
             host, port = parts.hostname, parts.port
@@ -93,6 +98,8 @@ class Webhooks:
         Raises:
             InputError: they are not right, or there is no secret.
         """
+        if _MARKS.search(hosts):
+            raise InputError("ONBOARD_WEBHOOK_HOSTS has several hosts in one entry.", "Separate hosts by spaces.")
         allowed = {host.lower() for host in hosts.split()}
         endpoints = tuple(Endpoint.parse(url, allowed, insecure=insecure) for url in dict.fromkeys(urls.split()))
         keys = tuple(map(_key, secrets.split()))

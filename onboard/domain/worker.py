@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from onboard.domain.documents import document_of
 from onboard.domain.moment import rounded
@@ -19,6 +19,30 @@ class WorkerState(StrEnum):
     RUNNING = "running"
     DRAINING = "draining"
     STOPPED = "stopped"
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Why a worker cannot do its work: its machine lacks something, or something on it is broken.
+
+    Args:
+        stops: whether it takes no jobs until that is mended.
+    """
+
+    message: str
+    remedy: str
+    stops: bool
+
+    def to_json(self) -> dict[str, Any]:
+        """For the facts of its row."""
+        return {"message": self.message, "remedy": self.remedy, "stops": self.stops}
+
+    @classmethod
+    def read(cls, document: Any) -> Self | None:
+        """What `to_json` made; None for anything else."""
+        if not isinstance(document, dict) or not document.get("message"):
+            return None
+        return cls(str(document["message"]), str(document.get("remedy", "")), bool(document.get("stops")))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,8 +74,18 @@ class WorkerRecord:
 
     @property
     def takes_jobs(self) -> bool:
-        """Whether it lives and does not drain."""
-        return self.live and self.state is not WorkerState.DRAINING
+        """Whether it lives, can load what jobs need, and does not drain."""
+        return self.live and self.state is not WorkerState.DRAINING and not self.faulty
+
+    @property
+    def trouble(self) -> Trouble | None:
+        """What it cannot load, while it lives."""
+        return Trouble.read(self.facts.get("trouble")) if self.live else None
+
+    @property
+    def faulty(self) -> bool:
+        """Whether it takes no jobs because of that."""
+        return self.trouble is not None and self.trouble.stops
 
     @property
     def deaf_seconds(self) -> float:
@@ -60,7 +94,9 @@ class WorkerRecord:
 
     @property
     def shown_state(self) -> str:
-        """Its state, or "lost" when it fell silent without having said that it stopped."""
+        """Its state; "faulty" when it takes no jobs, "lost" when it fell silent without having said that it stopped."""
+        if self.faulty and self.state is not WorkerState.DRAINING:
+            return "faulty"
         return self.state.value if self.live or self.state is WorkerState.STOPPED else "lost"
 
     def to_json(self) -> dict[str, Any]:

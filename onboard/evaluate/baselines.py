@@ -31,7 +31,7 @@ Baselines = dict[str, dict[str, Metric]]
 
 
 def score_baselines(
-    dataset: Dataset, held_out: Sequence[Example], *, metric: str | None = None, seed: int = 0
+    dataset: Dataset, held_out: Sequence[Example], *, metric: str | None = None, seed: int = 0, learned: bool = True
 ) -> Baselines:
     """Metrics of each baseline, trained on `dataset.train` and scored on `held_out` (validation or test rows).
 
@@ -41,19 +41,22 @@ def score_baselines(
     In what a hold-out leaves, a label is commonest just where fewer of its rows were held out than of others: with
     many labels always one that no held-out row has, and a guess that is wrong on purpose is no bar.
 
+    Args:
+        learned: whether TF-IDF is trained; the other costs nothing.
+
     Raises:
         ValueError: no training or no held-out rows.
         InputError: an unknown metric.
     """
-    learned = predict_learned(dataset, dataset.train, held_out, seed)
+    trained = predict_learned(dataset, dataset.train, held_out, seed) if learned else {}
     if dataset.kind == "regression":
         values = _values(held_out)
-        predictions = {"mean": _mean(dataset.train, len(held_out)), **learned}
+        predictions = {"mean": _mean(dataset.train, len(held_out)), **trained}
         scored = {name: evaluate_regression(values, predicted, metric) for name, predicted in predictions.items()}
     else:
         true_index = _indices(dataset, held_out)
         commonest = _commonest(_indices(dataset, dataset.train), true_index, len(dataset.labels))
-        predictions = {"majority": commonest, **learned}
+        predictions = {"majority": commonest, **trained}
         scored = {
             name: evaluate_classification(true_index, probabilities, metric)
             for name, probabilities in predictions.items()
@@ -62,7 +65,7 @@ def score_baselines(
 
 
 def cross_validate_baselines(
-    dataset: Dataset, folds: IntArray, *, metric: str | None = None, seed: int = 0
+    dataset: Dataset, folds: IntArray, *, metric: str | None = None, seed: int = 0, learned: bool = True
 ) -> Baselines:
     """The same baselines by cross-validation over `dataset.train`, on the folds that the version was validated with.
 
@@ -70,25 +73,26 @@ def cross_validate_baselines(
 
     Args:
         folds: fold of every training row, (n,), below 0 for those that are only trained on; at least two folds.
+        learned: as of `score_baselines`.
     """
     judged = np.flatnonzero(folds >= 0)
     rows = [dataset.train[row] for row in judged]
     by_name: dict[str, list[tuple[IntArray, FloatArray]]] = {}
-    for fold in np.unique(folds[judged]):
+    for fold in np.unique(folds[judged]) if learned else ():
         left_out = np.flatnonzero(folds[judged] == fold)
         rest = [dataset.train[row] for row in np.flatnonzero(folds != fold)]
         for name, predicted in predict_learned(dataset, rest, [rows[place] for place in left_out], seed).items():
             by_name.setdefault(name, []).append((left_out, predicted))
-    learned = {name: merge_folds(len(rows), parts) for name, parts in by_name.items()}
+    trained = {name: merge_folds(len(rows), parts) for name, parts in by_name.items()}
     if dataset.kind == "regression":
-        merged = {"mean": _mean(dataset.train, len(rows)), **learned}
+        merged = {"mean": _mean(dataset.train, len(rows)), **trained}
         values = _values(rows)
         return {
             name: cross_validated(evaluate_regression(values, predicted, metric)) for name, predicted in merged.items()
         }
     every_index = _indices(dataset, dataset.train)
     true_index = every_index[judged]
-    merged = {"majority": _commonest(every_index[folds < 0], true_index, len(dataset.labels)), **learned}
+    merged = {"majority": _commonest(every_index[folds < 0], true_index, len(dataset.labels)), **trained}
     return {
         name: cross_validated(evaluate_classification(true_index, probabilities, metric))
         for name, probabilities in merged.items()

@@ -74,21 +74,38 @@ class Replacement:
     reason: str
 
 
-def may_replace(comparison: Comparison | None, *, weak: bool, predecessor_weak: bool) -> Replacement:
+def may_replace(
+    comparison: Comparison | None,
+    *,
+    weak: bool,
+    predecessor_weak: bool,
+    predecessor_unmeasured: bool = False,
+    from_labels_alone: bool = False,
+) -> Replacement:
     """Whether `latest` may move from its present version to a new one.
 
     It moves unless the new version is significantly worse on shared held-out rows. Where those are missing or too few
     (nothing held out, cross-validated, all of them seen by the predecessor) it moves, as whoever submits a task again
-    wants the new rows to count, but for one case: a weak version does not follow one that is not weak.
+    wants the new rows to count, but for two cases: a weak version does not follow one that is not weak, unless nobody
+    knows how good that one is; and one that was made from its labels alone does not follow one that rows made.
 
     Args:
         comparison: new version against the present one on rows that neither has seen; None where there are none.
         weak: the new version is marked weak.
         predecessor_weak: so is the present one.
+        predecessor_unmeasured: no rows say how good the present one is.
+        from_labels_alone: no labeled row made the new version, and rows made the present one.
     """
     if comparison is not None and comparison.verdict != "not enough evidence":
         reason = comparison.sentence("It", "the present version", "shared held-out rows")
         return Replacement(comparison.verdict != "worse", reason)
+    if from_labels_alone:
+        return Replacement(
+            False, "It was made from its labels alone, the present version from labeled rows, and too few shared "
+            "held-out rows speak for it.",
+        )  # fmt: skip
+    if predecessor_unmeasured:
+        return Replacement(True, "The present version is unmeasured, and there are too few held-out rows to compare.")
     if weak and not predecessor_weak:
         return Replacement(
             False, "It is weak, the present version is not, and too few shared held-out rows speak for it."

@@ -25,6 +25,11 @@ def canary_texts() -> tuple[tuple[str, str | None], ...]:
     return tuple((row["text"], None) if "text" in row else (row["text_a"], row["text_b"]) for row in rows)
 
 
+def canaries_of(*, pairs: bool) -> list[tuple[str, str | None]]:
+    """Those of them that are pairs, or those that are single texts."""
+    return [text for text in canary_texts() if (text[1] is not None) == pairs]
+
+
 def canary_ids(encoder: TextEncoder, use: Use) -> list[list[int]]:
     """Token ids of the half for this use; both halves have texts of every kind.
 

@@ -12,9 +12,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from onboard.bases import Base, digest_of_files, file_digest, find_base, named_bases
+from onboard.bases import LESSONS, RESTORE, Base, digest_of_files, file_digest, find_base, named_bases
 from onboard.domain.task import EmbeddingVersion, HypernetworkVersion
-from onboard.errors import DamagedError, NotFoundError, OnboardError, PinMismatchError
+from onboard.errors import (
+    BaseDamagedError,
+    DamagedError,
+    NotFoundError,
+    OnboardError,
+    OtherBaseError,
+    PinMismatchError,
+)
 from onboard.registry.bases import BaseRepository
 from onboard.registry.services import Services
 
@@ -97,14 +104,15 @@ class Manifests:
                 self._known.pop(digest, None)
                 known = read_manifest(base_at_hand(services, digest))
                 if known.digest != digest:
-                    raise DamagedError(f"The files of base {known.base.name} changed.", "restore the base's folder")
+                    raise BaseDamagedError(f"The files of base {known.base.name} changed.", RESTORE)
                 self._known[digest] = known
             return known
 
 
 def read_manifest(base: Base) -> Manifest:
-    """Read and hash every file of a base."""
-    files = [_read(base, path) for path in sorted(base.folder.rglob("*")) if path.is_file()]
+    """Read and hash every file of a base but its lessons, which no prediction needs."""
+    paths = [path for path in sorted(base.folder.rglob("*")) if path.is_file() and path != base.folder / LESSONS]
+    files = [_read(base, path) for path in paths]
     return Manifest(base, {file.name: file for file in files})
 
 
@@ -158,7 +166,7 @@ def require_base(services: Services, version: EmbeddingVersion, manifests: Manif
         return base_at_hand(services, version.base_digest)
     except NotFoundError as error:
         base = find_base(services.settings.base)
-        raise PinMismatchError(
+        raise OtherBaseError(
             f"{version.reference} belongs to base {version.base_digest[:19]}…, "
             f"ONBOARD_BASE is {base.name} ({base.digest[:19]}…).",
             "set ONBOARD_BASE to the base that it was trained on",

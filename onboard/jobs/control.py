@@ -13,6 +13,7 @@ from onboard.jobs.status import running_job, waiting
 from onboard.registry.database import Database
 from onboard.registry.events import EventRepository
 from onboard.registry.jobs import JobRepository
+from onboard.registry.versions import VersionRepository
 from onboard.registry.workers import QueueRepository, WorkerRepository
 
 _ID: Final = re.compile(r"[0-9a-f]{12}")
@@ -107,12 +108,14 @@ def report_document(database: Database, job: Job, since: int = 0) -> dict[str, A
     """The job's row, its result and its events after `since`: what its report is made of."""
     with database.read() as session:
         events = list(EventRepository(session).list(job.id, since))
+        first = VersionRepository(session).provisional_of(job.id)
     document = job.to_json()
+    standing = {} if first is None else {"provisional": {"version": first.version, "confirmed": False}}
     result = document.pop("result") or {}
     document["spec"]["options"] = {key: value for key, value in job.spec.options.items() if key != "dataset_report"}
     fields = (job.spec.options.get("dataset_report") or {}).get("fields")  # the columns that the rows were read from
-    events_json = [event.to_json() for event in events]
-    return {**document, "fields": fields, **result, "state": job.state.value, "events": events_json}
+    ending = {"state": job.state.value, "events": [event.to_json() for event in events]}
+    return {**document, "fields": fields, **standing, **result, **ending}
 
 
 def full_document(database: Database, job: Job, since: int = 0) -> dict[str, Any]:

@@ -136,6 +136,11 @@ def tuning_seconds(rows: int, validation: int, tokens: float) -> float:
     return GUARD_SECONDS + steps * HELD_SECONDS + Passes(trained=steps * settings.batch).seconds(tokens)
 
 
+def first_seconds(size: DatasetSize, *, gpu: bool = False) -> float:
+    """Seconds from claim to the provisional version of one job, which is a readout alone; arguments as below."""
+    return estimate_seconds(size, method=LINEAR, gpu=gpu)
+
+
 def estimate_seconds(
     size: DatasetSize,
     *,
@@ -144,6 +149,7 @@ def estimate_seconds(
     tuned: bool = False,
     gpu: bool = False,
     method: str = "",
+    readout: bool = True,
 ) -> float:
     """Seconds from claim to publication of one job.
 
@@ -154,13 +160,15 @@ def estimate_seconds(
         tuned: whether the hypernetwork learns too.
         gpu: whether the worker has one.
         method: that is asked for; empty or a base's own learns an embedding.
+        readout: whether one may answer beside the embedding; then the learning curve is that of readouts.
     """
     tokens = min(size.mean_tokens, MAX_TOKENS)
     if method in WITHOUT_EMBEDDING:  # a readout alone reads every row once
         probe, train = Passes(), Passes(size.rows) if method == LINEAR else own_passes(size.rows, size.validation)
     else:
         probe = probe_passes(size.rows) if probed else Passes(min(size.rows, PROBE_ROWS))
-        train = train_passes(size.rows, size.validation, tokens, regression=size.regression, gpu=gpu)
+        without_curve = size.regression or readout
+        train = train_passes(size.rows, size.validation, tokens, regression=without_curve, gpu=gpu)
     if method == AUTO:  # all that it may try
         own = own_passes(size.rows, size.validation)
         train = Passes(train.scored + len(SMALL) * own.scored, train.trained + len(SMALL) * own.trained)

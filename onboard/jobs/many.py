@@ -41,6 +41,11 @@ class JobPage:
         """How many jobs fit in all."""
         return sum(count for state, count in self.counts.items() if not search.states or state in search.states)
 
+    def changeable(self, search: JobSearch, change: Change) -> int:
+        """How many of them can be cancelled, or retried."""
+        able = {state: count for state, count in self.counts.items() if _is_for(change, state)}
+        return sum(count for state, count in able.items() if not search.states or state in search.states)
+
 
 @dataclass(slots=True)
 class Changed:

@@ -29,6 +29,12 @@ def require_method(spec: JobSpec, dataset: Dataset, base: Base) -> None:
         DamagedError: the base's config.json cannot be read.
     """
     require_known(spec.method, base.method, base.name)
+    if not dataset.train:
+        _require_names_do(spec)
+        return
+    if spec.fast:
+        _require_alone(spec)
+        return
     settings = spec.method_settings
     if settings and spec.method not in OWN_WEIGHTS:
         raise InputError(
@@ -39,8 +45,11 @@ def require_method(spec: JobSpec, dataset: Dataset, base: Base) -> None:
             f"--tune-hypernetwork always has no meaning with --method {AUTO}, which publishes what rows say is best.",
             "Leave --tune-hypernetwork out, or --method.", method=spec.method,
         )  # fmt: skip
-    if not spec.without_embedding:
-        return
+    if spec.without_embedding:
+        _require_without_embedding(spec, dataset, base)
+
+
+def _require_without_embedding(spec: JobSpec, dataset: Dataset, base: Base) -> None:
     _require_alone(spec)
     if spec.method == LINEAR:
         _require_two_rows(dataset, spec)
@@ -52,17 +61,48 @@ def require_method(spec: JobSpec, dataset: Dataset, base: Base) -> None:
         require_fitting(base, spec.method, spec.settings_on(base.document["reduction_factor"]))
 
 
-def as_queued(spec: JobSpec) -> JobSpec:
-    """What the job is told: where no embedding is learned, no hypernetwork is tuned and nothing is probed."""
+def as_queued(spec: JobSpec, dataset: Dataset) -> JobSpec:
+    """What the job is told: where no embedding is learned, no hypernetwork is tuned and nothing is probed; where there
+    are no rows, its first version is its only one."""
+    if not dataset.train:
+        options = {name: value for name, value in spec.options.items() if name != "fast"}
+        return replace(spec, method=LINEAR, tune_hypernetwork="never", init="random", options=options)
+    if spec.fast:
+        return replace(spec, method=LINEAR, tune_hypernetwork="never", init="random")
     if not spec.without_embedding:
         return spec
     return replace(spec, tune_hypernetwork="never", init=spec.init if spec.starts_from_adapters else "random")
 
 
+def _require_names_do(spec: JobSpec) -> None:
+    """Raise InputError where something is asked for that takes labeled rows, of which there are none."""
+    given = {
+        f"--method {spec.method}": spec.method not in ("", LINEAR),
+        "--method-setting": bool(spec.method_settings),
+        f"--init {spec.init}": spec.init not in ("auto", "random"),
+        "--probe exhaustive": spec.options.get("probe") not in (None, "race"),
+        "--tune-hypernetwork always": spec.tune_hypernetwork == "always",
+        "--readout never": spec.readout == "never",
+    }
+    for option, is_given in given.items():
+        if is_given:
+            raise InputError(
+                f"{option} has no meaning without labeled rows: the version is a readout of the labels' words alone.",
+                f"Leave {option} out, or submit a dataset: onboard submit FILE", field=option.split()[0].strip("-"),
+            )  # fmt: skip
+
+
 def _require_alone(spec: JobSpec) -> None:
     """Raise InputError where something is asked for that only an embedding has."""
-    method = spec.method
+    method, fast = spec.method, spec.fast
+    alone = "--fast" if fast else f"--method {method}"
     asked = {
+        f"--method {method}": (
+            fast and method not in ("", LINEAR), "publishes a readout alone", "Leave --fast out, or --method."
+        ),
+        "--method-setting": (
+            fast and bool(spec.method_settings), "publishes a readout alone", "Leave --method-setting out."
+        ),
         f"--init {spec.init}": (
             spec.init not in ("auto", "random") and not spec.starts_from_adapters,
             "starts as its paper says, not from an embedding",
@@ -74,15 +114,15 @@ def _require_alone(spec: JobSpec) -> None:
         ),
         "--tune-hypernetwork always": (
             spec.tune_hypernetwork == "always", "has no part in a hypernetwork",
-            "Leave --tune-hypernetwork out, or --method.",
+            f"Leave --tune-hypernetwork out, or {alone.split()[0]}.",
         ),
         "--readout never": (
-            method == LINEAR and spec.readout == "never", "is the readout alone", "Leave --readout out."
+            (fast or method == LINEAR) and spec.readout == "never", "is the readout alone", "Leave --readout out."
         ),
     }  # fmt: skip
     for option, (given, reason, remedy) in asked.items():
         if given:
-            raise InputError(f"{option} has no meaning with --method {method}, which {reason}.", remedy, method=method)
+            raise InputError(f"{option} has no meaning with {alone}, which {reason}.", remedy, method=method)
 
 
 def _require_one_task(spec: JobSpec, base: Base) -> None:

@@ -12,12 +12,13 @@ from typing import Any, Final
 from sqlalchemy.orm import Session
 
 from onboard.domain.failures import FailureGroup, grouped
-from onboard.domain.figures import Ended, QueueFigures, QueuesSeen
+from onboard.domain.figures import Ended, EndedInHour, QueueFigures, QueuesSeen
 from onboard.domain.forecast import starts_in
 from onboard.domain.job import Job, JobState
 from onboard.domain.moment import to_iso
 from onboard.domain.release import release_of
 from onboard.domain.running import RunningJob, progress_json
+from onboard.domain.task import EmbeddingVersion
 from onboard.domain.waiting import Retry, Waiting
 from onboard.domain.worker import QueueStatus, WorkerRecord, WorkerState
 from onboard.errors import SlotTakenError
@@ -26,8 +27,10 @@ from onboard.registry.clock import read_clock
 from onboard.registry.database import Database
 from onboard.registry.events import EventRepository
 from onboard.registry.job_figures import JobFigures
+from onboard.registry.versions import VersionRepository
 from onboard.registry.workers import QueueRepository, WorkerRepository
 
+_MOST_VERSIONS: Final = 8  # of the newest
 _LATELY_SECONDS: Final = 10.0  # that figures of a day or of an hour may be old
 
 
@@ -96,12 +99,16 @@ class ServiceSeen:
 
     Args:
         failures: the jobs that failed or died within a day, grouped by what went wrong, the latest fault first.
+        hours: how many jobs ended in each hour of the last day, the oldest first.
+        versions: what was published last, the newest first.
     """
 
     queues: QueuesSeen
     workers: WorkersSeen
     jobs: OpenJobs
     failures: Sequence[FailureGroup]
+    hours: Sequence[EndedInHour]
+    versions: Sequence[EmbeddingVersion]
 
 
 def queues(database: Database) -> QueuesSeen:
@@ -127,6 +134,8 @@ class Lately:
 
     def __init__(self) -> None:
         self._known: tuple[dict[str, Ended], float] = {}, 0.0
+        self.hours: Sequence[EndedInHour] = ()
+        self.versions: Sequence[EmbeddingVersion] = ()
         self._newest: float | None = None
         self._read_at = -math.inf
 
@@ -136,6 +145,7 @@ class Lately:
         newest = figures.newest_end()
         if newest != self._newest or now - self._read_at >= _LATELY_SECONDS:
             self._known, self._newest, self._read_at = figures.ended(now), newest, now
+            self.hours, self.versions = figures.by_hour(now), _newest_versions(session, figures)
         return self._known
 
 
@@ -144,7 +154,9 @@ def service(database: Database, most: int, lately: Lately) -> ServiceSeen:
     with database.snapshot() as session:
         moment = _Moment(session, lately)
         failed = grouped(JobFigures(session).failed(moment.now))
-        return ServiceSeen(moment.queues(), moment.workers(), moment.open_jobs(most), failed)
+        queues = moment.queues()  # which reads what ended lately
+        workers, jobs = moment.workers(), moment.open_jobs(most)
+        return ServiceSeen(queues, workers, jobs, failed, lately.hours, lately.versions)
 
 
 def pulse(database: Database) -> str:
@@ -177,7 +189,9 @@ def waiting(database: Database, job: Job) -> Waiting | None:
         if job.state is JobState.RUNNING and not lost:
             return None
         figures = JobFigures(session)
-        serving = WorkerRepository(session).serving(job.queue)
+        present = WorkerRepository(session).list()
+        serving = [worker for worker in present if worker.takes_jobs and job.queue in worker.queues]
+        faulty = next((worker for worker in present if worker.faulty and job.queue in worker.queues), None)
         able = [worker for worker in serving if release_of(worker.facts) >= (job.needs_release or 0)]
         paused = job.queue in QueueRepository(session).paused()
         ahead = figures.ahead(job, now)
@@ -192,6 +206,7 @@ def waiting(database: Database, job: Job) -> Waiting | None:
         retry=retry,
         starts_in_seconds=starts,
         lost_worker=job.worker if lost else None,
+        faulty_worker=None if faulty is None or faulty.trouble is None else (faulty.name, faulty.trouble),
     )
 
 
@@ -244,6 +259,13 @@ class _Moment:
         queued = JobFigures(self._session).queued(most)
         in_all = sum(queue.queued for queue in self._statuses)
         return OpenJobs(self.now, self._running, _numbered(queued), in_all)
+
+
+def _newest_versions(session: Session, figures: JobFigures) -> Sequence[EmbeddingVersion]:
+    """Those that are published just now, in the order in which their jobs ended."""
+    numbers = figures.newest_versions(_MOST_VERSIONS)
+    known = {(version.task, version.version): version for version in VersionRepository(session).published(numbers)}
+    return [known[number] for number in dict.fromkeys(numbers) if number in known]
 
 
 def _numbered(jobs: Sequence[Job]) -> list[tuple[Job, int]]:

@@ -15,7 +15,7 @@ from onboard.errors import InputError, OnboardError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from onboard.data.read import ReadOptions
+    from onboard.data.read import Checked, ReadOptions
     from onboard.domain.hub_terms import HubTerms
     from onboard.jobs.pace import Pace
     from onboard.jobs.submit import Request
@@ -35,8 +35,23 @@ def task_name(submission: Submission) -> str:
 
     if submission.task is not None:
         return check_task_name(submission.task)
+    if submission.dataset is None:
+        require_something(submission)
+        raise InputError(
+            "A task without a dataset has no file to take its name from.",
+            "Name the task: onboard submit --task NAME --labels A,B", field="task",
+        )  # fmt: skip
     require_format(submission.dataset)
     return task_name_of(submission.dataset)
+
+
+def require_something(submission: Submission) -> None:
+    """Raise InputError where there is neither a dataset nor a label set."""
+    if submission.dataset is None and not submission.labels:
+        raise InputError(
+            "There is no dataset.", "onboard submit FILE, or without rows: onboard submit --task NAME --labels A,B",
+            field="dataset",
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +91,12 @@ def check(
     Raises:
         DatasetError, InputError: as `onboard.data.read.read_dataset`.
     """
-    from onboard.data.read import read_dataset
-    from onboard.jobs.estimate import DatasetSize, estimate_seconds
+    from onboard.jobs.estimate import DatasetSize, estimate_seconds, first_seconds
     from onboard.jobs.pace import Pace
 
     name = task_name(submission)
     base = _tokens_at_hand(submission.base or default_base) | ({"hide_folders": True} if hide_folders else {})
-    checked = read_dataset(submission.dataset, _read_options(submission, outside, **base))
+    checked = _read(submission, _read_options(submission, outside, **base))
     report = checked.report.to_json()
     require_metric(submission.metric, report["kind"])
     size, texts = DatasetSize.of_report(report), len(checked.unlabelled.rows) if checked.unlabelled else 0
@@ -90,6 +104,11 @@ def check(
     estimated = {
         key: None if size is None else round(pace.seconds(estimate_seconds(size, unlabelled=texts, tuned=tuned)))
         for key, tuned in (("estimated_seconds", False), ("estimated_seconds_tuned", True))
+    }
+    first = None if size is None else round(pace.seconds(first_seconds(size)))
+    estimated = {
+        **(dict.fromkeys(estimated, first) if submission.fast or not checked.dataset.train else estimated),
+        "estimated_seconds_first": first,
     }
     metric = {"metric": submission.metric} if submission.metric else {}
     return {"task": name, **report, **metric, **estimated, "estimate_basis": pace.basis}
@@ -109,13 +128,12 @@ def prepare(
         DatasetError, InputError: as `onboard.data.read.read_dataset`.
         NotFoundError, DamagedError: the base does not exist, or its tokenizer cannot be read.
     """
-    from onboard.data.read import read_dataset
     from onboard.jobs.submit import Request
 
     spec = job_spec(submission, default_base)
     options = _read_options(submission, outside, **_tokens(spec.base))
     return Request(
-        read_dataset(submission.dataset, options), spec, submission.queue, submission.priority, submission.key,
+        _read(submission, options), spec, submission.queue, submission.priority, submission.key,
         submission.time_limit, owner,
     )  # fmt: skip
 
@@ -144,6 +162,15 @@ def split_labels(text: str) -> tuple[str, ...]:
     return labels
 
 
+def _read(submission: Submission, options: ReadOptions) -> Checked:
+    """The dataset, or a task without labeled rows where there is none."""
+    from onboard.data.labels_alone import read_labels
+    from onboard.data.read import read_dataset
+
+    require_something(submission)
+    return read_labels(options) if submission.dataset is None else read_dataset(submission.dataset, options)
+
+
 def _tokens_at_hand(base: str) -> dict[str, Any]:
     try:
         return _tokens(base)
@@ -169,6 +196,7 @@ def _read_options(submission: Submission, outside: Outside | None, **more: Any) 
 
     same = _shared(submission, ReadOptions)
     same["labels"] = split_labels(submission.labels)
+    same["descriptions"] = tuple(submission.label_description)
     more |= outside.options() if outside else {}
     return ReadOptions(**same, text_fields=tuple(submission.text_field), **more)
 

@@ -85,7 +85,7 @@ def submit(services: Services, doorbell: Doorbell, request: Request) -> tuple[Jo
     if pool is not None:
         snapshots.append(_store_snapshot(services, pool.dataset, request.spec.task))
         options["unlabelled"] = {**pool.to_json(), "digest": snapshots[-1].digest}
-    spec = replace(as_queued(request.spec), dataset=snapshot.digest, options=options)
+    spec = replace(as_queued(request.spec, dataset), dataset=snapshot.digest, options=options)
     with services.database.write() as session:
         for stored in snapshots:
             SnapshotRepository(session).add(stored)

@@ -73,7 +73,8 @@ def _whole_seconds(job: Job, report: Mapping[str, Any], device: str) -> float | 
     unlabelled = spec.options.get("unlabelled", {}).get("considered", 0)
     gpu, probed = device.startswith("cuda"), spec.init == "auto"
     return estimate_seconds(
-        size, unlabelled=unlabelled, probed=probed, tuned=tuned, gpu=gpu, method=spec.method
+        size, unlabelled=unlabelled, probed=probed, tuned=tuned, gpu=gpu, method=spec.method,
+        readout=spec.readout != "never",
     )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from onboard.domain.private import open_new, part_beside
 from onboard.domain.safetensors_header import with_sorted_header
 from onboard.errors import DamagedError, InputError, NotFoundError, StorageError
 from onboard.model.hypernetwork import Hypernetwork
@@ -81,7 +82,7 @@ def write_tensors(tensors: Mapping[str, Tensor], path: str | Path, metadata: Map
         StorageError: the file cannot be written; what was there before is whole.
     """
     path = Path(path)
-    unsorted, part = path.with_name(f".{path.name}.unsorted"), path.with_name(f".{path.name}.part")
+    unsorted, part = part_beside(path), part_beside(path)
     contiguous = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
     try:
         save_file(contiguous, unsorted, dict(metadata))
@@ -95,7 +96,7 @@ def write_tensors(tensors: Mapping[str, Tensor], path: str | Path, metadata: Map
 
 
 def _sort_header(source: Path, target: Path) -> None:
-    with source.open("rb") as reader, target.open("wb") as writer:
+    with source.open("rb") as reader, open_new(target) as writer:
         length = reader.read(8)
         writer.write(with_sorted_header(length + reader.read(struct.unpack("<Q", length)[0])))
         shutil.copyfileobj(reader, writer)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from onboard.domain.access import (
     ALL_SCOPES,
     LIFETIME,
+    BrowserSession,
     Identity,
     Token,
     acting,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 BOOTSTRAP: Final = "bootstrap"
 CODE_SECONDS: Final = 3600.0  # that the link of a start can be used
 SESSION_SECONDS: Final = 12 * 3600.0
+IDLE_SECONDS: Final = 3600.0  # after which the session of a link ends that nobody uses: it may do everything
 _PREFIX: Final = "onb_"  # so that a scanner for leaked secrets recognises one
 _MOST_BYTES: Final = 4096  # of a file with a token
 _logger = logging.getLogger(__name__)
@@ -109,21 +111,25 @@ def identify_session(database: Database, cookie: str) -> Identity:
         SignInError: the session is over, or the token behind it.
     """
     with database.read() as session:
-        identity = SessionRepository(session).identity(_digest(cookie))
+        identity = SessionRepository(session).identity(_digest(cookie), IDLE_SECONDS)
     if identity is None:
         raise SignInError("The session is over.")
     return identity
 
 
 def note_use(database: Database, identity: Identity) -> None:
-    """Show that the token was used just now. It writes, so call it after the answer; a busy database is no error."""
-    if identity.token is None:
-        return
+    """Show that the token, or the session of a link, was used just now.
+
+    It writes, so call it after the answer; a busy database is not an error.
+    """
     try:
         with database.write() as session:
-            TokenRepository(session).used(identity.token)
+            if identity.token is not None:
+                TokenRepository(session).used(identity.token)
+            elif identity.session is not None:
+                SessionRepository(session).used(identity.session, IDLE_SECONDS, SESSION_SECONDS)
     except OnboardError as error:
-        _logger.warning("The use of token %s was not noted: %s", identity.token, error.message)
+        _logger.warning("The use of %s was not noted: %s", identity.token or identity.session, error.message)
 
 
 def sign_in(database: Database, secret: str) -> str:
@@ -152,7 +158,7 @@ def sign_in_by_code(database: Database, code: str) -> str:
     """
     with acting(LOCAL), database.write() as session:
         if SessionRepository(session).take(_digest(code)):
-            return _begin_session(session, None)
+            return _begin_session(session, None, IDLE_SECONDS)
     raise SignInError("This link has been used, or is too old; a new start of `onboard serve` prints another.")
 
 
@@ -160,6 +166,18 @@ def sign_out(database: Database, cookie: str) -> None:
     """End a browser's session."""
     with database.write() as session:
         SessionRepository(session).end(_digest(cookie))
+
+
+def list_sessions(database: Database) -> Sequence[BrowserSession]:
+    """The browsers that are signed in, by a token or by a link; oldest first."""
+    with database.read() as session:
+        return SessionRepository(session).list()
+
+
+def end_session(database: Database, which: str) -> BrowserSession:
+    """Sign a browser out by the id of its session. Raises NotFoundError."""
+    with database.write() as session:
+        return SessionRepository(session).end_by_id(which)
 
 
 def changes(database: Database, limit: int, before: int | None = None) -> dict[str, Any]:
@@ -235,9 +253,9 @@ def _read_secret(file: Path) -> str:
     return content.decode("utf-8", "replace").strip()
 
 
-def _begin_session(session: Session, token: str | None) -> str:
+def _begin_session(session: Session, token: str | None, lives_seconds: float = SESSION_SECONDS) -> str:
     cookie = secrets.token_urlsafe(32)
-    SessionRepository(session).open(_digest(cookie), token, SESSION_SECONDS)
+    SessionRepository(session).open(_digest(cookie), token, lives_seconds)
     return cookie
 
 

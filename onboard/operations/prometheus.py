@@ -193,6 +193,12 @@ def _of_workers(seen: _Seen) -> Iterator[Metric]:
     age: Callable[[WorkerRecord], float] = attrgetter("heartbeat_age_seconds")
     for name, help_text, label, value in (
         ("celery_worker_up", "Whether a worker that did not sign off is alive.", "hostname", attrgetter("live")),
+        (
+            "onboard_worker_faulty",
+            "Whether the worker takes no jobs, as it cannot load what they need.",
+            "worker",
+            attrgetter("faulty"),
+        ),
         ("celery_worker_tasks_active", "Jobs that the worker runs.", "hostname", lambda worker: worker.job is not None),
         ("onboard_worker_heartbeat_age_seconds", "Seconds since the worker last said that it lives.", "worker", age),
     ):

@@ -10,7 +10,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from onboard.domain.job import Job, Stage
@@ -53,8 +53,17 @@ class Run:
 
     def __post_init__(self) -> None:
         self.peak = self.peak or PeakMemory(self.bench.engine.device)
+        self._hear_of_halving()
+
+    def _hear_of_halving(self) -> None:
         for at_once in (self.bench.trained_at_once, self.bench.scored_at_once):
             at_once.on_halved = self._tell_of_halving
+
+    def as_of(self, base: BaseRecord, bench: Workbench) -> Run:
+        """The same attempt with another record of the base; its stages are still run by this one."""
+        other = replace(self, base=base, bench=bench)
+        self._hear_of_halving()
+        return other
 
     def checkpoint(self) -> None:
         """Raise CancelledError or FencedError where the attempt is to stop; cheap."""

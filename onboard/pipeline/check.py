@@ -5,7 +5,9 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
-from onboard.bases import find_base
+from onboard.bases import Base, find_base
+from onboard.bases.load import load_engine
+from onboard.data.descriptions import descriptions_of
 from onboard.data.regression import BUCKETS
 from onboard.data.snapshot import load as load_snapshot
 from onboard.data.splits import held_out_places, holdout
@@ -15,12 +17,13 @@ from onboard.domain.dataset import Dataset
 from onboard.domain.job import Job, JobSpec, Stage
 from onboard.domain.progress import Progress
 from onboard.domain.task import FIRST_HYPERNETWORK, BaseRecord
-from onboard.errors import PinMismatchError
+from onboard.errors import OtherBaseError
 from onboard.hypernetworks.engines import engine_at
 from onboard.hypernetworks.register import register_base
 from onboard.model.engine import Engine
 from onboard.pipeline.attempt import Run
 from onboard.pipeline.material import Workbench
+from onboard.pipeline.prior import pinned_prior
 from onboard.pipeline.slot import take_slot
 from onboard.registry.services import Services
 from onboard.versions.trained_rows import head_rows, read_snapshot
@@ -30,13 +33,15 @@ def check_stage(job: Job, services: Services, progress: Progress) -> Run:
     """Load what the job works on. Whoever is sure to tune waits for the slot first, before anything is computed."""
     started = time.monotonic()
     progress.stage_started(Stage.CHECK)
-    base = register_base(services, find_base(job.spec.base))
+    base = register_base(services, pinned_base(job.spec, services.device))
     if job.spec.without_embedding:  # no head has a part in it: it is judged and pinned as if there were only the first
         base = replace(base, head=FIRST_HYPERNETWORK)
     if job.spec.tune_hypernetwork == "always":
         progress.raise_if_cancelled_or_fenced()
         take_slot(services, job.id, base)
     bench = prepare(job.spec, services, base)
+    if job.spec.readout != "never":
+        bench = replace(bench, prior=pinned_prior(services, bench, job.spec.task))
     seconds = round(time.monotonic() - started, 3)
     rows = {
         "train": len(bench.dataset.train),
@@ -47,6 +52,20 @@ def check_stage(job: Job, services: Services, progress: Progress) -> Run:
     return Run(job, services, progress, base, bench, {"check": seconds})
 
 
+def pinned_base(spec: JobSpec, device: str) -> Base:
+    """The worker's base, loaded before it is registered: broken files shall not become a base of their own.
+
+    Raises:
+        OtherBaseError: it is not the one that the job was submitted for.
+        BaseMissingError: it is not on this machine.
+        BaseDamagedError: its files cannot be loaded.
+    """
+    base = find_base(spec.base)
+    _require_pinned(spec, base, spec.options.get("base_digest") or base.digest)
+    load_engine(base, device)
+    return base
+
+
 def prepare(spec: JobSpec, services: Services, record: BaseRecord) -> Workbench:
     """Load the snapshot, hold out, find the label words, load the model.
 
@@ -54,27 +73,31 @@ def prepare(spec: JobSpec, services: Services, record: BaseRecord) -> Workbench:
         record: the worker's base as it is registered; the task is learned under its head.
 
     Raises:
-        PinMismatchError: the worker's base is not the one that the job was submitted for.
+        OtherBaseError: the worker's base is not the one that the job was submitted for.
         NotFoundError, DamagedError: the base, its hypernetwork or the snapshot is missing or damaged.
     """
     base = find_base(spec.base)
-    pinned = spec.options.get("base_digest")
-    if pinned not in (None, base.digest) or record.digest != base.digest:
-        raise PinMismatchError(
-            f"The job was submitted for base {pinned or record.digest}, "
-            f"this worker has {base.digest} as {spec.base!r}.",
-            "install the same version of onboard on every worker, or submit again",
-        )
+    _require_pinned(spec, base, spec.options.get("base_digest") or record.digest)
+    _require_pinned(spec, base, record.digest)
     engine = engine_at(services, base, record.head)
     known = None if record.head == FIRST_HYPERNETWORK else head_rows(services, base, record.head)
     stored = load_snapshot(read_snapshot(services, spec.dataset))
     dataset = holdout(stored, spec.seed)
     pool = spec.options.get("unlabelled")
     unlabelled = load_snapshot(read_snapshot(services, pool["digest"])).train if pool else ()
+    described = descriptions_of(spec.options.get("label_description", ()), dataset.labels)
     return Workbench(
         base, engine, dataset, label_words(dataset, engine), unlabelled, record.head, known,
-        held_out_places(stored, dataset),
+        held_out_places(stored, dataset), descriptions=described,
     )  # fmt: skip
+
+
+def _require_pinned(spec: JobSpec, base: Base, pinned: str) -> None:
+    if base.digest != pinned:
+        raise OtherBaseError(
+            f"The job was submitted for base {pinned}, this worker has {base.digest} as {spec.base!r}.",
+            "Install the same version of onboard on every worker, or submit again.",
+        )
 
 
 def label_words(dataset: Dataset, engine: Engine) -> tuple[str, ...]:

@@ -6,10 +6,10 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
+from onboard.domain.job import STEPS_BETWEEN
 from onboard.domain.moment import seconds_text
 
 _EVERY_SECONDS: Final = 5.0  # between two lines of what is not counted in steps
-_EVERY_STEPS: Final = 10
 
 
 class Course:
@@ -32,7 +32,7 @@ class Course:
         def on_step(step: int, loss: float) -> None:
             self._checkpoint()
             self._steps += 1
-            if step % _EVERY_STEPS == 0:
+            if step % STEPS_BETWEEN == 0:
                 self._note(f"{what} step {step}/{steps}{self._left(self._steps)}", loss=round(loss, 4))
 
         return on_step

@@ -42,10 +42,15 @@ from onboard.train.crossvalidation import rows_in_folds
 from onboard.versions.answers import answers, task_of_version
 from onboard.versions.compare import drawn, too_large
 from onboard.versions.compare import held_out as held_out_of
-from onboard.versions.trained_rows import TrainedRows
+from onboard.versions.trained_rows import TrainedRows, made_of_rows
 
 Metrics = dict[str, Metric]
 _TRIVIAL = {"classification": "majority", "regression": "mean"}
+
+
+def judge_briefly(judged: Judged, services: Services) -> EvaluateOutput:
+    """The same as `judge` without the baselines that have to be trained, for a version that is published at once."""
+    return _judge(judged, services, judged.trivial)
 
 
 def judge(
@@ -59,13 +64,22 @@ def judge(
         also_chosen: what else the rows of the validation estimate chose, in a sentence.
         alone: the embedding before the tuning, which says whether it is weak where no row is left to say it afterwards.
     """
+    return _judge(judged, services, judged.baselines, also_chosen, alone)
+
+
+def _judge(
+    judged: Judged,
+    services: Services,
+    baselines: dict[str, Baselines],
+    also_chosen: str | None = None,
+    alone: Judged | None = None,
+) -> EvaluateOutput:
     kind_of_task, asked = judged.bench.dataset.kind, judged.spec.metric
     deciding = headline_metric(kind_of_task, asked)
     validation, kind, reason = judged.validation()
     if validation and also_chosen:
         reason = f"{reason} {also_chosen}" if reason else also_chosen
     test = judged.on("test")
-    baselines = judged.baselines
     split = "test" if test else "validation"
     trivial = baselines.get(split, {}).get(_TRIVIAL[kind_of_task])
     weak = weakness(test or validation, trivial, deciding)
@@ -92,7 +106,7 @@ def judge(
 def _weakness_before(alone: Judged, deciding: str) -> Weakness:
     """Of the embedding before the tuning: what is not known of the tuned one may not be told as a success."""
     validation, _, _ = alone.validation()
-    trivial = alone.baselines.get("validation", {}).get(_TRIVIAL[alone.bench.dataset.kind])
+    trivial = alone.trivial.get("validation", {}).get(_TRIVIAL[alone.bench.dataset.kind])
     verdict = weakness(validation, trivial, deciding)
     return replace(verdict, reason=f"Judged before the tuning. {verdict.reason}")
 
@@ -183,6 +197,8 @@ class Judged:
         dataset, folds = self.bench.dataset, self._trained.folds
         if dataset.validation:
             return self.on("validation"), "held-out", self._chosen_on()
+        if not dataset.train:
+            return None, None, "There are no labeled rows; a test split would measure the version."
         if dataset.one_row_each:
             return None, None, "Every label has one training row: held out, it could not be learned."
         if folds is None:
@@ -237,14 +253,23 @@ class Judged:
     @cached_property
     def baselines(self) -> dict[str, Baselines]:
         """Majority and TF-IDF, trained on the same rows and scored on the same rows, by split."""
+        return self._baselines(learned=True)
+
+    @cached_property
+    def trivial(self) -> dict[str, Baselines]:
+        """Those of them that need no training."""
+        return self._baselines(learned=False)
+
+    def _baselines(self, *, learned: bool) -> dict[str, Baselines]:
         dataset, folds, metric = self.bench.dataset, self._trained.folds, self.spec.metric
+        learned = learned and bool(dataset.train)  # without rows there is nothing to train them on
         baselines: dict[str, Baselines] = {}
         if dataset.validation:
-            baselines["validation"] = score_baselines(dataset, dataset.validation, metric=metric)
+            baselines["validation"] = score_baselines(dataset, dataset.validation, metric=metric, learned=learned)
         elif folds is not None:
-            baselines["validation"] = cross_validate_baselines(dataset, folds.fold, metric=metric)
+            baselines["validation"] = cross_validate_baselines(dataset, folds.fold, metric=metric, learned=learned)
         if dataset.test:
-            baselines["test"] = score_baselines(dataset, dataset.test, metric=metric)
+            baselines["test"] = score_baselines(dataset, dataset.test, metric=metric, learned=learned)
         return baselines
 
     def confusion(self) -> ConfusionJson | None:
@@ -268,7 +293,10 @@ class Judged:
         except (DamagedError, InputError) as error:  # the second of a method that this release does not know
             reason = f"{present.reference} cannot be read to be compared with. {error.outside.message}"
             return {"alias": LATEST, "moved": False, "reason": reason, "comparison": None, "present": present.reference}
-        verdict = may_replace(comparison, weak=weak, predecessor_weak=present.weak)
+        verdict = may_replace(
+            comparison, weak=weak, predecessor_weak=present.weak, predecessor_unmeasured=present.unmeasured,
+            from_labels_alone=not self.bench.dataset.train and made_of_rows(services, present),
+        )  # fmt: skip
         return {
             "alias": LATEST, "moved": verdict.allowed, "reason": verdict.reason,
             "comparison": comparison.to_json() if comparison else None, "present": present.reference,
@@ -311,6 +339,8 @@ class Judged:
     def predict(self, rows: Sequence[Example]) -> np.ndarray:
         """Probabilities (n, K) of rows by embedding and readout together, before any temperature."""
         engine, readout = self.bench.engine, self.together.readout
+        if self._trained.is_readout and readout is not None:
+            return readout.probabilities(self.bench.features(rows, self._progress.raise_if_cancelled_or_fenced))
         checkpoint, ids = self._progress.raise_if_cancelled_or_fenced, self.bench.encode(rows)
         trie, at_once = engine.trie(self._words), self.bench.scored_at_once
         return probabilities_of(engine, ids, self._task, trie, readout, checkpoint, at_once)

@@ -19,7 +19,8 @@ from onboard.pipeline.novelty import novelty_of
 from onboard.pipeline.outputs import TrainOutput
 from onboard.pipeline.own_weights import answering
 from onboard.pipeline.readout import held_out, together
-from onboard.train.labelling import Next, Unlike, by_worth, label_next
+from onboard.statistics.temperature import tempered
+from onboard.train.labelling import Next, Unlike, by_worth, suggested
 
 _SHOWN_CHARACTERS: Final = 1_000  # of a text: enough to find it by, and the report stays small
 
@@ -46,13 +47,14 @@ def labelling(attempt: Run, bench: Workbench, words: Sequence[str], trained: Tra
         return probabilities_of(bench.engine, rows, task, trie, both.readout, *how)
 
     temperature, _, _ = temperature_of(bench, both.folds, predict)
-    suggested = label_next(bench.engine, ids, trie, task, *how, both.readout, _unlike(attempt, bench))
-    as_answered = [suggestion.at(temperature) for suggestion in suggested]
+    probabilities = probabilities_of(bench.engine, ids, task, trie, both.readout, *how)
+    suggestions = suggested(bench.engine, ids, probabilities, bench.scored_at_once, _unlike(attempt, bench))
+    as_answered = [suggestion.at(temperature) for suggestion in suggestions]
     rows = [_row(suggestion, bench) for suggestion in sorted(as_answered, key=by_worth)]
     pool = attempt.job.spec.options["unlabelled"]
     return {
         "read": pool["read"], "known": pool["known"], "repeated": pool["repeated"], "considered": pool["considered"],
-        "rows": rows,
+        "rows": rows, **_shares(bench, tempered(probabilities, temperature)),
     }  # fmt: skip
 
 
@@ -67,6 +69,20 @@ def _unlike(attempt: Run, bench: Workbench) -> Unlike | None:
         return novelty.unknown(bench.features(texts, attempt.checkpoint))
 
     return unlike
+
+
+def _shares(bench: Workbench, probabilities: np.ndarray) -> LabelNextJson:
+    """How often each label is the answer to the texts; nothing of a regression."""
+    if bench.buckets:
+        return {}
+    labels = bench.dataset.labels
+    counts = np.bincount(probabilities.argmax(1), minlength=len(labels))
+    return {
+        "shares": [
+            {"label": label, "share": round(count / len(probabilities), 4), "mean_probability": round(float(mean), 4)}
+            for label, count, mean in zip(labels, counts.tolist(), probabilities.mean(0), strict=True)
+        ]
+    }
 
 
 def _row(suggestion: Next, bench: Workbench) -> NextRowJson:

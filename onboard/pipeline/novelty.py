@@ -8,18 +8,16 @@ from typing import Final
 import numpy as np
 
 from onboard.data.splits import evenly_spaced
-from onboard.domain.dataset import Example
-from onboard.guard.canaries import canary_texts
+from onboard.pipeline.generic_texts import generic_features
 from onboard.pipeline.material import Workbench
 from onboard.pipeline.readout import drawn
 from onboard.statistics.novelty import Novelty, find_novelty
 
-MOST_TEXTS: Final = 64  # of other kinds, that say what is missed
 MOST_HELD: Final = 256  # held-out rows that say what is a false alarm
 
 
 def novelty_of(bench: Workbench, checkpoint: Callable[[], None]) -> Novelty | None:
-    """What the training rows say is known; None where they are too few, or make no means.
+    """What the training rows say is known; None where they are too few, or none, or make no means.
 
     The texts of other kinds are the guard's canaries, which were written for this repository: of one text where the
     task takes one, pairs where it takes two.
@@ -29,11 +27,11 @@ def novelty_of(bench: Workbench, checkpoint: Callable[[], None]) -> Novelty | No
         checkpoint: stops the work.
     """
     dataset = bench.dataset
+    if not dataset.train:
+        return None
     rows = [dataset.train[row] for row in drawn(bench)]
     held = [dataset.validation[row] for row in evenly_spaced(len(dataset.validation), MOST_HELD)]
-    pair = rows[0].text_b is not None
-    texts = [text for text in canary_texts() if (text[1] is not None) == pair]
-    others = [Example(*texts[place], label="") for place in evenly_spaced(len(texts), MOST_TEXTS)]
     groups = np.zeros(len(rows), dtype=np.int64) if bench.buckets is not None else bench.targets(rows).argmax(1)
-    read, unread, strange = (bench.features(some, checkpoint)[:, : bench.width] for some in (rows, held, others))
+    read, unread = (bench.features(some, checkpoint)[:, : bench.width] for some in (rows, held))
+    strange = generic_features(bench, checkpoint, pairs=rows[0].text_b is not None)[:, : bench.width]
     return find_novelty(read, groups, unread, strange)

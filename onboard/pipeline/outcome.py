@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 
+from onboard.domain.readout import ProvisionalJson
 from onboard.domain.report import MoreRowsJson
 from onboard.domain.tried import MethodsJson
 from onboard.domain.tuning import GuardJson, TuningJson
@@ -21,6 +22,7 @@ from onboard.versions.protected import Identity, line_of
 _CHOSEN: Final = "These rows chose how much of the tuning was kept, so these numbers are a little too good."
 _CURVE_BEFORE: Final = "The hypernetwork was tuned after the learning curve was made, which says nothing of the two."
 _CHOSE_METHOD: Final = "These rows chose the method, too, so these numbers are a little too good."
+_CHOSE_VERSION: Final = "These rows chose between the job's two versions, too, so these numbers are a little too good."
 _NO_ESTIMATE: Final = (
     "All rows trained the embedding and tuned the hypernetwork: none is left that could say how good the two are."
 )
@@ -40,6 +42,7 @@ class Outcome:
         line: the head that it was tuned from, and what that descends from.
         no_estimate: why no folds are left, where there were some before the tuning.
         methods: that were tried, where the method was chosen by them.
+        provisional: the job's provisional version, and why it is not the final one.
     """
 
     bench: Workbench
@@ -51,6 +54,7 @@ class Outcome:
     line: frozenset[int] = frozenset()
     no_estimate: str | None = None
     methods: MethodsJson | None = None
+    provisional: ProvisionalJson | None = None
 
     @property
     def also_chosen(self) -> str | None:
@@ -59,6 +63,8 @@ class Outcome:
         chosen = [_CHOSEN] if "by_share" in (self.tuning or {}) and not refused else []
         if self.methods is not None and len(self.methods["tried"]) > 1:
             chosen.append(_CHOSE_METHOD)
+        if self.provisional is not None and "rows" in self.provisional:
+            chosen.append(_CHOSE_VERSION)
         return " ".join(chosen) or None
 
 

@@ -28,7 +28,8 @@ from onboard.model.task_weights import Answering
 from onboard.pipeline.attempt import Run
 from onboard.pipeline.candidates import named_candidate
 from onboard.pipeline.outputs import Folds, ProbeOutput, TrainOutput
-from onboard.pipeline.readout import fit, with_readout
+from onboard.pipeline.readout import fit_and_compare, with_readout
+from onboard.pipeline.without_rows import readout_without_rows
 from onboard.probe.candidates import in_sorted
 from onboard.registry.versions import VersionRepository
 from onboard.statistics.readout import Readout
@@ -44,6 +45,7 @@ from onboard.versions.answers import module_in
 from onboard.versions.trained_rows import TrainedRows
 
 _NOTHING: Final = np.zeros(0, dtype=np.float32)
+_NO_ROWS: Final = "There are no labeled rows: the readout is computed from the words of the labels."
 _CLOSED_FORM: Final = "The readout is computed in closed form: there is nothing to start from."
 
 
@@ -52,14 +54,16 @@ def own_start(attempt: Run, method: str) -> ProbeOutput:
     bench = attempt.bench
     rows = np.unique(bench.hashes([*bench.dataset.train, *bench.dataset.validation, *bench.dataset.test]))
     reason = _CLOSED_FORM
-    if method != LINEAR:
+    if not bench.dataset.train:
+        reason = _NO_ROWS
+    elif method != LINEAR:
         reason = f"{TASK_METHODS[method].TITLE} starts as its paper says. {TASK_METHODS[method].INITIALISATION}"
     alone = ProbeOutput(
         z=_NOTHING,
         words=bench.words,
         fingerprint="",
         init={"chosen": OWN_START, "candidates": [], "reason": reason},
-        known=rows[in_sorted(rows, bench.base.known_rows)],
+        known=rows[bench.base.knows(rows)],
         numbers={"chosen": OWN_START},
     )
     return _at_adapters(attempt, alone, rows) if attempt.job.spec.starts_from_adapters else alone
@@ -155,7 +159,7 @@ def readout_alone(trained: TrainOutput) -> TrainOutput | None:
     folds = None
     if trained.folds is not None and trained.read_out is not None:
         folds = replace(trained.folds, probabilities=trained.read_out, z=trained.folds.z[:, :0])
-    return _answering_alone(trained.readout, folds, trained.warnings)
+    return replace(_answering_alone(trained.readout, folds, trained.warnings), prior=trained.prior)
 
 
 def _weights(attempt: Run, probed: ProbeOutput, parted: list[Fold], new: NewTask) -> TrainOutput:
@@ -188,10 +192,20 @@ def _weights(attempt: Run, probed: ProbeOutput, parted: list[Fold], new: NewTask
 def _linear(attempt: Run, parted: list[Fold]) -> TrainOutput:
     """Of a readout alone."""
     bench = attempt.bench
+    if not bench.dataset.train:
+        return _of_names(attempt)
     fold = fold_of(len(bench.dataset.train), parted) if parted else None
-    fitted = fit(bench, fold, attempt.checkpoint)
+    fitted, prior = fit_and_compare(bench, fold, attempt.checkpoint)
     nothing = np.zeros((len(parted), 0), dtype=np.float32)  # no embedding is trained
-    return _answering_alone(fitted.readout, None if fold is None else Folds(fold, fitted.probabilities, nothing), [])
+    folds = None if fold is None else Folds(fold, fitted.probabilities, nothing)
+    return replace(_answering_alone(fitted.readout, folds, []), prior=prior)
+
+
+def _of_names(attempt: Run) -> TrainOutput:
+    """Of a readout without a labeled row."""
+    readout, made_of = readout_without_rows(attempt.bench, attempt.checkpoint)
+    output = _answering_alone(readout, None, [])
+    return replace(output, training={**output.training, "without_rows": made_of})
 
 
 def _answering_alone(readout: Readout, folds: Folds | None, warnings: list[WarningJson]) -> TrainOutput:

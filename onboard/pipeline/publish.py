@@ -29,6 +29,8 @@ from onboard.pipeline.novelty import novelty_of
 from onboard.pipeline.outcome import Outcome, untold
 from onboard.pipeline.outputs import EvaluateOutput, ProbeOutput, TrainOutput
 from onboard.pipeline.own_weights import stored
+from onboard.pipeline.prior import drawn_towards
+from onboard.pipeline.readout import lesson_of_job
 from onboard.pipeline.slot import HeadMovedError
 from onboard.registry.aliases import AliasRepository
 from onboard.registry.bases import BaseRepository
@@ -38,6 +40,7 @@ from onboard.registry.in_use import InUseRepository
 from onboard.registry.versions import VersionRepository
 from onboard.statistics.novelty import Novelty
 from onboard.storage.embedding import embedding_digest, embedding_facts, pack_embedding
+from onboard.storage.lesson import LESSON, pack_lesson
 from onboard.storage.novelty import novelty_facts, novelty_tensors
 from onboard.storage.readout import pack_readout
 from onboard.storage.weights import pack_weights, weights_digest
@@ -52,12 +55,12 @@ class NewcomersError(Exception):
         self.versions = versions
 
 
-class _NumberTakenError(Exception):
+class NumberTakenError(Exception):
     """A version number that the bytes carry went to another job; the transaction is rolled back."""
 
 
 @dataclass(frozen=True)
-class _Drafts:
+class Drafts:
     """What is to be published, numbered: the version, and the hypernetwork that it brings along, if it does."""
 
     version: EmbeddingVersion
@@ -87,20 +90,21 @@ def publish(
     """
     started = time.monotonic()
     novelty = novelty_of(attempt.bench, attempt.checkpoint)
-    draft = replace(_draft(attempt, probed, outcome, evaluated), **_answers(attempt, judged, outcome))
+    draft = replace(draft_of(attempt, probed, outcome, evaluated), **_answers(attempt, judged, outcome))
+    draft = drawn_towards(draft, outcome.trained)
     tuned = _stored_hypernetwork(attempt, outcome)
     while True:
-        drafts = _numbered(attempt, draft, tuned)
+        drafts = numbered(attempt, draft, tuned)
         with attempt.services.database.read() as session:
             present = AliasRepository(session).find(draft.task, LATEST) or 0
-        evaluated = _judged_against_present(attempt, judged, evaluated)  # after `present` was read, which must hold
-        version = _with_file(attempt, drafts, outcome.trained, novelty)
+        evaluated = judged_against_present(attempt, judged, evaluated)  # after `present` was read, which must hold
+        version = with_file(attempt, drafts, outcome.trained, novelty)
         attempt.seconds[Stage.PUBLISH.value] = round(time.monotonic() - started, 3)
         result = result_document(attempt, drafts.version, probed, outcome, evaluated)
-        result |= {**_beside(attempt, outcome, evaluated, novelty), "readout": judged.together.facts}
+        result |= {**beside(attempt, outcome, evaluated, novelty), "readout": judged.together.facts}
         try:
             return _commit(attempt, replace(drafts, version=version), outcome, present, result)
-        except (_NumberTakenError, PreconditionFailedError):
+        except (NumberTakenError, PreconditionFailedError):
             continue  # another job of this task was published in between, or `latest` moved: look again
 
 
@@ -112,19 +116,24 @@ def _stored_hypernetwork(attempt: Run, outcome: Outcome) -> HypernetworkVersion 
     return store_hypernetwork(attempt.services, attempt.bench.base, outcome.tuned, attempt.job.id, **facts)
 
 
-def _beside(attempt: Run, outcome: Outcome, evaluated: EvaluateOutput, novelty: Novelty | None) -> dict[str, Any]:
+def beside(attempt: Run, outcome: Outcome, evaluated: EvaluateOutput, novelty: Novelty | None) -> dict[str, Any]:
     """What else the job's document says: how sure the answers sound, what is unknown, what was tried, memory."""
     return {
         "calibration": evaluated.calibration,
         **novelty_facts(novelty),
         "methods": outcome.methods,
+        "provisional": outcome.provisional,
+        "prior": outcome.trained.prior,
         "memory_bytes": None if attempt.peak is None else attempt.peak.most_bytes,
     }
 
 
 def _answers(attempt: Run, judged: Judged, outcome: Outcome) -> dict[str, Any]:
-    """What answers beside what was trained, and what was answered in folds."""
-    return {"readout": _stored_readout(attempt, judged, outcome), "out_of_fold": judged.out_of_fold()}
+    """What answers beside what was trained, what was answered in folds, and what the task teaches the prior."""
+    return {
+        "readout": _stored_readout(attempt, judged, outcome), "out_of_fold": judged.out_of_fold(),
+        "lesson": stored_lesson(attempt),
+    }  # fmt: skip
 
 
 def _stored_readout(attempt: Run, judged: Judged, outcome: Outcome) -> str | None:
@@ -133,18 +142,24 @@ def _stored_readout(attempt: Run, judged: Judged, outcome: Outcome) -> str | Non
     return None if readout is None else attempt.services.store(pack_readout(readout, attempt.base.digest), "readout")
 
 
-def _numbered(attempt: Run, draft: EmbeddingVersion, tuned: HypernetworkVersion | None) -> _Drafts:
+def stored_lesson(attempt: Run) -> str | None:
+    """The digest of the file of what the task teaches the prior; None where it teaches nothing."""
+    lesson = lesson_of_job(attempt.bench, attempt.checkpoint)
+    return None if lesson is None else attempt.services.store(pack_lesson(lesson, attempt.base.digest), LESSON)
+
+
+def numbered(attempt: Run, draft: EmbeddingVersion, tuned: HypernetworkVersion | None) -> Drafts:
     """The drafts with the numbers that come next; whether they are still free is seen in the transaction."""
     with attempt.services.database.read() as session:
         version = replace(draft, version=VersionRepository(session).next_number(draft.task))
         if tuned is None:
-            return _Drafts(version, None)
+            return Drafts(version, None)
         line = BaseRepository(session).hypernetworks(attempt.base.digest)
     tuned = replace(tuned, version=max(hypernetwork.version for hypernetwork in line) + 1)
-    return _Drafts(replace(version, hypernetwork_version=tuned.version), tuned)
+    return Drafts(replace(version, hypernetwork_version=tuned.version), tuned)
 
 
-def _with_file(attempt: Run, drafts: _Drafts, trained: TrainOutput, novelty: Novelty | None) -> EmbeddingVersion:
+def with_file(attempt: Run, drafts: Drafts, trained: TrainOutput, novelty: Novelty | None) -> EmbeddingVersion:
     """The drafted version with its file, which carries its number and its hypernetwork's digest."""
     hypernetwork = drafts.hypernetwork
     if hypernetwork is None:
@@ -160,12 +175,12 @@ def _with_file(attempt: Run, drafts: _Drafts, trained: TrainOutput, novelty: Nov
     return replace(drafts.version, artifact=attempt.services.store(packed, "weights"))
 
 
-def _digest(trained: TrainOutput) -> str:
+def digest_of(trained: TrainOutput) -> str:
     """Of the version's numbers alone."""
     return embedding_digest(trained.z) if trained.has_embedding else weights_digest(stored(trained)[0])
 
 
-def _judged_against_present(attempt: Run, judged: Judged, evaluated: EvaluateOutput) -> EvaluateOutput:
+def judged_against_present(attempt: Run, judged: Judged, evaluated: EvaluateOutput) -> EvaluateOutput:
     """What was found, with a verdict about what `latest` means now: it may have moved since, or long ago in a retry."""
     with attempt.services.database.read() as session:
         try:
@@ -177,11 +192,17 @@ def _judged_against_present(attempt: Run, judged: Judged, evaluated: EvaluateOut
     return replace(evaluated, latest=judged.against_present(attempt.services, evaluated.weak))
 
 
-def _commit(attempt: Run, drafts: _Drafts, outcome: Outcome, present: int, result: dict[str, Any]) -> EmbeddingVersion:
-    """Raises _NumberTakenError, and PreconditionFailedError when `latest` is to move and is not `present` any more."""
-    dataset, spec, moved = attempt.bench.dataset, attempt.job.spec, bool(result["latest"]["moved"])
+def task_of(attempt: Run, draft: EmbeddingVersion) -> Task:
+    """The task as it will be once the version is published."""
+    dataset = attempt.bench.dataset
+    return Task(draft.task, dataset.kind, dataset.labels, draft.words, dataset.low, dataset.high)
+
+
+def _commit(attempt: Run, drafts: Drafts, outcome: Outcome, present: int, result: dict[str, Any]) -> EmbeddingVersion:
+    """Raises NumberTakenError, and PreconditionFailedError when `latest` is to move and is not `present` any more."""
+    spec, moved = attempt.job.spec, bool(result["latest"]["moved"])
     draft = drafts.version
-    task = Task(draft.task, dataset.kind, dataset.labels, draft.words, dataset.low, dataset.high)
+    task = task_of(attempt, draft)
     with attempt.services.database.write() as session:
         ClaimRepository(session).append(
             attempt.job.id,
@@ -195,7 +216,7 @@ def _commit(attempt: Run, drafts: _Drafts, outcome: Outcome, present: int, resul
         if drafts.hypernetwork is not None:
             _advance(session, attempt, drafts.hypernetwork, outcome)
         else:
-            _hold(session, attempt)
+            hold(session, attempt)
         published = VersionRepository(session).publish(
             draft,
             task,
@@ -206,7 +227,7 @@ def _commit(attempt: Run, drafts: _Drafts, outcome: Outcome, present: int, resul
             new_labels=spec.new_labels,
         )
         if published.version != draft.version:
-            raise _NumberTakenError
+            raise NumberTakenError
     return published
 
 
@@ -218,14 +239,14 @@ def _advance(session: Session, attempt: Run, draft: HypernetworkVersion, outcome
     except ConflictError as error:
         raise HeadMovedError(attempt.base.head, bases.get(attempt.base.digest).head) from error
     if added.version != draft.version:
-        raise _NumberTakenError
+        raise NumberTakenError
     versions = InUseRepository(session).versions(attempt.base.digest)
     met = newcomers(versions, outcome.considered, attempt.job.spec.task, outcome.line)
     if met:
         raise NewcomersError(met)
 
 
-def _hold(session: Session, attempt: Run) -> None:
+def hold(session: Session, attempt: Run) -> None:
     """Let nobody move the head until the version is published, lest a guard does not see it."""
     head = InUseRepository(session).hold_head(attempt.base.digest)
     try:
@@ -234,13 +255,14 @@ def _hold(session: Session, attempt: Run) -> None:
         raise HeadMovedError(attempt.base.head, head) from error
 
 
-def _draft(attempt: Run, probed: ProbeOutput, outcome: Outcome, evaluated: EvaluateOutput) -> EmbeddingVersion:
+def draft_of(attempt: Run, probed: ProbeOutput, outcome: Outcome, evaluated: EvaluateOutput) -> EmbeddingVersion:
+    """The version without its file and its number."""
     spec, dataset = attempt.job.spec, attempt.bench.dataset
     return EmbeddingVersion(
         task=spec.task,
         kind="onboarded",
         artifact="",
-        embedding_digest=_digest(outcome.trained),
+        embedding_digest=digest_of(outcome.trained),
         backbone_digest=attempt.base.backbone_digest,
         base_digest=attempt.base.digest,
         hypernetwork_version=attempt.base.head,
@@ -257,7 +279,7 @@ def _draft(attempt: Run, probed: ProbeOutput, outcome: Outcome, evaluated: Evalu
         held_out=attempt.bench.held_out,
         low=dataset.low,
         high=dataset.high,
-        pairs=dataset.pairs,
+        pairs=attempt.bench.pairs,
         temperature=1.0 if evaluated.calibration is None else evaluated.calibration["temperature"],
         metrics=evaluated.metrics,
         weak=evaluated.weak,
@@ -330,7 +352,7 @@ def _dataset(attempt: Run, draft: EmbeddingVersion, trained: TrainOutput) -> dic
     return {
         "name": draft.task,
         "kind": dataset.kind,
-        "pairs": dataset.pairs,
+        "pairs": attempt.bench.pairs,
         "rows": rows,
         "labels": labels,
         "digest": draft.dataset_digest,

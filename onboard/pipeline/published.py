@@ -1,7 +1,7 @@
 """What a training came to, answered by embedding and readout together: for the learning curve and the suspects.
 
-Readouts of fewer rows are as regular and as sharp as that of all, and have its share. They cost no training, so where
-there was no time to train embeddings on fewer rows the curve is theirs alone.
+Readouts of fewer rows are as regular and as sharp as that of all. They cost no training, and most of the answer is
+theirs, so the learning curve is that of readouts alone.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ def _folds(folds: OutOfFold, maker: _Readouts) -> OutOfFold:
     if not folds.has_shares:
         return published
     readouts = {part: _of_part(folds, part, maker)[folds.judged] for part in folds.parts[0].shares}
-    curve = _curve(folds.curve, {**readouts, 1.0: maker.like.probabilities}, share)
-    return replace(published, curve=curve, of_readout=not folds.curve)
+    curve = _curve({**readouts, 1.0: maker.like.probabilities}, share)
+    return replace(published, curve=curve, of_readout=True)
 
 
 def _of_part(folds: OutOfFold, part: float, maker: _Readouts) -> np.ndarray:
@@ -88,20 +88,13 @@ def _halves(halves: Halves, held: np.ndarray, maker: _Readouts) -> Halves:
     of_all = maker.like.readout.probabilities(held)
     share = choose_share(np.exp(halves.by_all), of_all, halves.targets, maker.like.readout.share)
     readouts = {SHARE: halves.in_turn([maker.answers(rows, held) for rows in halves.parts]), 1.0: of_all}
-    curve = _curve(halves.scores, readouts, share)
+    curve = _curve(readouts, share)
     by_half, by_all = curve.get(SHARE), curve.get(1.0, halves.by_all)
-    return replace(halves, by_half=by_half, by_all=by_all, of_readout=halves.by_half is None)
+    return replace(halves, by_half=by_half, by_all=by_all, of_readout=True)
 
 
-def _curve(
-    scores: Mapping[float, np.ndarray], readouts: Mapping[float, np.ndarray], share: float
-) -> dict[float, np.ndarray]:
-    """Log-probabilities (m, K) by share of the rows: of both, or of readouts alone where no embedding has any.
-
-    Empty where the embedding has none, and is published without a readout.
-    """
-    if scores:
-        return {part: _blended(scores[part], answers, share) for part, answers in readouts.items()}
+def _curve(readouts: Mapping[float, np.ndarray], share: float) -> dict[float, np.ndarray]:
+    """Log-probabilities (m, K) of readouts by share of the rows; empty where none answers beside the embedding."""
     return {part: log_of(answers) for part, answers in readouts.items()} if share else {}
 
 

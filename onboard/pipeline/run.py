@@ -1,17 +1,19 @@
-"""The way of one job: check → probe → train → [tune → guard] → [choose] → evaluate → publish.
+"""The way of one job: check → [readout] → probe → train → [tune → guard] → [choose] → evaluate → publish.
 
 Only this module knows the order.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import Final
 
 from onboard.bases import find_base
 from onboard.domain.job import Job, Stage
 from onboard.domain.methods import AUTO
 from onboard.domain.progress import Progress
+from onboard.domain.readout import ProvisionalJson
 from onboard.domain.tried import MethodsJson
 from onboard.errors import ConflictError
 from onboard.model.memory import memory_trouble_told
@@ -33,6 +35,7 @@ from onboard.pipeline.outputs import (
 )
 from onboard.pipeline.own_weights import own_start, under_first_head
 from onboard.pipeline.probe import probe_stage
+from onboard.pipeline.provisional import First, compared, confirm, first_version
 from onboard.pipeline.publish import NewcomersError, publish
 from onboard.pipeline.slot import HeadMovedError
 from onboard.pipeline.train import train_stage
@@ -40,6 +43,7 @@ from onboard.pipeline.tune import tune_stage
 from onboard.registry.services import Services
 
 MOST_STARTS = 3  # of an attempt whose base's head moves while it runs
+_FAST: Final = "--fast asks for the first version only."
 
 
 def preload(services: Services) -> None:
@@ -66,74 +70,102 @@ def run(job: Job, services: Services, progress: Progress) -> None:
     )
 
 
+@dataclass(frozen=True)
+class _Learned:
+    """What the stages of one attempt have left.
+
+    Args:
+        first: the provisional version; None without one.
+        alone: the embedding as it is judged, before any tuning.
+        methods: that were tried, where the method was chosen.
+    """
+
+    attempt: Run
+    first: First | None
+    probed: ProbeOutput
+    trained: TrainOutput
+    alone: Judged
+    tuned: TuneOutput | None = None
+    guarded: GuardOutput | None = None
+    methods: MethodsJson | None = None
+
+    @property
+    def outcome(self) -> Outcome:
+        """What these come to."""
+        return replace(outcome_of(self.attempt, self.trained, self.tuned, self.guarded), methods=self.methods)
+
+    def judged(self, outcome: Outcome) -> Judged:
+        """The same as it is judged."""
+        if outcome.tuned is None:
+            return self.alone
+        job, progress = self.attempt.job, self.attempt.progress
+        return Judged(outcome.bench, job.spec, self.probed, outcome.trained, progress, outcome.no_estimate)
+
+
 def _run(job: Job, services: Services, progress: Progress) -> None:
     """The stages under the head that the base has now. Raises HeadMovedError when that has to be done anew."""
     attempt = check_stage(job, services, progress)
+    first = first_version(attempt)
+    if first is not None and job.spec.fast:
+        facts = ProvisionalJson(version=first.version.version, confirmed=True, reason=_FAST, start=None)
+        confirm(first, first.probed, Outcome(first.attempt.bench, first.trained), facts)
+        return
     probed = attempt.stage(Stage.PROBE, ProbeOutput.from_json, lambda: probe_stage(attempt))
     attempt.bench = attempt.bench.without_witnesses(probed.known)
     trained = attempt.stage(Stage.TRAIN, TrainOutput.from_json, lambda: train_stage(attempt, probed), probed)
     alone = Judged(attempt.bench, job.spec, probed, trained, progress)
-    tuned = guarded = None
+    learned = _Learned(attempt, first, probed, trained, alone)
     if job.spec.tune_hypernetwork != "never":
         tune = partial(tune_stage, attempt, probed, trained, alone)
-        tuned = attempt.stage(Stage.TUNE, tune_output, tune, probed, trained)
-    if isinstance(tuned, ProposedStep):
+        learned = replace(learned, tuned=attempt.stage(Stage.TUNE, tune_output, tune, probed, trained))
+    if isinstance(tuned := learned.tuned, ProposedStep):
         guard = partial(guard_stage, attempt, probed, trained, tuned)
         guarded = attempt.stage(Stage.GUARD, GuardOutput.from_json, guard, probed, trained, tuned)
-    methods = None
-    if job.spec.method == AUTO:
-        choose = partial(_choose, attempt, probed, trained, alone, tuned, guarded)
-        chosen = attempt.stage(Stage.CHOOSE, ChooseOutput.from_json, choose, probed, trained, tuned, guarded)
-        methods = chosen.methods
-        if chosen.trained is not None:
-            attempt, trained, tuned, guarded = under_first_head(attempt), chosen.trained, None, None
-            probed = own_start(attempt, trained.method)
-            alone = Judged(attempt.bench, job.spec, probed, trained, progress)
-    _publish(attempt, probed, trained, alone, tuned, guarded, methods)
+        learned = replace(learned, guarded=guarded)
+    _publish(_chosen(learned) if job.spec.method == AUTO else learned)
 
 
-def _choose(
-    attempt: Run,
-    probed: ProbeOutput,
-    trained: TrainOutput,
-    alone: Judged,
-    tuned: TuneOutput | None,
-    guarded: GuardOutput | None,
-) -> ChooseOutput:
-    outcome = outcome_of(attempt, trained, tuned, guarded)
-    judged = alone if outcome.tuned is None else _judged(attempt, probed, outcome)
-    return choose_stage(attempt, probed, judged, outcome)
+def _chosen(learned: _Learned) -> _Learned:
+    """The same, or what another method has learned, where the rows are for that."""
+    attempt, probed, outcome = learned.attempt, learned.probed, learned.outcome
+    choose = partial(choose_stage, attempt, probed, learned.judged(outcome), outcome)
+    built_on = probed, learned.trained, learned.tuned, learned.guarded
+    chosen = attempt.stage(Stage.CHOOSE, ChooseOutput.from_json, choose, *built_on)
+    if chosen.trained is None:
+        return replace(learned, methods=chosen.methods)
+    own = under_first_head(attempt)
+    start = own_start(own, chosen.trained.method)
+    alone = Judged(own.bench, own.job.spec, start, chosen.trained, own.progress)
+    return _Learned(own, learned.first, start, chosen.trained, alone, methods=chosen.methods)
 
 
-def _publish(
-    attempt: Run,
-    probed: ProbeOutput,
-    trained: TrainOutput,
-    alone: Judged,
-    tuned: TuneOutput | None,
-    guarded: GuardOutput | None,
-    methods: MethodsJson | None,
-) -> None:
-    """Judge what the job has come to, and publish it; what was published while the guard ran is guarded before."""
-    outcome, evaluated = replace(outcome_of(attempt, trained, tuned, guarded), methods=methods), None
+def _publish(learned: _Learned) -> None:
+    """Judge what the job has come to, and publish it, or confirm its provisional version.
+
+    What was published while the guard ran is guarded before.
+    """
+    attempt, first, evaluated = learned.attempt, learned.first, None
     while True:
-        judged = alone if outcome.tuned is None else _judged(attempt, probed, outcome)
+        outcome = learned.outcome
+        judged = learned.judged(outcome)
+        if first is not None:
+            facts = compared(first, judged, outcome)
+            if facts["confirmed"]:
+                confirm(first, learned.probed, outcome, facts)
+                return
+            outcome = replace(outcome, provisional=facts)
         if evaluated is None:
-            before = alone if outcome.tuned else None
+            before = learned.alone if outcome.tuned else None
             work = partial(judge, judged, attempt.services, outcome.also_chosen, before)
-            evaluated = attempt.stage(Stage.EVALUATE, EvaluateOutput.from_json, work, probed, trained, tuned, guarded)
+            built_on = learned.probed, learned.trained, learned.tuned, learned.guarded
+            evaluated = attempt.stage(Stage.EVALUATE, EvaluateOutput.from_json, work, *built_on)
         attempt.progress.stage_started(Stage.PUBLISH)
         attempt.checkpoint()
         try:
-            publish(attempt, probed, outcome, judged, evaluated)
+            publish(attempt, learned.probed, outcome, judged, evaluated)
         except NewcomersError as met:
-            assert guarded is not None
-            guarded = guard_newcomers(attempt, outcome, guarded, met.versions)
-            outcome = replace(outcome_of(attempt, trained, tuned, guarded), methods=methods)
-            evaluated = evaluated if outcome.tuned else None
+            assert learned.guarded is not None
+            learned = replace(learned, guarded=guard_newcomers(attempt, outcome, learned.guarded, met.versions))
+            evaluated = evaluated if learned.outcome.tuned else None
         else:
             return
-
-
-def _judged(attempt: Run, probed: ProbeOutput, outcome: Outcome) -> Judged:
-    return Judged(outcome.bench, attempt.job.spec, probed, outcome.trained, attempt.progress, outcome.no_estimate)

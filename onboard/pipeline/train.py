@@ -31,6 +31,7 @@ def train_stage(attempt: Run, probed: ProbeOutput) -> TrainOutput:
     known = in_sorted(bench.hashes(bench.dataset.train), probed.known)
     train, validation = bench.dataset.train, bench.dataset.validation
     settings = FewShotSettings().for_rows(len(train))
+    settings = replace(settings, curve_trained=attempt.job.spec.readout == "never")
     if bench.buckets:
         settings = replace(settings, curve=())  # it is one of accuracy
     rows = bench.labelled(train)

@@ -15,25 +15,25 @@ from sqlalchemy.orm import Session
 from onboard.domain.job import LEASE_SECONDS, EventKind, Job, JobSpec, JobState, Stage, sources_of
 from onboard.domain.release import release_number
 from onboard.errors import FencedError, InputError
-from onboard.registry.clock import database_now
+from onboard.registry.clock import database_now, has_come
 from onboard.registry.events import EventRepository
 from onboard.registry.jobs import to_job
 from onboard.registry.leases import LeaseRepository
 from onboard.registry.repository import Repository
 from onboard.registry.shards import ShardRepository
-from onboard.registry.states import IS_OPEN, IS_RUNNING, not_paused, stays, understood
+from onboard.registry.states import IS_OPEN, IS_RUNNING, not_passed_by, not_paused, stays, understood
 from onboard.registry.tables import JobRow
 
 _RELEASE: Final = release_number()
 
 
 def _expired() -> ColumnElement[bool]:
-    return and_(IS_RUNNING, JobRow.lease_expires_at <= database_now())
+    return and_(IS_RUNNING, has_come(JobRow.lease_expires_at))
 
 
-def _runnable() -> ColumnElement[bool]:
+def is_runnable() -> ColumnElement[bool]:
     """Queued and due, or running on a worker whose lease ran out; with attempts left."""
-    waiting = and_(JobRow.state == JobState.QUEUED, JobRow.not_before_at <= database_now(), not_paused())
+    waiting = and_(JobRow.state == JobState.QUEUED, has_come(JobRow.not_before_at), not_paused())
     lost = and_(_expired(), JobRow.cancel_requested.is_(False))
     return and_(IS_OPEN, JobRow.attempt < JobRow.max_attempts, or_(waiting, lost))
 
@@ -62,15 +62,18 @@ class ClaimRepository(Repository):
         pid: int | None = None,
         lease_seconds: float = LEASE_SECONDS,
         time_limit_seconds: float | None = None,
+        only: str | None = None,
     ) -> Job | None:
         """Take the most urgent runnable job of `queues`; its new attempt is the fencing token. None when there is none.
 
-        A worker that drains or has stopped gets none. A job that this code cannot read is ended as failed.
+        A worker that drains or has stopped gets none, nor one that it passed on. A job that this code cannot read is
+        ended as failed.
 
         Args:
             time_limit_seconds: of jobs that have no limit of their own.
+            only: id of the one job that may be taken, even if this worker passed it on.
         """
-        while (row := self._take(worker, queues, pid, lease_seconds, time_limit_seconds)) is not None:
+        while (row := self._take(worker, queues, pid, lease_seconds, time_limit_seconds, only)) is not None:
             self._events.append(row.id, row.attempt, "state", JobState.RUNNING, numbers={"worker": worker})
             try:
                 JobSpec.from_json(row.spec)
@@ -81,11 +84,17 @@ class ClaimRepository(Repository):
         return None
 
     def _take(
-        self, worker: str, queues: Sequence[str], pid: int | None, lease_seconds: float, time_limit: float | None
+        self,
+        worker: str,
+        queues: Sequence[str],
+        pid: int | None,
+        lease_seconds: float,
+        time_limit: float | None,
+        only: str | None,
     ) -> JobRow | None:
         if not queues:
             return None
-        most_urgent = self._most_urgent(worker, queues)
+        most_urgent = self._most_urgent(worker, queues, not_passed_by(worker) if only is None else JobRow.id == only)
         statement = (
             update(JobRow)
             .where(JobRow.number == most_urgent)
@@ -104,11 +113,11 @@ class ClaimRepository(Repository):
         )
         return self._session.scalars(statement).one_or_none()
 
-    def _most_urgent(self, worker: str, queues: Sequence[str]) -> ScalarSelect[int]:
+    def _most_urgent(self, worker: str, queues: Sequence[str], eligible: ColumnElement[bool]) -> ScalarSelect[int]:
         """The first of each queue's first: each is found at once in the index, however many wait behind it."""
         firsts = [
             select(JobRow.number, JobRow.priority)
-            .where(JobRow.queue == queue, _runnable(), understood(self._release), stays(worker))
+            .where(JobRow.queue == queue, is_runnable(), understood(self._release), stays(worker), eligible)
             .order_by(JobRow.priority.desc(), JobRow.number)
             .limit(1)
             .with_for_update(skip_locked=True)
@@ -192,6 +201,14 @@ class ClaimRepository(Repository):
         facts = {"reason": error["message"], "delay_seconds": delay_seconds}
         return self._requeue(job_id, attempt, facts, error=error, max_attempts=JobRow.max_attempts + 1)
 
+    def pass_on(self, job_id: str, attempt: int, worker: str, error: dict[str, Any]) -> Job:
+        """Queue it again for other workers, as this one cannot run it; that attempt does not count."""
+        passed_by = func.coalesce(JobRow.passed_by, "\n").concat(f"{worker}\n")
+        facts = {"reason": error["message"], "passed_by": worker}
+        return self._requeue(
+            job_id, attempt, facts, error=error, max_attempts=JobRow.max_attempts + 1, passed_by=passed_by
+        )
+
     def retry_later(self, job_id: str, attempt: int, error: dict[str, Any], delay_seconds: float) -> Job:
         """After a retryable error: queue it again, to be claimed in `delay_seconds`; dead when attempts are used up.
 
@@ -259,12 +276,14 @@ class ClaimRepository(Repository):
 
     def runnable(self) -> dict[str, int]:
         """How many jobs could be claimed now, by queue; those that need newer workers count."""
-        statement = select(JobRow.queue, func.count()).where(_runnable()).group_by(JobRow.queue)
+        statement = select(JobRow.queue, func.count()).where(is_runnable()).group_by(JobRow.queue)
         return dict(self._session.execute(statement).all())
 
-    def claimable(self, queues: Sequence[str]) -> list[str]:
-        """Those of `queues` in which code like this could claim a job now."""
-        statement = select(JobRow.queue).where(JobRow.queue.in_(list(queues)), _runnable(), understood(self._release))
+    def claimable(self, queues: Sequence[str], worker: str) -> list[str]:
+        """Those of `queues` in which code like that of `worker` could claim a job now which it has not passed on."""
+        statement = select(JobRow.queue).where(
+            JobRow.queue.in_(list(queues)), is_runnable(), understood(self._release), not_passed_by(worker)
+        )
         return sorted(self._session.scalars(statement.distinct()))
 
     def ended_since(self, worker: str, since: float) -> bool:
@@ -275,7 +294,7 @@ class ClaimRepository(Repository):
     def too_new(self, queues: Sequence[str]) -> int | None:
         """The highest release that runnable jobs of `queues` need, when this worker's is lower; else None."""
         statement = select(func.max(JobRow.needs_release)).where(
-            JobRow.queue.in_(list(queues)), _runnable(), ~understood(self._release)
+            JobRow.queue.in_(list(queues)), is_runnable(), ~understood(self._release)
         )
         return self._session.scalars(statement).one()
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
-from sqlalchemy import Double, select
+from sqlalchemy import ColumnElement, Double, or_, select
 from sqlalchemy.ext.compiler import compiles
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import InstrumentedAttribute, Session
 from sqlalchemy.sql.expression import FunctionElement
+
+IMPLAUSIBLE_SECONDS: Final = 3600.0  # ahead of now
 
 
 class database_now(FunctionElement[float]):  # noqa: N801 - it reads as an SQL function: database_now() + 60
@@ -26,6 +28,15 @@ def _sqlite(*_compiler: Any, **_keywords: Any) -> str:
 @compiles(database_now, "postgresql")
 def _postgresql(*_compiler: Any, **_keywords: Any) -> str:
     return "CAST(extract(epoch FROM clock_timestamp()) AS double precision)"
+
+
+def has_come(moment: ColumnElement[Any] | InstrumentedAttribute[Any]) -> ColumnElement[bool]:
+    """The moment is over; so is one so far ahead that the clock was set back after it was written.
+
+    No lease lasts for an hour, and no job is put off for so long: without this a clock that was two hours fast would
+    keep a lost job, or one that was just submitted, waiting for two hours.
+    """
+    return or_(moment <= database_now(), moment > database_now() + IMPLAUSIBLE_SECONDS)
 
 
 def read_clock(session: Session) -> float:

@@ -17,9 +17,11 @@ from sqlalchemy.exc import ArgumentError, DataError, DBAPIError
 from sqlalchemy.exc import TimeoutError as NoneFreeError
 from sqlalchemy.orm import Session
 
+from onboard.domain.database_url import NO_PREPARED_STATEMENTS
 from onboard.domain.private import private_file
-from onboard.errors import DeadlockError, InputError, UnavailableError
+from onboard.errors import ConflictError, DeadlockError, InputError, UnavailableError
 from onboard.registry.failures import failure_of
+from onboard.registry.server_url import require_usable
 
 BUSY_SECONDS: Final = 30.0  # how long a SQLite transaction waits for another writer
 IDLE_TRANSACTION_SECONDS: Final = 30  # PostgreSQL ends a session that leaves a transaction open for so long
@@ -103,6 +105,14 @@ class Database:
         with self.write() as session:
             return work(session)
 
+    def has_pooler(self) -> bool:
+        """Whether something stands between us and PostgreSQL that has sessions of its own, such as PgBouncer."""
+        if self.is_sqlite:
+            return False
+        with self.read() as session:
+            driver: Any = session.connection().connection.driver_connection
+            return bool(driver.info.backend_pid != session.scalar(text("SELECT pg_backend_pid()")))
+
     def empty_log(self) -> None:
         """SQLite: let no older state of a page stay in the log of writes, as far as no reader needs it just now."""
         self._outside_transactions("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -173,8 +183,8 @@ def overwrite_deleted(session: Session) -> None:
 def _engine(url: str, foreign_keys: bool) -> Engine:
     try:
         parsed = make_url(url)
-    except ArgumentError as error:
-        raise _unusable(url) from error
+    except (ArgumentError, ValueError):
+        raise _unusable(url) from None  # what SQLAlchemy says may quote a password
     if parsed.get_backend_name() == "sqlite":
         engine = create_engine(parsed, connect_args={"timeout": BUSY_SECONDS, "isolation_level": None})
         if foreign_keys:
@@ -182,10 +192,14 @@ def _engine(url: str, foreign_keys: bool) -> Engine:
         event.listen(engine, "begin", _begin_sqlite)
         return engine
     if parsed.get_backend_name() == "postgresql":
+        require_usable(parsed)
+        pooled = NO_PREPARED_STATEMENTS in parsed.query
         engine = create_engine(
-            parsed.set(drivername="postgresql+psycopg"),
+            parsed.set(drivername="postgresql+psycopg").difference_update_query([NO_PREPARED_STATEMENTS]),
             pool_pre_ping=True,
             connect_args={
+                "client_encoding": "utf8",
+                **({"prepare_threshold": None} if pooled else {}),
                 "connect_timeout": CONNECT_SECONDS,
                 # a replica lags behind: an alias read there may be one that was moved back long ago
                 "target_session_attrs": "primary",
@@ -196,15 +210,20 @@ def _engine(url: str, foreign_keys: bool) -> Engine:
                 "tcp_user_timeout": 30_000,
             },
         )
-        event.listen(engine, "connect", _bound_idle_transactions)
+        event.listen(engine, "connect", _require_utf8)
+        if pooled:  # what is set for a session may be another client's next
+            event.listen(engine, "begin", _bound_idle_transaction)
+        else:
+            event.listen(engine, "connect", _bound_idle_transactions)
         return engine
     raise _unusable(url)
 
 
 def _unusable(url: str) -> InputError:
-    scheme = url.partition(":")[0]
+    scheme, mark, _ = url.partition("://")
+    named = repr(scheme) if mark else "The value of ONBOARD_DATABASE_URL"  # which may be all password
     return InputError(
-        f"{scheme!r} is not a database that Onboard can use.",
+        f"{named} is not a database that Onboard can use.",
         "Set ONBOARD_DATABASE_URL to postgresql://user:password@host/name, or unset it for SQLite.",
     )
 
@@ -218,6 +237,24 @@ def _bound_idle_transactions(connection: Any, record: Any) -> None:  # noqa: ARG
     connection.autocommit = True
     connection.execute(f"SET idle_in_transaction_session_timeout = '{IDLE_TRANSACTION_SECONDS}s'")
     connection.autocommit = False
+
+
+def _bound_idle_transaction(connection: Connection) -> None:
+    """The same for one transaction."""
+    if connection.get_execution_options().get("isolation_level") != "AUTOCOMMIT":
+        connection.exec_driver_sql(f"SET LOCAL idle_in_transaction_session_timeout = '{IDLE_TRANSACTION_SECONDS}s'")
+
+
+def _require_utf8(connection: Any, record: Any) -> None:  # noqa: ARG001 - the event's signature
+    """Another encoding refuses some texts, or (SQL_ASCII) takes any bytes for text."""
+    encoding = connection.info.parameter_status("server_encoding")
+    if encoding not in ("UTF8", None):
+        name = connection.info.dbname
+        raise ConflictError(
+            f"The database {name} has the encoding {encoding}; Onboard needs UTF8.",
+            f"Make another one: createdb --encoding UTF8 --template template0 {name}_utf8",
+            encoding=encoding,
+        )
 
 
 def _begin_sqlite(connection: Connection) -> None:

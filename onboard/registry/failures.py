@@ -22,6 +22,7 @@ from onboard.errors import (
 _FEW_BYTES: Final = 1 << 20  # with less free space SQLite's files beside the database cannot grow
 _NO_DATABASE: Final = (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT)
 _NO_FILE: Final = (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN)
+_LOST_STATEMENTS: Final = ("26000", "42P05", "08P01")  # a prepared statement is not there, or is there already
 _DISK_FULL, _DEADLOCK, _FORBIDDEN, _READ_ONLY, _DAMAGED = "53100", "40P01", "42501", "25006", "XX001 XX002"
 _FREE: Final = "Free some space, then try again."
 
@@ -88,6 +89,11 @@ def _of_postgresql(error: DBAPIError | sqlite3.Error, engine: Engine) -> Onboard
     reason = lines[0] if lines else str(error)
     if code == _DEADLOCK:
         return DeadlockError("Somebody else changes the same rows at this moment.", "Try again in a moment.")
+    if code in _LOST_STATEMENTS and "prepared statement" in reason:
+        return UnavailableError(
+            f"A pooler before the database {place} loses prepared statements: {reason}.",
+            "Set ONBOARD_DATABASE_PREPARED_STATEMENTS=false wherever Onboard runs.",
+        )
     if code == _DISK_FULL:
         return StorageError(f"The disk of the database {place} is full: {reason}.", _FREE)
     if code in _DAMAGED:

@@ -13,7 +13,7 @@ from typing import Any, Final
 from sqlalchemy import Subquery, and_, case, func, or_, select
 
 from onboard.domain.failures import FailedJob
-from onboard.domain.figures import HOUR, NO_SAMPLE, Ended, Percentiles
+from onboard.domain.figures import HOUR, NO_SAMPLE, Ended, EndedInHour, Percentiles
 from onboard.domain.job import Job, JobState, Stage
 from onboard.domain.running import Attempt
 from onboard.registry.jobs import to_job
@@ -22,6 +22,7 @@ from onboard.registry.states import IS_OPEN, IS_RUNNING
 from onboard.registry.tables import JobEventRow, JobRow
 
 WINDOW_SECONDS: Final = 24 * 3600.0
+_HOURS: Final = int(WINDOW_SECONDS / HOUR)
 MOST_ENDED: Final = 5_000  # jobs; a window with more of them is cut short, and says so
 MOST_FAILED: Final = 500  # jobs whose reasons are compared
 MOST_TIMED: Final = 200  # jobs whose stages are compared with those of running ones
@@ -95,6 +96,38 @@ class JobFigures(Repository):
             for queue, rows in by_queue.items()
         }
         return by_name, window_seconds
+
+    def by_hour(self, now: float, most: int = MOST_ENDED) -> list[EndedInHour]:
+        """What ended in each hour of the last day, the oldest first; of the newest `most` jobs."""
+        ends = (
+            select(JobRow.finished_at, JobRow.state)
+            .where(JobRow.finished_at > now - WINDOW_SECONDS)
+            .order_by(JobRow.finished_at.desc())
+            .limit(most)
+            .subquery()
+        )
+        ago = func.floor((now - ends.c.finished_at) / HOUR)
+        statement = select(ago.label("ago"), ends.c.state, func.count().label("jobs")).group_by(ago, ends.c.state)
+        counts: dict[tuple[int, JobState], int] = {}
+        for row in self._session.execute(statement):
+            counts[max(int(row.ago), 0), JobState(row.state)] = row.jobs
+        failed = (JobState.FAILED, JobState.DEAD)
+        return [
+            EndedInHour(hour, counts.get((hour, JobState.SUCCEEDED), 0), sum(counts.get((hour, s), 0) for s in failed))
+            for hour in reversed(range(_HOURS))
+        ]
+
+    def newest_versions(self, limit: int) -> list[tuple[str, int]]:
+        """Task and number of what the jobs published that ended last, the newest first."""
+        number = JobRow.result["version"].as_integer()
+        numbers = (  # without reading the wide rows
+            select(JobRow.number)
+            .where(JobRow.finished_at.is_not(None), JobRow.state == JobState.SUCCEEDED)
+            .order_by(JobRow.finished_at.desc())
+            .limit(limit)
+        )
+        statement = select(JobRow.task, number).where(JobRow.number.in_(numbers)).order_by(JobRow.finished_at.desc())
+        return [(task, version) for task, version in self._session.execute(statement) if version is not None]
 
     def newest_end(self) -> float | None:
         """When the job ended that ended last; None before any did."""

@@ -196,6 +196,7 @@ class JobRepository(Repository):
             started_at=None,
             finished_at=None,
             lease_expires_at=None,
+            passed_by=None,
             time_limit_seconds=time_limit_seconds or present.time_limit_seconds,
             error=None,
         )

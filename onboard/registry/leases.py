@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import delete, or_, select, update
 
-from onboard.registry.clock import database_now
+from onboard.registry.clock import database_now, has_come
 from onboard.registry.repository import Repository
 from onboard.registry.tables import LeaseRow
 from onboard.registry.upsert import insert_for
@@ -22,7 +22,7 @@ class LeaseRepository(Repository):
             .on_conflict_do_update(
                 index_elements=["name"],
                 set_=lease,
-                where=or_(LeaseRow.holder == holder, LeaseRow.expires_at <= database_now()),
+                where=or_(LeaseRow.holder == holder, has_come(LeaseRow.expires_at)),
             )
             .returning(LeaseRow.name)
         )
@@ -30,7 +30,7 @@ class LeaseRepository(Repository):
 
     def holder(self, name: str) -> str | None:
         """Who has the lease now, or None."""
-        statement = select(LeaseRow.holder).where(LeaseRow.name == name, LeaseRow.expires_at > database_now())
+        statement = select(LeaseRow.holder).where(LeaseRow.name == name, ~has_come(LeaseRow.expires_at))
         return self._session.scalars(statement).one_or_none()
 
     def extend_all(self, holder: str, seconds: float) -> None:

@@ -50,13 +50,24 @@ def make_home(home: Path) -> Path:
         home.mkdir(parents=True, exist_ok=True, mode=0o700)
         writable = os.access(home, os.W_OK | os.X_OK, effective_ids=os.access in os.supports_effective_ids)
     except OSError as error:
-        raise _unusable(home, error) from error
+        raise home_trouble(home, error) from error
     if not writable:
         raise _not_writable(home, "it is read-only")
     return home
 
 
-def _unusable(home: Path, error: OSError) -> OnboardError:
+def home_trouble(home: Path, error: OSError, file: str | None = None) -> OnboardError:
+    """What a failure to write in the home folder means.
+
+    Args:
+        file: which of its files or folders it is about.
+    """
+    if file and error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        return NotAllowedError(
+            f"{file} cannot be written: {error.strerror or error}.",
+            f"Let the user who runs onboard own all of {home}: chown -R USER {home}",
+            file=str(file),
+        )
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return StorageError(f"The disk of {home} is full.", "Free some space, then try again.")
     return _not_writable(home, error.strerror or str(error))
@@ -165,7 +176,7 @@ def _migrate_under_lock(database: Database, home: Path) -> None:
     try:
         lock = FileLock(home / "migrate.lock", mode=0o600).acquire()
     except OSError as error:
-        raise _unusable(home, error) from error
+        raise home_trouble(home, error) from error
     with lock:
         if _revision(database) != migrations.HEAD:
             upgrade(database.url)

@@ -26,6 +26,12 @@ class Current:
     task: str
     version: int
     artifact: str
+    provisional: bool = False
+
+    @property
+    def tag(self) -> str:
+        """What differs once the version's document does: the mark may go."""
+        return f"{self.artifact}-provisional" if self.provisional else self.artifact
 
 
 class SearchRepository(Repository):
@@ -36,7 +42,7 @@ class SearchRepository(Repository):
         statement = _BY_ALIAS if reference.version is None else _BY_NUMBER
         asked = {"task": reference.task, "number": reference.version, "alias": reference.alias}
         row = self._session.execute(statement, asked).one_or_none()
-        return None if row is None else Current(reference.task, row.version, row.artifact)
+        return None if row is None else Current(reference.task, row.version, row.artifact, row.provisional)
 
     def currents(self, references: Collection[Reference]) -> dict[Reference, Current]:
         """What each of many references names, in few queries; those that name nothing (any more) are left out."""
@@ -44,7 +50,7 @@ class SearchRepository(Repository):
         aliased = {(asked.task, asked.alias): asked for asked in references if asked.version is None}
         number = EmbeddingVersionRow.task, EmbeddingVersionRow.version
         alias = AliasRow.task, AliasRow.alias
-        facts = *number, EmbeddingVersionRow.artifact
+        facts = *number, EmbeddingVersionRow.artifact, EmbeddingVersionRow.provisional
         of_living = TaskRow, and_(TaskRow.name == EmbeddingVersionRow.task, TaskRow.deleted_at.is_(None))
         by_number = select(*number, *facts).join(*of_living).order_by(*number)  # in its order SQLite goes by the index
         by_alias = select(*alias, *facts).join(AliasRow, names_version()).join(*of_living)
@@ -57,7 +63,12 @@ class SearchRepository(Repository):
     def named(self, alias: str) -> Sequence[Current]:
         """The embedding that the alias names in every task, by task; versions of other methods are left out."""
         statement = (
-            select(EmbeddingVersionRow.task, EmbeddingVersionRow.version, EmbeddingVersionRow.artifact)
+            select(
+                EmbeddingVersionRow.task,
+                EmbeddingVersionRow.version,
+                EmbeddingVersionRow.artifact,
+                EmbeddingVersionRow.provisional,
+            )
             .join(AliasRow, and_(names_version(), AliasRow.alias == alias))
             .join(TaskRow, TaskRow.name == EmbeddingVersionRow.task)
             .where(TaskRow.deleted_at.is_(None), HAS_EMBEDDING)
@@ -101,9 +112,9 @@ class SearchRepository(Repository):
             last = rows[-1][0].name
 
 
-def _artifact_where(condition: ColumnElement[bool]) -> Select[int, str]:
+def _artifact_where(condition: ColumnElement[bool]) -> Select[int, str, bool]:
     return (
-        select(EmbeddingVersionRow.version, EmbeddingVersionRow.artifact)
+        select(EmbeddingVersionRow.version, EmbeddingVersionRow.artifact, EmbeddingVersionRow.provisional)
         .join(TaskRow, TaskRow.name == EmbeddingVersionRow.task)
         .where(EmbeddingVersionRow.task == bindparam("task"), condition, TaskRow.deleted_at.is_(None))
     )

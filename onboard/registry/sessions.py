@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from sqlalchemy import delete, insert, or_, select
+from collections.abc import Sequence
+from typing import Any, Final
 
-from onboard.domain.access import ALL_SCOPES, Identity, Scope
+from sqlalchemy import Row, Select, case, delete, insert, or_, select, update
+
+from onboard.domain.access import ALL_SCOPES, BrowserSession, Identity, Scope
+from onboard.errors import NotFoundError
 from onboard.registry.access_tables import SessionRow, SignInCodeRow, TokenRow
 from onboard.registry.audit import record
 from onboard.registry.clock import database_now, read_clock
@@ -12,6 +16,8 @@ from onboard.registry.repository import Repository
 from onboard.registry.tokens import is_live
 
 LOCAL = "local"  # the name of whoever came by the link that a start on this machine printed
+_ID_LETTERS: Final = 12  # of the digest, which tells nothing of the cookie
+_HEX: Final = frozenset("0123456789abcdef")
 
 
 class SessionRepository(Repository):
@@ -41,30 +47,78 @@ class SessionRepository(Repository):
                 hash=digest, token=token, created_at=database_now(), expires_at=database_now() + lives_seconds
             )
         )
-        record(self._session, "session.open", token or LOCAL)
+        record(self._session, "session.open", token or LOCAL, id=_id_of(digest))
 
-    def identity(self, digest: str) -> Identity | None:
-        """Who is signed in by this cookie; None when the session, or the token behind it, is over."""
-        statement = (
-            select(TokenRow.id, TokenRow.name, TokenRow.scopes)
-            .select_from(SessionRow)
-            .outerjoin(TokenRow, TokenRow.id == SessionRow.token)
-            .where(
-                SessionRow.hash == digest,
-                SessionRow.expires_at > database_now(),
-                or_(SessionRow.token.is_(None), TokenRow.id.is_not(None)),  # else it would become that of the link
-                is_live(),
-            )
-        )
-        row = self._session.execute(statement).one_or_none()
+    def identity(self, digest: str, idle_seconds: float) -> Identity | None:
+        """Who is signed in by this cookie; None when the session, or the token behind it, is over.
+
+        Args:
+            idle_seconds: that a link's session stays open without use: when half of it is over, its use is due.
+        """
+        row = self._session.execute(_open().where(SessionRow.hash == digest)).one_or_none()
         if row is None:
             return None
-        if row.id is None:
-            return Identity(name=LOCAL, scopes=ALL_SCOPES, session=True)
-        return Identity(name=row.name, scopes=frozenset(map(Scope, row.scopes)), token=row.id, session=True)
+        session = _session_of(row)
+        left = row.expires_at - row.now
+        return Identity(
+            name=session.name,
+            scopes=session.scopes,
+            token=session.token,
+            session=session.id,
+            use_due=session.token is None and left < idle_seconds / 2,
+        )
+
+    def list(self) -> Sequence[BrowserSession]:
+        """The browsers that are signed in, oldest first."""
+        rows = self._session.execute(_open().order_by(SessionRow.created_at, SessionRow.hash))
+        return [_session_of(row) for row in rows]
+
+    def used(self, id_: str, idle_seconds: float, longest_seconds: float) -> None:
+        """Keep a link's session open for as long again, at most until so long after it began."""
+        again, at_most = database_now() + idle_seconds, SessionRow.created_at + longest_seconds
+        statement = update(SessionRow).where(SessionRow.hash.startswith(id_), SessionRow.token.is_(None))
+        self._session.execute(statement.values(expires_at=case((at_most < again, at_most), else_=again)))
 
     def end(self, digest: str) -> None:
         """Sign a browser out."""
-        statement = delete(SessionRow).where(SessionRow.hash == digest).returning(SessionRow.hash, SessionRow.token)
-        if (ended := self._session.execute(statement).one_or_none()) is not None:
-            record(self._session, "session.end", ended.token or LOCAL)
+        self._end(digest)
+
+    def end_by_id(self, id_: str) -> BrowserSession:
+        """Sign a browser out by the id of its session. Raises NotFoundError."""
+        named = {session.id: session for session in self.list()}.get(id_)
+        if named is None or not _HEX.issuperset(id_):
+            raise NotFoundError(f"There is no session {id_!r}.", "List them with: onboard token sessions", session=id_)
+        self._end(id_)
+        return named
+
+    def _end(self, beginning: str) -> None:
+        statement = delete(SessionRow).where(SessionRow.hash.startswith(beginning))
+        for ended in self._session.execute(statement.returning(SessionRow.hash, SessionRow.token)).all():
+            record(self._session, "session.end", ended.token or LOCAL, id=_id_of(ended.hash))
+
+
+def _open() -> Select[Any]:
+    """Sessions that are not over, nor the tokens behind them."""
+    return (
+        select(
+            SessionRow.hash, SessionRow.token, SessionRow.created_at, SessionRow.expires_at,
+            TokenRow.name, TokenRow.scopes, database_now().label("now"),
+        )
+        .select_from(SessionRow)
+        .outerjoin(TokenRow, TokenRow.id == SessionRow.token)
+        .where(
+            SessionRow.expires_at > database_now(),
+            or_(SessionRow.token.is_(None), TokenRow.id.is_not(None)),  # else it would become that of the link
+            is_live(),
+        )
+    )  # fmt: skip
+
+
+def _session_of(row: Row[Any]) -> BrowserSession:
+    scopes = ALL_SCOPES if row.token is None else frozenset(map(Scope, row.scopes))
+    name = LOCAL if row.token is None else row.name
+    return BrowserSession(_id_of(row.hash), name, row.token, scopes, row.created_at, row.expires_at)
+
+
+def _id_of(digest: str) -> str:
+    return digest[:_ID_LETTERS]

@@ -16,7 +16,7 @@ from onboard.domain.bulk import MAX_SHARD_ATTEMPTS, RATE_SECONDS, ShardClaim, Sh
 from onboard.domain.job import BULK, LEASE_SECONDS, MAX_ATTEMPTS, JobState
 from onboard.domain.release import release_number
 from onboard.errors import CancelledError, FencedError
-from onboard.registry.clock import database_now, read_clock
+from onboard.registry.clock import database_now, has_come, read_clock
 from onboard.registry.repository import Repository
 from onboard.registry.states import IS_OPEN, IS_RUNNING, not_paused, stays, understood
 from onboard.registry.tables import JobRow, JobShardRow
@@ -33,7 +33,7 @@ def _free() -> ColumnElement[bool]:
 
 
 def _held() -> ColumnElement[bool]:
-    return and_(JobShardRow.lease_expires_at.is_not(None), JobShardRow.lease_expires_at > database_now())
+    return and_(JobShardRow.lease_expires_at.is_not(None), ~has_come(JobShardRow.lease_expires_at))
 
 
 class ShardRepository(Repository):

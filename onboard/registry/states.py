@@ -24,6 +24,16 @@ def understood(release: int) -> ColumnElement[bool]:
     return or_(JobRow.needs_release.is_(None), JobRow.needs_release <= release)
 
 
+def not_passed_by(worker: str) -> ColumnElement[bool]:
+    """The worker has not found before that it cannot run it."""
+    return or_(JobRow.passed_by.is_(None), JobRow.passed_by.not_like(f"%\n{_literal(worker)}\n%", escape="\\"))
+
+
+def _literal(name: str) -> str:
+    """The name as a pattern that means nothing but itself."""
+    return name.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+
+
 def stays(worker: str) -> ColumnElement[bool]:
     """The worker neither drains nor has stopped, so that it may claim."""
     leaving = [WorkerState.DRAINING, WorkerState.STOPPED]

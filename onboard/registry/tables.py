@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from sqlalchemy import JSON, CheckConstraint, ForeignKey, ForeignKeyConstraint, Index, Text, text
+from sqlalchemy import (
+    JSON,
+    CheckConstraint,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Index,
+    Text,
+    UniqueConstraint,
+    false,
+    text,
+)
 from sqlalchemy.orm import Mapped, mapped_column
 
-from onboard.registry import access_tables, webhook_tables  # noqa: F401 - they declare the rest of the tables
+from onboard.registry import access_tables, prior_tables, webhook_tables  # noqa: F401 - they declare the rest of the tables
 from onboard.registry.declared import BigNumber, partial_index
 from onboard.registry.declared import Table as Table  # from here it comes with all of them declared
 
@@ -122,6 +132,7 @@ class JobRow(Table):
     claimed_at: Mapped[float | None]  # by the present attempt
     deadline_at: Mapped[float | None]  # of the present attempt
     needs_release: Mapped[int | None]  # of the code that submitted it; older workers leave it alone
+    passed_by: Mapped[str | None]  # workers that could not run it, each between line feeds: others come first
     result: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
     error: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
     __table_args__ = (
@@ -140,6 +151,8 @@ class JobRow(Table):
         ),
         # what a worker asks about its own job, every other second
         partial_index("ix_jobs_running", "worker", where="state = 'running'"),
+        # what a free worker may have to take after all, because nobody else is left
+        partial_index("ix_jobs_passed", "queue", where="passed_by IS NOT NULL"),
         Index("ix_jobs_queue_state", "queue", "state"),  # how many stand where, for whoever watches
         # pages of the list of jobs, in each of its orders
         Index("ix_jobs_task", "task", "number"),
@@ -217,12 +230,12 @@ class StageOutputRow(Table):
 
 
 class EmbeddingVersionRow(Table):
-    """An immutable published version of a task. One job publishes at most one."""
+    """An immutable published version of a task; of a job one that is provisional and one that is not, at most."""
 
     __tablename__ = "embedding_versions"
     task: Mapped[str] = mapped_column(ForeignKey("tasks.name"), primary_key=True)
     version: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
-    job: Mapped[str | None] = mapped_column(ForeignKey("jobs.id"), unique=True)
+    job: Mapped[str | None] = mapped_column(ForeignKey("jobs.id"))
     kind: Mapped[str]
     method: Mapped[str]
     artifact: Mapped[str] = mapped_column(ForeignKey("artifacts.digest"), index=True)
@@ -239,6 +252,9 @@ class EmbeddingVersionRow(Table):
     high: Mapped[float | None]
     pairs: Mapped[bool | None]  # null of versions from before it was noted
     readout: Mapped[str | None] = mapped_column(ForeignKey("artifacts.digest"), index=True)
+    lesson: Mapped[str | None] = mapped_column(ForeignKey("artifacts.digest"), index=True)  # null of versions of before
+    prior_version: Mapped[int | None]  # that its readout was drawn towards
+    prior_digest: Mapped[str | None]
     temperature: Mapped[float] = mapped_column(server_default="1")
     stored_bytes: Mapped[int | None] = mapped_column(BigNumber)  # of both files
     seeds: Mapped[list[Any]]
@@ -250,6 +266,7 @@ class EmbeddingVersionRow(Table):
     learned_under: Mapped[int | None]  # only of a carried version
     held_out: Mapped[list[Any] | None] = mapped_column(JSON(none_as_null=True))
     out_of_fold: Mapped[str | None]  # Base64 of safetensors, 22 KB at most for 64 labels
+    provisional: Mapped[bool] = mapped_column(server_default=false())  # its job may still publish a better one
     unlearning: Mapped[str | None]  # the deleted task that it descends from; nothing new starts from it
     created_at: Mapped[float]
     __table_args__ = (
@@ -258,6 +275,7 @@ class EmbeddingVersionRow(Table):
             ["hypernetwork_versions.base_digest", "hypernetwork_versions.version"],
         ),
         Index("ix_embedding_versions_base", "base_digest", "hypernetwork_version"),
+        UniqueConstraint("job", "provisional"),
     )
 
 

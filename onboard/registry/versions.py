@@ -10,11 +10,11 @@ from typing import Any, Final
 from sqlalchemy import Row, Select, and_, exists, func, insert, select, tuple_, update
 from sqlalchemy.orm import Session
 
-from onboard.domain.job import JobState
+from onboard.domain.job import JobState, Stage
 from onboard.domain.methods import WITH_EMBEDDING
 from onboard.domain.names import LATEST, Reference
 from onboard.domain.task import EmbeddingVersion, Task
-from onboard.domain.webhook import PUBLISHED
+from onboard.domain.webhook import CONFIRMED, PUBLISHED
 from onboard.errors import NotFoundError
 from onboard.registry.aliases import AliasRepository, names_version
 from onboard.registry.claims import ClaimRepository
@@ -87,6 +87,50 @@ class VersionRepository(Repository):
         if replaced and LATEST in UnlearningRepository(self._session).replace(task.name, replaced, version.version):
             result = {**result, "latest": {"alias": LATEST, "moved": True, "reason": REBUILT}}
         claims.finish(draft.job, attempt, JobState.SUCCEEDED, result={**result, "version": version.version})
+        return version
+
+    def publish_provisional(
+        self,
+        draft: EmbeddingVersion,
+        task: Task,
+        *,
+        attempt: int,
+        move_latest: bool,
+        present: int | None,
+        new_labels: bool,
+    ) -> EmbeddingVersion:
+        """Publish the next version of the task while its job goes on; arguments and errors as of `publish`."""
+        assert draft.job is not None
+        assert draft.provisional
+        claims = ClaimRepository(self._session)
+        claims.hold(draft.job, attempt)  # first, for the reason that `publish` gives
+        version = self.add(draft, task, move_latest=move_latest, present=present, new_labels=new_labels)
+        OutboxRepository(self._session).add(PUBLISHED, published_facts(version))
+        moved = self._aliases.find(task.name, LATEST) == version.version
+        message = f"{version.reference} is published as provisional: its readout answers already, the job goes on"
+        facts = {"provisional": True, "version": version.version, "latest": moved}
+        claims.append(draft.job, attempt, "note", message, stage=Stage.READOUT, numbers=facts)
+        return version
+
+    def confirm(self, job: str, attempt: int, result: dict[str, Any]) -> EmbeddingVersion | None:
+        """Make the job's provisional version its final one, and end the job as succeeded: both, or nothing.
+
+        Returns:
+            The version without its mark; None, and nothing has changed, where the job has no provisional version.
+
+        Raises:
+            FencedError: another attempt owns the job, or it has ended.
+        """
+        claims = ClaimRepository(self._session)
+        claims.hold(job, attempt)
+        row = EmbeddingVersionRow
+        statement = update(row).where(row.job == job, row.provisional).values(provisional=False).returning(row)
+        confirmed = self._session.scalars(statement).one_or_none()
+        if confirmed is None:
+            return None
+        version = version_of(confirmed)
+        OutboxRepository(self._session).add(CONFIRMED, published_facts(version))
+        claims.finish(job, attempt, JobState.SUCCEEDED, result={**result, "version": version.version})
         return version
 
     def add(
@@ -246,9 +290,17 @@ class VersionRepository(Repository):
         return None if row is None else version_of(row)
 
     def of_job(self, job_id: str) -> EmbeddingVersion | None:
-        """The version that a job published, or None."""
-        row = self._session.scalars(select(EmbeddingVersionRow).where(EmbeddingVersionRow.job == job_id)).one_or_none()
-        return None if row is None else version_of(row)
+        """The version that a job published, or None; of two the final one."""
+        row = EmbeddingVersionRow
+        of_both = select(row).where(row.job == job_id).order_by(row.provisional).limit(1)
+        found = self._session.scalars(of_both).one_or_none()
+        return None if found is None else version_of(found)
+
+    def provisional_of(self, job_id: str) -> EmbeddingVersion | None:
+        """The provisional version that a job published, or None."""
+        row = EmbeddingVersionRow
+        found = self._session.scalars(select(row).where(row.job == job_id, row.provisional)).one_or_none()
+        return None if found is None else version_of(found)
 
 
 def published_facts(version: EmbeddingVersion) -> dict[str, Any]:
@@ -261,6 +313,7 @@ def published_facts(version: EmbeddingVersion) -> dict[str, Any]:
         "hypernetwork_version",
         "dataset_digest",
         "weak",
+        "provisional",
         "job",
     )
     return {name: getattr(version, name) for name in named}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from sqlalchemy import ColumnElement, and_, delete, func, or_, select, update
@@ -14,7 +14,7 @@ from onboard.domain.worker import STARTING_SECONDS, QueueStatus, WorkerRecord, W
 from onboard.errors import ConflictError, NotFoundError
 from onboard.registry.audit import record
 from onboard.registry.claims import ClaimRepository
-from onboard.registry.clock import database_now
+from onboard.registry.clock import IMPLAUSIBLE_SECONDS, database_now
 from onboard.registry.repository import Repository, record_of
 from onboard.registry.shards import ShardRepository
 from onboard.registry.states import IS_OPEN, IS_RUNNING
@@ -29,7 +29,8 @@ def _live() -> ColumnElement[bool]:
         WorkerRow.heartbeat_at > database_now() - LEASE_SECONDS,
     )
     spawned = and_(WorkerRow.state == WorkerState.STARTING, WorkerRow.heartbeat_at > database_now() - STARTING_SECONDS)
-    return or_(beating, spawned)
+    # from long after now it is of a clock that was set back: a worker that lives says so again within seconds
+    return and_(or_(beating, spawned), WorkerRow.heartbeat_at <= database_now() + IMPLAUSIBLE_SECONDS)
 
 
 class WorkerRepository(Repository):
@@ -172,6 +173,10 @@ class WorkerRepository(Repository):
     def serving(self, queue: str) -> Sequence[WorkerRecord]:
         """Live workers that take jobs of `queue` (not those that drain)."""
         return [worker for worker in self.list() if worker.takes_jobs and queue in worker.queues]
+
+    def able(self, queue: str, but: Collection[str]) -> Sequence[str]:
+        """Names of the workers that serve `queue` and can load what jobs need, but for these."""
+        return [worker.name for worker in self.serving(queue) if worker.name not in but]
 
     def forget(self, older_than_seconds: float) -> None:
         """Delete the rows of workers that have been gone for so long."""

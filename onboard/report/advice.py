@@ -119,10 +119,22 @@ def _stronger_baseline(document: Mapping[str, Any]) -> str:
     return ""
 
 
+def unmeasured(document: Mapping[str, Any]) -> bool:
+    """Whether a job has published a version of which no rows say how good it is."""
+    return document.get("state") == "succeeded" and not bulk_request(document) and fair_split(document) is None
+
+
 def _not_measured(document: Mapping[str, Any]) -> Callout | None:
-    if document.get("state") != "succeeded" or fair_split(document) is not None:
+    if not unmeasured(document):
         return None
     reason = text(document.get("validation_reason")) or "No rows were held out."
+    if number(within(document, "dataset", "rows", "train")) == 0:
+        task = text(document.get("task"))
+        steps = (
+            f"Label a few rows of each label, then submit them: `onboard submit --dataset FILE --task {task}`",
+            "See which texts to label first: submit the labels again with `--unlabelled FILE`",
+        )
+        return Callout("warn", "Unmeasured: made from its labels alone", reason, steps)
     step = "Hand in rows that are not trained on: `onboard submit --dataset FILE --test HELD_OUT_FILE`"
     return Callout("warn", "How good it is was not measured", reason, (step,))
 

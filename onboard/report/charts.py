@@ -80,8 +80,11 @@ class Curve:
     summary: str
 
 
-def curve(title: str, values: Sequence[float], *, smoothed: bool) -> Curve | None:
-    """The line of one number per step, with its moving average where it is `smoothed`; None below two steps."""
+def curve(title: str, values: Sequence[float], *, smoothed: bool, every: int = 1) -> Curve | None:
+    """The line of a number for each step, or for each so many, with its moving average where it is `smoothed`.
+
+    None where there are fewer than two.
+    """
     if len(values) < 2:
         return None
     low, high = min(values), max(values)
@@ -94,8 +97,8 @@ def curve(title: str, values: Sequence[float], *, smoothed: bool) -> Curve | Non
         raw=_points(values, scale),
         smooth=_points(trend, scale) if width else "",
         y_ticks=[(100 - scale.at(tick), f"{tick:g}") for tick in scale.ticks(4)],
-        x_ticks=_step_ticks(len(values)),
-        summary=f"From {trend[0]:.3g} to {trend[-1]:.3g} in {len(values):,} steps"
+        x_ticks=_step_ticks(len(values) * every),
+        summary=f"From {trend[0]:.3g} to {trend[-1]:.3g} in {len(values) * every:,} steps"
         f"{' (moving average)' if width else ''}, lowest {low:.3g}, highest {high:.3g}",
     )
 

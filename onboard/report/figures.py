@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from onboard.domain.counting import counted
+from onboard.domain.job import STEPS_BETWEEN
 from onboard.domain.moment import seconds_text
 from onboard.domain.report import SHARE_METRICS
 from onboard.report.charts import Curve, RowChart, Scale, Track, curve
@@ -21,6 +22,7 @@ from onboard.report.sentences import (
 from onboard.report.start import candidate_detail, own_loss, shown_candidates
 
 MOST_LABELS = 30
+_MOST_LIVE = 4  # curves
 CORRELATIONS = frozenset({"mcc", "pearson", "spearman"})
 
 
@@ -137,6 +139,21 @@ def curves(training: Mapping[str, Any]) -> list[Curve]:
         curve("Norm of the embedding ‖z‖", numbers(training.get("z_norm")), smoothed=False),
     ]
     return [line for line in drawn if line is not None]
+
+
+def live_curves(events: Sequence[Mapping[str, Any]]) -> list[Curve]:
+    """The losses that the notes of the present attempt tell while it trains, one line a training; the newest four."""
+    attempt = max((number(event.get("attempt")) or 0 for event in events), default=0)
+    losses: dict[str, list[float]] = {}
+    for event in events:
+        loss, said = number(mapping(event.get("numbers")).get("loss")), text(event.get("message"))
+        part, step, _ = said.partition(" step ")
+        if event.get("kind") == "note" and event.get("attempt") == attempt and loss is not None and step:
+            losses.setdefault(part, []).append(loss)
+    drawn = [
+        curve(f"Loss of {part} in nats", told, smoothed=False, every=STEPS_BETWEEN) for part, told in losses.items()
+    ]
+    return [line for line in drawn if line is not None][-_MOST_LIVE:]
 
 
 def times_chart(seconds: Mapping[str, Any]) -> RowChart | None:

@@ -10,6 +10,7 @@ from onboard.domain.report import decimals_of
 from onboard.report.reading import label_name, mapping, mappings, number, text, within
 
 FEWEST_ROWS: Final = 24  # training rows below which nothing is extrapolated (`onboard.train.learning_curve`)
+MOST_SHARES: Final = 12  # labels whose share of the unlabelled texts is shown
 FEWEST_HELD_OUT: Final = 16  # held-out rows below which the curve is not tried (`onboard.train.learning`)
 
 
@@ -33,8 +34,21 @@ def more_labels(document: Mapping[str, Any]) -> MoreLabels | None:
     """What the document says of more labels and of unlabelled texts; None where it says nothing."""
     asked = mapping(document.get("label_next"))
     rows = mappings(asked.get("rows"))
-    sentences = [*_worth(document), *([_sentence(asked, len(rows))] if rows else [])]
+    sentences = [*_worth(document), *_shares(asked), *([_sentence(asked, len(rows))] if rows else [])]
     return MoreLabels(sentences, [Asked(_answer(row), _texts(row)) for row in rows]) if sentences else None
+
+
+def _shares(asked: Mapping[str, Any]) -> list[str]:
+    """How the unlabelled texts are answered now, the commonest answer first."""
+    shares = [
+        (share, label_name(answered.get("label")))
+        for answered in mappings(asked.get("shares"))
+        if (share := number(answered.get("share"))) is not None
+    ]
+    shares.sort(key=lambda share: -share[0])
+    shown = ", ".join(f"{label} {100 * share:.0f}%" for share, label in shares[:MOST_SHARES])
+    rest = f" and {len(shares) - MOST_SHARES} more labels" if len(shares) > MOST_SHARES else ""
+    return [f"Answers to the unlabelled texts now: {shown}{rest}."] if shares else []
 
 
 def _worth(document: Mapping[str, Any]) -> list[str]:
@@ -65,7 +79,7 @@ def _too_few(document: Mapping[str, Any]) -> str:
     """Why nothing is said of more labels, where no row was held out and the training rows are too few to try."""
     dataset = mapping(document.get("dataset"))
     rows = number(within(dataset, "rows", "train"))
-    if document.get("state") != "succeeded" or rows is None or dataset.get("kind") != "classification":
+    if document.get("state") != "succeeded" or not rows or dataset.get("kind") != "classification":
         return ""
     if document.get("validation_kind") == "held-out":
         held = number(within(dataset, "rows", "validation"))

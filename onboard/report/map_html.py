@@ -24,11 +24,14 @@ def map_parts(document: Mapping[str, Any]) -> dict[str, Any]:
     It holds the map twice, and shows the one that fits: a wide map would have its letters too small on a phone.
     """
     wide, narrow = (lay_out(document, lambda name, _: _LETTER * len(name), canvas) for canvas in (WIDE, NARROW))
+    rows, tasks = map_rows(document), mappings(document.get("tasks"))
     return {
         "layout": wide,
         "layouts": {"wide": wide, "narrow": narrow},
         "legend": [outline(family.shape, 0, 0, 5.5) for family in wide.families],
-        "rows": map_rows(document),
+        "rows": rows,
+        "own_rows": [row for row, task in zip(rows, tasks, strict=True) if not task.get("source")],
+        "source_rows": [row for row, task in zip(rows, tasks, strict=True) if task.get("source")],
         "size": FONT_SIZE,
     }
 

@@ -28,6 +28,7 @@ _REST: Final = ""  # the name of no family
 COLOURS: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 GREY: Final = "#8a8f98"
 SHAPES: Final = ("circle", "square", "triangle", "diamond", "inverted", "plus")
+MOST_FAMILIES: Final = len(COLOURS) * len(SHAPES)  # each with a pair of its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,7 @@ class Family:
 class Mark:
     """A task. Its outline is None for a circle."""
 
+    task: str
     title: str
     x: float
     y: float
@@ -75,8 +77,8 @@ class Mark:
 
     @property
     def rim(self) -> float:
-        """Width of the line around it."""
-        return 1.6 if self.source else self.radius / 6
+        """Width of the line around it: learned tasks stand out from those that came with the base."""
+        return self.radius / 6 if self.source else 1.6
 
     @property
     def outline(self) -> list[tuple[float, float]] | None:
@@ -115,17 +117,20 @@ def lay_out(document: Mapping[str, Any], width_of: WidthOf, canvas: Canvas = WID
     unnamed = len(marks) - len(names)
     shown = [family for family in families.values() if family.tasks]
     notes = map_notes(document)
-    if any(mark.source for mark in marks):
-        notes.append("Large marks with a rim are source tasks.")
+    if any(mark.source for mark in marks) and not all(mark.source for mark in marks):
+        notes.append("Large marks with a rim were learned here; small ones came with the base.")
     if unnamed:
         notes.append(f"{unnamed:,} {'name has' if unnamed == 1 else 'names have'} no room beside the marks.")
-    on_top = sorted(marks, key=lambda mark: mark.source)  # drawn one after the other
+    on_top = sorted(marks, key=lambda mark: not mark.source)  # drawn one after the other
     return MapLayout(canvas, headline(document), notes, shown, on_top, names)
 
 
 def headline(document: Mapping[str, Any]) -> str:
-    """How many tasks, and how much of their differences the map shows."""
+    """How many tasks, and how they are placed."""
     tasks = len(listing(document.get("tasks")))
+    if document.get("layout") == "neighbours":
+        learned = sum(not task.get("source") for task in mappings(document.get("tasks")))
+        return f"{counted(tasks, 'task')}, {learned:,} learned here, each near those that it is most like."
     shares = [number(share) or 0.0 for share in listing(document.get("explained"))[:2]]
     shown = counted(tasks, "task")
     if tasks < 2:
@@ -138,7 +143,12 @@ def headline(document: Mapping[str, Any]) -> str:
 
 def map_notes(document: Mapping[str, Any]) -> list[str]:
     """What a reader of the map has to know."""
-    notes = ["Near means alike only as far as two directions can tell; the nearest tasks are by all numbers."]
+    by_neighbours = document.get("layout") == "neighbours"
+    notes = [
+        "Neighbors and groups mean something; distances between groups and directions do not."
+        if by_neighbours
+        else "Near means alike only as far as two directions can tell; the nearest tasks are by all numbers."
+    ]
     if any(mapping(task.get("nearest_source")) for task in mappings(document.get("tasks"))):
         notes.append(
             "A learned task has the family of the source task nearest to it, "
@@ -151,15 +161,15 @@ def map_notes(document: Mapping[str, Any]) -> list[str]:
 
 
 def _families(tasks: Sequence[Mapping[str, Any]], document: Mapping[str, Any]) -> dict[str, Family]:
-    """By name; the largest have a colour and a shape, all others share one.
+    """By name; the largest have a pair of colour and shape each, all others share one.
 
-    Colours go by name, so that a family keeps its own as long as the largest are the same.
+    The pairs go by name, so that a family keeps its own as long as the largest are the same.
     """
     known = [(text(family.get("family")), number(family.get("tasks"))) for family in mappings(document.get("families"))]
-    families = {
-        name: Family(printable(name), int(count or 0), colour, shape)
-        for (name, count), colour, shape in zip(sorted(known[: len(COLOURS)]), COLOURS, SHAPES, strict=False)
-    }
+    families = {}
+    for place, (name, count) in enumerate(sorted(known[:MOST_FAMILIES])):
+        colour, shape = COLOURS[place % len(COLOURS)], SHAPES[(place + place // len(COLOURS)) % len(SHAPES)]
+        families[name] = Family(printable(name), int(count or 0), colour, shape)
     rest = sum(text(task.get("family")) not in families for task in tasks)
     return {**families, _REST: Family(OTHER if families else "tasks", rest, GREY, "circle")}
 
@@ -173,13 +183,15 @@ def _marks(tasks: Sequence[Mapping[str, Any]], families: Mapping[str, Family], c
     room = canvas.width - 2 * canvas.margin, canvas.height - 2 * canvas.margin
     # one scale for both directions: a distance means the same whichever way it points
     scale = min((size / span for size, span in zip(room, (right - left, high - low), strict=True) if span), default=0.0)
-    small = 3.0 if len(tasks) > _CROWD else 5.5
+    small = 3.0 if len(tasks) > _CROWD else 4.5
+    own = 3.5 if sum(not task.get("source") for task in tasks) > _CROWD else 7.0
     return [
         Mark(
+            task=printable(text(task.get("task"))),
             title=_title(task),
             x=round(canvas.width / 2 + (x - (left + right) / 2) * scale, 1),
             y=round(canvas.height / 2 - (y - (low + high) / 2) * scale, 1),
-            radius=7.5 if task.get("source") else small,
+            radius=small if task.get("source") else own,
             family=families.get(text(task.get("family")), families[_REST]),
             source=bool(task.get("source")),
         )
@@ -202,21 +214,21 @@ def nearest_text(task: Mapping[str, Any]) -> str:
 
 
 def _names(tasks: Sequence[Mapping[str, Any]], marks: Sequence[Mark], width_of: WidthOf, canvas: Canvas) -> list[Name]:
-    """Names where they cover neither one another nor a mark: sources first, then from the rim inwards.
+    """Names where they cover neither one another nor a mark: learned tasks first, then from the rim inwards.
 
-    A source's name may cover the marks of learned tasks: it tells where one is.
+    A learned task's name may cover the marks of sources: it is what a reader looks for.
     """
     if not marks:
         return []
     rooms = _Rooms(marks, canvas)
     middle = canvas.width / 2, canvas.height / 2
     rim = {index: -math.dist((mark.x, mark.y), middle) for index, mark in enumerate(marks)}
-    order = sorted(rim, key=lambda index: (not marks[index].source, rim[index], index))
+    order = sorted(rim, key=lambda index: (marks[index].source, rim[index], index))
     names: list[Name] = []
     for index in order[:_MOST_TRIED]:
         mark, shown = marks[index], beginning(text(tasks[index].get("task")), canvas.letters)
-        width = width_of(shown, mark.source)
-        place = rooms.take(mark, width) or (rooms.take(mark, width, over_learned=True) if mark.source else None)
+        width = width_of(shown, not mark.source)
+        place = rooms.take(mark, width) or (None if mark.source else rooms.take(mark, width, over_sources=True))
         if place is not None:
             names.append(Name(shown, *place, mark.source))
         if len(names) == _MOST_NAMES:
@@ -233,14 +245,15 @@ class _Rooms:
         self._canvas = canvas
         boxes = [_around(mark) for mark in marks]
         self._marks = np.array(boxes).reshape(-1, 4)
-        self._sources = np.array([box for box, mark in zip(boxes, marks, strict=True) if mark.source]).reshape(-1, 4)
+        self._learned = np.array([box for box, mark in zip(boxes, marks, strict=True) if not mark.source])
+        self._learned = self._learned.reshape(-1, 4)
         self._names: list[Box] = []
 
-    def take(self, mark: Mark, width: float, *, over_learned: bool = False) -> tuple[float, float] | None:
+    def take(self, mark: Mark, width: float, *, over_sources: bool = False) -> tuple[float, float] | None:
         """The left edge and the middle of a name beside this mark; None where all eight places are taken."""
         import numpy as np
 
-        marks, names = self._sources if over_learned else self._marks, np.array(self._names).reshape(-1, 4)
+        marks, names = self._learned if over_sources else self._marks, np.array(self._names).reshape(-1, 4)
         far, lift = mark.radius + 4, mark.radius + _LINE / 2 + 1
         sides = ((far, 0.0), (-far - width, 0.0), (-width / 2, -lift), (-width / 2, lift))
         corners = ((far, -lift), (far, lift), (-far - width, -lift), (-far - width, lift))

@@ -48,7 +48,7 @@ def _draw_layout(page: _Page, layout: MapLayout, top: float) -> None:
     for mark in layout.marks:
         page.mark(mark, mark.x + _EDGE, mark.y + top)
     for name in layout.names:
-        page.name(name.x + _EDGE, name.y + top, name.text, bold=name.source)
+        page.name(name.x + _EDGE, name.y + top, name.text, bold=not name.source)
 
 
 def _draw_legend(page: _Page, rows: list[list[tuple[float, Mark, str]]]) -> None:
@@ -113,7 +113,7 @@ class _Page:
 
     def mark(self, mark: Mark, x: float, y: float) -> None:
         """A task's mark at that place."""
-        rim = _INK if mark.source else _PAPER
+        rim = _PAPER if mark.source else _INK
         corners = outline(mark.family.shape, x, y, mark.radius)
         line = max(1, round(mark.rim * self._factor))
         if corners is None:
@@ -134,7 +134,7 @@ def _legend_rows(layout: MapLayout, fonts: _Fonts) -> list[list[tuple[float, Mar
         if x + wide > WIDTH + _EDGE and rows[-1]:
             rows.append([])
             x = _EDGE + 8.0
-        rows[-1].append((x, Mark("", 0, 0, 5.5, family, False), label))
+        rows[-1].append((x, Mark("", "", 0, 0, 5.5, family, True), label))
         x += wide
     return rows
 

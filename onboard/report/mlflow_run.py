@@ -1,13 +1,13 @@
 """A job as a run of MLflow: parameters, metrics, tags, and the report with its document as files.
 
-A job is logged once to an experiment: its run is known by the tag `onboard.job`.
+A job is logged once to an experiment: its run is known by the tag `onboard.job`. A run is logged whole, or deleted.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
 
 JOB_TAG: Final = "onboard.job"
+_FINISHED: Final = "FINISHED"
 _REACH_SECONDS: Final = 10.0
 _PARAMETERS: Final = ("metric", "validation_kind", "hypernetwork_version")
 _OF_THE_SPEC: Final = ("base", "init", "tune_hypernetwork", "method", "seed", "shots")
@@ -92,9 +93,10 @@ def log_job(document: Mapping[str, Any], uri: str, experiment: str) -> tuple[str
 
         client = MlflowClient(tracking_uri=uri)
         place = _experiment(client, experiment)
-        known = client.search_runs([place], f"tags.`{JOB_TAG}` = '{run.job}'", max_results=1)
-        if known:
-            return str(known[0].info.run_id), False
+        for logged in client.search_runs([place], f"tags.`{JOB_TAG}` = '{run.job}'"):
+            if logged.info.status == _FINISHED:
+                return str(logged.info.run_id), False
+            _withdraw(client, logged.info.run_id)  # an attempt that was killed on its way left it half logged
         return _log(client, place, run, document), True
 
 
@@ -103,12 +105,27 @@ def _log(client: MlflowClient, experiment: str, run: JobRun, document: Mapping[s
 
     begun, ended = _milliseconds(document.get("created_at")), _milliseconds(document.get("finished_at"))
     new = client.create_run(experiment, start_time=begun, tags=dict(run.tags), run_name=run.name).info.run_id
-    metrics = [Metric(name, value, ended or begun or 0, 0) for name, value in run.metrics.items()]
-    client.log_batch(new, metrics, [Param(name, value) for name, value in run.parameters.items()])
-    client.log_text(new, render(document), "report.html")
-    client.log_text(new, json.dumps(document, ensure_ascii=False, indent=2), "job.json")
-    client.set_terminated(new, "FINISHED", ended)
+    is_whole = False
+    try:
+        metrics = [Metric(name, value, ended or begun or 0, 0) for name, value in run.metrics.items()]
+        client.log_batch(new, metrics, [Param(name, value) for name, value in run.parameters.items()])
+        client.log_text(new, render(document), "report.html")
+        client.log_text(new, json.dumps(document, ensure_ascii=False, indent=2), "job.json")
+        client.set_terminated(new, _FINISHED, ended)
+        is_whole = True
+    finally:
+        if not is_whole:
+            _withdraw(client, new)
     return str(new)
+
+
+def _withdraw(client: MlflowClient, run: str) -> None:
+    """Delete a run that is half logged, as far as MLflow can be reached; the next attempt looks for it again."""
+    from mlflow.exceptions import MlflowException
+
+    with suppress(MlflowException, OSError):
+        client.set_terminated(run, "FAILED")
+        client.delete_run(run)
 
 
 def _experiment(client: MlflowClient, name: str) -> str:
@@ -162,3 +179,6 @@ def _errors_in_our_words(uri: str) -> Iterator[None]:
         yield
     except MlflowException as error:
         raise InputError(f"MLflow at {uri} refuses: {error.message}", "Correct --uri or --experiment.") from error
+    except OSError as error:  # of the store of its files, which need not be where the server is
+        message = f"MLflow at {uri} does not take the report: {error}."
+        raise UnavailableError(message, "Look at its artifact store, then try again.", uri=uri) from error

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from onboard.domain.report import METRICS
-from onboard.report.advice import Callout, callouts
+from onboard.report.advice import Callout, callouts, unmeasured
 from onboard.report.by_label import BY_LABEL_HEAD, by_label_notes, by_label_rows, neglect
 from onboard.report.charts import Curve, RowChart
 from onboard.report.figures import (
@@ -57,6 +57,7 @@ class Page:
     title: str
     state: str
     weak: bool
+    unmeasured: bool
     made: str
     headline: str
     callouts: list[Callout]
@@ -95,6 +96,7 @@ def page_of(document: Mapping[str, Any]) -> Page:
         title=f"{task} v{version}" if task and version is not None else task or f"job {text(document.get('job'))}",
         state=text(document.get("state")),
         weak=bool(document.get("weak")),
+        unmeasured=unmeasured(document),
         made=text(document.get("finished_at") or document.get("created_at")),
         headline=" ".join(filter(None, (headline(document), neglect(document)))),
         callouts=callouts(document),
@@ -181,13 +183,14 @@ def _notes(owners: Sequence[str], columns: Sequence[Mapping[str, Any]]) -> list[
 
 
 def training_facts(training: Mapping[str, Any]) -> Facts:
-    """Method, its settings, numbers trained, steps, learning rate and padding."""
+    """Method, its settings, what it was made of without rows, numbers trained, steps, learning rate and padding."""
     steps, rate = number(training.get("steps")), number(training.get("learning_rate"))
     trained, settings = number(training.get("trained")), mapping(training.get("settings"))
     padding, share = number(training.get("padding_share")), number(training.get("share"))
     facts = [
         ("method", text(training.get("method"))),
         ("settings", ", ".join(f"{name} {text(value)}" for name, value in settings.items() if text(value))),
+        ("made of", _made_of(mapping(training.get("without_rows")))),
         ("numbers trained", "" if trained is None else f"{trained:,.0f}"),
         ("steps", "" if steps is None else f"{steps:,.0f}"),
         ("of the way taken", "" if share is None else f"{100 * share:g}%"),
@@ -195,6 +198,16 @@ def training_facts(training: Mapping[str, Any]) -> Facts:
         ("padding", "" if padding is None else f"{100 * padding:.0f}% of the tokens"),
     ]
     return [(name, value) for name, value in facts if value]
+
+
+def _made_of(without_rows: Mapping[str, Any]) -> str:
+    """What a version without labeled rows was made of; empty of any other."""
+    labels, described, texts = (number(without_rows.get(key)) for key in ("labels", "described", "texts"))
+    if not labels:
+        return ""
+    also = f", {described:,.0f} of them described" if described else ""
+    whose = "unlabelled texts" if without_rows.get("unlabelled") else "generic texts that ship with Onboard"
+    return f"the words of {labels:,.0f} labels{also}; centered by {texts or 0:,.0f} {whose}"
 
 
 def memory_facts(document: Mapping[str, Any]) -> Facts:

@@ -27,8 +27,22 @@ def guard_notes(guard: Mapping[str, Any]) -> list[str]:
 
 def answering_facts(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     """What answers beside what was trained, how sure it sounds, what is unknown to it, and the hypernetwork."""
-    parts = (readout_facts, calibration_facts, unknown_facts, tuning_facts)
+    parts = (provisional_facts, readout_facts, calibration_facts, unknown_facts, tuning_facts)
     return [fact for part in parts for fact in part(document)]
+
+
+def provisional_facts(document: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What became of the version that the job published first, and why."""
+    first = mapping(document.get("provisional"))
+    if not first:
+        return []
+    ended = text(document.get("state")) == "succeeded"
+    became = "confirmed as the final version" if first.get("confirmed") else "a better version followed"
+    said = f"v{text(first.get('version'))}, {became if ended else 'no other version yet'}"
+    low, high = number(first.get("low")), number(first.get("high"))
+    between = "" if low is None or high is None else f" The difference is {low:+.3f} to {high:+.3f} (95%)."
+    facts = [("provisional version", said), ("why", f"{text(first.get('reason'))}{between}".strip())]
+    return [fact for fact in facts if fact[1]]
 
 
 def readout_facts(document: Mapping[str, Any]) -> list[tuple[str, str]]:

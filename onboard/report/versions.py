@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from onboard.domain.report import METRICS, SHARE_METRICS
+from onboard.domain.task import marks
 from onboard.report.charts import RowChart, Scale, Track
 from onboard.report.reading import mapping, number, text
 from onboard.report.sentences import better, metric_name, metric_text, value_text
@@ -31,6 +32,31 @@ def measured_text(version: Mapping[str, Any]) -> str:
     rows = number(metric.get("n"))
     on_rows = f"{split} rows" if rows is None else f"{rows:,.0f} {split} rows"
     return f"{metric_name(name)} {metric_text(name, metric)} on {on_rows}"
+
+
+def result_of(version: Mapping[str, Any]) -> dict[str, Any]:
+    """What a version was measured at, for a row of a table: `metric`, `value`, `split`, `rows`, `shown` and `metrics`.
+
+    `shown` is short ("81%"); `metrics` has every metric of that split by its name, as text. Nothing was measured: all
+    are empty.
+    """
+    split, name, metric = measured(version)
+    metrics = mapping(mapping(version.get("metrics")).get(split))
+    values = {key: mapping(entry) for key, entry in metrics.items()}
+    value, rows = number(metric.get("value")), number(metric.get("n"))
+    return {
+        "metric": name or None,
+        "value": value,
+        "split": split or None,
+        "rows": rows,
+        "shown": "" if value is None else value_text(name, value, rows),
+        "metrics": {
+            key: value_text(key, at, number(entry.get("n")))
+            for key, entry in values.items()
+            if (at := number(entry.get("value"))) is not None
+        },
+        "weak": bool(version.get("weak")),
+    }
 
 
 def versions_chart(versions: Sequence[Mapping[str, Any]]) -> RowChart | None:
@@ -60,7 +86,7 @@ def versions_chart(versions: Sequence[Mapping[str, Any]]) -> RowChart | None:
 def _track(version: Mapping[str, Any], split: str, metric: Mapping[str, Any], name: str, scale: Scale) -> Track:
     value, low, high = (number(metric.get(key)) for key in ("value", "low", "high"))
     return Track(
-        label=f"v{version['version']}{' weak' if version.get('weak') else ''}",
+        label=f"v{version['version']}{marks(version)}",
         shown=value_text(name, value or 0.0, number(metric.get("n"))),
         at=scale.at(value or 0.0),
         low=None if low is None else scale.at(low),

@@ -24,4 +24,10 @@ def blend(trained: np.ndarray, readout: np.ndarray, share: float) -> np.ndarray:
 
 def mean_loss(probabilities: np.ndarray, targets: np.ndarray) -> float:
     """Mean loss a row in nats, of probabilities and target distributions (n, K), each as often as its target counts."""
-    return float(-(targets * np.log(np.maximum(probabilities, _TINY))).sum(1).mean())
+    return float(row_losses(probabilities, targets).mean())
+
+
+def row_losses(probabilities: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    """The loss of each row (n,) in nats; arguments as of `mean_loss`."""
+    losses: np.ndarray = -(targets * np.log(np.maximum(probabilities, _TINY))).sum(1)
+    return losses

@@ -15,9 +15,10 @@ from typing import Final
 import numpy as np
 
 from onboard.errors import InputError
-from onboard.statistics.blocks import BLOCKS, lengths_of_blocks, with_names
-from onboard.statistics.decomposition import decomposed
+from onboard.statistics.blocks import BLOCKS, with_names
+from onboard.statistics.prior import Lesson, Prior, names_on_scale
 from onboard.statistics.probabilities import blend, mean_loss, softmax
+from onboard.statistics.ridge import Path, Rows
 from onboard.statistics.share import usual_share
 
 RIDGES: Final = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # of the mean squared length of the rows
@@ -25,6 +26,8 @@ SHARPNESSES: Final = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)  # invers
 RIDGE_PRIOR: Final = 1.0  # nats that a ridge e times as large or small as the usual one costs: held-out tasks say so
 USUAL: Final = (1.0, 4.0)  # ridge and sharpness where too few rows judge
 FEWEST_JUDGING: Final = 8
+PRIOR_SCALES: Final = (0.75, 1.0, 0.5, 0.25, 0.0)  # how far it is drawn towards the prior, the usual one first
+SCALE_PRIOR: Final = 2.0  # nats that one more or less costs: held-out tasks say so, as of the usual one
 _BEFORE: Final = (0, 1, 3, 4)  # of the blocks, those that a readout of features as they are took of a pair
 
 
@@ -69,7 +72,7 @@ class Readout:
             InputError: fewer features than it takes, or not finite.
         """
         features = features[:, self.columns(features.shape[1])].astype(np.float64)
-        _require_finite(features)
+        require_finite(features)
         seen = signed_roots(features) if self.of_roots else features
         return softmax(seen @ (self.weights.astype(np.float64) * self.scale).T + self.bias)
 
@@ -94,6 +97,9 @@ class Fitted:
         ridge, sharpness: that these rows chose; of a regression the second is the deviation of what is predicted.
         loss: of these rows in all, in nats, and what a ridge far from the usual one costs.
         names: (K, h) of the labels' own words, each a row of its label; None where rows left out are better without.
+        drawn_to: (K, h) weights that it was drawn towards, on the rows' scale; None without a prior, or where rows left
+            out are better without.
+        scale: of the prior's weights that these rows chose; 0 without a prior.
     """
 
     readout: Readout
@@ -103,6 +109,8 @@ class Fitted:
     sharpness: float
     loss: float
     names: np.ndarray | None = None
+    drawn_to: np.ndarray | None = None
+    scale: float = 0.0
 
 
 def fit_readout(
@@ -112,9 +120,10 @@ def fit_readout(
     values: np.ndarray | None = None,
     blocks: int = 1,
     names: np.ndarray | None = None,
+    prior: Prior | np.ndarray | None = None,
 ) -> Fitted:
-    """A readout in closed form, with the labels' own words as rows of them unless rows left out are better without; its
-    share is the usual one of so many rows.
+    """A readout in closed form. The labels' own words are rows of them, unless rows left out are better without; with a
+    prior it is drawn towards what that says of such words, not towards zero, as far as rows left out want it.
 
     Args:
         features: (n, h), n ≥ 2; blocks of as many columns, each of which is to say as much as any other.
@@ -124,19 +133,40 @@ def fit_readout(
         values: of a regression: that of every bucket, ascending (K,).
         blocks: how many blocks of columns the features have.
         names: features (K, some of the first blocks) of the labels' own words; None of a regression.
+        prior: of earlier tasks, which takes `names`; or its weights (K, h), on a lesson's scale. None of a regression.
 
     Raises:
-        InputError: features that are not finite, fewer than two rows, or a label without a row.
+        InputError: features that are not finite, fewer than two rows, a label without a row, a prior of another base.
     """
-    _require_finite(features)
+    require_finite(features)
     _require_rows(targets, regression=values is not None)
+    drawn_to = None if values is not None else weights_of_prior(prior, names, features.shape[1])
     features = signed_roots(features)
-    best = _fitted(features, targets, groups, values, blocks)
+    best = _fitted(features, targets, groups, values, blocks, drawn_to)
     if names is not None:
-        _require_finite(names)
-        named = _fitted(*with_names(features, targets, signed_roots(names), blocks), groups, None, blocks)
+        require_finite(names)
+        with_words = with_names(features, targets, signed_roots(names), blocks)
+        named = _fitted(*with_words, groups, None, blocks, drawn_to)
         best = replace(named, names=names) if named.loss <= best.loss else best
     return replace(best, readout=replace(best.readout, share=usual_share(len(features))))
+
+
+def lesson_of(features: np.ndarray, targets: np.ndarray, names: np.ndarray, blocks: int) -> Lesson:
+    """What a task teaches the prior: the readout of its rows alone, as regular as usual, without words and prior.
+
+    Args:
+        features, targets, blocks: as of `fit_readout`.
+        names: features (K, 3 blocks) of the labels' own words.
+
+    Raises:
+        InputError: as `fit_readout`.
+    """
+    require_finite(features)
+    require_finite(names)
+    _require_rows(targets, regression=False)
+    rows = Rows.of(signed_roots(features), targets, blocks)
+    weights = Path.of(rows.x, rows.targets, rows.counted).weights(USUAL[0])[:, :-1]
+    return Lesson(names_on_scale(names), (weights - weights.mean(0)).astype(np.float16), len(features))
 
 
 def signed_roots(features: np.ndarray) -> np.ndarray:
@@ -151,14 +181,18 @@ def _fitted(
     groups: Sequence[np.ndarray],
     values: np.ndarray | None,
     blocks: int,
+    drawn_to: np.ndarray | None,
 ) -> Fitted:
-    rows = _Rows.of(features, targets, blocks)
+    rows = Rows.of(features, targets, blocks)
     y = rows.targets if values is None else (targets @ values)[:, None]
     centre = np.zeros(y.shape[1]) if values is None else y.mean(0)
-    path = _Path.of(rows.x, y - centre, rows.counted)
+    path = Path.of(rows.x, y - centre, rows.counted)
     judged = np.sort(np.concatenate(groups)) if len(groups) else np.zeros(0, dtype=np.int64)
-    chosen = _chosen(path, groups, judged, targets, None if values is None else (values, float(centre[0])))
-    solved = path.weights(chosen.ridge)  # (C, h + 1)
+    chosen = _chosen(
+        _drawn_paths(path, rows.x, drawn_to, judged), groups, judged, targets,
+        None if values is None else (values, float(centre[0])),
+    )  # fmt: skip
+    solved = chosen.path.weights(chosen.ridge)  # (C, h + 1)
     weights, bias = solved[:, :-1], solved[:, -1]
     weights = weights / rows.lengths
     bias = bias - weights @ rows.mean + centre
@@ -166,7 +200,23 @@ def _fitted(
         weights, bias = _of_buckets(weights[0], float(bias[0]), values, chosen.sharpness)
     else:
         weights, bias = chosen.sharpness * weights, chosen.sharpness * bias
-    return Fitted(_packed(weights, bias), judged, chosen.probabilities, chosen.ridge, chosen.sharpness, chosen.loss)
+    towards = chosen.path.towards[:, :-1] if chosen.path.scale else None
+    return Fitted(
+        packed(weights, bias), judged, chosen.probabilities, chosen.ridge, chosen.sharpness, chosen.loss,
+        drawn_to=towards, scale=chosen.path.scale,
+    )  # fmt: skip
+
+
+def weights_of_prior(prior: Prior | np.ndarray | None, names: np.ndarray | None, width: int) -> np.ndarray | None:
+    """(K, h) weights that a prior draws a readout towards. Raises InputError: they are of another base."""
+    if isinstance(prior, Prior):
+        prior = None if names is None else prior.weights(names_on_scale(names))
+    if prior is not None and prior.shape[1] != width:
+        raise InputError(
+            f"The prior has weights for {prior.shape[1]} features, and the rows have {width}: it is of another base.",
+            "onboard doctor",
+        )
+    return prior
 
 
 def answers_after(
@@ -181,7 +231,7 @@ def answers_after(
     Args:
         features, targets: (n, h) and (n, K) as of `fit_readout`, of the rows that it is made of; a label may have none.
         asked: features (m, h) of other rows.
-        like: the other; where it has rows of the labels' own words, so has this one.
+        like: the other; where it has rows of the labels' own words, so has this one, and it is drawn towards the same.
         blocks: of columns, as of `fit_readout`.
 
     Returns:
@@ -190,93 +240,25 @@ def answers_after(
     features = signed_roots(features)
     if like.names is not None:
         features, targets = with_names(features, targets, signed_roots(like.names), blocks)
-    rows = _Rows.of(features, targets, blocks)
-    weights = _Path.of(rows.x, rows.targets, rows.counted).weights(like.ridge)
+    rows = Rows.of(features, targets, blocks)
+    path = Path.of(rows.x, rows.targets, rows.counted)
+    if like.drawn_to is not None:
+        path = path.drawn(rows.x, like.drawn_to, 1.0)
+    weights = path.weights(like.ridge)
     return softmax(like.sharpness * (rows.seen(signed_roots(asked)) @ weights.T))
 
 
-@dataclass(frozen=True)
-class _Rows:
-    """The rows of a regression, and how features become what it sees.
-
-    Args:
-        x: (n, h + 1), the last column is the intercept's.
-        targets: (n, K), distributions.
-        counted: (n,) what each row counts.
-        mean: (h,) of the features, each row as often as it counts.
-        lengths: (h,) what each column is divided by: its block's root mean square once the rows are centred, each as
-            often as it counts, and all blocks together have mean square 1.
-    """
-
-    x: np.ndarray
-    targets: np.ndarray
-    counted: np.ndarray
-    mean: np.ndarray
-    lengths: np.ndarray
-
-    @classmethod
-    def of(cls, features: np.ndarray, targets: np.ndarray, blocks: int) -> _Rows:
-        """Roots of features (n, h); targets as of `fit_readout`, times what their rows count."""
-        counted = targets.sum(1, dtype=np.float64)
-        mean = np.average(features, axis=0, weights=counted)
-        lengths = lengths_of_blocks(features - mean, blocks, counted)
-        x = _with_intercept((features - mean) / lengths)
-        return cls(x, targets / counted[:, None], counted, mean, lengths)
-
-    def seen(self, features: np.ndarray) -> np.ndarray:
-        """Roots of other features (m, h) as these rows' own: (m, h + 1)."""
-        return _with_intercept((features - self.mean) / self.lengths)
-
-
-def _with_intercept(scaled: np.ndarray) -> np.ndarray:
-    return np.hstack([scaled, np.ones((len(scaled), 1))])
-
-
-@dataclass(frozen=True)
-class _Path:
-    """The ridge regressions of y (n, C) on x (n, p), for every ridge, from one decomposition of x = u·diag(s)·vᵀ.
-
-    Rows that count more are longer, in x and y alike: by the `roots` (n, 1) of what they count.
-    """
-
-    u: np.ndarray
-    s: np.ndarray
-    v: np.ndarray
-    y: np.ndarray
-    roots: np.ndarray
-
-    @classmethod
-    def of(cls, x: np.ndarray, y: np.ndarray, counted: np.ndarray) -> _Path:
-        roots = np.sqrt(counted)[:, None]
-        return cls(*decomposed(x * roots), y * roots, roots)
-
-    def weights(self, ridge: float) -> np.ndarray:
-        """(C, p)"""
-        solved: np.ndarray = self.v @ ((self.s / (self.s**2 + ridge))[:, None] * (self.u.T @ self.y))
-        return solved.T
-
-    def without(self, groups: Sequence[np.ndarray], ridge: float) -> np.ndarray:
-        """Predictions (n, C), of each row by a regression without its group; 0 of rows that are in none.
-
-        Without a group its labels are rarer than they are, and of few rows every one would be judged as unlikely: what
-        the intercept loses by that is given back.
-        """
-        shrunk = self.s**2 / (self.s**2 + ridge)
-        fitted = self.u @ (shrunk[:, None] * (self.u.T @ self.y))
-        predicted = np.zeros_like(self.y)
-        counted = self.roots**2
-        apart = self.roots * self.y - counted * ((self.roots * self.y).sum(0) / counted.sum())  # from the mean of y
-        for group in groups:
-            hat = (self.u[group] * shrunk) @ self.u[group].T
-            wrong = np.linalg.solve(np.eye(len(group)) - hat, self.y[group] - fitted[group])
-            rest = counted.sum() - counted[group].sum()
-            moved = apart[group].sum(0) / (rest + ridge)  # the mean of the rest, as far as the ridge lets it through
-            predicted[group] = (self.y[group] - wrong) / self.roots[group] + moved
-        return predicted
+def _drawn_paths(path: Path, x: np.ndarray, drawn_to: np.ndarray | None, judged: np.ndarray) -> Sequence[Path]:
+    """The regressions by how far they are drawn towards the prior: as usual where too few rows judge."""
+    if drawn_to is None:
+        return [path]
+    scales = PRIOR_SCALES[:1] if len(judged) < FEWEST_JUDGING else PRIOR_SCALES
+    return [path.drawn(x, drawn_to, scale) if scale else path for scale in scales]
 
 
 @dataclass(frozen=True)
 class _Chosen:
+    path: Path
     ridge: float
     sharpness: float  # of classes; of a regression the deviation of what is predicted
     probabilities: np.ndarray
@@ -284,31 +266,32 @@ class _Chosen:
 
 
 def _chosen(
-    path: _Path,
+    paths: Sequence[Path],
     groups: Sequence[np.ndarray],
     judged: np.ndarray,
     targets: np.ndarray,
     scale: tuple[np.ndarray, float] | None,
 ) -> _Chosen:
-    """Ridge and sharpness with the least loss on the rows that judge, a ridge far from the usual one only where they
-    gain by it; `scale` of a regression: buckets and mean."""
-    few = len(judged) < FEWEST_JUDGING
+    """Path, ridge and sharpness with the least loss on the rows that judge: a ridge or a share of the prior that is far
+    from the usual one only where they gain by it; `scale` of a regression: buckets and mean."""
+    few, usual = len(judged) < FEWEST_JUDGING, paths[0].scale
     options = []
-    for ridge in (USUAL[0],) if few else RIDGES:
-        scores = path.without(groups, ridge)[judged]
-        for sharpness in _sharpnesses(path, scores, targets[judged], scale, few=few):
-            if scale is None:
-                probabilities = softmax(sharpness * scores)
-            else:
-                probabilities = _normal(scores[:, 0] + scale[1], sharpness, scale[0])
-            loss = len(judged) * mean_loss(probabilities, targets[judged]) if len(judged) else 0.0
-            loss += RIDGE_PRIOR * abs(np.log(ridge / USUAL[0]))
-            options.append(_Chosen(ridge, sharpness, probabilities, loss))
+    for path in paths:
+        for ridge in (USUAL[0],) if few else RIDGES:
+            scores = path.without(groups, ridge)[judged]
+            for sharpness in _sharpnesses(path, scores, targets[judged], scale, few=few):
+                if scale is None:
+                    probabilities = softmax(sharpness * scores)
+                else:
+                    probabilities = _normal(scores[:, 0] + scale[1], sharpness, scale[0])
+                loss = len(judged) * mean_loss(probabilities, targets[judged]) if len(judged) else 0.0
+                loss += RIDGE_PRIOR * abs(np.log(ridge / USUAL[0])) + SCALE_PRIOR * abs(usual - path.scale)
+                options.append(_Chosen(path, ridge, sharpness, probabilities, loss))
     return min(options, key=lambda option: option.loss)
 
 
 def _sharpnesses(
-    path: _Path, scores: np.ndarray, targets: np.ndarray, scale: tuple[np.ndarray, float] | None, *, few: bool
+    path: Path, scores: np.ndarray, targets: np.ndarray, scale: tuple[np.ndarray, float] | None, *, few: bool
 ) -> Sequence[float]:
     if scale is None:
         return (USUAL[1],) if few else SHARPNESSES
@@ -330,12 +313,14 @@ def _normal(mean: np.ndarray, deviation: float, values: np.ndarray) -> np.ndarra
     return softmax(-((mean[:, None] - values) ** 2) / (2 * deviation**2))
 
 
-def _packed(weights: np.ndarray, bias: np.ndarray) -> Readout:
+def packed(weights: np.ndarray, bias: np.ndarray) -> Readout:
+    """A readout of the roots of features with these weights (K, h) and this bias (K,), as it is stored."""
     scale = float(np.abs(weights).max()) or 1.0
     return Readout((weights / scale).astype(np.float16), scale, bias.astype(np.float32), of_roots=True)
 
 
-def _require_finite(features: np.ndarray) -> None:
+def require_finite(features: np.ndarray) -> None:
+    """Raise InputError unless all of these features are finite numbers."""
     if not np.isfinite(features).all():
         raise InputError("Features of a text are not finite numbers.", "onboard doctor")
 

@@ -20,7 +20,7 @@ from onboard.errors import DamagedError
 
 _STRINGS = {
     "task", "kind", "backbone", "base", "hypernetwork", "embedding", "readout", "dataset", "init", "onboard", "format",
-    "method",
+    "method", "prior",
 }  # fmt: skip
 
 
@@ -59,6 +59,11 @@ def embedding_facts(version: EmbeddingVersion, hypernetwork_digest: str) -> dict
         "hypernetwork": hypernetwork_digest,
         "embedding": version.embedding_digest,
         **({} if version.readout is None else {"readout": version.readout}),
+        **(
+            {}
+            if version.prior_digest is None
+            else {"prior_version": version.prior_version, "prior": version.prior_digest}
+        ),
         **({} if version.temperature == 1.0 else {"temperature": version.temperature}),
         **({} if version.learned_under is None else {"learned_under": version.learned_under}),
         "labels": list(version.labels),
@@ -74,19 +79,23 @@ def embedding_facts(version: EmbeddingVersion, hypernetwork_digest: str) -> dict
 
 
 def unpack_embedding(content: bytes) -> np.ndarray:
-    """z (t,) float32.
+    """z (t,) float32, read without the safetensors library: clients of a service need none.
 
     Raises:
         DamagedError: the bytes hold no embedding, or numbers that are not finite.
     """
-    from safetensors import SafetensorError
-    from safetensors.numpy import load
-
     try:
-        z: np.ndarray = load(content)["z"]
-    except (SafetensorError, KeyError) as error:
+        (length,) = struct.unpack("<Q", content[:8])
+        entry = parse_json(content[8 : 8 + length])["z"]
+        start, end = entry["data_offsets"]
+        if entry["dtype"] != "F32" or entry["shape"] != [(end - start) // 4] or start < 0 or start % 4:
+            raise ValueError("it is no vector of float32")
+        z = np.frombuffer(content[8 + length :], dtype="<f4")[start // 4 : end // 4].astype(np.float32)
+        if len(z) != (end - start) // 4:
+            raise ValueError("it ends before its numbers do")
+    except (struct.error, KeyError, ValueError, TypeError, AttributeError, OverflowError) as error:
         raise DamagedError("The bytes hold no task embedding.", "onboard doctor") from error
-    if z.ndim != 1 or z.dtype != np.float32 or not np.isfinite(z).all():
+    if not np.isfinite(z).all():
         raise DamagedError("The stored task embedding holds what is no number.", "restore it from a backup")
     return z
 

@@ -187,7 +187,11 @@ def open_store(url: str, what: str, setting: str) -> tuple[Any, str]:
         InputError: the URL's kind of store is unknown, or its package is not installed.
     """
     from fsspec.core import url_to_fs
+    from fsspec.implementations.local import LocalFileSystem
 
+    if "://" not in url:  # a folder, whatever letters its name has: fsspec would take a :: in it for a chain of stores
+        folder = LocalFileSystem(use_listings_cache=False)
+        return folder, str(folder._strip_protocol(url)).rstrip("/")
     try:
         # a remembered listing would be wrong as soon as another process writes
         file_system, root = url_to_fs(url, use_listings_cache=False)

@@ -77,6 +77,17 @@ def label_next(
     """
     at_once = at_once or RowsAtOnce()
     probabilities = probabilities_of(engine, ids, task, trie, readout, before_batch, at_once)
+    return suggested(engine, ids, probabilities, at_once, unlike)
+
+
+def suggested(
+    engine: Engine,
+    ids: Sequence[Sequence[int]],
+    probabilities: np.ndarray,
+    at_once: RowsAtOnce,
+    unlike: Unlike | None = None,
+) -> list[Next]:
+    """The same of texts that were answered already, with probabilities (n, K)."""
     unsure = uncertainty(probabilities)
     count = min(WANTED, max(1, len(ids) // 2))
     ranked = np.argsort(-unsure, kind="stable")

@@ -172,7 +172,7 @@ def _planned(engine: Engine, rows: LabelledRows, settings: FewShotSettings, seed
     parts += [Part(fold.kept, settings.fold_seeds) for fold in folds]
     fewer = [*(chosen for fold in folds for chosen in fold.shares.values()), *halves]
     with_curve = [*parts, *(Part(chosen, settings.fold_seeds) for chosen in fewer)]
-    affordable = not fewer or _affordable(engine, rows, with_curve, settings, seed)
+    affordable = not fewer or (settings.curve_trained and _affordable(engine, rows, with_curve, settings, seed))
     return _Plan(with_curve if affordable else parts, folds, judging, halves)
 
 

@@ -39,6 +39,8 @@ class FewShotSettings:
         fold_seeds: the same of each fold of the cross-validation.
         curve: shares of each fold's training rows that are trained on too, to see what more rows would bring; where
             rows are held out, whether two halves of the training rows are.
+        curve_trained: whether embeddings are trained for it. Where a readout answers as well, readouts of fewer rows
+            make the curve: they cost nothing, and most of the answer is theirs.
     """
 
     steps: int = 80
@@ -52,6 +54,7 @@ class FewShotSettings:
     seeds: int = 2
     fold_seeds: int = 1
     curve: tuple[float, ...] = (0.5,)
+    curve_trained: bool = True
 
     def for_rows(self, count: int) -> FewShotSettings:
         """The same, to see each of so many rows `passes` times: by larger batches first, then by more steps."""

@@ -14,9 +14,7 @@ from onboard.domain.task import EmbeddingVersion, texts_taken
 
 def render_card(version: EmbeddingVersion) -> str:
     """Markdown: what the version is, how good it is, and what it is pinned to."""
-    lines = [f"# {version.reference}", ""]
-    if version.weak:
-        lines += ["**Weak:** it has not been shown to be better than always giving the commonest answer.", ""]
+    lines = [f"# {version.reference}", "", *_marks(version)]
     said = neglect_sentence(label_scores(version.metrics.get("test") or version.metrics.get("validation")), _one_line)
     if said:
         lines += [f"**Labels without answers:** {said}", ""]
@@ -38,6 +36,7 @@ def render_card(version: EmbeddingVersion) -> str:
         "dataset": version.dataset_digest or "shipped with the base",
         ("embedding" if version.has_embedding else "weights"): version.embedding_digest,
         **({} if version.readout is None else {"readout": version.readout}),
+        **({} if version.prior_digest is None else {f"prior (version {version.prior_version})": version.prior_digest}),
         **({} if version.temperature == 1.0 else {"temperature": version.temperature}),
         "backbone": version.backbone_digest,
         "base": version.base_digest,
@@ -69,6 +68,17 @@ def _files(version: EmbeddingVersion) -> list[str]:
         "print(answer.label, answer.probability)",
         "```", "",
     ]  # fmt: skip
+
+
+def _marks(version: EmbeddingVersion) -> list[str]:
+    marks = {
+        "**Weak:** it has not been shown to be better than always giving the commonest answer.": version.weak,
+        "**Unmeasured:** no rows show how good it is.": version.unmeasured,
+        "**Provisional:** a readout alone, which its job published before it had learned an embedding.": (
+            version.provisional
+        ),
+    }
+    return [line for mark, holds in marks.items() if holds for line in (mark, "")]
 
 
 def _init(version: EmbeddingVersion) -> str:

@@ -227,10 +227,16 @@ def _cross_validated(pair: _Pair, paired: Paired) -> SideBySide:
 
 def _only_changed(pair: _Pair) -> SideBySide:
     """No verdict; but answers to rows that both were trained on, where they share some."""
+    from onboard.versions.trained_rows import made_of_rows
+
     earlier, later = pair.rows(pair.earlier), pair.rows(pair.later)
     shared = drawn([row for hashed, row in later.items() if hashed in earlier])
     reason = "There are no rows that neither of them was trained on"
-    if not shared:
+    bare = [one.reference for one in (pair.earlier, pair.later) if not made_of_rows(pair.services, one)]
+    if bare:
+        were = "were" if len(bare) > 1 else "was"
+        reason += f": {' and '.join(bare)} {were} made from the labels alone, without any rows"
+    if not shared or bare:
         return SideBySide(pair.earlier, pair.later, None, f"{reason}.")
     without = [f"v{one.version}" for one in (pair.earlier, pair.later) if one.out_of_fold is None]
     reason += f", and no cross-validated answers of {' and '.join(without)}." if without else "."

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from onboard.bases.placing import place_base
+from onboard.domain.private import open_new, part_beside
 from onboard.domain.task import FIRST_HYPERNETWORK, EmbeddingVersion
 from onboard.hypernetworks.files import hypernetwork_bytes, hypernetwork_record, require_base
 from onboard.registry.services import Services
@@ -132,9 +133,10 @@ def write_parts(output: Path, parts: Mapping[str, Callable[[Path], object]]) -> 
 
 def write_whole(path: Path, content: bytes) -> None:
     """Write a file whole or not at all. Raises OSError."""
-    part = path.with_name(f".{path.name}.part")
+    part = part_beside(path)
     try:
-        part.write_bytes(content)
+        with open_new(part) as stream:
+            stream.write(content)
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)

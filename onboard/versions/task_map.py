@@ -1,10 +1,15 @@
-"""Use case: every task's latest embedding in two dimensions, with its nearest tasks (the paper's Figure 3)."""
+"""Use case: every task's latest embedding in two dimensions, with its nearest tasks (the paper's Figure 3).
+
+Tasks stand beside those that they are most like: t-SNE (van der Maaten and Hinton 2008) on the cosines of their
+embeddings. Two straight directions explain too little of 64 numbers. They place a handful of tasks, and thousands.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Self
 
 if TYPE_CHECKING:
@@ -13,10 +18,14 @@ if TYPE_CHECKING:
     from onboard.registry.services import Services
 
 NEAREST: Final = 3  # tasks that are named beside each
+FEWEST_NEIGHBOURS: Final = 12  # tasks; fewer are placed by two directions
+MOST_NEIGHBOURS: Final = 1_500  # tasks; more would take minutes
+_PERPLEXITY: Final = 12.0  # about how many neighbours of a task have a say where it stands
+_STEPS: Final = 500
 _CHUNK: Final = 512  # tasks that are compared with all others at once
 _DIGITS: Final = 6
 _NOTHING: Final = 1e-9  # lengths below are rounding
-_FAMILIES: Final = {  # what the tasks of GLUE ask; a source of another name is a family of its own
+_FAMILIES: Final = {  # what the tasks of GLUE ask, where no base says it; a source of another name is its own family
     "cola": "acceptability",
     "sst2": "sentiment",
     "mrpc": "paraphrase",
@@ -82,8 +91,9 @@ def map_tasks(embedded: Sequence[Embedded]) -> dict[str, Any]:
     Numbers of different bases mean different things: the map shows the base that most tasks are on.
 
     Returns:
-        `base`: its digest, None without any task. `left_out`: tasks of other bases. `explained`: share of the variance
-        that each of the two directions tells. `families`: each with its number of `tasks`, the largest first. `tasks`
+        `base`: its digest, None without any task. `left_out`: tasks of other bases. `layout`: `neighbours`, or
+        `directions` of a handful of tasks and of thousands; then `explained` is the share of the variance that each
+        of the two tells, else None. `families`: each with its number of `tasks`, the largest first. `tasks`
         by name, each with `x` and `y`, its `nearest` tasks by the cosine of all numbers, and its `family`: of a source
         its own, else that of the `nearest_source`, which says little about what it asks (training moves the numbers
         little, so the nearest is often where it started); None where there is none.
@@ -96,7 +106,8 @@ def map_tasks(embedded: Sequence[Embedded]) -> dict[str, Any]:
     return {
         "base": base,
         "left_out": len(embedded) - len(shown),
-        "explained": list(explained),
+        "layout": "neighbours" if explained is None else "directions",
+        "explained": None if explained is None else list(explained),
         "families": [
             {"family": family, "tasks": count}
             for family, count in sorted(families.items(), key=lambda pair: (-pair[1], pair[0]))
@@ -105,11 +116,11 @@ def map_tasks(embedded: Sequence[Embedded]) -> dict[str, Any]:
     }
 
 
-def _placed(shown: Sequence[Embedded]) -> tuple[list[dict[str, Any]], tuple[float, float]]:
+def _placed(shown: Sequence[Embedded]) -> tuple[list[dict[str, Any]], tuple[float, float] | None]:
     import numpy as np
 
     numbers = np.stack([task.z for task in shown]).astype(np.float64)  # (n, t)
-    places, explained = _principal_components(numbers)
+    places, explained = _places(numbers)
     nearest = _nearest(shown, numbers)
     of_source = _nearest_source(shown, numbers)
     tasks = []
@@ -121,7 +132,7 @@ def _placed(shown: Sequence[Embedded]) -> tuple[list[dict[str, Any]], tuple[floa
                 "version": embedded.version,
                 "source": embedded.source,
                 "weak": embedded.weak,
-                "family": _FAMILIES.get(of_family, of_family) if of_family else None,
+                "family": family_of(of_family) if of_family else None,
                 "nearest_source": None if embedded.source else source,
                 "x": round(float(place[0]), _DIGITS),
                 "y": round(float(place[1]), _DIGITS),
@@ -129,6 +140,38 @@ def _placed(shown: Sequence[Embedded]) -> tuple[list[dict[str, Any]], tuple[floa
             }
         )
     return tasks, explained
+
+
+@cache
+def _named_families() -> Mapping[str, str]:
+    """What the tasks of the shipped bases ask, as their bases say it."""
+    from onboard.bases import shipped_bases
+
+    sources = [(name, facts) for base in shipped_bases() for name, facts in base.document["sources"].items()]
+    return {**_FAMILIES, **{name: facts["family"] for name, facts in sources if facts.get("family")}}
+
+
+def family_of(source: str) -> str:
+    """What a source task asks: the name of its family."""
+    return _named_families().get(source, source)
+
+
+def _places(numbers: np.ndarray) -> tuple[np.ndarray, tuple[float, float] | None]:
+    """Each row's place (n, 2) beside the rows that it is most like, and None; or by directions, with their shares."""
+    import numpy as np
+
+    places, explained = _principal_components(numbers)
+    many = FEWEST_NEIGHBOURS <= len(numbers) <= MOST_NEIGHBOURS
+    if not many or not any(explained):
+        return places, explained
+    from sklearn.manifold import TSNE
+
+    distances = np.clip(1.0 - _unit(numbers) @ _unit(numbers).T, 0.0, 2.0)
+    np.fill_diagonal(distances, 0.0)
+    begun = places / max(float(places[:, 0].std()), _NOTHING) * 1e-4  # so that the map is the same every time
+    perplexity = min(_PERPLEXITY, (len(numbers) - 1) / 3)
+    layout = TSNE(metric="precomputed", init=begun, perplexity=perplexity, max_iter=_STEPS, random_state=0)
+    return np.asarray(layout.fit_transform(distances), dtype=np.float64), None
 
 
 def _principal_components(numbers: np.ndarray) -> tuple[np.ndarray, tuple[float, float]]:

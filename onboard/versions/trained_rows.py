@@ -34,6 +34,15 @@ def read_snapshot(services: Services, digest: str) -> bytes:
     return services.read(record.artifact)
 
 
+def made_of_rows(services: Services, version: EmbeddingVersion) -> bool:
+    """Whether labeled rows made a version, not its labels alone; where its dataset is not known, rows did."""
+    try:
+        with services.database.read() as session:
+            return bool(SnapshotRepository(session).get(version.dataset_digest).rows["train"])
+    except NotFoundError:
+        return True
+
+
 def dataset_of(services: Services, version: EmbeddingVersion) -> Dataset:
     """A version's dataset, split as it was when the version was trained.
 

@@ -30,24 +30,33 @@ def in_stage(place: Place, job: str, stage: str) -> Callable[[], bool]:
     return look
 
 
-def test_a_job_whose_worker_was_killed_goes_on_with_the_next_worker(elsewhere: Place) -> None:
+def marks_of(place: Place, task: str) -> dict[int, bool]:
+    """Whether each version is provisional, by its number."""
+    with place.services() as services, services.database.read() as session:
+        return {version.version: version.provisional for version in VersionRepository(session).list(task=task)}
+
+
+def test_a_job_whose_worker_was_killed_between_its_two_versions_goes_on_with_the_next_worker(elsewhere: Place) -> None:
     rows = elsewhere.write("mood.jsonl", opinions(100))
     job = elsewhere.json("submit", "--dataset", rows, "--tune-hypernetwork", "never")["job"]
     wait_until(in_stage(elsewhere, job, "train"), 120, "the training to begin")
     (worker,) = elsewhere.workers()
     kill_tree(worker.pid)
+    assert marks_of(elsewhere, "mood") == {1: True}
     with elsewhere.services() as services:
         assert state_of(services, job) is JobState.RUNNING
     second = elsewhere.run("submit", "--dataset", rows, "--task", "other", "--shots", "6", "--json")
     assert "started a worker" in second.stderr
     watched = elsewhere.run("jobs", "watch", job, "--json")
     assert watched.returncode == 0, watched.stderr
-    assert json.loads(watched.stdout)["version"] == 1
+    assert "readout: resumed" in watched.stderr
     assert "probe: resumed" in watched.stderr
+    assert watched.stderr.count("mood@v1 is published as provisional") == 1
     assert elsewhere.json("jobs", "show", job)["attempt"] == 2
     assert elsewhere.json("jobs", "watch", json.loads(second.stdout)["job"])["state"] == "succeeded"
-    with elsewhere.services() as services, services.database.read() as session:
-        assert [version.version for version in VersionRepository(session).list(task="mood")] == [1]
+    marks = marks_of(elsewhere, "mood")
+    assert marks in ({1: False}, {1: True, 2: False})
+    assert json.loads(watched.stdout)["version"] == max(marks)
 
 
 def state_of(services: Services, job: str) -> JobState:

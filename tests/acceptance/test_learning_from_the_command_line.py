@@ -26,10 +26,10 @@ def place(tmp_path_factory: pytest.TempPathFactory, open_base: Path) -> Iterator
 
 @pytest.fixture(scope="module")
 def learned(place: Place) -> Finished:
-    """`onboard submit --wait --json`: enough rows to hold some out."""
+    """`onboard submit --wait --json`: enough rows to hold some out; no readout, so no provisional version."""
     rows = place.write("mood.jsonl", opinions(70))
     test = place.write("test.jsonl", opinions(12, start=100))
-    return place.run("submit", "--dataset", rows, "--test", test, "--wait", "--json")
+    return place.run("submit", "--dataset", rows, "--test", test, "--readout", "never", "--wait", "--json")
 
 
 def test_submit_and_wait_prints_one_document_on_stdout_and_progress_only_on_stderr(learned: Finished) -> None:
@@ -49,7 +49,8 @@ def test_submit_and_wait_prints_one_document_on_stdout_and_progress_only_on_stde
 
 def test_a_second_submit_starts_no_second_worker_and_makes_the_next_version(place: Place, learned: Finished) -> None:
     assert len([worker for worker in place.workers() if worker.live]) == 1
-    done = place.run("submit", "--dataset", place.folder / "mood.jsonl", "--wait", "--seed", "1", "--shots", "6")
+    few = "--seed", "1", "--shots", "6", "--readout", "never"
+    done = place.run("submit", "--dataset", place.folder / "mood.jsonl", "--wait", *few)
     assert done.returncode == 0, done.stderr
     assert "started a worker" not in done.stderr
     assert "mood" in done.stdout
@@ -57,6 +58,34 @@ def test_a_second_submit_starts_no_second_worker_and_makes_the_next_version(plac
     document = place.json("versions", "mood")
     assert [version["version"] for version in document["versions"]] == [1, 2]
     assert document["aliases"]["latest"] in (1, 2)
+
+
+def test_waiting_shows_the_provisional_version_when_it_stands_and_ends_with_the_final_one(
+    place: Place, learned: Finished
+) -> None:
+    rows = place.write("quick.jsonl", opinions(24))
+    done = place.run("submit", "--dataset", rows, "--wait", "--json")
+    assert done.returncode == 0, done.stderr
+    document, progress = json.loads(done.stdout), done.stderr
+    assert set(document) == DOCUMENT
+    assert progress.index("quick@v1 is published as provisional") < progress.index("probe: started")
+    versions = {version["version"]: version["provisional"] for version in place.json("versions", "quick")["versions"]}
+    assert versions in ({1: False}, {1: True, 2: False})
+    assert document["version"] == max(versions)
+    shown = place.json("jobs", "show", document["job"])["provisional"]
+    assert shown["confirmed"] == (document["version"] == 1)
+    assert shown["reason"]
+
+
+def test_fast_stops_after_the_first_version(place: Place, learned: Finished) -> None:
+    rows = place.write("fast.jsonl", opinions(24))
+    document = place.json("submit", "--dataset", rows, "--fast", "--wait")
+    assert (document["state"], document["version"]) == ("succeeded", 1)
+    assert not {"probe", "train"} & set(document["seconds"])
+    (version,) = place.json("versions", "fast")["versions"]
+    assert (version["method"], version["provisional"]) == ("linear", False)
+    (answer,) = place.json("predict", "fast", "--text", "a good film")["predictions"]
+    assert answer["version"] == 1
 
 
 def test_fetch_writes_the_verified_files(place: Place, learned: Finished) -> None:

@@ -90,7 +90,8 @@ def remote(tmp_path_factory: pytest.TempPathFactory, tiny_base: Base) -> Iterato
 
 @pytest.fixture
 def few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is learned does not matter here, how often and in which order does."""
+    """What is learned does not matter here, how often and in which order does; nor does a provisional version."""
+    monkeypatch.setattr(JobSpec, "provisional", False)
     monkeypatch.setattr(training, "FewShotSettings", partial(FewShotSettings, steps=5, most_steps=5, batch=8))
     few = partial(ProbeSettings, finals=FinalSettings(steps=2))
     monkeypatch.setattr("onboard.pipeline.probe.ProbeSettings", few)

@@ -15,7 +15,7 @@ from support.full_disk import full
 from support.real_jobs import STAGES, CrashError, Desk, HookedProgress, crash_after, opinions
 
 from onboard.bases import Base
-from onboard.domain.job import Job, JobState, Stage
+from onboard.domain.job import Job, JobSpec, JobState, Stage
 from onboard.domain.progress import Progress
 from onboard.errors import FencedError, PinMismatchError, StorageError
 from onboard.hypernetworks.register import register_base
@@ -51,6 +51,7 @@ def test_a_second_attempt_goes_on_after_the_last_finished_stage(desk: Desk, monk
     assert len(desk.versions("mood")) == 1
     assert set(result["seconds"]) == {*STAGES, "publish"}
     monkeypatch.undo()
+    monkeypatch.setattr(JobSpec, "provisional", False)
     monkeypatch.setattr(training, "FewShotSettings", partial(FewShotSettings, steps=5, most_steps=5, batch=8))
     undisturbed = desk.learn(opinions(24), "undisturbed", init="sst2")
     assert undisturbed["embedding_digest"] == result["embedding_digest"]

@@ -103,7 +103,9 @@ def test_a_worker_whose_home_was_deleted_leaves(deployment: Deployment, tmp_path
 
 
 def test_a_grown_up_deployment_starts_nothing_by_itself(tmp_path: Path, sqlite_url: str) -> None:
-    with Deployment(Settings(home=tmp_path, database_url=sqlite_url, broker_url="memory://"), tmp_path) as deployment:
+    with Deployment(
+        Settings(home=tmp_path, database_url=sqlite_url, broker_url="redis://127.0.0.1:1/0"), tmp_path
+    ) as deployment:
         assert ensure_worker(deployment.services) is None
         assert deployment.rows() == []
 

@@ -11,7 +11,7 @@ from support.real_jobs import Desk, opinions
 from support.tuned_jobs import line_of, record_of, tune_gently
 
 from onboard.bases import Base
-from onboard.domain.job import Job, JobState
+from onboard.domain.job import Job, JobSpec, JobState
 from onboard.hypernetworks.register import register_base
 from onboard.pipeline import check as checking
 from onboard.pipeline import guard as guarded
@@ -61,6 +61,7 @@ def test_two_tuned_and_two_plain_jobs_that_publish_at_once_end_in_one_line(
     database: Database, tiny_base: Base, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tune_gently(monkeypatch)
+    monkeypatch.setattr(JobSpec, "provisional", False)
     for room in (tuned, guarded, checking):  # the slot has run out: only the compare-and-swap is left
         monkeypatch.setattr(room, "take_slot", lambda *_: None)
     store = ArtifactStore(str(tmp_path / "artifacts"))

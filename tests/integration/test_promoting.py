@@ -62,7 +62,7 @@ def rivals(service: Services, tiny_base: Base, tmp_path: Path, few_steps: None, 
 def door(versions: Services) -> Iterator[TestClient]:
     """Somebody with a token that may read and promote."""
     headers = bearer(versions.database, "read", "promote", name="releases")
-    given = {"database_url": versions.database.url, "broker_url": "memory://"}
+    given = {"database_url": versions.database.url, "broker_url": "redis://127.0.0.1:1/0"}
     app = create_app(versions.settings.model_copy(update=given))
     with TestClient(app, "http://localhost", headers=headers) as client:
         yield client
@@ -225,7 +225,7 @@ def test_a_promote_that_changes_nothing_is_no_change(versions: Services) -> None
 
 def test_over_http_latest_is_kept_from_what_is_worse(rivals: Services, monkeypatch: pytest.MonkeyPatch) -> None:
     headers = bearer(rivals.database, "read", "promote", name="releases")
-    given = {"database_url": rivals.database.url, "broker_url": "memory://"}
+    given = {"database_url": rivals.database.url, "broker_url": "redis://127.0.0.1:1/0"}
     app = create_app(rivals.settings.model_copy(update=given))
     with TestClient(app, "http://localhost", headers=headers) as door:
         refused = door.put("/v1/tasks/mood/aliases/latest", json={"version": 2}, headers={"If-Match": '"v1"'})

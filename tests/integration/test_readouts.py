@@ -245,14 +245,17 @@ def reported(result: dict[str, Any]) -> tuple[float, float]:
 
 
 @pytest.mark.parametrize("count", [40, 90])
-def test_the_learning_curve_ends_at_what_is_published(desk: Desk, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_learning_curve_of_an_embedding_ends_at_what_is_published(
+    desk: Desk, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("onboard.train.learning_curve._constant", lambda *_: False)  # the tiny base answers alike
-    curve, validation = reported(learned_with_one(desk, opinions(count), "mood"))
+    monkeypatch.setattr(JobSpec, "readout", "never")
+    curve, validation = reported(desk.learn(opinions(count)))
     assert curve == pytest.approx(validation)
 
 
 @pytest.mark.parametrize("count", [40, 90])
-def test_where_training_on_fewer_rows_takes_too_long_the_curve_is_the_readout_s(
+def test_the_learning_curve_is_that_of_readouts_where_one_answers(
     desk: Desk, count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("onboard.train.learning_curve.CURVE_SECONDS", 0.0)

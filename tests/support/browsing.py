@@ -14,19 +14,20 @@ from onboard.operations.access import create_token, sign_in
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.database import Database
 from onboard.registry.services import Services
+from onboard.settings import Settings
 from support.registry_samples import add_job, claim_job
 
 HTML: Final = {"Accept": "text/html", "Sec-Fetch-Site": "same-origin"}
 EVIL: Final = "<script>alert('x')</script>\"'"
 
 
-def app_without_base(services: Services, monkeypatch: pytest.MonkeyPatch) -> FastAPI:
+def app_without_base(services: Services, monkeypatch: pytest.MonkeyPatch, settings: Settings | None = None) -> FastAPI:
     """The application; no base is looked for, as pages need none until somebody asks for predictions."""
     monkeypatch.setattr("onboard.api.app.find_base", lambda _: None)
     monkeypatch.setattr("onboard.api.app.register_base", lambda *_: None)
     monkeypatch.setattr("workers.waking.start_worker", lambda *_: False)
     monkeypatch.setattr("onboard.api.pages.submit.start_worker", lambda *_: False)
-    return create_app(services.settings)
+    return create_app(settings or services.settings)
 
 
 def signed_in(app: FastAPI, database: Database, *scopes: str) -> TestClient:

@@ -10,14 +10,16 @@ from pathlib import Path
 
 from onboard.domain.job import Job, Stage
 from onboard.domain.progress import Progress
-from onboard.errors import UnavailableError
+from onboard.errors import BaseDamagedError, UnavailableError
 from onboard.registry.services import Services
 from onboard.registry.versions import VersionRepository
 from support.registry_samples import sample_task, sample_version
 
 
 def preload(services: Services) -> None:
-    """Nothing to load."""
+    """Nothing to load, but for a file `broken` in the home, which stands for a base that cannot be loaded."""
+    if (services.settings.resolved_home / "broken").exists():
+        raise BaseDamagedError("hypernetwork.safetensors is not readable as safetensors.", "Restore it.")
 
 
 def run(job: Job, services: Services, progress: Progress) -> None:

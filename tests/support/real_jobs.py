@@ -13,7 +13,7 @@ from sqlalchemy import update
 from bench.harness.opinions import opinions
 from onboard.bases import Base
 from onboard.data.read import ReadOptions, read_dataset
-from onboard.domain.job import Job, JobSpec
+from onboard.domain.job import Job, JobSpec, JobState
 from onboard.domain.progress import Progress
 from onboard.domain.task import EmbeddingVersion
 from onboard.jobs.submit import Request, submit
@@ -60,14 +60,17 @@ class Desk:
         key: str | None = None,
         **spec: Any,
     ) -> Job:
+        """`spec` has fields of a job's spec, and what stands among its options: readout, fast, probe."""
         files: dict[str, Any] = {"test": write_rows(self.folder / f"{task}-test.jsonl", test)} if test else {}
         checked = read_dataset(
             write_rows(self.folder / f"{task}.jsonl", rows), ReadOptions(suspects=False, **files, **(options or {}))
         )
         of_method = [f"{name}={value}" for name, value in (settings or {}).items()]
+        among = {name: spec.pop(name) for name in ("readout", "fast", "probe") if name in spec}
         asked = JobSpec(
             task=task, dataset="", base=self.services.settings.base,
-            options={"method_setting": of_method} if of_method else {}, **{"tune_hypernetwork": "never", **spec},
+            options=among | ({"method_setting": of_method} if of_method else {}),
+            **{"tune_hypernetwork": "never", **spec},
         )  # fmt: skip
         return submit(self.services, MemoryDoorbell(), Request(checked, asked, key=key))[0]
 
@@ -76,6 +79,15 @@ class Desk:
             job = ClaimRepository(session).claim(WORKER, ["default"], pid=pid)
         assert job is not None
         return job
+
+    def submit_and_claim(self, rows: Rows, task: str = "mood", **more: Any) -> Job:
+        self.submit(rows, task, **more)
+        return self.claim()
+
+    def end(self, job_id: str, state: JobState) -> None:
+        """As a worker ends the attempt that it stopped."""
+        with self.services.database.write() as session:
+            ClaimRepository(session).finish(job_id, self.job(job_id).attempt, state)
 
     def lose(self, pid: int = 1) -> None:
         """The process that ran the job is gone: its lease ends, and another attempt may claim it."""

@@ -92,3 +92,40 @@ def test_a_file_of_something_else_is_no_embedding() -> None:
 def test_facts_of_damaged_bytes_are_told(content: bytes) -> None:
     with pytest.raises(DamagedError):
         read_facts(content)
+
+
+def test_the_client_reads_an_embedding_without_the_safetensors_library(tmp_path: Path) -> None:
+    (tmp_path / "e.safetensors").write_bytes(pack_embedding(Z, FACTS | {"metrics": {}}))
+    program = (
+        "import sys\n"
+        "for name in ('safetensors', 'torch', 'sqlalchemy', 'pyarrow', 'transformers'): sys.modules[name] = None\n"
+        "import onboard.client\n"
+        "from onboard.client.answers import read_embedding\n"
+        "from onboard.domain.names import Reference\n"
+        "print(read_embedding(open(sys.argv[1], 'rb').read(), Reference.parse('mood')).vector.sum())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, tmp_path / "e.safetensors"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        {"z": {"dtype": "F64", "shape": [64], "data_offsets": [0, 256]}},
+        {"z": {"dtype": "F32", "shape": [8, 8], "data_offsets": [0, 256]}},
+        {"z": {"dtype": "F32", "shape": [64], "data_offsets": [0, 512]}},
+        {"z": {"dtype": "F32", "shape": [128], "data_offsets": [0, 512]}},
+        {"z": {"dtype": "F32", "shape": [64], "data_offsets": [-4, 252]}},
+        {"z": {"dtype": "F32", "shape": [-1], "data_offsets": [256, 252]}},
+        {"z": {"dtype": "F32", "shape": [64], "data_offsets": "ab"}},
+        {"z": {"dtype": "F32", "shape": [64]}},
+        {"z": [1]},
+        {},
+    ],
+)
+def test_a_header_that_lies_is_damage(header: dict[str, object]) -> None:
+    head = json.dumps(header).encode()
+    with pytest.raises(DamagedError):
+        unpack_embedding(len(head).to_bytes(8, "little") + head + Z.tobytes())

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,18 +18,38 @@ from support.tiny_teacher import make_teacher
 from support.tiny_training import make_tiny_t5
 
 from bench.heldout import __main__ as bench
-from bench.heldout import arms
+from bench.heldout import arms, setfit_process, setfit_worker
 from bench.heldout.families import Families, families, held_out
-from bench.heldout.features import Features, of_teacher
+from bench.heldout.features import Features, of_teacher, of_teacher_layers
 from bench.heldout.linear import logistic, scaled
 from bench.heldout.material import Cells, opened, rarest_label, rows_of_labels
 from bench.heldout.measures import of_classes
-from bench.heldout.plan import ARMS, AS_THEY_COME, BALANCED, CHEAP, NATURAL_ARMS, Run, Wish, part_of, plan
+from bench.heldout.plan import ARMS, AS_THEY_COME, BALANCED, CHEAP, NATURAL_ARMS, SETFIT, Run, Wish, part_of, plan
+from bench.heldout.readouts import fit_alone
 from bench.heldout.sharing import run_missing, runs_of
 from onboard.bases import Base
 from onboard.bases.pretrain.teacher import Teacher
+from onboard.data.splits import is_folded
 from onboard.domain.dataset import Example
+from onboard.errors import NotFoundError
+from onboard.pipeline.readout import fit
 from onboard.train import settings as training
+from onboard.train.crossvalidation import fold_of, part_rows
+
+WORKER = """
+import json, sys
+for line in sys.stdin:
+    asked = json.loads(line)
+    counts = [asked["labels"].count(label) / len(asked["labels"]) for label in range(max(asked["labels"]) + 1)]
+    print(json.dumps({"probabilities": [counts] * len(asked["asked"]), "seconds": 1.5}), flush=True)
+"""
+
+
+def write_worker(folder: Path) -> Path:
+    """A worker that has learned how often labels come, in SetFit's place."""
+    path = folder / "worker.py"
+    path.write_text(WORKER, encoding="utf-8")
+    return path
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +62,10 @@ def command(tiny_base: Base, tasks: Path, tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr("torch.set_num_threads", lambda number: None)
     monkeypatch.setattr(bench, "PLACE", tmp_path / "work")
     monkeypatch.setattr(Teacher, "load", lambda: make_teacher(["film", "plot", "great", "awful", "good", "sad"]))
+    monkeypatch.setattr(bench, "ENVIRONMENT", tmp_path / "setfit")
+    monkeypatch.setattr(bench, "installed", lambda folder: Path(sys.executable))
+    monkeypatch.setattr(bench, "model_folder", lambda: tmp_path / "minilm")
+    monkeypatch.setattr(setfit_process, "_WORKER", write_worker(tmp_path))
 
     def words(*more: str) -> list[str]:
         return ["--base", str(tiny_base.folder), "--data", str(tasks), "--draws", "0", *more,
@@ -79,6 +107,7 @@ def test_what_a_probe_took_is_told_by_the_heaviest_part_of_a_mixture(tasks: Path
 def test_the_plan_holds_every_run_once_and_those_of_a_cell_together() -> None:
     runs = plan({"even": 0.5, "rare": 0.1}, Wish())
     assert len(runs) == len(set(runs)) == 4 * 3 * (2 * len(ARMS) - 1) + 3 * len(NATURAL_ARMS)
+    assert SETFIT not in {run.arm for run in plan({"degree": 1.0}, Wish())}, "it learns no numbers"
     assert {run.task for run in runs if run.arm == BALANCED or run.sampling == AS_THEY_COME} == {"rare"}
     first, second = (part_of(runs, index, 2) for index in (1, 2))
     assert sorted([*first, *second]) == sorted(runs)
@@ -141,6 +170,141 @@ def test_the_teacher_tells_of_a_pair_both_texts_and_how_they_differ() -> None:
     assert np.allclose(pair[0, 2 * width :], np.concatenate([abs(u - v), u * v]))
 
 
+def test_our_readout_sees_of_the_teacher_three_layers_and_what_parts_a_pair() -> None:
+    teacher = make_teacher(["film", "plot"])
+    read = of_teacher_layers(teacher)
+    rows = [Example("film", "plot plot", "x"), Example("a long film", "plot", "y")]
+    single, pairs = read([Example("film", None, "x")]), read(rows)
+    assert single.shape == (1, 3 * teacher.size)
+    assert pairs.shape == (2, 6 * teacher.size)
+    ids = teacher.tokenizer("film", return_tensors="pt")["input_ids"]
+    states = teacher.model(input_ids=ids, output_hidden_states=True).hidden_states
+    layers = [state.mean(1).detach().numpy() for state in (states[-1], states[1], states[-2])]
+    assert np.allclose(single, np.hstack(layers), atol=1e-5)
+    assert np.allclose(pairs[0], read(rows[:1])[0], atol=1e-5), "padding counts for nothing"
+    assert np.abs(pairs[:, 3 * teacher.size :]).max() > 0.01
+    swapped = read([Example("plot plot", "film", "x")])
+    assert not np.allclose(swapped[0, 3 * teacher.size :], pairs[0, 3 * teacher.size :])
+
+
+def test_a_long_pair_is_cut_to_what_the_teacher_reads() -> None:
+    read = of_teacher_layers(make_teacher(["film", "plot"]))
+    assert np.isfinite(read([Example("film " * 400, "plot " * 400, "x")])).all()
+
+
+@pytest.mark.parametrize(("task", "rows"), [("mood", 16), ("mood", 100), ("degree", 16)])
+def test_the_readout_of_rows_alone_is_that_of_a_job_which_knows_no_earlier_task(
+    tiny_base: Base, tasks: Path, tmp_path: Path, task: str, rows: int
+) -> None:
+    place = opened(str(tiny_base.folder))
+    cell = Cells(place, tasks).of(Run(task, rows, 0, "readout"))
+    alone = fit_alone(cell, Features(arms.of_encoder(place.engine), tmp_path))
+    parted = part_rows(cell.bench.dataset, 0) if is_folded(cell.bench.dataset) else []
+    fold = fold_of(len(cell.bench.dataset.train), parted) if parted else None
+    of_job = fit(cell.bench, fold, lambda: None)
+    assert (alone.ridge, alone.sharpness) == (of_job.ridge, of_job.sharpness)
+    assert np.allclose(alone.probabilities, of_job.probabilities, atol=1e-3)
+
+
+def test_setfit_answers_from_a_process_and_gets_pairs_as_one_text(
+    tiny_base: Base, tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(setfit_process, "_WORKER", write_worker(tmp_path))
+    cell = Cells(opened(str(tiny_base.folder)), tasks).of(Run("kind", 40, 0, SETFIT))
+    with setfit_process.SetFit(Path(sys.executable), tmp_path, tmp_path / "said.log") as setfit:
+        first, second = setfit.answer(cell), setfit.answer(cell)
+    assert first.answers.shape == (len(cell.test), len(cell.dataset.labels))
+    assert first.answers[0] == pytest.approx(np.bincount(cell.train_labels) / 40)
+    assert (first.answers == second.answers).all()
+    assert first.seconds == 1.5
+    assert setfit_process.text_of(Example("a", "b", "x")) == "a [SEP] b"
+    assert setfit_process.text_of(Example("a", None, "x")) == "a"
+
+
+def test_a_process_that_ends_tells_its_last_words(
+    tiny_base: Base, tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "worker.py").write_text("import sys; sys.stdin.readline(); raise SystemExit('no memory left')")
+    monkeypatch.setattr(setfit_process, "_WORKER", tmp_path / "worker.py")
+    cell = Cells(opened(str(tiny_base.folder)), tasks).of(Run("kind", 16, 0, SETFIT))
+    with (
+        setfit_process.SetFit(Path(sys.executable), tmp_path, tmp_path / "said.log") as setfit,
+        pytest.raises(RuntimeError, match="no memory left"),
+    ):
+        setfit.answer(cell)
+
+
+def test_the_worker_trains_with_the_defaults_of_the_release_and_what_the_recipe_says(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given = dict[str, Any]()
+
+    class Model:
+        @classmethod
+        def from_pretrained(cls, folder: str, device: str) -> Model:
+            given.update(folder=folder, device=device)
+            return cls()
+
+        def predict_proba(self, asked: list[str], **_: object) -> np.ndarray:
+            return np.full((len(asked), 2), 0.5)
+
+    class Trainer:
+        def __init__(self, model: Model, args: dict[str, Any], train_dataset: Any) -> None:
+            given.update(args=args, rows=train_dataset)
+
+        def train(self) -> None:
+            given["trained"] = True
+
+    module = SimpleNamespace(SetFitModel=Model, Trainer=Trainer, TrainingArguments=dict)
+    monkeypatch.setitem(sys.modules, "setfit", module)
+    monkeypatch.setitem(sys.modules, "datasets", SimpleNamespace(Dataset=SimpleNamespace(from_dict=dict)))
+    request = {"texts": ["a", "b"], "labels": [0, 1], "asked": ["c"], "seed": 2, "device": "cpu", "recipe": {"x": 20}}
+    reply = setfit_worker.answer("minilm", request)
+    assert reply["probabilities"] == [[0.5, 0.5]]
+    assert given["trained"]
+    assert (given["folder"], given["device"]) == ("minilm", "cpu")
+    assert given["rows"] == {"text": ["a", "b"], "label": [0, 1]}
+    assert given["args"].keys() == {"seed", "output_dir", "report_to", "save_strategy", "show_progress_bar", "x"}
+
+
+def test_setfit_is_installed_once_and_what_the_installer_says_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commands = list[list[str]]()
+
+    def create(folder: Path, **_: object) -> None:
+        (folder / "lib" / "python3" / "site-packages").mkdir(parents=True)
+
+    def run(command: list[str], **_: object) -> None:
+        commands.append(command)
+        if len(commands) == 1:
+            raise subprocess.CalledProcessError(1, command, stderr="much\nERROR: no such release\n")
+
+    monkeypatch.setattr(setfit_process.venv, "create", create)
+    monkeypatch.setattr(setfit_process.subprocess, "run", run)
+    with pytest.raises(NotFoundError, match="ERROR: no such release"):
+        setfit_process.installed(tmp_path / "one")
+    for _ in range(2):
+        assert setfit_process.installed(tmp_path / "two") == tmp_path / "two" / "bin" / "python"
+    assert len(commands) == 2
+    assert setfit_process.RELEASE in commands[1]
+    shared = next((tmp_path / "two").rglob("shared.pth")).read_text(encoding="utf-8")
+    assert "site-packages" in shared
+
+
+def test_where_setfit_cannot_be_installed_its_arm_is_left_out_with_a_sentence(
+    command: Callable[..., list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    def refused(folder: Path) -> Path:
+        raise NotFoundError("SetFit cannot be installed: no network.", "Try: pip install setfit")
+
+    monkeypatch.setattr(bench, "installed", refused)
+    assert bench.main(command("--arms", "setfit,tfidf", "--rows", "16", "--tasks", "mood")) == 0
+    assert "left out: setfit. SetFit cannot be installed: no network." in capsys.readouterr().out
+    assert "SetFit on MiniLM 1)" in (tmp_path / "page.md").read_text(encoding="utf-8")
+
+
 def test_logistic_regression_separates_what_can_be_separated() -> None:
     train, test = scaled(np.array([[0.0, 5], [1, 5], [9, 5], [10, 5]]), np.array([[-3.0, 5], [12, 5]]))
     assert np.allclose(train.mean(0), 0)
@@ -183,7 +347,7 @@ def test_the_command_measures_every_arm_goes_on_and_writes_its_page(
     assert bench.main([*words, "--arms", "embedding,tfidf"]) == 0
     assert "2 of 2 runs" in capsys.readouterr().out
     assert bench.main(words) == 0
-    assert "2 of 10 runs are in" in capsys.readouterr().out
+    assert "2 of 12 runs are in" in capsys.readouterr().out
     rows = {row["arm"]: row for row in map(json.loads, (tmp_path / "runs.jsonl").read_text().splitlines())}
     assert set(rows) == set(ARMS)
     assert all(0 <= row["accuracy"] <= 100 and row["seconds"] >= 0 for row in rows.values())

@@ -27,13 +27,15 @@ from cryptography.hazmat.primitives.serialization import (
 from support.command_line import CommandLine
 from support.fake_hub import COMMIT, HubHandler, hub_of
 
+from onboard.domain.names import Reference
 from onboard.domain.task import EmbeddingVersion
 from onboard.errors import ConflictError, DamagedError, InputError, NotAllowedError, NotFoundError, UnavailableError
 from onboard.storage.embedding import embedding_digest, embedding_facts, pack_embedding
 from onboard.storage.weights import pack_weights, weights_digest
 from onboard.versions.fetch import write_files
 from onboard.versions.hub_place import Place
-from onboard.versions.shelf import MANIFEST, pull, push
+from onboard.versions.pulling import PullTerms, pull
+from onboard.versions.shelf import MANIFEST, push
 
 HERE = Place("owner/mood")
 Z = np.arange(8, dtype=np.float32)
@@ -193,13 +195,23 @@ def spoiled(document: dict[str, Any], **files: str) -> dict[str, Any]:
     [
         (lambda document: spoiled(document, **{"model.bin": "sha256:x"}), InputError, "model.bin"),
         (lambda document: spoiled(document, **{"../up.json": "sha256:x"}), InputError, "up.json"),
-        (lambda document: spoiled(document, **{"gone.json": "sha256:x"}), DamagedError, "lacks gone.json"),
+        (lambda document: spoiled(document, **{"readout.safetensors": "sha256:x"}), DamagedError, "lacks"),
         (lambda document: {**document, "format": 99}, InputError, "later release"),
         (lambda document: {**document, "version": {**document["version"], "task": "../x"}}, InputError, "x"),
         (lambda document: {**document, "version": {**document["version"], "version": "../../x"}}, DamagedError, "read"),
         (lambda document: {**document, "version": {**document["version"], "embedding_digest": "sha256:0"}},
          DamagedError, "does not match its digest"),
         (lambda document: {}, DamagedError, "cannot be read"),
+        *((lambda document, name=name: spoiled(document, **{name: "sha256:x"}), InputError, "not taken") for name in (
+            "card.md", "README.md", "onboard.json", "model.sig", "notes.txt", "base", "base/", "base/a/b/c.json",
+            "base/a\0.json", "base/.hidden.json", "base/run.py", "embedding.safetensors/x.json", "Base/base.json",
+            "base/" + "a" * 300 + ".json", "base/\ud800.json",
+        )),
+        *((lambda document, metrics=metrics: {**document, "version": {**document["version"], "metrics": metrics}},
+           DamagedError, "cannot be read") for metrics in (
+            "none", [1], {"test": 3}, {"test": {"accuracy": "high"}}, {"test": {"accuracy": {"value": None}}},
+        )),
+        (lambda document: {**document, "version": {**document["version"], "version": -1}}, DamagedError, "read"),
     ],
 )  # fmt: skip
 def test_a_manifest_that_lies_is_refused(spoil, error, words, endpoint: str, folder: Path, tmp_path: Path) -> None:
@@ -285,7 +297,7 @@ def test_what_is_signed_is_pulled_by_who_has_the_public_key_and_the_library_agre
 ) -> None:
     private, public, _ = keys
     assert push(VERSION, folder, HERE, key=private, endpoint=endpoint).signed
-    pulled = pull(HERE, lambda _: tmp_path / "pulled", key=public, endpoint=endpoint)
+    pulled = pull(HERE, lambda _: tmp_path / "pulled", PullTerms(key=public), endpoint=endpoint)
     assert (pulled.signed, pulled.verified, pulled.version) == (True, True, VERSION)
     assert (tmp_path / "pulled" / "base" / "base.json").read_text() == "{}"
     unchecked = pull(HERE, lambda _: tmp_path / "pulled", endpoint=endpoint)
@@ -304,17 +316,17 @@ def test_what_another_signed_or_nobody_is_refused(
     private, public, other = keys
     push(VERSION, folder, HERE, key=private, endpoint=endpoint)
     with pytest.raises(DamagedError, match=r"does not hold under .*theirs\.pub"):
-        pull(HERE, lambda _: tmp_path / "pulled", key=other, endpoint=endpoint)
+        pull(HERE, lambda _: tmp_path / "pulled", PullTerms(key=other), endpoint=endpoint)
     signed = json.loads(FakeHub.repositories["owner/mood"]["model.sig"])
     hint = {"publicKey": {"hint": sha256(other.read_bytes()).hexdigest()}}  # says that it is the other's
     claimed = {**signed, "verificationMaterial": {**signed["verificationMaterial"], **hint}}
     FakeHub.repositories["owner/mood"]["model.sig"] = json.dumps(claimed).encode()
     with pytest.raises(DamagedError, match="does not hold"):
-        pull(HERE, lambda _: tmp_path / "pulled", key=other, endpoint=endpoint)
+        pull(HERE, lambda _: tmp_path / "pulled", PullTerms(key=other), endpoint=endpoint)
     push(VERSION, folder, HERE, endpoint=endpoint)
     assert "model.sig" not in FakeHub.repositories["owner/mood"]
     with pytest.raises(NotAllowedError, match="not signed"):
-        pull(HERE, lambda _: tmp_path / "pulled", key=public, endpoint=endpoint)
+        pull(HERE, lambda _: tmp_path / "pulled", PullTerms(key=public), endpoint=endpoint)
     assert not (tmp_path / "pulled").exists()
 
 
@@ -341,7 +353,7 @@ def test_no_file_can_be_changed_added_or_left_out_under_a_signature(
     for files in others:
         FakeHub.repositories["owner/mood"] = {**signed, **files}
         with pytest.raises(DamagedError, match="does not hold"):
-            pull(HERE, lambda _: tmp_path / "pulled", key=public, endpoint=endpoint)
+            pull(HERE, lambda _: tmp_path / "pulled", PullTerms(key=public), endpoint=endpoint)
     assert not (tmp_path / "pulled").exists()
 
 
@@ -357,9 +369,9 @@ def test_a_key_that_is_none_is_refused_before_anything_is_pushed_or_pulled(
         push(VERSION, folder, HERE, key=tmp_path / "none.pem", endpoint=endpoint)
     assert FakeHub.repositories == {}
     push(VERSION, folder, HERE, key=private, endpoint=endpoint)
-    monkeypatch.setattr("onboard.versions.shelf._listed", lambda *_: pytest.fail("the hub is asked"))
+    monkeypatch.setattr("onboard.versions.pulling.listed", lambda *_: pytest.fail("the hub is asked"))
     with pytest.raises(InputError, match="no key that is taken here"):
-        pull(HERE, lambda _: tmp_path / "pulled", key=private, endpoint=endpoint)
+        pull(HERE, lambda _: tmp_path / "pulled", PullTerms(key=private), endpoint=endpoint)
 
 
 def test_files_of_an_earlier_version_leave_and_those_of_people_stay(endpoint: str, folder: Path) -> None:
@@ -381,7 +393,7 @@ def test_the_command_line_takes_keys_as_options_or_from_the_settings(
 ) -> None:
     private, public, other = keys
     push(VERSION, folder, HERE, key=private, endpoint=endpoint)
-    monkeypatch.setattr("onboard.versions.shelf.pull", partial(pull, endpoint=endpoint))
+    monkeypatch.setattr("onboard.versions.pulling.pull", partial(pull, endpoint=endpoint))
     pulled = command_line("pull", "hf://owner/mood", "--output", tmp_path / "pulled", "--json")
     assert (pulled.document["signed"], pulled.document["signature_verified"]) == (True, False)
     assert "--trusted-key" in pulled.err
@@ -390,3 +402,103 @@ def test_the_command_line_takes_keys_as_options_or_from_the_settings(
     monkeypatch.setenv("ONBOARD_TRUSTED_KEY", str(other))
     assert command_line(*arguments).code == 1
     assert command_line(*arguments, "--trusted-key", public).code == 0
+
+
+def expecting(reference: str) -> PullTerms:
+    return PullTerms(expected=Reference.parse(reference))
+
+
+def lies_there(**changes: Any) -> None:
+    """Change what the manifest on the hub says of its version."""
+    document = json.loads(FakeHub.repositories["owner/mood"][MANIFEST])
+    document["version"].update(changes)
+    FakeHub.repositories["owner/mood"][MANIFEST] = json.dumps(document).encode()
+
+
+def test_files_that_hold_something_else_are_overwritten_only_if_that_is_asked_for(
+    endpoint: str, folder: Path, tmp_path: Path
+) -> None:
+    push(VERSION, folder, HERE, endpoint=endpoint)
+    for name in ("embedding.safetensors", "card.md"):
+        output = tmp_path / name
+        output.mkdir()
+        (output / name).write_bytes(b"mine")
+        with pytest.raises(ConflictError, match="holds something else") as caught:
+            pull(HERE, lambda _, output=output: output, endpoint=endpoint)
+        assert "--force" in caught.value.remedy
+        assert [path.name for path in output.iterdir()] == [name]
+        assert (output / name).read_bytes() == b"mine"
+        pull(HERE, lambda _, output=output: output, PullTerms(overwrite=True), endpoint=endpoint)
+        assert (output / name).read_bytes() == (folder / name).read_bytes()
+    outside = tmp_path / "outside"
+    outside.write_bytes((folder / "card.md").read_bytes())
+    (tmp_path / "linked").mkdir()
+    (tmp_path / "linked" / "card.md").symlink_to(outside)
+    with pytest.raises(ConflictError):
+        pulled_to(tmp_path / "linked", endpoint)
+
+
+def test_a_version_of_another_task_or_an_older_one_than_demanded_is_refused(
+    endpoint: str, folder: Path, tmp_path: Path
+) -> None:
+    push(VERSION, folder, HERE, endpoint=endpoint)
+    for expected, words in (("tone", "task tone is expected"), ("mood@v3", "version 3")):
+        with pytest.raises(ConflictError, match=words):
+            pull(HERE, lambda _: tmp_path / "pulled", expecting(expected), endpoint=endpoint)
+    assert not (tmp_path / "pulled").exists()
+    pull(HERE, lambda _: tmp_path / "pulled", expecting("mood@v2"), endpoint=endpoint)
+
+
+def test_what_is_older_than_the_newest_pulled_before_is_refused(endpoint: str, folder: Path, tmp_path: Path) -> None:
+    remembering = PullTerms(home=tmp_path / "home")
+    push(VERSION, folder, HERE, endpoint=endpoint)
+    output = tmp_path / "pulled"
+    pull(HERE, lambda _: output, remembering, endpoint=endpoint)
+    pull(HERE, lambda _: output, remembering, endpoint=endpoint)  # the same once more
+    newer = replace(VERSION, version=3)
+    write_files(newer, pack_embedding(Z, embedding_facts(newer, "sha256:h")), tmp_path / "newer")
+    push(newer, tmp_path / "newer", HERE, endpoint=endpoint)
+    pull(HERE, lambda _: tmp_path / "3", remembering, endpoint=endpoint)
+    push(VERSION, folder, HERE, endpoint=endpoint)
+    with pytest.raises(ConflictError, match="version 3 was pulled") as caught:
+        pull(HERE, lambda _: output, remembering, endpoint=endpoint)
+    assert (caught.value.exit_code, caught.value.data["newest"]) == (4, 3)
+    pull(HERE, lambda _: output, replace(remembering, allow_older=True), endpoint=endpoint)
+    with pytest.raises(ConflictError, match="version 3 was pulled"):  # it is allowed once
+        pull(HERE, lambda _: output, remembering, endpoint=endpoint)
+    pull(HERE, lambda _: tmp_path / "elsewhere", PullTerms(home=tmp_path / "other"), endpoint=endpoint)
+
+
+def test_other_bytes_under_the_number_of_a_version_are_refused(endpoint: str, folder: Path, tmp_path: Path) -> None:
+    remembering = PullTerms(home=tmp_path / "home")
+    push(VERSION, folder, HERE, endpoint=endpoint)
+    pull(HERE, lambda _: tmp_path / "pulled", remembering, endpoint=endpoint)
+    lies_there(artifact="sha256:" + "1" * 64)
+    with pytest.raises(ConflictError, match="other bytes"):
+        pull(HERE, lambda _: tmp_path / "again", remembering, endpoint=endpoint)
+
+
+def test_a_signature_holds_for_one_repository(
+    endpoint: str, folder: Path, tmp_path: Path, keys: tuple[Path, Path, Path]
+) -> None:
+    private, public, _ = keys
+    push(VERSION, folder, HERE, key=private, endpoint=endpoint)
+    FakeHub.repositories["thief/mood"] = dict(FakeHub.repositories["owner/mood"])
+    with pytest.raises(NotAllowedError, match="signed for owner/mood"):
+        pull(Place("thief/mood"), lambda _: tmp_path / "pulled", PullTerms(key=public), endpoint=endpoint)
+    assert not (tmp_path / "pulled").exists()
+
+
+def test_an_unsigned_version_does_not_shut_out_signed_ones(
+    endpoint: str, folder: Path, tmp_path: Path, keys: tuple[Path, Path, Path]
+) -> None:
+    private, public, _ = keys
+    home = tmp_path / "home"
+    newer = replace(VERSION, version=9)
+    write_files(newer, pack_embedding(Z, embedding_facts(newer, "sha256:h")), tmp_path / "newer")
+    push(newer, tmp_path / "newer", HERE, endpoint=endpoint)
+    pull(HERE, lambda _: tmp_path / "9", PullTerms(home=home), endpoint=endpoint)
+    push(VERSION, folder, HERE, key=private, endpoint=endpoint)
+    pull(HERE, lambda _: tmp_path / "2", PullTerms(home=home, key=public), endpoint=endpoint)
+    with pytest.raises(ConflictError):
+        pull(HERE, lambda _: tmp_path / "2", PullTerms(home=home), endpoint=endpoint)

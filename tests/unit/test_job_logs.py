@@ -187,7 +187,7 @@ def test_with_servers_it_says_whose_log_to_look_into(
     sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ONBOARD_DATABASE_URL", sqlite_url)
-    monkeypatch.setenv("ONBOARD_BROKER_URL", "memory://")
+    monkeypatch.setenv("ONBOARD_BROKER_URL", "redis://127.0.0.1:1/0")
     services = open_services(Settings())
     with services.database.write() as session:
         JobRepository(session).add(sample_spec())

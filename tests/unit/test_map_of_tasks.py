@@ -14,10 +14,21 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
+from onboard.bases import shipped_bases
 from onboard.report.map_html import render_map
-from onboard.report.map_layout import COLOURS, HEIGHT, NARROW, SHAPES, WIDTH, MapLayout, headline, lay_out
+from onboard.report.map_layout import (
+    COLOURS,
+    HEIGHT,
+    MOST_FAMILIES,
+    NARROW,
+    SHAPES,
+    WIDTH,
+    MapLayout,
+    headline,
+    lay_out,
+)
 from onboard.report.map_png import draw_map
-from onboard.versions.task_map import Embedded, map_tasks
+from onboard.versions.task_map import FEWEST_NEIGHBOURS, MOST_NEIGHBOURS, Embedded, family_of, map_tasks
 
 HOSTILE = "</title><script>alert(1)</script>\"'&\x1b[31m[red]\u202e" + "m" * 60
 LETTER = 8.0  # pixels
@@ -43,6 +54,41 @@ def test_the_two_directions_are_those_in_which_the_tasks_differ_most() -> None:
     places = [(abs(task["x"]), abs(task["y"])) for task in document["tasks"]]
     assert places == [(3, 0), (3, 0), (0, 1), (0, 1)]
     assert map_tasks(tasks[::-1]) == document  # the order does not matter, and signs are settled
+
+
+def test_groups_that_two_directions_cannot_part_lie_apart() -> None:
+    generator = np.random.default_rng(0)
+    groups = np.eye(8)  # of a simplex any two directions show two or three sides
+    tasks = [
+        embedded(f"g{group}-{number}", groups[group] + generator.normal(0, 0.05, 8), source=number < 8)
+        for group in range(8)
+        for number in range(9)
+    ]
+    document = map_tasks(tasks)
+    assert (document["layout"], document["explained"]) == ("neighbours", None)
+    assert map_tasks(tasks[::-1]) == document  # the same every time
+    places = {task["task"]: np.array([task["x"], task["y"]]) for task in document["tasks"]}
+    for task, place in places.items():
+        near = sorted(places, key=lambda other: float(np.linalg.norm(places[other] - place)))[1:9]
+        assert {other[:2] for other in near} == {task[:2]}, task
+    assert headline(document) == "72 tasks, 8 learned here, each near those that it is most like."
+
+
+def test_a_handful_of_tasks_and_thousands_are_placed_by_directions() -> None:
+    assert map_tasks(many(FEWEST_NEIGHBOURS - 1))["layout"] == "directions"
+    assert map_tasks(many(FEWEST_NEIGHBOURS))["layout"] == "neighbours"
+    assert map_tasks(many(MOST_NEIGHBOURS + 1))["layout"] == "directions"
+
+
+def test_the_tasks_of_the_shipped_base_have_the_families_that_it_names() -> None:
+    (mini,) = [base for base in shipped_bases() if base.name == "mini"]
+    sources = mini.document["sources"]
+    assert {family_of(name) for name in sources} <= {facts.get("family", name) for name, facts in sources.items()} | {
+        "acceptability", "sentiment", "paraphrase", "inference",
+    }  # fmt: skip
+    assert family_of("fever_symmetric") == sources["fever_symmetric"]["family"]
+    assert family_of("of another base") == "of another base"
+    assert len({family_of(name) for name in sources}) <= MOST_FAMILIES  # so that none is gray
 
 
 def test_neighbours_are_by_the_cosine_of_all_numbers() -> None:
@@ -92,12 +138,12 @@ def test_of_two_thousand_tasks_no_name_covers_another_or_a_mark() -> None:
     layout = layout_of(map_tasks(many(2_000)))
     assert len(layout.marks) == 2_000
     assert 20 < len(layout.names) < 100
-    assert {f"task-{n}" for n in range(8)} <= {name.text for name in layout.names}  # the sources are told first
+    assert not any(name.source for name in layout.names)  # those that were learned here come first
     boxes = [(name.x, name.y - 7, name.x + LETTER * len(name.text), name.y + 7) for name in layout.names]
     assert not [pair for pair in combinations(boxes, 2) if overlap(*pair)]
     assert all(box[0] >= 0 and box[1] >= 0 and box[2] <= WIDTH and box[3] <= HEIGHT for box in boxes)
-    learned = [box for box, name in zip(boxes, layout.names, strict=True) if not name.source]
-    assert not [mark for mark in layout.marks for box in learned if overlap(box, (mark.x, mark.y, mark.x, mark.y))]
+    learned = [mark for mark in layout.marks if not mark.source]
+    assert not [mark for mark in learned for box in boxes if overlap(box, (mark.x, mark.y, mark.x, mark.y))]
     assert "names have no room" in " ".join(layout.notes)
 
 
@@ -110,8 +156,9 @@ def test_on_a_phone_names_can_be_read_and_cover_nothing(tasks: int) -> None:
     document = map_tasks(many(tasks))
     layout = lay_out(document, lambda name, _: LETTER * len(name), NARROW)
     assert NARROW.width <= PHONE - MARGINS  # letters are no smaller than they were drawn
-    sources = [name.text for name in layout.names if name.source]
-    assert len(sources) == 8 or (tasks == 400 and len(sources) >= 6 and "have no room" in " ".join(layout.notes))
+    learned = [name.text for name in layout.names if not name.source]
+    assert len(learned) >= 4
+    assert len(learned) == tasks - 8 or "have no room" in " ".join(layout.notes)
     boxes = [(name.x, name.y - 7, name.x + LETTER * len(name.text), name.y + 7) for name in layout.names]
     assert not [pair for pair in combinations(boxes, 2) if overlap(*pair)]
     assert all(box[0] >= 0 and box[1] >= 0 and box[2] <= NARROW.width and box[3] <= NARROW.height for box in boxes)
@@ -203,9 +250,12 @@ def lab_of(colour: str, seen_as: Sequence[Sequence[float]]) -> np.ndarray:
 
 
 def test_families_beyond_the_palette_share_grey() -> None:
-    layout = layout_of(map_tasks([embedded(f"s{n}", np.eye(9)[n], source=True) for n in range(9)]))
-    assert [family.name for family in layout.families] == ["s0", "s1", "s2", "s3", "s4", "s5", "other"]
-    assert layout.families[-1].tasks == 3
+    count = MOST_FAMILIES + 3
+    layout = layout_of(map_tasks([embedded(f"s{n:02}", np.eye(count)[n], source=True) for n in range(count)]))
+    *families, other = layout.families
+    assert [family.name for family in families] == [f"s{n:02}" for n in range(MOST_FAMILIES)]
+    assert len({(family.colour, family.shape) for family in families}) == MOST_FAMILIES
+    assert (other.name, other.tasks) == ("other", 3)
 
 
 def test_a_source_task_called_other_is_a_family_of_its_own() -> None:
@@ -232,5 +282,5 @@ def test_the_command_writes_a_picture_or_a_page(service_map: dict[str, Any], tmp
 def test_the_command_prints_a_table_without_a_file(service_map: dict[str, Any]) -> None:
     done = CliRunner().invoke(app, ["tasks", "map"])
     assert done.exit_code == 0
-    assert "12 tasks; across" in done.output
+    assert "12 tasks, 4 learned here" in done.output
     assert "task-11" in done.output

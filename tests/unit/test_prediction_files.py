@@ -17,15 +17,20 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from cli.prediction_files import FORMULA_STARTS, read_inputs, require_output, write_answers, write_label_next
+from cli.prediction_files import may_run, read_inputs, require_output, write_answers, write_label_next
 from onboard.data.texts import TextRow
 from onboard.errors import DatasetError, InputError, NotAllowedError, NotFoundError
 
 TEXTS = ["fine\u2028day", 'a "quoted", text', "=1+1"]
 
+FORMULA_STARTS = tuple("=+-@\t\r\n\v\0\uff1d\uff0b\uff0d\uff20\ufe66\ufe62\ufe63\ufe6b\u2212\u207a\u208b")
+
 labels = st.one_of(
     st.text(max_size=30),
     st.tuples(st.sampled_from(FORMULA_STARTS), st.text(max_size=9)).map("".join),
+    st.tuples(
+        st.text("\0\ufeff\v \u00a0\u200b\t", max_size=3), st.sampled_from(FORMULA_STARTS), st.text(max_size=9)
+    ).map("".join),
     st.integers(-(10**9), 10**9),
     st.booleans(),
     st.floats(-1e12, 1e12),
@@ -130,7 +135,7 @@ def test_fields_are_mapped_and_pairs_are_known(tmp_path: Path) -> None:
         ("x.parquet", b"PAR1 nonsense", "bad_parquet"),
         ("x.txt", b"a\n", "unknown_format"),
         ("x.csv", b'text\ngood\n""\nbad\n', "empty_text"),
-        ("x.tsv", b"text\tid\ngood\t1\n\t\nbad\t3\n", "empty_text"),
+        ("x.tsv", b"text\tid\ngood\t1\n\t2\nbad\t3\n", "empty_text"),
     ],
 )
 def test_what_cannot_be_read_is_told_as_for_a_dataset(name: str, content: bytes, code: str, tmp_path: Path) -> None:
@@ -181,9 +186,10 @@ def test_no_cell_of_a_csv_begins_a_formula_and_every_row_is_kept(tmp_path: Path,
     for label, row in zip(given, rows, strict=True):
         assert row[1:] == ["0.75", "t", "3"]
         if isinstance(label, str):
-            assert not row[0].startswith(FORMULA_STARTS)
+            assert not may_run(row[0])
             assert row[0] in (label, f"'{label}")
-            assert (row[0] == label) is not label.startswith(FORMULA_STARTS)
+            assert (row[0] == label) is not may_run(label)
+            assert may_run(label) or not label.lstrip("\0\ufeff\v \u00a0\u200b").startswith(("=", "+", "-", "@"))
         else:
             assert json.loads(row[0]) == label
 
@@ -195,7 +201,20 @@ def test_another_separator_makes_no_formula_of_a_part_of_a_text(tmp_path: Path, 
     text = written(tmp_path, *given).decode()
     for separator in (";", "\t"):
         for row in csv.reader(io.StringIO(text, newline=""), delimiter=separator):
-            assert not any(cell.startswith(FORMULA_STARTS) for cell in row[1:]), row
+            assert not any(may_run(cell) for cell in row[1:]), row
+
+
+@pytest.mark.parametrize("start", ["", " ", "\u00a0", "\0", "\ufeff", "\v", "\f", "\u200b", "\u2028", " \t\0 "])
+@pytest.mark.parametrize(
+    "sign", ["=", "+", "-", "@", "\uff1d", "\ufe66", "\ufe62", "\ufe63", "\u2212", "\u207a", "\ufe6b"]
+)
+def test_no_blank_or_look_alike_lets_a_formula_through(start: str, sign: str) -> None:
+    assert may_run(f"{start}{sign}1+1")
+
+
+@pytest.mark.parametrize("text", ["", "a=b", " fine", "1-1", "'=1", "\u00fc", "\u2014 he said", "#", "\u00bd"])
+def test_plain_texts_stay_as_they_are(text: str) -> None:
+    assert not may_run(text)
 
 
 def test_answers_are_jsonl_under_any_other_name(tmp_path: Path) -> None:

@@ -10,7 +10,8 @@ from onboard.errors import DamagedError, InputError, PinMismatchError
 from onboard.statistics.blocks import with_names
 from onboard.statistics.decomposition import decomposed
 from onboard.statistics.probabilities import blend, mean_loss
-from onboard.statistics.readout import Readout, _Path, answers_after, fit_readout
+from onboard.statistics.readout import Readout, answers_after, fit_readout
+from onboard.statistics.ridge import Path
 from onboard.statistics.share import choose_share, usual_share
 from onboard.storage.embedding import pack_embedding
 from onboard.storage.readout import pack_readout, unpack_readout
@@ -30,7 +31,7 @@ def alone(count: int) -> list[np.ndarray]:
 def test_predictions_without_a_group_are_those_of_a_regression_without_it() -> None:
     features, targets = drawn()
     groups = [np.arange(start, 24, 4) for start in range(4)]
-    path = _Path.of(features, targets, np.ones(24))
+    path = Path.of(features, targets, np.ones(24))
     predicted = path.without(groups, 0.3)
     for group in groups:
         rest = np.setdiff1d(np.arange(24), group)

@@ -48,6 +48,16 @@ def test_the_choice_of_forms_is_configured() -> None:
     validate(FORMS / "config.yml", "github-issue-config")
 
 
+def test_whoever_forks_gets_the_checks_that_we_run_with_actions_named_by_their_commit() -> None:
+    workflow = validate(ROOT / ".github" / "workflows" / "ci.yml", "github-workflows")
+    validate(ROOT / ".github" / "dependabot.yml", "dependabot")
+    steps = [step for job in workflow["jobs"].values() for step in job["steps"]]
+    assert ".ci/run" in [step.get("run") for step in steps]
+    actions = [step["uses"] for step in steps if "uses" in step]
+    assert [action for action in actions if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", action)] == []
+    assert workflow["permissions"] == {"contents": "read"}, "a pull request of a stranger runs this"
+
+
 def test_what_runs_before_a_commit_is_what_the_make_target_checks_with_the_same_programs() -> None:
     (repository,) = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))["repos"]
     assert repository["repo"] == "local"  # nothing is pinned a second time

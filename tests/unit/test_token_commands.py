@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from sqlalchemy import update
 from support.command_line import CommandLine, Said
 
+from onboard.errors import SignInError
 from onboard.operations import access
 from onboard.registry.access_tables import TokenRow
 from onboard.registry.clock import database_now
@@ -39,6 +41,20 @@ def test_a_token_is_made_listed_and_revoked(say: CommandLine) -> None:
     assert document(say("token", "revoke", made["id"], "--json"))["revoked_at"] is not None
     assert document(say("token", "list", "--json")) == {"tokens": []}
     assert len(document(say("token", "list", "--all", "--json"))["tokens"]) == 1
+
+
+def test_signed_in_browsers_are_listed_and_signed_out(say: CommandLine) -> None:
+    with closing(open_services(Settings())) as services:
+        cookie = access.sign_in_by_code(services.database, access.offer_code(services.database))
+        (session,) = document(say("token", "sessions", "--json"))["sessions"]
+        assert session["name"] == "local"
+        assert session["id"] in say("token", "sessions")[1]
+        assert document(say("token", "sign-out", session["id"], "--json")) == session
+        with pytest.raises(SignInError):
+            access.identify_session(services.database, cookie)
+    code, _, err = say("token", "sign-out", session["id"])
+    assert code == 3
+    assert "onboard token sessions" in err
 
 
 def test_people_get_the_secret_alone_on_standard_output_and_never_in_the_list(say: CommandLine) -> None:

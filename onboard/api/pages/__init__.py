@@ -15,6 +15,7 @@ from onboard.api.pages import (
     jobs,
     live,
     overview,
+    reference,
     submit,
     task,
     task_map,
@@ -36,4 +37,5 @@ ROUTERS: Final[tuple[APIRouter, ...]] = (
     submit.router,
     access.router,
     webhooks.router,
+    reference.router,
 )

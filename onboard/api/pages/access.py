@@ -11,7 +11,7 @@ from onboard.api.access import requires
 from onboard.api.deps import OpenServices, decode_number
 from onboard.api.pages.frame import page, to
 from onboard.domain.access import LIFETIME, Scope
-from onboard.operations.access import changes, create_token, list_tokens, revoke_token
+from onboard.operations.access import changes, create_token, end_session, list_sessions, list_tokens, revoke_token
 
 PAGE: Final = 100  # changes
 _MOST_LETTERS: Final = 64
@@ -25,9 +25,10 @@ router = APIRouter(include_in_schema=False, dependencies=_ADMIN)
 def show_tokens(
     request: Request, services: OpenServices, include_ended: Annotated[bool, Query(alias="all")] = False
 ) -> Response:
-    """The tokens that work now, or all of them, without their secrets."""
+    """The tokens that work now, or all of them, without their secrets; and the browsers that are signed in."""
     tokens = list_tokens(services.database, include_ended=include_ended)
-    document = {"tokens": [token.to_json() for token in tokens]}
+    sessions = [session.to_json() for session in list_sessions(services.database)]
+    document = {"tokens": [token.to_json() for token in tokens], "sessions": sessions}
     return page(request, "tokens.html", document, everything=include_ended, scopes=list(Scope), lifetime=LIFETIME)
 
 
@@ -48,6 +49,13 @@ def make_token(
 def end_token(services: OpenServices, token: Annotated[str, Form(max_length=_MOST_LETTERS)]) -> Response:
     """End a token for good."""
     revoke_token(services.database, token)
+    return to("/tokens")
+
+
+@router.post("/sessions/end")
+def sign_browser_out(services: OpenServices, session: Annotated[str, Form(max_length=_MOST_LETTERS)]) -> Response:
+    """Sign a browser out."""
+    end_session(services.database, session)
     return to("/tokens")
 
 

@@ -24,6 +24,10 @@ _ANEW: Final = "public, no-cache"
 _PARTS: Final = {
     "onboard.css": ("text/css; charset=utf-8", (_REPORT / "style.html", FOLDER / "pages.css")),
     "htmx.js": ("text/javascript; charset=utf-8", (FOLDER / "htmx.min.js",)),
+    "reference.js": ("text/javascript; charset=utf-8", (FOLDER / "reference.js",)),
+    "swagger-ui.js": ("text/javascript; charset=utf-8", (FOLDER / "swagger-ui.js",)),
+    "swagger-ui.css": ("text/css; charset=utf-8", (FOLDER / "swagger-ui.css",)),
+    "icon.svg": ("image/svg+xml", (FOLDER / "icon.svg",)),
     "pages.js": ("text/javascript; charset=utf-8", (FOLDER / "pages.js",)),
 }
 
@@ -51,6 +55,12 @@ def send_asset(
         raise NotFoundError(f"There is nothing at /static/{name}.", "Begin at /.")
     caching = _FOR_EVER if digest == asset.digest else _ANEW
     return answer(lambda: asset.content, etag(asset.digest), if_none_match, asset.media_type, caching)
+
+
+@router.get("/favicon.ico")
+def send_icon(if_none_match: Annotated[str | None, Header()] = None) -> Response:
+    """The icon where browsers look for one that no page names."""
+    return send_asset("icon.svg", None, if_none_match)
 
 
 def address(name: str) -> str:

@@ -40,6 +40,7 @@ NAVIGATION: Final = (
     ("/tokens", "Tokens", "k", Scope.ADMIN),
     ("/audit", "Audit", "a", Scope.ADMIN),
     ("/webhooks", "Webhooks", "w", Scope.OPS),
+    ("/docs", "API", "p", Scope.READ),
 )
 
 
@@ -67,6 +68,7 @@ def rendered(request: Request, template: str, **given: Any) -> str:
             identity=identity,
             may={scope.value: allowed for scope, allowed in may.items()},
             navigation=[(place, name, key) for place, name, key, scope in NAVIGATION if may[scope]],
+            root=request.app.state.settings.root_path,
             path=request.url.path,
             query=f"?{request.url.query}" if request.url.query else "",
             **given,
@@ -75,7 +77,7 @@ def rendered(request: Request, template: str, **given: Any) -> str:
 
 
 async def came_from(back: Annotated[str, Form(max_length=MOST_LETTERS)] = "/") -> str:
-    """The page of ours that a form stood on, as it says itself: no browser names it, as we ask it not to."""
+    """The page of ours that a form stood on, as it says itself; not every browser names it."""
     return own_place(back)
 
 
@@ -83,7 +85,7 @@ CameFrom = Annotated[str, Depends(came_from)]
 
 
 def to(place: str) -> Response:
-    """To another page, after something was changed."""
+    """To another page, after something was changed. A path prefix is added by `onboard.api.root_path`."""
     return RedirectResponse(place, _AFTERWARDS)
 
 

@@ -3,23 +3,35 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Final
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Depends, Form, Request
 from starlette.responses import Response
 
 from onboard.api.access import requires
-from onboard.api.deps import OpenServices
+from onboard.api.deps import ClientLeft, OpenServices
+from onboard.api.intake import Intake
 from onboard.api.pages.frame import CameFrom, page, to
 from onboard.api.pages.timeline import timeline
 from onboard.api.routes.jobs import JobId
-from onboard.domain.access import Scope
+from onboard.domain.access import Identity, Scope
+from onboard.domain.dataset import Dataset
+from onboard.domain.job import Job
 from onboard.jobs.control import cancel, find_job, full_document, retry
+from onboard.jobs.relabel import again, as_jsonl, labels_of, relabeled, suspects_of, written
+from onboard.registry.services import Services
+from onboard.report.figures import live_curves
 from onboard.report.page import page_of
-from workers.waking import wake
+from workers.waking import start_worker, wake
 
 _READ: Final = [Depends(requires(Scope.READ))]
 _SUBMIT: Final = [Depends(requires(Scope.SUBMIT))]
+
+Submitter = Annotated[Identity, Depends(requires(Scope.SUBMIT))]
+_MOST_SUSPECTS: Final = 10_000
+_MOST_DIGITS: Final = 10
 
 router = APIRouter(prefix="/jobs/{job}", include_in_schema=False)
 
@@ -33,8 +45,57 @@ def show_job(job: JobId, request: Request, services: OpenServices) -> Response:
     shown = page_of(document)
     if document.get("version") is None:
         shown = replace(shown, facts=[])  # there is nothing that is pinned
-    attempts = timeline(document, document["events"])
-    return page(request, "job.html", document, shown=shown, attempts=attempts, finished=present.state.finished)
+    finished = present.state.finished
+    more: dict[str, Any] = {
+        "shown": shown,
+        "attempts": timeline(document, document["events"]),
+        "finished": finished,
+        "loss": [] if finished else live_curves(document["events"]),
+        "suspects": suspects_of(document) if finished else [],
+        "labels": labels_of(document),
+    }
+    return page(request, "job.html", document, **more)
+
+
+@router.post("/relabel")
+def learn_relabeled(
+    job: JobId,
+    identity: Submitter,
+    request: Request,
+    services: OpenServices,
+    left: ClientLeft,
+    label: Annotated[list[str] | None, Form(max_length=_MOST_SUSPECTS)] = None,
+) -> Response:
+    """Learn the job's rows again, with the labels that were chosen for those that look mislabeled."""
+    present, dataset = _relabeled(services, job, label)
+    intake: Intake = request.app.state.intake
+    with TemporaryDirectory(dir=request.app.state.uploads) as folder:
+        files = written(dataset, Path(folder), present.spec.task)
+        size = sum(file.stat().st_size for file in files.values())
+        queued, _ = intake.submit(again(present, files), identity.name, size, left)
+    start_worker(services, queued.queue)
+    request.app.state.overview.forget()
+    return to(f"/jobs/{queued.id}")
+
+
+@router.post("/relabeled.jsonl", dependencies=_SUBMIT)
+def download_relabeled(
+    job: JobId,
+    services: OpenServices,
+    label: Annotated[list[str] | None, Form(max_length=_MOST_SUSPECTS)] = None,
+) -> Response:
+    """The training rows with those labels, as a file for `onboard submit`."""
+    present, dataset = _relabeled(services, job, label)
+    disposition = f'attachment; filename="{present.spec.task}.jsonl"'
+    return Response(
+        as_jsonl(dataset.train), media_type="application/jsonl", headers={"Content-Disposition": disposition}
+    )
+
+
+def _relabeled(services: Services, name: str, label: list[str] | None) -> tuple[Job, Dataset]:
+    present = find_job(services.database, name)
+    places = [int(place) if place.isdecimal() and len(place) < _MOST_DIGITS else None for place in label or []]
+    return present, relabeled(services, present, full_document(services.database, present), places)
 
 
 @router.post("/cancel", dependencies=_SUBMIT)

@@ -16,7 +16,10 @@ from onboard.domain.job import JobState
 from onboard.domain.job_search import JobOrder, JobSearch
 from onboard.errors import InputError
 from onboard.jobs.control import brief
-from onboard.jobs.many import MOST_AT_ONCE, Change, Changed, change_matching, change_selected, jobs_page
+from onboard.jobs.many import MOST_AT_ONCE, Change, Changed, JobPage, change_matching, change_selected, jobs_page
+from onboard.registry.database import Database
+from onboard.report.versions import result_of
+from onboard.versions.describe import published
 from workers.waking import wake
 
 PAGE: Final = 50  # jobs
@@ -113,12 +116,11 @@ def list_jobs(
     """A page of the jobs that fit, newest first or as is asked."""
     jobs = jobs_page(services.database, filters.search, after or None, PAGE, filters.sort)
     document = {
-        "jobs": [
-            {**brief(job), "waited_seconds": job.waited_seconds(jobs.now), "ran_seconds": job.ran_seconds(jobs.now)}
-            for job in jobs.jobs
-        ],
+        "jobs": with_results(services.database, jobs),
         "counts": {state.value: jobs.counts.get(state, 0) for state in JobState},
         "matching": jobs.matching(filters.search),
+        "cancellable": jobs.changeable(filters.search, "cancel"),
+        "retryable": jobs.changeable(filters.search, "retry"),
         "next": jobs.next,
     }
     more: dict[str, Any] = {
@@ -153,6 +155,20 @@ def change_all_jobs(
     """Cancel or retry the next hundred jobs that fit; the page that answers asks for those after them by itself."""
     changed = change_matching(services.database, change, filters.search, progress.after or None, MOST_AT_ONCE)
     return _told(request, services, change, changed, filters, progress)
+
+
+def with_results(database: Database, jobs: JobPage) -> list[dict[str, Any]]:
+    """The jobs of a page as documents, each with its times and what its version was measured at."""
+    documents = [
+        {**brief(job), "waited_seconds": job.waited_seconds(jobs.now), "ran_seconds": job.ran_seconds(jobs.now)}
+        for job in jobs.jobs
+    ]
+    numbers = [(job["task"], job["version"]) for job in documents if job["version"] is not None]
+    versions = {(version.task, version.version): version.to_json() for version in published(database, numbers)}
+    for job in documents:
+        version = versions.get((job["task"], job["version"]))
+        job["result"] = None if version is None else result_of(version)
+    return documents
 
 
 def _told(

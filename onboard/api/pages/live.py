@@ -19,7 +19,7 @@ from starlette.concurrency import run_in_threadpool
 
 from onboard.api.access import requires
 from onboard.api.deps import OpenServices
-from onboard.api.following import COMMENT_SECONDS, Readers, event_stream, identifying, while_signed_in
+from onboard.api.following import COMMENT_SECONDS, Readers, Reading, event_stream, identifying, while_signed_in
 from onboard.api.pages.frame import rendered
 from onboard.api.pages.overview import Overview
 from onboard.api.routes.jobs import JobId
@@ -80,12 +80,11 @@ class Pulse:
 async def follow_all(
     request: Request,
     services: OpenServices,
+    readers: Reading,
     identity: Annotated[Identity, Depends(requires(Scope.READ))],
     of: Annotated[Literal["", "overview"], Query()] = "",
 ) -> StreamingResponse:
     """An event `news` whenever something happened to a job, a worker or a queue; of the overview its live part."""
-    readers: Readers = request.app.state.readers
-    readers.require_room()
     heart: Pulse = request.app.state.pulse
 
     async def part() -> str:
@@ -94,16 +93,18 @@ async def follow_all(
 
     how = (part, AGE_SECONDS) if of else (_news, math.inf)
     beats = _beats(heart, services.database, readers, *how)
-    return event_stream(readers.present(while_signed_in(beats, identifying(request))))
+    return event_stream(while_signed_in(beats, identifying(request)))
 
 
 @router.get("/live/{job}", dependencies=_READ)
 def follow_one(
-    job: JobId, request: Request, services: OpenServices, since: Annotated[int, Query(ge=0, lt=2**53)] = 0
+    job: JobId,
+    request: Request,
+    services: OpenServices,
+    readers: Reading,
+    since: Annotated[int, Query(ge=0, lt=2**53)] = 0,
 ) -> StreamingResponse:
     """The events of one job after `since`, as `/v1/jobs/{job}/events` has them."""
-    readers: Readers = request.app.state.readers
-    readers.require_room()
     events = readers.follow(services.database, find_job(services.database, job).id, since)
     return event_stream(while_signed_in(events, identifying(request)))
 

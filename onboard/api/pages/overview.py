@@ -19,6 +19,7 @@ from onboard.domain.names import MOST_LETTERS
 from onboard.jobs.control import drain, set_paused
 from onboard.jobs.status import Lately, service
 from onboard.registry.database import Database
+from onboard.report.versions import measured_text
 from workers.waking import wake
 
 _FRESH_SECONDS: Final = 1.0
@@ -112,4 +113,6 @@ def _document(database: Database, lately: Lately) -> dict[str, Any]:
         "workers": seen.workers.to_json()["workers"],
         "jobs": seen.jobs.to_json(),
         "failures": [group.to_json() for group in seen.failures],
+        "hours": [hour.to_json() for hour in seen.hours],
+        "versions": [{**version.to_json(), "result": measured_text(version.to_json())} for version in seen.versions],
     }

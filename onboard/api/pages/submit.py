@@ -19,7 +19,7 @@ from onboard.jobs.pace import pace_of
 from onboard.report.warned import dataset_warnings
 from workers.waking import start_worker
 
-_FIRST: Final = ("dataset", "task")  # the others are rarely changed
+_FIRST: Final = ("dataset", "task", "labels", "label_description")  # the others are rarely changed
 _MOST_LETTERS: Final = 200
 _SUBMIT: Final = [Depends(requires(Scope.SUBMIT))]
 Submitter = Annotated[Identity, Depends(requires(Scope.SUBMIT))]
@@ -68,6 +68,13 @@ def _described(field: Field) -> dict[str, Any]:
         "help": field.option.form or field.option.help,
         "default": default,
         "choices": list(field.choices),
-        "kind": "file" if field.is_file else "flag" if field.type is bool else "text",
+        "kind": _kind(field),
         "times": 2 if field.repeated else 1,
     }
+
+
+def _kind(field: Field) -> str:
+    """Of its control in the form."""
+    if field.option.lines:
+        return "lines"
+    return "file" if field.is_file else "flag" if field.type is bool else "text"

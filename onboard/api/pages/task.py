@@ -11,12 +11,15 @@ from starlette.responses import Response
 from onboard.api.access import requires
 from onboard.api.deps import ClientLeft, OpenServices, decode_number
 from onboard.api.pages.frame import page, to
+from onboard.api.pages.jobs import with_results
 from onboard.api.routes.embeddings import OpenShelf
 from onboard.api.routes.tasks import TaskName
 from onboard.api.schemas.jobs import NAME
 from onboard.domain.access import Scope
+from onboard.domain.job_search import JobSearch
 from onboard.domain.limits import MAX_TEXT_CHARACTERS
 from onboard.domain.names import LATEST, MOST_LETTERS
+from onboard.jobs.many import jobs_page
 from onboard.report.charts import RowChart, Scale, Track
 from onboard.report.reading import label_name
 from onboard.report.versions import measured_text, versions_chart
@@ -26,6 +29,7 @@ from onboard.versions.promote import alias_history, promote, rollback
 from workers.waking import start_webhook_worker
 
 PAGE: Final = 50  # versions
+_RUNS: Final = 20
 _MOVES: Final = 20  # of an alias that are shown
 _MOST_DIGITS: Final = 10  # of a version's number
 _MOST_REASON: Final = 200  # letters
@@ -80,14 +84,22 @@ def show_task(
     request: Request,
     services: OpenServices,
     before: Annotated[str | None, Query(max_length=MOST_LETTERS)] = None,
+    ref: Annotated[str, Query(max_length=MOST_LETTERS)] = "",
 ) -> Response:
-    """A task with a page of its versions, newest first, and the last moves of its aliases."""
+    """A task with a page of its versions and its last runs, newest first, and the last moves of its aliases.
+
+    Args:
+        ref: the version that the forms of the page begin with.
+    """
     listed = versions_page(services.database, task, PAGE, decode_number(before))
     listed["versions"].reverse()  # the newest first
+    runs = with_results(services.database, jobs_page(services.database, JobSearch(task=task), None, _RUNS))
     document = {
         **describe_task(services.database, task),
         "versions": listed["versions"],
         "next": listed["next"],
+        "runs": runs,
+        "run_metrics": list(dict.fromkeys(name for run in runs if run["result"] for name in run["result"]["metrics"])),
         "moves": {alias: _moves(services, task, alias) for alias in listed["aliases"]},
     }
     latest = [] if document["latest"] is None else resolve(services.database, task)
@@ -99,6 +111,7 @@ def show_task(
         measured=measured_text,
         card=render_card(latest[0]) if latest else "",
         before=before,
+        chosen_ref=ref,
     )
 
 

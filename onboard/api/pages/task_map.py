@@ -55,12 +55,15 @@ def show_map(request: Request) -> Response:
     maps: Maps = request.app.state.maps
     if request.url.path.endswith(".json"):
         return page(request, "map_page.html", maps.document())
-    document, part = maps.drawn(_part)
+    root = request.app.state.settings.root_path
+    document, part = maps.drawn(lambda drawn: _part(drawn, root))
     return page(request, "map_page.html", document, part=part)
 
 
-def _part(document: dict[str, Any]) -> str:
-    return environment().get_template("map_part.html").render(**map_parts(document)) if document["tasks"] else ""
+def _part(document: dict[str, Any], root: str) -> str:
+    if not document["tasks"]:
+        return ""
+    return environment().get_template("map_part.html").render(**map_parts(document), places=f"{root}/tasks/")
 
 
 def _map(embeddings: bytes) -> dict[str, Any]:

@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from onboard.domain.job import BULK, BULK_STAGES, LEARNING_STAGES, JobState, Stage
+from onboard.domain.job import BULK, BULK_STAGES, LEARNING_STAGES, JobSpec, JobState, Stage
 from onboard.domain.methods import AUTO
 from onboard.domain.moment import from_iso
 
 WAIT: Final = "wait"
 _ORDER: Final = {name: place for place, name in enumerate((WAIT, *Stage))}
+_BEYOND_THE_FIRST: Final = {Stage.PROBE, Stage.TRAIN, Stage.TUNE, Stage.GUARD}
 _RUNNING: Final = JobState.RUNNING.value
 
 
@@ -86,12 +87,16 @@ def _stages_of(job: Mapping[str, Any]) -> Sequence[Stage]:
     spec = job.get("spec") or {}
     if BULK in (spec.get("options") or {}):
         return BULK_STAGES
-    chooses = spec.get("method", AUTO) == AUTO  # where nothing says what was asked, it may
-    return [stage for stage in LEARNING_STAGES if stage is not Stage.CHOOSE or chooses]
+    asked = JobSpec.known_part({"task": "", "dataset": "", "method": AUTO, **spec})  # where nothing says it, it may
+    skipped = set() if asked.method == AUTO else {Stage.CHOOSE}
+    skipped |= _BEYOND_THE_FIRST if asked.fast else set() if asked.provisional else {Stage.READOUT}
+    return [stage for stage in LEARNING_STAGES if stage not in skipped]
 
 
 def _still_to_come(attempts: Sequence[Attempt], stages: Sequence[Stage]) -> list[Step]:
     """Stages that the last attempt has not entered; what an earlier one finished is not done again."""
     entered = {step.name for step in attempts[-1].steps}
     done = {step.name for attempt in attempts[:-1] for step in attempt.steps if step.state == "done"}
-    return [Step(stage, "done" if stage in done else "open") for stage in stages if stage not in entered]
+    last = max(_ORDER[name] for name in entered)
+    steps = [Step(stage, "done" if stage in done else "open") for stage in stages if stage not in entered]
+    return [step for step in steps if step.state == "done" or _ORDER[step.name] > last]

@@ -1,4 +1,7 @@
-"""Embeddings: a version never changes (ETag = digest of its file), `latest` and other aliases are asked for anew."""
+"""Embeddings: a version never changes (ETag = digest of its file), `latest` and other aliases are asked for anew.
+
+A provisional version may lose its mark, so its document is asked for again as well; its file never changes.
+"""
 
 from __future__ import annotations
 
@@ -64,8 +67,8 @@ def show_embedding(task: TaskName, ref: Ref, shelf: OpenShelf, if_none_match: If
     reference = Reference.parse(f"{task}@{ref}")
     current = shelf.current(reference)
     headers = {"Content-Location": f"/v1/tasks/{task}/embeddings/v{current.version}"}
-    tag = etag(current.artifact)
-    return answer(lambda: shelf.document(current), tag, if_none_match, _JSON, _caching(reference), headers)
+    caching = REVALIDATE if current.provisional else _caching(reference)
+    return answer(lambda: shelf.document(current), etag(current.tag), if_none_match, _JSON, caching, headers)
 
 
 @router.get("/tasks/{task}/readouts/{ref}.safetensors", responses=_READOUT, response_class=Response)

@@ -9,7 +9,7 @@ from fastapi.responses import HTMLResponse, StreamingResponse
 
 from onboard.api.access import requires
 from onboard.api.deps import ClientLeft, Cursor, Limit, OpenServices, decode_name, encode_cursor, wrong_cursor
-from onboard.api.following import Readers, event_stream, identifying, while_signed_in
+from onboard.api.following import Reading, event_stream, identifying, while_signed_in
 from onboard.api.forms import JobForm, described
 from onboard.api.receiving import ReceivedJob
 from onboard.api.remedies import findings_over_http, job_over_http
@@ -121,6 +121,7 @@ def follow_job(
     job: JobId,
     services: OpenServices,
     request: Request,
+    readers: Reading,
     last_event_id: Annotated[int, Header(ge=0, lt=2**53, description="Go on after this event.")] = 0,
 ) -> Response:
     """A job's events as they come (server-sent events), and an event `end` with the job once it has ended."""
@@ -128,8 +129,6 @@ def follow_job(
     present, events = news_of(services.database, job_id, last_event_id)
     if present.state.finished and last_event_id and not events:
         return Response(status_code=204)  # tells a browser not to come again
-    readers: Readers = request.app.state.readers
-    readers.require_room()
     texts = readers.follow(services.database, job_id, last_event_id)
     return event_stream(while_signed_in(texts, identifying(request)))
 

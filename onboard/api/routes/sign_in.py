@@ -11,6 +11,7 @@ from starlette.responses import RedirectResponse, Response
 from onboard.api.access import SESSION_COOKIE
 from onboard.api.deps import OpenServices
 from onboard.api.guarding import caller_address, session_cookie
+from onboard.api.heads import asks_for_head
 from onboard.api.limits import RateLimit
 from onboard.api.sign_in_page import MOST_LETTERS, own_place, sign_in_page
 from onboard.errors import SignInError
@@ -26,8 +27,8 @@ def show_form(
     request: Request, services: OpenServices, code: Annotated[str | None, Query(max_length=_MOST_LETTERS)] = None
 ) -> Response:
     """The form; with the code of a link, the session that it is good for."""
-    if code is None:
-        return sign_in_page()
+    if code is None or asks_for_head(request):  # a look at the headers uses no code up
+        return sign_in_page(root=request.app.state.settings.root_path)
     return _signed_in(request, lambda: sign_in_by_code(services.database, code))
 
 
@@ -49,7 +50,7 @@ def sign_browser_out(request: Request, services: OpenServices) -> Response:
     if cookie is not None:
         sign_out(services.database, cookie)
     answer = RedirectResponse("/login", _AFTERWARDS)
-    answer.delete_cookie(SESSION_COOKIE, httponly=True, samesite="lax")
+    answer.delete_cookie(SESSION_COOKIE, path=_cookie_path(request), httponly=True, samesite="lax")
     return answer
 
 
@@ -62,14 +63,20 @@ def _signed_in(request: Request, begin: Callable[[], str], place: str = "/") -> 
         cookie = begin()
     except SignInError as error:
         failures.take(address)
-        return sign_in_page(error.http_status, error.message, place)
+        return sign_in_page(error.http_status, error.message, place, request.app.state.settings.root_path)
     answer = RedirectResponse(place, _AFTERWARDS)
     answer.set_cookie(
         SESSION_COOKIE,
         cookie,
         max_age=int(SESSION_SECONDS),
+        path=_cookie_path(request),
         httponly=True,
         secure=request.url.scheme == "https",
         samesite="lax",  # a link on another site leads to our page; what changes anything says where it comes from
     )
     return answer
+
+
+def _cookie_path(request: Request) -> str:
+    """Under a path prefix the cookie is not sent to the other services of the same host."""
+    return request.app.state.settings.root_path or "/"

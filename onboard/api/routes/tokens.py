@@ -1,4 +1,4 @@
-"""Tokens: made, listed, revoked; and the log of every change."""
+"""Tokens: made, listed, revoked; signed-in browsers; and the log of every change."""
 
 from __future__ import annotations
 
@@ -8,7 +8,15 @@ from fastapi import APIRouter, Depends, Path, Query
 
 from onboard.api.access import requires
 from onboard.api.deps import Cursor, Limit, OpenServices, decode_number
-from onboard.api.schemas.access import ChangeList, TokenCreated, TokenDocument, TokenList, TokenRequest
+from onboard.api.schemas.access import (
+    ChangeList,
+    SessionDocument,
+    SessionList,
+    TokenCreated,
+    TokenDocument,
+    TokenList,
+    TokenRequest,
+)
 from onboard.domain.access import Scope
 from onboard.operations import access
 
@@ -39,6 +47,20 @@ def revoke_token(
 ) -> dict[str, Any]:
     """End a token for good; it is refused from the next request on."""
     return access.revoke_token(services.database, token).to_json()
+
+
+@router.get("/sessions", response_model=SessionList)
+def list_sessions(services: OpenServices) -> dict[str, Any]:
+    """The browsers that are signed in, by a token or by the link of a start."""
+    return {"sessions": [session.to_json() for session in access.list_sessions(services.database)]}
+
+
+@router.delete("/sessions/{session}", response_model=SessionDocument)
+def end_session(
+    session: Annotated[str, Path(max_length=64, description="Its id.")], services: OpenServices
+) -> dict[str, Any]:
+    """Sign a browser out; it is refused from the next request on."""
+    return access.end_session(services.database, session).to_json()
 
 
 @router.get("/audit", response_model=ChangeList)

@@ -51,6 +51,23 @@ class TokenList(BaseModel):
     tokens: list[TokenDocument]
 
 
+class SessionDocument(BaseModel):
+    """A signed-in browser."""
+
+    id: str
+    name: Annotated[str, Field(description="Of the token that it signed in with; `local`: by the link of a start.")]
+    token: Annotated[str | None, Field(description="Id of that token; null for the link.")]
+    scopes: list[Scope]
+    created_at: str
+    expires_at: Annotated[str, Field(description="A link's session is extended by an hour while it is used.")]
+
+
+class SessionList(BaseModel):
+    """Signed-in browsers, oldest first."""
+
+    sessions: list[SessionDocument]
+
+
 class Change(BaseModel):
     """One change that somebody made."""
 

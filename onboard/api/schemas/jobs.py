@@ -24,6 +24,7 @@ class CheckDocument(BaseModel):
     warnings: list[dict[str, Any]]
     estimated_seconds: Annotated[int, Field(description="If the hypernetwork is not tuned.")]
     estimated_seconds_tuned: Annotated[int, Field(description="The same, if it is.")]
+    estimated_seconds_first: Annotated[int, Field(description="Until the job has published a provisional version.")]
     estimate_basis: Annotated[str, Field(description="What the estimates rest on: the last jobs here, or a laptop.")]
 
 

@@ -17,7 +17,7 @@ Pairs = Annotated[
 
 
 class VersionDocument(BaseModel):
-    """An immutable version with everything that it is pinned to."""
+    """An immutable version with everything that it is pinned to; only the mark `provisional` may go."""
 
     task: str
     version: int
@@ -47,12 +47,22 @@ class VersionDocument(BaseModel):
     high: float | None
     pairs: Pairs
     readout: Annotated[str | None, Field(description="Digest of readout.safetensors; null where there is none.")]
+    prior_version: Annotated[
+        int | None, Field(description="Version of the base's prior that its readout was drawn towards; null of none.")
+    ]
+    prior_digest: Annotated[str | None, Field(description="Digest of that version of the prior.")]
     temperature: Annotated[float, Field(description="Of its probabilities: above 1 they are made less sure.")]
     stored_bytes: Annotated[int | None, Field(description="Of its files together, without the base's.")]
     seeds: list[int]
     code_version: str
     metrics: Metrics
     weak: bool
+    unmeasured: Annotated[
+        bool, Field(description="Whether no rows say how good it is, neither of validation nor of a test split.")
+    ]
+    provisional: Annotated[
+        bool, Field(description="Whether it is a readout that its job published before it had learned an embedding.")
+    ]
     job: str | None
     created_at: str | None
 

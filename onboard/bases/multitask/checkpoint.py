@@ -20,6 +20,7 @@ import torch
 from safetensors.torch import save as to_bytes
 from torch import nn
 
+from onboard.domain.private import open_new, part_beside
 from onboard.errors import ConflictError, NotFoundError, StorageError
 from onboard.model.weights import read_tensors
 
@@ -179,10 +180,10 @@ def _write_whole(path: Path, tensors: Mapping[str, torch.Tensor], metadata: Mapp
         StorageError: it cannot be written; what was there before is whole.
     """
     content = to_bytes({key: value.cpu().clone().contiguous() for key, value in tensors.items()}, dict(metadata))
-    temporary = path.with_suffix(".part")
+    temporary = part_beside(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with temporary.open("wb") as stream:
+        with open_new(temporary) as stream:
             stream.write(content)
             stream.flush()
             os.fsync(stream.fileno())

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 import torch
@@ -25,6 +25,18 @@ from onboard.model.engine import Engine
 Groups = tuple[tuple[tuple[TrainingTask, ...], float], ...]
 EmbeddingsOf = Callable[[Sequence[int], int], torch.Tensor]  # of m tasks at a step: (m, t)
 ScoresOf = Callable[[Sequence[Batch], Sequence[int], int], Sequence[torch.Tensor]]
+
+
+class Drawn(Protocol):
+    """What is drawn by its rows: a training task, or a source of episodes."""
+
+    @property
+    def name(self) -> str:
+        """By which it has a weight and a family."""
+
+    @property
+    def rows(self) -> int:
+        """How many it draws from."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +59,7 @@ class Balance:
         families = {source.name: source.about.family for source in sources if source.about.family}
         return cls({source.name: source.about.weight for source in sources}, families, most)
 
-    def shares(self, tasks: Sequence[TrainingTask], temperature: float) -> np.ndarray:
+    def shares(self, tasks: Sequence[Drawn], temperature: float) -> np.ndarray:
         """Shares (m,) of a group: by weight · rows^(1/temperature), what a family has too much to the others."""
         weights = np.array([self.weights.get(task.name, 1.0) * task.rows ** (1 / temperature) for task in tasks])
         shares: np.ndarray = weights / weights.sum()

@@ -291,7 +291,8 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def read_recipe(path: Path, behind: tuple[Path, ...] = ()) -> dict[str, Any]:
-    """The document of a recipe; of one that names another under `like`, that one with what this says instead.
+    """The document of a recipe; of one that names another under `like`, that one with what this says instead, and
+    without the sections that it names under `without`.
 
     Args:
         path: of its file.
@@ -311,6 +312,8 @@ def read_recipe(path: Path, behind: tuple[Path, ...] = ()) -> dict[str, Any]:
             field="like",
         )  # fmt: skip
     whole = read_recipe(other, known)
+    for section in document.pop("without", ()):
+        whole.pop(section, None)
     for key, own in document.items():
         tables = isinstance(own, dict) and isinstance(whole.get(key), dict)
         whole[key] = {**whole[key], **own} if tables else own

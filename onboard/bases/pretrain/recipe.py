@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from onboard.bases.curriculum.counts import KINDS, CurriculumCounts
+from onboard.bases.multitask.episode_recipe import EpisodesStage
 from onboard.bases.multitask.recipe import (
     HypernetworkStage,
     Recipe,
@@ -183,11 +184,35 @@ class RenewedRecipe(CurriculumRecipe):
         return stage
 
 
-AnyRecipe = Recipe | OwnRecipe | RenewedRecipe
+class BackboneThatLearnsOn(Section):
+    """A base that learns on as it is: backbone, hypernetwork and embeddings."""
+
+    of: str = Field(min_length=1, description="Name or folder of the base.")
+
+
+class EpisodicRecipe(Section):
+    """The recipe of a base that another base becomes by episodes, its hypernetwork and embeddings learning with it."""
+
+    name: str
+    seed: int
+    licence: str = Field(min_length=1)
+    sources: dict[str, SourceEntry] = Field(default={}, description="Source tasks by name; or --sources DIR.")
+    held_out: tuple[str, ...] = Field(default=(), description="Names of tasks that no base may be trained on.")
+    backbone: BackboneThatLearnsOn
+    episodes: EpisodesStage
+
+    @model_validator(mode="after")
+    def _holds_out(self) -> Self:
+        held_out_named(self.sources, self.held_out)
+        return self
+
+
+AnyRecipe = Recipe | OwnRecipe | RenewedRecipe | EpisodicRecipe
 
 
 def recipe_of(document: dict[str, Any], path: Path | str) -> AnyRecipe:
-    """A recipe of a T5 that exists when [backbone] says `from`, of a base's if it says `of`, else of one that is made.
+    """A recipe of a T5 that exists when [backbone] says `from`, of a base's if it says `of` (which learns by episodes
+    if the recipe has [episodes]), else of one that is made.
 
     Args:
         document: as TOML gives it.
@@ -200,6 +225,8 @@ def recipe_of(document: dict[str, Any], path: Path | str) -> AnyRecipe:
     given: dict[str, Any] = backbone if isinstance(backbone, dict) else {}
     if "from" in given:
         return validated(Recipe, document, path)
+    if "of" in given and "episodes" in document:
+        return validated(EpisodicRecipe, document, path)
     if "of" in given:
         return validated(RenewedRecipe, document, path)
     return validated(OwnRecipe, document, path)

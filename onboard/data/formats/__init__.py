@@ -15,8 +15,9 @@ from onboard.data.formats.exports import ExportReader
 from onboard.data.formats.jsonl import JsonlReader
 from onboard.data.formats.parquet import ParquetReader
 from onboard.data.formats.source import Format, format_of
-from onboard.data.formats.table import FileProblems, Reader, Row, RowError, UnreadableError
+from onboard.data.formats.table import FileProblems, Reader, Row
 from onboard.data.formats.tools import Tool, tool_of
+from onboard.data.formats.unreadable import RowError, UnreadableError
 from onboard.data.problems import Problems
 
 __all__ = [

@@ -9,11 +9,14 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
-from onboard.data.formats.source import open_bytes, too_large
-from onboard.data.formats.table import Reader, Row, UnreadableError, refuse_doubled
-from onboard.data.limits import MAX_FILE_BYTES
+from onboard.data.formats.arrow_messages import FILE_MAGIC, require_bounded
+from onboard.data.formats.budget import Budget, too_large
+from onboard.data.formats.decoded import decoded_bytes, shareable
+from onboard.data.formats.source import seekable
+from onboard.data.formats.table import Reader, Row, distinct_names, doubled_names
+from onboard.data.formats.unreadable import UnreadableError
 
-_FILE_MAGIC: Final = b"ARROW1"
+_PART_ROWS: Final = 512  # that are Python values at once
 _NO_TEXT: Final = {
     "Image": "an image", "Audio": "audio", "Video": "video", "Pdf": "a document", "Translation": "a translation",
     "TranslationVariableLanguages": "a translation", "Array2D": "an array", "Array3D": "an array",
@@ -22,16 +25,21 @@ _NO_TEXT: Final = {
 
 
 class Described(NamedTuple):
-    """What a schema says: the top-level columns, names of the ClassLabels, and what is neither text nor label."""
+    """What a schema says: the top-level columns, names of the ClassLabels, and what is neither text nor label.
+
+    names: the columns as the file calls them; some may share a name.
+    """
 
     columns: tuple[str, ...]
+    names: tuple[str, ...]
     class_names: Mapping[str, tuple[str, ...]]
     kinds: Mapping[str, str]
 
     @classmethod
     def of(cls, schema: Any) -> Described:
         """Read a schema of pyarrow; it raises UnicodeDecodeError where a column's name is no UTF-8."""
-        return cls(tuple(schema.names), _class_names(schema), _kinds(schema))
+        names = tuple(schema.names)
+        return cls(distinct_names(names), names, _class_names(schema), _kinds(schema))
 
 
 class SchemaReader(Reader):
@@ -40,6 +48,10 @@ class SchemaReader(Reader):
     def columns(self) -> tuple[str, ...]:
         """The top-level columns."""
         return self._described.columns
+
+    def doubled(self) -> frozenset[str]:
+        """Names that more than one column has."""
+        return doubled_names(self._described.names)
 
     def class_names(self) -> Mapping[str, tuple[str, ...]]:
         """Names of every ClassLabel column."""
@@ -59,55 +71,68 @@ class SchemaReader(Reader):
 
 
 class ArrowReader(SchemaReader):
-    """Reads an Arrow file (a stream or the file format), a batch at a time."""
+    """Reads an Arrow file (a stream or the file format), a batch at a time, and a few hundred rows of it."""
 
     def rows(self, columns: Sequence[str]) -> Iterator[Row]:
         """Stream the rows with these columns only."""
-        with self._opened() as (schema, batches):
-            refuse_doubled(schema.names, columns, "Name the columns once each.")
-            names = list(dict.fromkeys(columns))
+        places = {name: place for place, name in enumerate(self.columns()) if name in set(columns)}
+        with self._opened(list(places.values())) as (_, batches, budget):
             number = 0
-            size = 0
             for batch in batches:
-                size += batch.nbytes
-                if size > MAX_FILE_BYTES:
-                    raise too_large(row=number + 1)
-                batch.validate(full=True)  # what it says of itself may be wrong
-                values = [plain(batch.column(name)) for name in names]
-                for row in zip(*values, strict=True):
-                    number += 1
-                    yield Row(number, None, dict(zip(names, row, strict=True)))
+                for values in _parts(batch, budget, number + 1):
+                    for row in zip(*values, strict=True):
+                        number += 1
+                        yield Row(number, None, dict(zip(places, row, strict=True)))
 
     def _describe(self) -> Described:
-        with self._opened() as (schema, _):
+        with self._opened(None) as (schema, _, _):
             return Described.of(schema)
 
     @contextmanager
-    def _opened(self) -> Iterator[tuple[Any, Iterator[Any]]]:
+    def _opened(self, places: list[int] | None) -> Iterator[tuple[Any, Iterator[Any], Budget]]:
+        """The schema, and the batches with the columns at these places; None reads the schema alone."""
         import pyarrow as pa
 
         try:
-            with open_bytes(self._path) as stream:
-                is_file = stream.read(len(_FILE_MAGIC)) == _FILE_MAGIC
+            with seekable(self._path) as stream:
+                budget = Budget(0) if places is None else require_bounded(stream)
+                is_file = stream.read(len(FILE_MAGIC)) == FILE_MAGIC
                 stream.seek(0)
                 source = pa.PythonFile(stream, mode="r")
+                options = pa.ipc.IpcReadOptions(included_fields=places)
+                reader = (pa.ipc.open_file if is_file else pa.ipc.open_stream)(source, options=options)
                 if is_file:
-                    file = pa.ipc.open_file(source)
-                    yield file.schema, (file.get_batch(index) for index in range(file.num_record_batches))
+                    yield reader.schema, map(reader.get_batch, range(reader.num_record_batches)), budget
                 else:
-                    reader = pa.ipc.open_stream(source)
-                    yield reader.schema, iter(reader)
+                    yield reader.schema, iter(reader), budget
+        except MemoryError as error:  # pyarrow's is an ArrowException, too
+            raise too_large(row=None) from error
         except pa.ArrowException as error:
             reason = str(error).partition("\n")[0].rstrip(".")
             raise UnreadableError("bad_arrow", f"cannot be read as Arrow: {reason}", "Write the file again.") from error
 
 
+def _parts(batch: Any, budget: Budget, row: int) -> Iterator[list[list[object]]]:
+    """The values of a batch, column by column, a few hundred rows at a time. Raises UnreadableError."""
+    batch.validate()  # what it says of itself may be wrong
+    columns = [shareable(column) for column in batch.columns]
+    budget.take_decoded(sum(map(decoded_bytes, columns)), row)
+    batch.validate(full=True)  # it looks at every letter, as often as rows share it
+    for start in range(0, batch.num_rows, _PART_ROWS):
+        yield [plain(column.slice(start, _PART_ROWS)) for column in columns]
+
+
 def plain(column: Any) -> list[object]:
-    """Python values: texts as bytes (bad UTF-8 is told by row later), short floats by their shortest decimal."""
+    """Python values: texts as bytes (bad UTF-8 is reported by row later), short floats by their shortest decimal.
+
+    Rows that share a value of a dictionary share the object, too.
+    """
     import pyarrow as pa
 
     if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
+        used = column.indices.unique().drop_null()
+        values = dict(zip(used.to_pylist(), plain(column.dictionary.take(used)), strict=True))
+        return [None if index is None else values[index] for index in column.indices.to_pylist()]
     kind = column.type
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         column = column.cast(pa.large_binary())

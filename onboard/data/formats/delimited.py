@@ -16,7 +16,8 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from onboard.data.formats.source import lines_of
-from onboard.data.formats.table import Reader, Row, UnreadableError, refuse_doubled
+from onboard.data.formats.table import Reader, Row, distinct_names, doubled_names
+from onboard.data.formats.unreadable import UnreadableError
 from onboard.data.limits import MAX_LINE_BYTES
 
 _QUOTE_REMEDY: Final = (
@@ -24,6 +25,7 @@ _QUOTE_REMEDY: Final = (
 )
 _TSV_REMEDY: Final = "TSV cannot hold tabs or line breaks in a text: save the file as CSV or JSONL."
 _HEADER_REMEDY: Final = "The first row must name the columns once each: text,label."
+_REPEATED_REMEDY: Final = "Delete the line. It is left where files were joined, header and all."
 _HEADER_QUOTE_REMEDY: Final = "Close every quote of the first line, with no blank between a quote and a separator."
 _SEPARATORS: Final = {",": "a comma", ";": "a semicolon", "\t": "a tab"}
 _NAMED_SEPARATOR: Final = re.compile(r'"?sep=([,;\t|])"?\s*', re.IGNORECASE)
@@ -43,21 +45,35 @@ class _DelimitedReader(Reader):
         return False
 
     def columns(self) -> tuple[str, ...]:
-        """The names in the header."""
+        """The names in the header, each once."""
+        return distinct_names(self._header())
+
+    def doubled(self) -> frozenset[str]:
+        """Names that stand in the header more than once."""
+        return doubled_names(self._header())
+
+    def _header(self) -> tuple[str, ...]:
         for _, fields in self._records(silent=True):
             return tuple(name.strip() for name in fields)
         raise UnreadableError("empty_file", "holds no rows", _HEADER_REMEDY)
 
-    def rows(self, columns: Sequence[str]) -> Iterator[Row]:
-        """Stream the rows; those with more or fewer fields than the header are reported."""
+    def rows(self, columns: Sequence[str]) -> Iterator[Row]:  # noqa: ARG002 - part of every reader
+        """Stream the rows; those with more or fewer fields than the header are reported, blank ones are skipped."""
+        names: list[str] = []
         header: tuple[str, ...] = ()
         self._row = 0
         for line, fields in self._records(silent=False):
             if not header:
-                header = tuple(name.strip() for name in fields)
-                refuse_doubled(header, columns, _HEADER_REMEDY)
+                names = [name.strip() for name in fields]
+                header = distinct_names(names)
                 continue
             self._row += 1
+            if len(fields) > 1 and not any(map(str.strip, fields)):  # spreadsheets save them at the end
+                self._problems.blank_rows += 1
+                continue
+            if fields[0].strip() == names[0] and len(names) > 1 and [field.strip() for field in fields] == names:
+                self._problems.add("repeated_header", "repeats the header", _REPEATED_REMEDY, row=self._row, line=line)
+                continue
             if len(fields) != len(header):
                 message = f"has {len(fields)} fields where the header has {len(header)}"
                 self._problems.add("field_count", message, self._column_remedy, row=self._row, line=line)
@@ -147,7 +163,7 @@ class TsvReader(_DelimitedReader):
 
     def _records(self, *, silent: bool) -> Iterator[tuple[int, list[str]]]:
         for number, line in enumerate(self._decoded_lines(silent=silent), start=1):
-            if line.strip(" \r\n"):
+            if line.strip(" \r\n"):  # a line of tabs is a row, if a blank one
                 yield number, [_unquoted(field) for field in line.rstrip("\r\n").split("\t")]
 
 

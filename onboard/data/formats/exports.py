@@ -29,6 +29,10 @@ class ExportReader(Reader):
         """The texts and whatever else was imported into the tool, and its questions."""
         return self._tool.columns
 
+    def doubled(self) -> frozenset[str]:
+        """As of the file."""
+        return self._reader.doubled()
+
     def class_names(self) -> Mapping[str, tuple[str, ...]]:
         """As of the file."""
         return self._reader.class_names()
@@ -39,5 +43,7 @@ class ExportReader(Reader):
 
     def rows(self, columns: Sequence[str]) -> Iterator[Row]:
         """Stream the rows; a question is what `Tool.answers` understands."""
+        names = set(columns)
+        questions = [question for question in self._tool.questions if question in names]
         for row in self._reader.rows(self._tool.sources(columns)):
-            yield row._replace(values=self._tool.flat(row.values))
+            yield row._replace(values=self._tool.flat(row.values, questions))

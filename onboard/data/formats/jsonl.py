@@ -11,8 +11,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from onboard.data.formats.source import UTF8_MARK, Line, lines_of, open_bytes, too_large
-from onboard.data.formats.table import Reader, Row, RowError, UnreadableError
+from onboard.data.formats.budget import too_large
+from onboard.data.formats.source import UTF8_MARK, Line, lines_of, open_bytes
+from onboard.data.formats.table import Reader, Row, require_few_columns
+from onboard.data.formats.unreadable import RowError, UnreadableError
 from onboard.data.limits import MAX_FILE_BYTES, MAX_LINE_BYTES
 
 _LOOKAHEAD_ROWS: Final = 100
@@ -51,6 +53,7 @@ class JsonlReader(Reader):
         for _, row in itertools.islice(self._objects(), _LOOKAHEAD_ROWS):
             if not isinstance(row, RowError):
                 keys.update(dict.fromkeys(row))
+                require_few_columns(len(keys))
         return tuple(keys)
 
     def rows(self, columns: Sequence[str]) -> Iterator[Row]:  # noqa: ARG002 - part of every reader

@@ -2,80 +2,80 @@
 
 from __future__ import annotations
 
-import gzip
-import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO
 
 from onboard.data.formats.arrow import Described, SchemaReader, plain
-from onboard.data.formats.source import open_bytes, too_large
-from onboard.data.formats.table import Row, UnreadableError, refuse_doubled
-from onboard.data.limits import MAX_FILE_BYTES, MAX_ROWS
-
-_BATCH_ROWS: Final = 512
-_COPY_BYTES: Final = 1 << 20
+from onboard.data.formats.budget import too_large
+from onboard.data.formats.decoded import decoded_bytes, shareable
+from onboard.data.formats.parquet_pages import Leaf, require_bounded
+from onboard.data.formats.source import seekable
+from onboard.data.formats.table import Row
+from onboard.data.formats.unreadable import UnreadableError
 
 
 class ParquetReader(SchemaReader):
-    """Reads the wanted columns of a Parquet file, a few hundred rows at a time."""
+    """Reads the wanted columns of a Parquet file, a few thousand rows at a time."""
 
     def rows(self, columns: Sequence[str]) -> Iterator[Row]:
         """Stream the rows with these columns only."""
-        with self._opened() as file:
-            refuse_doubled(file.schema_arrow.names, columns, "Name the columns once each.")
-            _require_size(file, columns)
-            number = 0
-            for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=list(dict.fromkeys(columns))):
-                values = [plain(column) for column in batch.columns]
-                for row in zip(*values, strict=True):
-                    number += 1
-                    yield Row(number, None, dict(zip(batch.schema.names, row, strict=True)))
+        from pyarrow import parquet
+
+        by_name = self._by_name(columns)
+        read = [distinct for group in by_name.values() for distinct in group]
+        with self._opened() as (file, stream):
+            leaves = _leaves(file.schema, by_name.keys())
+            bounded = require_bounded(stream, file.metadata, leaves)
+            budget, number = bounded.budget, 0
+            stream.seek(0)
+            with parquet.ParquetFile(stream, metadata=file.metadata, read_dictionary=bounded.dictionaries) as reader:
+                for batch in reader.iter_batches(batch_size=bounded.batch_rows, columns=list(by_name)):
+                    if batch.num_columns != len(read):
+                        raise UnreadableError("doubled_column", "has two columns of one name", "Rename one of them.")
+                    shared = [shareable(column) for column in batch.columns]
+                    budget.take_decoded(sum(map(decoded_bytes, shared)), number + 1)
+                    for row in zip(*map(plain, shared), strict=True):
+                        number += 1
+                        yield Row(number, None, dict(zip(read, row, strict=True)))
+
+    def _by_name(self, columns: Sequence[str]) -> dict[str, list[str]]:
+        """Names in the file, and what all columns of a name go by: pyarrow reads these, one name after the other."""
+        asked = set(columns)
+        pairs = list(zip(self._described.names, self.columns(), strict=True))
+        names = {name for name, distinct in pairs if distinct in asked}
+        by_name: dict[str, list[str]] = {}
+        for name, distinct in pairs:
+            if name in names:
+                by_name.setdefault(name, []).append(distinct)
+        return by_name
 
     def _describe(self) -> Described:
-        with self._opened() as file:
+        with self._opened() as (file, _):
             return Described.of(file.schema_arrow)
 
     @contextmanager
-    def _opened(self) -> Iterator[Any]:
+    def _opened(self) -> Iterator[tuple[Any, BinaryIO]]:
         import pyarrow as pa
         from pyarrow import parquet
 
         try:
-            with _seekable(self._path) as stream, parquet.ParquetFile(stream) as file:
-                yield file
+            with seekable(self._path) as stream, parquet.ParquetFile(stream) as file:
+                yield file, stream
+        except MemoryError as error:  # pyarrow's is an ArrowException, too
+            raise too_large(row=None) from error
         except (pa.ArrowException, UnicodeDecodeError) as error:  # the latter of a column's name
             first_line = str(error).partition("\n")[0].rstrip(".")
             message = f"cannot be read as Parquet: {first_line}"
             raise UnreadableError("bad_parquet", message, "Write the file again.") from error
 
 
-@contextmanager
-def _seekable(path: Path) -> Iterator[BinaryIO]:
-    """The file itself, or its decompressed bytes in a temporary file."""
-    with open_bytes(path) as stream:
-        if not isinstance(stream, gzip.GzipFile):
-            yield stream
-            return
-        with tempfile.TemporaryFile() as copy:
-            while piece := stream.read(_COPY_BYTES):
-                copy.write(piece)
-                if copy.tell() > MAX_FILE_BYTES:
-                    raise too_large(row=None)
-            copy.seek(0)
-            yield copy
-
-
-def _require_size(file: Any, columns: Sequence[str]) -> None:
-    if file.metadata.num_rows > MAX_ROWS:
-        message = f"has {file.metadata.num_rows:,} rows; the limit is {MAX_ROWS:,}"
-        raise UnreadableError("too_many_rows", message, "Pass fewer rows; a few thousand are plenty.")
-    size = 0
-    for group in range(file.metadata.num_row_groups):
-        for index in range(file.metadata.num_columns):
-            chunk = file.metadata.row_group(group).column(index)
-            if chunk.path_in_schema.partition(".")[0] in columns:
-                size += chunk.total_uncompressed_size
-    if size > MAX_FILE_BYTES:
-        raise too_large(row=None)
+def _leaves(schema: Any, columns: Set[str]) -> list[Leaf]:
+    """The stored columns that these columns are made of."""
+    leaves: list[Leaf] = []
+    for place in range(len(schema)):
+        column = schema.column(place)
+        parts = column.path.split(".")
+        if any(".".join(parts[:end]) in columns for end in range(1, len(parts) + 1)):
+            leaves.append(Leaf(place, column.path, column.physical_type == "BYTE_ARRAY"))
+    return leaves

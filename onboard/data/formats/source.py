@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import gzip
+import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, Final, Literal, NamedTuple, cast
 
-from onboard.data.formats.table import UnreadableError
-from onboard.data.limits import MAX_FILE_BYTES, MAX_LINE_BYTES
+from onboard.data.formats.budget import too_large
+from onboard.data.formats.unreadable import UnreadableError
+from onboard.data.limits import MAX_FILE_BYTES, MAX_LINE_BYTES, MAX_LINES
 
 Format = Literal["jsonl", "csv", "tsv", "parquet", "arrow"]
 
@@ -27,9 +30,17 @@ _GZIP_MAGIC: Final = b"\x1f\x8b"
 _PARQUET_MAGIC: Final = b"PAR1"
 _ARROW_MAGICS: Final = (b"ARROW1", b"\xff\xff\xff\xff")  # of a file, of a stream
 UTF8_MARK: Final = b"\xef\xbb\xbf"
-_UTF16_MARKS: Final = (b"\xff\xfe", b"\xfe\xff")
+_WIDE_MARKS: Final = {
+    b"\xff\xfe\x00\x00": "UTF-32",
+    b"\x00\x00\xfe\xff": "UTF-32",
+    b"\xff\xfe": "UTF-16",
+    b"\xfe\xff": "UTF-16",
+}  # fmt: skip - the longer ones first
+_WIDE: Final = ("UTF-32LE", "UTF-32BE", "UTF-16LE", "UTF-16BE")
+_LFS_HEAD: Final = b"version https://git-lfs.github.com/spec/"
 _HEAD_BYTES: Final = 4096
 _SKIP_BYTES: Final = 1 << 16
+_COPY_BYTES: Final = 1 << 20
 _SUFFIX_REMEDY: Final = "Pass a file that ends in .jsonl, .csv, .tsv, .parquet or .arrow (.gz may follow)."
 
 
@@ -84,7 +95,7 @@ def lines_of(path: Path) -> Iterator[Line]:
     """The lines of a text file without their line feed; a line over MAX_LINE_BYTES is skipped in pieces.
 
     Raises:
-        UnreadableError: the file is larger than MAX_FILE_BYTES.
+        UnreadableError: the file is larger than MAX_FILE_BYTES, or has more than MAX_LINES.
     """
     with open_bytes(path) as stream:
         offset = len(UTF8_MARK) if stream.read(len(UTF8_MARK)) == UTF8_MARK else 0
@@ -92,6 +103,9 @@ def lines_of(path: Path) -> Iterator[Line]:
         number = 0
         while data := stream.readline(MAX_LINE_BYTES + 1):
             number += 1
+            if number > MAX_LINES:
+                message = f"has more than {MAX_LINES:,} lines"
+                raise UnreadableError("too_many_rows", message, "Pass fewer rows; a few thousand are plenty.")
             start = offset
             offset += len(data)
             too_long = len(data) > MAX_LINE_BYTES and not data.endswith(b"\n")
@@ -104,15 +118,28 @@ def lines_of(path: Path) -> Iterator[Line]:
             yield Line(number, start, None if too_long else data.removesuffix(b"\n"))
 
 
-def too_large(row: int | None) -> UnreadableError:
-    """The error for a file whose content is more than may be read."""
-    message = f"holds more than {MAX_FILE_BYTES >> 20:,} MiB"
-    return UnreadableError("too_large", message, "Pass fewer rows; a few thousand are plenty.", row=row)
+@contextmanager
+def seekable(path: Path) -> Iterator[BinaryIO]:
+    """The file itself, or its decompressed bytes in a temporary file. Raises UnreadableError."""
+    with open_bytes(path) as stream:
+        if not isinstance(stream, gzip.GzipFile):
+            yield stream
+            return
+        with tempfile.TemporaryFile() as copy:
+            while piece := stream.read(_COPY_BYTES):
+                copy.write(piece)
+                if copy.tell() > MAX_FILE_BYTES:
+                    raise too_large(row=None)
+            copy.seek(0)
+            yield cast("BinaryIO", copy)
 
 
 def _require_agreement(known: Format, head: bytes, path: Path) -> None:
     if not head.strip():
         raise UnreadableError("empty_file", "is empty", "Pass a file with rows in it.")
+    if head.startswith(_LFS_HEAD):
+        remedy = f"Fetch the file that it stands for: git lfs pull --include {path.name}"
+        raise UnreadableError("git_lfs_pointer", "is a Git LFS pointer, not the file itself", remedy)
     is_parquet = head.startswith(_PARQUET_MAGIC)
     if known == "parquet":
         if not is_parquet:
@@ -122,11 +149,27 @@ def _require_agreement(known: Format, head: bytes, path: Path) -> None:
             raise UnreadableError("not_arrow", "is not an Arrow file, though its name says so", _SUFFIX_REMEDY)
     elif is_parquet:
         raise UnreadableError("binary", "is a Parquet file", f"Rename it to {stem_of(path.name)}.parquet.")
-    elif head.startswith(_UTF16_MARKS):
-        remedy = f"Convert it: iconv -f UTF-16 -t UTF-8 {path.name} > utf8-{path.name}"
-        raise UnreadableError("not_utf8", "is UTF-16, not UTF-8", remedy, row=1)
+    elif encoding := _wide_encoding(head):
+        remedy = f"Convert it: iconv -f {encoding} -t UTF-8 {path.name} > utf8-{path.name}"
+        raise UnreadableError("not_utf8", f"is {encoding}, not UTF-8", remedy, row=1)
     elif b"\r" in head.rstrip() and b"\n" not in head:
         remedy = f"Convert it: tr '\\r' '\\n' < {path.name} > lines-{path.name}"
         raise UnreadableError("line_ends", "ends its lines in carriage returns alone, not in line feeds", remedy)
     elif b"\x00" in head:
         raise UnreadableError("binary", "is binary, not text", _SUFFIX_REMEDY)
+
+
+def _wide_encoding(head: bytes) -> str | None:
+    """UTF-16 or UTF-32, as its mark says, or as the zeros between its letters do; None for anything else."""
+    for mark, encoding in _WIDE_MARKS.items():
+        if head.startswith(mark):
+            return encoding
+    if b"\x00" not in head:
+        return None
+    whole = head[: len(head) // 4 * 4]
+    for encoding in _WIDE:
+        with suppress(UnicodeDecodeError):
+            text = whole.decode(encoding)
+            if "\x00" not in text and sum(map(str.isascii, text)) > len(text) / 2:
+                return encoding
+    return None

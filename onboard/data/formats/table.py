@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from onboard.data.formats.tools import Tool
+from onboard.data.formats.unreadable import UnreadableError
+from onboard.data.limits import MAX_COLUMNS
 from onboard.data.problems import Problem, Problems
 
 
@@ -43,7 +47,11 @@ class Reader(ABC):
 
     @abstractmethod
     def columns(self) -> tuple[str, ...]:
-        """Names of the columns; for JSONL the keys that the first rows use."""
+        """Distinct names of the columns; for JSONL the keys that the first rows use."""
+
+    def doubled(self) -> frozenset[str]:
+        """Names that more than one column of the file has; all but the first go by another in `columns`."""
+        return frozenset()
 
     def class_names(self) -> Mapping[str, tuple[str, ...]]:
         """Columns of integers that stand for names (ClassLabel), with these names; most formats have none."""
@@ -58,35 +66,35 @@ class Reader(ABC):
         """Stream the rows, with these columns at least."""
 
 
-class RowError(Exception):
-    """A row, or one of its values, cannot be used; the rest of the file can."""
+def distinct_names(header: Sequence[str]) -> tuple[str, ...]:
+    """The names of a header, each once: `a, a` → `a, a_2`, and `column_3` for the third column if it has none.
 
-    def __init__(self, code: str, message: str, remedy: str = "") -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
-        self.remedy = remedy
-
-
-class UnreadableError(Exception):
-    """Reading cannot go on: the rest of the file has no rows that could be told apart."""
-
-    def __init__(
-        self, code: str, message: str, remedy: str = "", *, row: int | None = None, line: int | None = None
-    ) -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
-        self.remedy = remedy
-        self.row = row
-        self.line = line
+    Raises:
+        UnreadableError: there are more columns than a file may have.
+    """
+    require_few_columns(len(header))
+    taken = set(header)
+    seen: set[str] = set()
+    names: list[str] = []
+    for place, name in enumerate(header, start=1):
+        stem = name or f"column_{place}"
+        numbered = (f"{stem}_{number}" for number in itertools.count(2))
+        free = (other for other in itertools.chain([stem], numbered) if other not in seen)
+        names.append(next(other for other in free if other == name or other not in taken))
+        seen.add(names[-1])
+    return tuple(names)
 
 
-def refuse_doubled(header: Sequence[str], columns: Sequence[str], remedy: str) -> None:
-    """Raise UnreadableError where a wanted column stands in the header more than once."""
-    for name in columns:
-        if header.count(name) > 1:
-            raise UnreadableError("doubled_column", f"has two columns called {name!r}", remedy)
+def require_few_columns(count: int) -> None:
+    """Raise UnreadableError where there are more columns than a file may have."""
+    if count > MAX_COLUMNS:
+        message = f"has {count:,} columns; the limit is {MAX_COLUMNS:,}"
+        raise UnreadableError("too_many_columns", message, "Pass the text and the label alone.")
+
+
+def doubled_names(header: Sequence[str]) -> frozenset[str]:
+    """The names that a header has more than once."""
+    return frozenset(name for name, count in Counter(header).items() if count > 1)
 
 
 class FileProblems:
@@ -96,6 +104,7 @@ class FileProblems:
         self._problems = problems
         self.file = file
         self.any = False  # whether this file has problems
+        self.blank_rows = 0  # rows of separators alone, which are skipped
 
     def add(
         self,

@@ -12,14 +12,19 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
+from onboard.data.formats.unreadable import UnreadableError
+from onboard.data.limits import MAX_COLUMNS, MAX_QUESTIONS
+
 Reason = Literal["rejected", "unlabelled", "several_labels"]
 Values = Mapping[str, object]
 
 _BOOKKEEPING: Final = ("id", "annotator", "annotation_id", "created_at", "updated_at", "lead_time", "agreement")
 _VERDICTS: Final = ("reject", "ignore", b"reject", b"ignore")
+_ANSWERS: Final = (*_VERDICTS, "accept", b"accept")
 _HASHES: Final = ("_input_hash", "_task_hash")
 _RESPONSES, _STATUS = ".responses", ".responses.status"
 _REJECTED: Final = ("skipped", "discarded")
+_ARGILLA_1_STATES: Final = ("Default", "Edited", "Validated", "Discarded")
 _NUMBERS: Final = ("rating", "number")  # questions of Label Studio that are answered by a number
 _SAMPLE_ROWS: Final = 100
 
@@ -41,7 +46,7 @@ class Tool:
         questions: those of them that annotators filled; empty where that cannot be told.
         item: columns that say which text a row is about, where each annotation is a row; empty where each text is one.
         answers: what was answered to a question, of a flat row.
-        flat: a row of the file as texts and answers side by side.
+        flat: a row of the file as texts and answers side by side, with these of the questions.
         sources: columns of the file that a flat row with these columns is made of.
     """
 
@@ -50,7 +55,7 @@ class Tool:
     questions: tuple[str, ...]
     item: tuple[str, ...]
     answers: Callable[[Values, str], Sequence[Answer]]
-    flat: Callable[[Values], Values]
+    flat: Callable[[Values, Sequence[str]], Values]
     sources: Callable[[Sequence[str]], Sequence[str]]
 
 
@@ -71,11 +76,27 @@ def tool_of(columns: Sequence[str], rows: Callable[[], Iterable[Values]], *, typ
         return _argilla(rows())
     if typed and any(name.endswith(_RESPONSES) for name in columns):
         return _argilla_flat(columns)
-    if "answer" in names and names & set(_HASHES):
+    if "answer" in names and (names & set(_HASHES) or ({"options", "accept"} <= names and _is_prodigy(rows()))):
         return _prodigy(columns)
-    if typed and {"id", "text"} <= names and names & {"label", "labels"}:
+    if {"text", "annotation", "prediction", "status"} <= names and _is_argilla_1(rows()):
+        return _as_it_is("Argilla", columns, ("annotation",), (), _argilla_1_answers, ("status",))
+    if typed and names & {"id", "doc_id"} and names & {"text", "data"} and names & {"label", "labels"}:
         return _doccano(columns, rows())
     return None
+
+
+def _sample(rows: Iterable[Values], column: str) -> list[object]:
+    """The first values of a column, as texts where they are bytes."""
+    values = [row.get(column) for row, _ in zip(rows, range(_SAMPLE_ROWS), strict=False)]
+    return [value.decode("utf-8", "replace") if isinstance(value, bytes) else value for value in values]
+
+
+def _noted(names: dict[str, None], more: Iterable[str], most: int) -> None:
+    """Add names to those seen so far. Raises UnreadableError where there are more than an export has."""
+    names.update(dict.fromkeys(more))
+    if len(names) > most:
+        message = f"has more than {most:,} fields or questions in its objects"
+        raise UnreadableError("too_many_columns", message, "Export the text and one question alone.")
 
 
 def _label_studio(rows: Iterable[Values]) -> Tool:
@@ -83,12 +104,13 @@ def _label_studio(rows: Iterable[Values]) -> Tool:
     data: dict[str, None] = {}
     questions: dict[str, None] = {}
     for row in rows:
-        data.update(dict.fromkeys(_mapping(row.get("data"))))
+        _noted(data, _mapping(row.get("data")), MAX_COLUMNS)
         for annotation in _annotations(row):
-            questions.update((name, None) for name, value in _results(annotation) if _is_answer(value))
+            _noted(questions, _results(annotation), MAX_QUESTIONS)
 
-    def flat(row: Values) -> Values:
-        answers = {question: [_answered(a, question) for a in _annotations(row)] for question in questions}
+    def flat(row: Values, questions: Sequence[str]) -> Values:
+        annotations = [(annotation, _results(annotation)) for annotation in _annotations(row)]
+        answers = {question: [_answered(*given, question) for given in annotations] for question in questions}
         return {**_mapping(row.get("data")), **answers}
 
     return _nested("Label Studio", data, questions, flat)
@@ -98,16 +120,21 @@ def _annotations(row: Values) -> list[Values]:
     return [_mapping(annotation) for annotation in _list(row.get("annotations", row.get("completions")))]
 
 
-def _results(annotation: Values) -> list[tuple[str, object]]:
-    results = [_mapping(result) for result in _list(annotation.get("result"))]
-    return [(str(result.get("from_name")), result.get("value")) for result in results]
+def _results(annotation: Values) -> dict[str, list[object]]:
+    """What was answered to each question."""
+    answers: dict[str, list[object]] = {}
+    for result in map(_mapping, _list(annotation.get("result"))):
+        if _is_answer(result.get("value")):
+            answers.setdefault(str(result.get("from_name")), []).append(_chosen(result.get("value")))
+    return answers
 
 
-def _answered(annotation: Values, question: str) -> Values:
+def _answered(annotation: Values, results: Mapping[str, list[object]], question: str) -> Values:
     if annotation.get("was_cancelled") or annotation.get("skipped"):
         return {"value": None, "status": "skipped"}
-    values = [_chosen(value) for name, value in _results(annotation) if name == question and _is_answer(value)]
-    return {"value": values[0] if len(values) == 1 else values, "status": "submitted"}
+    values = results.get(question, [])
+    decides = annotation.get("ground_truth") is True
+    return {"value": values[0] if len(values) == 1 else values, "status": "submitted", "decides": decides}
 
 
 def _is_answer(value: object) -> bool:
@@ -145,10 +172,10 @@ def _argilla(rows: Iterable[Values]) -> Tool:
     data: dict[str, None] = {}
     questions: dict[str, None] = {}
     for row in rows:
-        data.update(dict.fromkeys(_mapping(row.get("fields"))))
-        questions.update(dict.fromkeys(_mapping(row.get("responses"))))
+        _noted(data, _mapping(row.get("fields")), MAX_COLUMNS)
+        _noted(questions, _mapping(row.get("responses")), MAX_QUESTIONS)
 
-    def flat(row: Values) -> Values:
+    def flat(row: Values, questions: Sequence[str]) -> Values:
         responses = _mapping(row.get("responses"))
         return {**_mapping(row.get("fields")), **{question: _list(responses.get(question)) for question in questions}}
 
@@ -157,10 +184,13 @@ def _argilla(rows: Iterable[Values]) -> Tool:
 
 def _argilla_flat(columns: Sequence[str]) -> Tool:
     """What `to_datasets` and flat lists have: columns `label.responses` and `label.responses.status`, a list each."""
-    questions = [name.removesuffix(_RESPONSES) for name in columns if name.endswith(_RESPONSES)]
-    others = [name for name in columns if not any(name.startswith(f"{question}.") for question in questions)]
+    questions: dict[str, None] = {}
+    _noted(questions, [name.removesuffix(_RESPONSES) for name in columns if name.endswith(_RESPONSES)], MAX_QUESTIONS)
+    beginnings = tuple(f"{question}." for question in questions)
+    others = [name for name in columns if not name.startswith(beginnings)]
+    own = {question + suffix for question in questions for suffix in (_RESPONSES, _STATUS)}
 
-    def flat(row: Values) -> Values:
+    def flat(row: Values, questions: Sequence[str]) -> Values:
         responses = {}
         for question in questions:
             values, states = _list(row.get(question + _RESPONSES)), _list(row.get(question + _STATUS))
@@ -171,10 +201,25 @@ def _argilla_flat(columns: Sequence[str]) -> Tool:
         return {**{name: row[name] for name in others if name in row}, **responses}
 
     def sources(asked: Sequence[str]) -> list[str]:
-        own = [question + suffix for question in questions for suffix in (_RESPONSES, _STATUS)]
-        return [name for name in columns if name in own or name in asked]
+        read = own | set(asked)
+        return [name for name in columns if name in read]
 
     return Tool("Argilla", (*others, *questions), tuple(questions), (), _responses, flat, sources)
+
+
+def _is_argilla_1(rows: Iterable[Values]) -> bool:
+    return all(state in _ARGILLA_1_STATES for state in _sample(rows, "status"))
+
+
+def _argilla_1_answers(row: Values, question: str) -> list[Answer]:
+    """Rows of Argilla 1: one `annotation` a record; its `status` says whether somebody threw the record out."""
+    if question != "status" and row.get("status") in ("Discarded", b"Discarded"):
+        return [Answer(None, "rejected")]
+    return [_answer(row.get(question))]
+
+
+def _is_prodigy(rows: Iterable[Values]) -> bool:
+    return all(answer in _ANSWERS for answer in _sample(rows, "answer"))
 
 
 def _prodigy(columns: Sequence[str]) -> Tool:
@@ -191,9 +236,9 @@ def _prodigy(columns: Sequence[str]) -> Tool:
 
 
 def _doccano(columns: Sequence[str], rows: Iterable[Values]) -> Tool | None:
-    """JSONL or an array: `id`, `text` and a list of labels."""
+    """JSONL or an array: `id`, `text` (or `data`, since version 1.5) and a list of labels."""
     question = "label" if "label" in columns else "labels"
-    listed = [row.get(question) for row, _ in zip(rows, range(_SAMPLE_ROWS), strict=False)]
+    listed = _sample(rows, question)
     if not any(isinstance(labels, list) for labels in listed):
         return None
     if not all(isinstance(labels, list) and all(isinstance(label, str) for label in labels) for labels in listed):
@@ -201,7 +246,9 @@ def _doccano(columns: Sequence[str], rows: Iterable[Values]) -> Tool | None:
     return _as_it_is("doccano", columns, (question,), (), lambda row, asked: [_answer(row.get(asked))])
 
 
-def _nested(name: str, data: Iterable[str], questions: Iterable[str], flat: Callable[[Values], Values]) -> Tool:
+def _nested(
+    name: str, data: Iterable[str], questions: Iterable[str], flat: Callable[[Values, Sequence[str]], Values]
+) -> Tool:
     asked = tuple(questions)
     columns = (*(column for column in data if column not in asked), *asked)
     return Tool(name, columns, asked, (), _responses, flat, lambda columns: columns)
@@ -217,16 +264,21 @@ def _as_it_is(
 ) -> Tool:
     """An export whose rows are flat already; `more` are columns that are read beside those that are asked for."""
     return Tool(
-        name, tuple(columns), tuple(questions), item, answers, lambda row: row, lambda asked: (*asked, *item, *more)
+        name, tuple(columns), tuple(questions), item, answers, lambda row, _: row, lambda asked: (*asked, *item, *more)
     )
 
 
 def _responses(row: Values, question: str) -> list[Answer]:
-    """The answers to a question that is a list of `{"value", "status"}`; any other column is what was there before."""
+    """The answers to a question that is a list of `{"value", "status"}`; any other column is what was there before.
+
+    Where some of them are marked as the ground truth, those decide.
+    """
     given = row.get(question)
     if not isinstance(given, list):
         return [_answer(given)]
-    return [_response(_mapping(response)) for response in given]
+    answers = [(_response(_mapping(response)), _mapping(response).get("decides") is True) for response in given]
+    deciding = [answer for answer, decides in answers if decides and answer.reason is None]
+    return deciding or [answer for answer, _ in answers]
 
 
 def _response(response: Values) -> Answer:

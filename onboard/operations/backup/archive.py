@@ -11,6 +11,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Final, Protocol
 
+from onboard.domain.private import open_new, part_beside
 from onboard.errors import ConflictError, DamagedError, InputError, NotFoundError
 from onboard.operations.backup.manifest import NAME, Manifest
 from onboard.operations.backup.transfer import Place
@@ -159,11 +160,11 @@ def writing(target: str, database: str) -> Iterator[Archive]:
     if path.exists():
         with reading(target) as present:
             _require_same_service(manifest_of(present, target), database, target)
-    part = path.with_name(f".{path.name}.part")
+    part = part_beside(path)
     with errors_in_our_words(target, "the backup cannot be stored", _SETTING):
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            with _private(part).open("wb") as stream:
+            with open_new(part, 0o600) as stream:
                 with zipfile.ZipFile(stream, "w") as file:
                     yield ArchiveFile(file, path)
                 stream.flush()
@@ -221,10 +222,3 @@ def _require_same_service(present: Manifest, database: str, target: str) -> None
 
 def _no_zip(path: Path, reason: str) -> DamagedError:
     return DamagedError(f"{path} is damaged, or no backup: {reason}.", "Use another backup.", file=str(path))
-
-
-def _private(path: Path) -> Path:
-    """An empty file that only its owner can read."""
-    path.unlink(missing_ok=True)
-    path.touch(mode=0o600)
-    return path

@@ -12,6 +12,7 @@ from typing import Final, Protocol
 
 from filelock import FileLock
 
+from onboard.domain.private import open_new, part_beside
 from onboard.storage.files import errors_in_our_words, output_in_our_words, sync_folder
 from onboard.storage.objects import Objects, is_url
 
@@ -112,7 +113,8 @@ class LocalOutputs:
     @contextmanager
     def writing(self, name: str, attempt: int = 0) -> Iterator[Path]:
         """In the folder itself, so that publishing is renaming."""
-        part = self._folder / f".{name}.{f'{attempt}.' if attempt else ''}part"
+        part = part_beside(self._folder / (f"{name}.{attempt}" if attempt else name))
+        open_new(part, 0o600).close()  # answers are as private as the texts that they are about
         try:
             yield part
         finally:

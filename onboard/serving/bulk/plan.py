@@ -136,9 +136,10 @@ def make_plan(
     planned: list[InputFile] = []
     shards: list[Shard] = []
     widths: dict[int, str] = {}
-    for before in files or inputs.files():
+    present = files or inputs.files()
+    for before in present:
         name, counting = before.name, _Counting(len(planned), len(shards))
-        for row in stream_texts(inputs.path(name), question.text_fields, shown=inputs.shown(name)):
+        for row in _streamed(inputs, name, question, len(present) > 1):
             counting.add(row)
             if isinstance(row, TextRow):
                 widths.setdefault(len(row.texts), name)
@@ -152,7 +153,13 @@ def make_plan(
                 f"{widths[1]} has one text a row, {widths[2]} has two.", "Ask for them in two runs.",
                 files=[widths[1], widths[2]],
             )  # fmt: skip
+    if not shards:
+        raise InputError(f"None of the {len(planned):,} files holds a row.", "Pass files with rows in them.")
     return Plan(question, 2 in widths, tuple(planned), tuple(shards))
+
+
+def _streamed(inputs: Inputs, name: str, question: BulkQuestion, may_be_empty: bool) -> Iterator[TextRow | BadRow]:
+    return stream_texts(inputs.path(name), question.text_fields, shown=inputs.shown(name), may_be_empty=may_be_empty)
 
 
 class _Counting:

@@ -98,7 +98,8 @@ def _require_texts(
     """Look at the first rows: of every file of this machine, of the first one of an object store."""
     takes = {version.reference: version.pairs for version in versions}
     for file in files if inputs.near else files[:1]:
-        rows = stream_texts(inputs.path(file.name), question.text_fields, shown=inputs.shown(file.name))
+        shown = inputs.shown(file.name)
+        rows = stream_texts(inputs.path(file.name), question.text_fields, shown=shown, may_be_empty=len(files) > 1)
         for row in islice(rows, _LOOKED_AT):
             if isinstance(row, TextRow):
                 require_form(len(row.texts) == 2, takes)

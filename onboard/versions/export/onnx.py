@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from onboard.bases import Base
+from onboard.domain.private import open_new, part_beside
 from onboard.domain.task import EmbeddingVersion
 from onboard.errors import DamagedError, InputError
 from onboard.hypernetworks.engines import engine_at
@@ -220,9 +221,10 @@ def _beside(version: EmbeddingVersion, base: Base, engine: Engine) -> dict[str, 
 
 def _copy(source: Path, target: Path) -> None:
     """A copy, whole or not at all."""
-    part = target.with_name(f".{target.name}.part")
+    part = part_beside(target)
     try:
-        shutil.copyfile(source, part)
+        with source.open("rb") as reader, open_new(part) as writer:
+            shutil.copyfileobj(reader, writer)
         part.replace(target)
     finally:
         part.unlink(missing_ok=True)

@@ -18,6 +18,7 @@ from typer.main import get_command_name
 from cli.main import app as program
 from onboard.api.access import routes_of
 from onboard.bases import Base
+from onboard.operations.access import offer_code, sign_in_by_code
 from onboard.registry.clock import read_clock
 from onboard.registry.services import Services
 
@@ -37,6 +38,7 @@ CHANGES: Final = {  # method and path of every route that changes something, and
     ("DELETE", "/v1/tasks/{task}"): "task.delete",
     ("POST", "/v1/tokens"): "token.create",
     ("DELETE", "/v1/tokens/{token}"): "token.revoke",
+    ("DELETE", "/v1/sessions/{session}"): "session.end",
     ("POST", "/login"): "session.open",
     ("POST", "/logout"): "session.end",
 }
@@ -96,6 +98,10 @@ def test_every_change_over_http_leaves_one_line_that_says_who_what_and_when(
         by = f"shop ({token})"
         check("POST", "/login", token, browser.post("/login", data={"token": secret}), by)
         check("POST", "/logout", token, browser.post("/logout"), by)
+    sign_in_by_code(stage.database, offer_code(stage.database))
+    new_lines()
+    (local,) = door.get("/v1/sessions").json()["sessions"]
+    check("DELETE", "/v1/sessions/{session}", "local", door.delete(f"/v1/sessions/{local['id']}"))
     check("DELETE", "/v1/tokens/{token}", token, door.delete("/v1/tokens/shop"))
     assert {f"{method} {path}" for method, path in CHANGES} == done.keys() - {"at"}
     with stage.database.read() as session:

@@ -15,6 +15,7 @@ from support.tuned_heads import tuned_head
 
 from onboard.bases import Base
 from onboard.domain.access import ALL_SCOPES, Scope
+from onboard.operations.access import offer_code, sign_in_by_code
 from onboard.registry.services import Services
 
 Lines = Callable[[], list[dict[str, Any]]]
@@ -32,8 +33,10 @@ CHANGES: Final = {  # path of every form that changes something, and what its li
     "/hypernetworks/{version}/revert": {"hypernetwork.revert"},
     "/tokens": {"token.create"},
     "/tokens/revoke": {"token.revoke"},
+    "/sessions/end": {"session.end"},
 }
-CHANGE_NOTHING: Final = {"/submit/check", "/tasks/{task}/try"}
+CHANGE_NOTHING: Final = {"/submit/check", "/tasks/{task}/try", "/jobs/{job}/relabeled.jsonl"}
+AS_SUBMIT: Final = {"/jobs/{job}/relabel"}  # it does what /submit does; see test_relabeling
 
 
 @pytest.fixture
@@ -50,7 +53,7 @@ def jobs(stage: Services) -> list[str]:
 
 
 def test_every_form_is_in_one_of_the_tables() -> None:
-    assert {("POST", path) for path in CHANGES.keys() | CHANGE_NOTHING} == OF_PAGES
+    assert {("POST", path) for path in CHANGES.keys() | CHANGE_NOTHING | AS_SUBMIT} == OF_PAGES
 
 
 def test_every_change_by_a_form_leaves_one_line_that_says_who_did_what_to_what(
@@ -94,6 +97,10 @@ def test_every_change_by_a_form_leaves_one_line_that_says_who_did_what_to_what(
     (token,) = [token["id"] for token in tokens if token["name"] == "shop"]
     check("/tokens", "token.create", [token], made)
     post("/tokens/revoke", "token.revoke", token, token=token)
+    sign_in_by_code(stage.database, offer_code(stage.database))
+    new_lines()
+    local = browser.get("/tokens.json").json()["sessions"][-1]
+    post("/sessions/end", "session.end", "local", session=local["id"])
     assert done == CHANGES
 
 

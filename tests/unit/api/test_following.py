@@ -189,5 +189,5 @@ def test_a_reader_that_leaves_gives_his_place_back(app: FastAPI, tiny_services: 
                 said += connection.recv(4096)
             assert b"text/event-stream" in said
             assert b"no-store" in said.lower()
-            assert app.state.readers._present == 1
-        wait_until(lambda: app.state.readers._present == 0, 30)
+            assert app.state.readers.present == 1
+        wait_until(lambda: app.state.readers.present == 0, 30)

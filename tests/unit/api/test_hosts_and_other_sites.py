@@ -71,6 +71,8 @@ def test_names_of_ours_are_added_by_a_setting(tiny_services: Services) -> None:
         {"sec-fetch-site": "none"},
         {"origin": "http://localhost:8000"},
         {"origin": "HTTP://LOCALHOST:8000"},
+        {"origin": "null", "referer": "http://localhost:8000/login"},  # a form under another Referrer-Policy
+        {"referer": "http://localhost:8000/tasks/mood?x=http://evil.example"},  # no browser's form names an Origin
     ],
 )
 def test_what_this_site_asks_for_is_done(headers: dict[str, str]) -> None:
@@ -90,12 +92,39 @@ def test_what_this_site_asks_for_is_done(headers: dict[str, str]) -> None:
         {"origin": "http://localhost:8000.evil.example"},
         {"origin": "http://evil.example/localhost:8000"},
         {"origin": ""},
-        {"referer": "http://localhost:8000/"},
+        {"referer": "http://localhost:8001/"},
+        {"referer": "http://evil.example/http://localhost:8000/"},
+        {"referer": "http://localhost:8000@evil.example/"},
+        {"origin": "null", "referer": "http://evil.example/"},
+        {"origin": "http://evil.example", "referer": "http://localhost:8000/"},
+        {"origin": "ftp://localhost:8000"},
+        {"origin": "http://localhost:port"},
+        {"sec-fetch-site": "cross-site", "referer": "http://localhost:8000/"},
     ],
 )
 def test_what_another_site_asks_for_is_not_done(headers: dict[str, str]) -> None:
     with pytest.raises(NotAllowedError, match="Another site"):
         require_same_site(Headers({"host": "localhost:8000", **headers}))
+
+
+@pytest.mark.parametrize(
+    ("host", "origin"),
+    [
+        ("onboard.example", "http://onboard.example"),
+        ("onboard.example:80", "http://onboard.example"),
+        ("onboard.example:443", "https://onboard.example"),
+        ("onboard.example", "https://onboard.example"),
+        ("[::1]:8000", "http://[::1]:8000"),
+    ],
+)
+def test_a_port_that_goes_without_saying_is_the_same_site(host: str, origin: str) -> None:
+    require_same_site(Headers({"host": host, "origin": origin}))
+
+
+def test_a_proxy_that_drops_the_port_is_named_in_the_error() -> None:
+    with pytest.raises(NotAllowedError, match=r"'http://onboard\.example:8080' to 'onboard\.example'") as caught:
+        require_same_site(Headers({"host": "onboard.example", "origin": "http://onboard.example:8080"}))
+    assert "proxy_set_header Host $http_host" in caught.value.remedy
 
 
 def test_a_cookie_changes_nothing_on_behalf_of_another_site(client: TestClient, tiny_services: Services) -> None:
@@ -186,7 +215,7 @@ def test_every_answer_has_the_headers_that_protect_a_browser(
             assert answer.status_code == int(what)
         headers = answer.headers
         assert headers["x-content-type-options"] == "nosniff", what
-        assert headers["referrer-policy"] == "no-referrer", what
+        assert headers["referrer-policy"] == "same-origin", what
         assert headers["cache-control"] == "no-store", what
         policy = dict(part.strip().partition(" ")[::2] for part in headers["content-security-policy"].split(";"))
         assert (policy["default-src"], policy["frame-ancestors"], policy["base-uri"]) == ("'none'",) * 3, what
@@ -202,7 +231,8 @@ def test_what_may_be_kept_is_kept_by_the_caller_alone(client: TestClient, token:
     assert "Authorization" in caching["vary"]
 
 
-def test_pages_load_nothing_at_all(client: TestClient, token: dict[str, str]) -> None:
-    for page in (client.get("/docs", headers=token).text, client.get("/login").text):
+def test_pages_load_nothing_but_the_icon(client: TestClient, token: dict[str, str]) -> None:
+    icon = '<link rel="icon" type="image/svg+xml" href="/static/icon.svg">'
+    for page in (client.get("/login").text.replace(icon, ""),):
         for word in ("<script", "<link", "<img", "<iframe", "src=", "@import", "url(", "//cdn"):
             assert word not in page

@@ -1,21 +1,25 @@
-"""Children that check datasets: one at a time, ended when nobody waits for them, replaced when they crash."""
+"""Children that check datasets: large ones one at a time, ended at a deadline or when nobody waits for them."""
 
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
 import pytest
+import uvicorn
 import waiting_child
+from fastapi import FastAPI
 from support.real_services import wait_until
 
-from onboard.api import intake
-from onboard.api.child import call_in_child
+from onboard.api import intake, serve
+from onboard.api.child import Bounds, call_in_child
 from onboard.api.intake import Intake
 from onboard.domain.submission import Submission
 from onboard.errors import DatasetError, InputError, OnboardError, TooLargeError, UnavailableError
@@ -127,10 +131,10 @@ _PARENT = """
 import sys
 sys.path.insert(0, sys.argv[1])
 from waiting_child import wait_for_ever
-from onboard.api.child import call_in_child
+from onboard.api.child import Bounds, call_in_child
 from onboard.domain.submission import Submission
 if __name__ == "__main__":
-    call_in_child(lambda: False, 1 << 30, wait_for_ever, Submission("none", task=sys.argv[2]))
+    call_in_child(lambda: False, Bounds(1 << 30, 60), wait_for_ever, Submission("none", task=sys.argv[2]))
 """
 
 
@@ -149,7 +153,7 @@ def test_a_child_ends_with_a_service_that_is_killed(tmp_path: Path) -> None:
 
 
 def test_what_a_child_returns_comes_back() -> None:
-    assert call_in_child(stays, LARGE_ENOUGH, os.getpid) != os.getpid()
+    assert call_in_child(stays, Bounds(LARGE_ENOUGH, 60), os.getpid) != os.getpid()
 
 
 def test_a_child_that_takes_too_much_memory_is_told_as_too_large(
@@ -160,3 +164,57 @@ def test_a_child_that_takes_too_much_memory_is_told_as_too_large(
     with pytest.raises(TooLargeError) as caught:
         taking.check(Submission(dataset), LARGE, stays)
     assert caught.value.data["limit"] == LARGE_ENOUGH
+
+
+@pytest.mark.parametrize("content_bytes", [1, LARGE])
+def test_a_check_that_takes_too_long_is_ended(
+    taking: Intake, dataset: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content_bytes: int
+) -> None:
+    monkeypatch.setattr(intake, "CHECK_SECONDS", 1.0)
+    monkeypatch.setattr(intake.submissions, "check", waiting_child.wait_for_ever)
+    marker = tmp_path / "there"
+    with pytest.raises(TooLargeError, match="more than 1 second") as caught:
+        taking.check(Submission(dataset, task=str(marker)), content_bytes, stays)
+    assert caught.value.data["limit_seconds"] == 1.0
+    assert not (marker.exists() and psutil.pid_exists(int(marker.read_text())))  # on a busy machine it is never there
+    monkeypatch.setattr(intake.submissions, "check", check)
+    monkeypatch.setattr(intake, "CHECK_SECONDS", 240.0)
+    assert taking.check(Submission(dataset), content_bytes, stays)["rows"]["train"] == 20
+
+
+def test_small_datasets_are_checked_while_a_large_one_is(
+    taking: Intake, dataset: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(intake.submissions, "check", waiting_child.wait_for_ever)
+    marker, left = tmp_path / "there", threading.Event()
+    thread, _ = in_the_background(lambda: taking.check(Submission(dataset, task=str(marker)), LARGE, left.is_set))
+    wait_until(marker.exists, 60)
+    monkeypatch.setattr(intake.submissions, "check", check)
+    assert taking.check(Submission(dataset), 1, stays)["rows"]["train"] == 20
+    left.set()
+    thread.join()
+
+
+def test_a_small_dataset_has_less_memory(taking: Intake, dataset: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(intake.submissions, "check", waiting_child.take_two_gigabytes)
+    with pytest.raises(TooLargeError) as caught:
+        taking.check(Submission(dataset), 1, stays)
+    assert caught.value.data["limit"] == intake.SMALL_CHILD_BYTES
+
+
+def test_a_service_that_is_told_to_leave_ends_its_checks_within_seconds(
+    dataset: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(intake.submissions, "check", waiting_child.wait_for_ever)
+    app, marker = FastAPI(), tmp_path / "there"
+    with Intake(Settings(home=tmp_path / "home")) as taking:
+        app.state.intake = taking
+        server = serve._Server(uvicorn.Config(app, log_config=None))
+        thread, errors = in_the_background(lambda: taking.check(Submission(dataset, task=str(marker)), 1, stays))
+        wait_until(marker.exists, 60)
+        began = time.monotonic()
+        server.handle_exit(signal.SIGTERM, None)
+        thread.join(30)
+        assert isinstance(errors[0], UnavailableError)
+        assert time.monotonic() - began < 10
+        assert not psutil.pid_exists(int(marker.read_text()))

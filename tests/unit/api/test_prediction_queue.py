@@ -6,9 +6,11 @@ import threading
 from collections.abc import Callable
 
 import pytest
+from fastapi.testclient import TestClient
 
 from bench.harness.services import wait_until
 from onboard.api import prediction_queue
+from onboard.api.app import create_app
 from onboard.api.prediction_queue import PredictionQueue
 from onboard.api.turns import Turns
 from onboard.domain.task import EmbeddingVersion
@@ -122,3 +124,10 @@ def test_the_wrong_number_of_texts_is_refused_before_the_model_is_loaded(
     with pytest.raises(InputError, match="takes a pair of texts") as caught:
         PredictionQueue(services).predict([ROW])
     assert caught.value.data["fields"] == ["text_a", "text_b"]
+
+
+@pytest.mark.parametrize("preload", [True, False])
+def test_with_preload_the_model_is_there_before_the_first_request(tiny_services: Services, preload: bool) -> None:
+    app = create_app(tiny_services.settings, preload=preload)
+    with TestClient(app):
+        assert (app.state.predictions._predictor is not None) is preload

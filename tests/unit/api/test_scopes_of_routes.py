@@ -27,6 +27,7 @@ TABLE: Final = """
     POST    /login                                          open
     GET     /                                               any token
     GET     /static/{name}                                  open
+    GET     /favicon.ico                                    open
     POST    /logout                                         any token
     GET     /overview.json                                  read
     GET     /live                                           read
@@ -36,6 +37,8 @@ TABLE: Final = """
     POST    /workers/drain                                  ops
     POST    /jobs/{job}/cancel                              submit
     POST    /jobs/{job}/retry                               submit
+    POST    /jobs/{job}/relabel                             submit
+    POST    /jobs/{job}/relabeled.jsonl                     submit
     GET     /jobs                                           read
     GET     /jobs.json                                      read
     POST    /jobs/selected                                  submit
@@ -66,6 +69,7 @@ TABLE: Final = """
     GET     /tokens.json                                    admin
     POST    /tokens                                         admin
     POST    /tokens/revoke                                  admin
+    POST    /sessions/end                                   admin
     GET     /audit                                          admin
     GET     /audit.json                                     admin
     GET     /webhooks                                       ops
@@ -116,6 +120,8 @@ TABLE: Final = """
     GET     /v1/tokens                                      admin
     POST    /v1/tokens                                      admin
     DELETE  /v1/tokens/{token}                              admin
+    GET     /v1/sessions                                    admin
+    DELETE  /v1/sessions/{session}                          admin
     GET     /v1/audit                                       admin
 """
 NEEDED: Final = {(words[0], words[1]): " ".join(words[2:]) for line in TABLE.split("\n") if (words := line.split())}

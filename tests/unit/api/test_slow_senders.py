@@ -18,8 +18,8 @@ from support.real_services import wait_until
 from onboard.api import upload_places
 from onboard.api.deadlines import BODY_BYTES_PER_SECOND, Deadlines
 from onboard.api.serve import serve
-from onboard.api.upload_places import UploadPlaces
-from onboard.domain.access import ALL_SCOPES
+from onboard.api.upload_places import Sender, UploadPlaces
+from onboard.domain.access import ALL_SCOPES, acting
 from onboard.errors import UnavailableError
 from onboard.operations.access import create_token
 from onboard.registry.services import Services
@@ -129,16 +129,18 @@ def test_connections_that_keep_to_the_deadlines_stay_open_for_the_next_request(p
 
 
 def test_eight_slow_uploads_do_not_hold_all_places(
-    app: FastAPI, secret: str, rows: bytes, monkeypatch: pytest.MonkeyPatch
+    app: FastAPI, secret: str, rows: bytes, tiny_services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(upload_places, "SETTLED_SECONDS", 0.0)
-    begun = head_of("/v1/check", secret, "Content-Length: 1000000") + HEAD + b"some ro"
+    other = create_token(tiny_services.database, "other", ["submit"])[1]  # one token has half of the places
+    begun = [head_of("/v1/check", one, "Content-Length: 1000000") + HEAD + b"some ro" for one in (secret, other)]
     body = HEAD + rows + b"\r\n--x--\r\n"
-    whole = head_of("/v1/check", secret, f"Content-Length: {len(body)}") + body
+    third = create_token(tiny_services.database, "third", ["submit"])[1]
+    whole = head_of("/v1/check", third, f"Content-Length: {len(body)}") + body
     with answering(app) as port, ExitStack() as others:
         slow = [others.enter_context(socket.create_connection(("127.0.0.1", port), 60)) for _ in range(8)]
-        for connection in slow:
-            connection.sendall(begun)
+        for number, connection in enumerate(slow):
+            connection.sendall(begun[number % 2])
         wait_until(lambda: len(list(app.state.uploads.rglob("a.jsonl"))) == 8, 30)
         with socket.create_connection(("127.0.0.1", port), 60) as ninth:
             ninth.sendall(whole)
@@ -154,16 +156,21 @@ async def _the_slowest_gives_way() -> None:
     now = 100.0
     places = UploadPlaces(3, clock=lambda: now)
     with ExitStack() as held:
-        quick, slow, slower = [held.enter_context(places.place()) for _ in range(3)]
+
+        def taken(who: str) -> Sender:
+            with acting(who):
+                return held.enter_context(places.place())
+
+        quick, slow, slower = taken("a"), taken("b"), taken("c")
         with pytest.raises(UnavailableError):
-            places.place().__enter__()
+            taken("d")
         now += 10
         quick.received_bytes, slow.received_bytes, slower.received_bytes = 10**7, 1000, 10
-        held.enter_context(places.place())
+        taken("d")
         assert [sender.scope.cancel_called for sender in (quick, slow, slower)] == [False, False, True]
         slow.has_arrived = True
         with pytest.raises(UnavailableError):
-            places.place().__enter__()
+            taken("e")
 
 
 def test_the_slowest_gives_way_and_nobody_who_keeps_pace_or_has_arrived() -> None:

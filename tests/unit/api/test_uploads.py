@@ -118,6 +118,9 @@ def test_honest_gzip_is_measured_by_its_content(tmp_path: Path, between: bytes) 
         pytest.param(b"\x1f\x8b\x08\x20" + gzip.compress(b"rows")[4:], id="a flag that readers ignore"),
         pytest.param(gzip.compress(b"P") + gzip.compress(b"AR1 and so on"), id="Parquet in small members"),
         pytest.param(b"PAR1 and so on", id="Parquet"),
+        pytest.param(b"ARROW1 and so on", id="an Arrow file"),
+        pytest.param(b"\xff\xff\xff\xff and so on", id="an Arrow stream"),
+        pytest.param(gzip.compress(b"\xff\xff\xff\xff and so on"), id="an Arrow stream in gzip"),
     ],
 )
 def test_what_cannot_be_measured_is_as_large_as_can_be(tmp_path: Path, content: bytes) -> None:

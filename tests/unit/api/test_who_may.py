@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Iterator
 
@@ -9,8 +10,10 @@ import pytest
 from fastapi import Depends, FastAPI
 from fastapi.testclient import TestClient
 from sqlalchemy import delete, update
+from starlette.requests import Request
 from support.callers import bearer
 
+from onboard.api import following
 from onboard.api.access import require_guarded, requires
 from onboard.api.app import create_app
 from onboard.domain.access import LONGEST_SECONDS, Identity, Scope, acting, read_lifetime, read_scopes
@@ -252,10 +255,80 @@ def test_of_two_who_use_a_link_at_once_one_gets_in(database: Database) -> None:
 
 def test_a_session_ends_by_itself(database: Database) -> None:
     cookie = access.sign_in_by_code(database, access.offer_code(database))
-    assert access.identify_session(database, cookie) == Identity("local", frozenset(Scope), session=True)
+    (session,) = access.list_sessions(database)
+    assert access.identify_session(database, cookie) == Identity("local", frozenset(Scope), session=session.id)
     change(database, SessionRow, expires_at=database_now())
     with pytest.raises(SignInError, match="over"):
         access.identify_session(database, cookie)
+
+
+def left_of(database: Database) -> float:
+    """Seconds that the only session has left."""
+    (session,) = access.list_sessions(database)
+    with database.read() as opened:
+        return session.expires_at - read_clock(opened)
+
+
+def test_the_session_of_a_link_ends_after_an_hour_without_use_and_after_half_a_day_in_any_case(
+    client: TestClient, tiny_services: Services
+) -> None:
+    database = tiny_services.database
+    client.get("/login", params={"code": access.offer_code(database)})
+    assert left_of(database) == pytest.approx(3600, abs=60)
+    assert client.get("/v1/me").status_code == 200
+    change(database, SessionRow, expires_at=database_now() + 2000)
+    client.get("/v1/me")
+    assert left_of(database) == pytest.approx(2000, abs=60)  # that it is used is not written every time
+    change(database, SessionRow, expires_at=database_now() + 1700)
+    client.get("/v1/me")
+    assert left_of(database) == pytest.approx(3600, abs=60)
+    change(database, SessionRow, expires_at=database_now() + 10, created_at=database_now() - 12 * 3600 + 100)
+    client.get("/v1/me")
+    assert left_of(database) == pytest.approx(100, abs=60)
+    change(database, SessionRow, expires_at=database_now())
+    assert client.get("/v1/me").status_code == 401
+
+
+def test_a_page_that_is_left_open_is_in_use(client: TestClient, tiny_services: Services) -> None:
+    database = tiny_services.database
+    cookie = access.sign_in_by_code(database, access.offer_code(database))
+    change(database, SessionRow, expires_at=database_now() + 10)
+    request = Request({
+        "type": "http", "app": client.app, "headers": [(b"cookie", f"onboard_session={cookie}".encode())],
+    })  # fmt: skip
+    asyncio.run(following.identifying(request)())  # as a stream of events does all the time
+    assert left_of(database) == pytest.approx(3600, abs=60)
+
+
+def test_the_session_of_a_token_is_as_long_as_it_was(database: Database) -> None:
+    _, secret = access.create_token(database, "page", [Scope.READ])
+    cookie = access.sign_in(database, secret)
+    change(database, SessionRow, expires_at=database_now() + 10)
+    access.note_use(database, access.identify_session(database, cookie))
+    assert left_of(database) == pytest.approx(10, abs=9)
+
+
+def test_an_admin_sees_and_ends_the_sessions_of_browsers(
+    client: TestClient, tiny_services: Services, token: dict[str, str]
+) -> None:
+    database = tiny_services.database
+    made, secret = access.create_token(database, "page", [Scope.READ])
+    access.sign_in(database, secret)
+    client.get("/login", params={"code": access.offer_code(database)})
+    by_token, local = client.get("/v1/sessions", headers=token).json()["sessions"]
+    assert (by_token["name"], by_token["token"], by_token["scopes"]) == ("page", made.id, ["read"])
+    assert (local["name"], local["token"], local["scopes"]) == ("local", None, [scope.value for scope in Scope])
+    assert client.get("/v1/me").status_code == 200
+    ended = client.delete(f"/v1/sessions/{local['id']}", headers=token)
+    assert (ended.status_code, ended.json()["id"]) == (200, local["id"])
+    line = access.changes(database, 1)["changes"][0]
+    assert (line["action"], line["subject"], line["facts"]) == ("session.end", "local", {"id": local["id"]})
+    assert client.get("/v1/me").status_code == 401  # from the next request on
+    assert client.delete(f"/v1/sessions/{local['id']}", headers=token).status_code == 404
+    assert client.get("/v1/sessions", headers=token).json()["sessions"] == [by_token]
+    for wrong in ("%25", "_" * 12, by_token["id"][:4], "x" * 64):
+        assert client.delete(f"/v1/sessions/{wrong}", headers=token).status_code == 404
+    assert client.get("/v1/sessions", headers=bearer(database, *(set(Scope) - {Scope.ADMIN}))).status_code == 403
 
 
 def test_a_session_may_what_its_token_may_and_ends_with_it(client: TestClient, tiny_services: Services) -> None:

@@ -12,25 +12,29 @@ from onboard.domain.submission import Submission
 from onboard.errors import InputError
 
 
-def wait_for_ever(submission: Submission, _base: str = "", *, outside: object = None) -> dict[str, Any]:
+def wait_for_ever(
+    submission: Submission, _base: str = "", *, outside: object = None, pace: object = None
+) -> dict[str, Any]:
     """Leaves its number beside the dataset's folder."""
     _say_so(submission)
     threading.Event().wait()
     raise AssertionError("nobody ends it")
 
 
-def die(submission: Submission, _base: str = "", *, outside: object = None) -> dict[str, Any]:
+def die(submission: Submission, _base: str = "", *, outside: object = None, pace: object = None) -> dict[str, Any]:
     """As the system does to a process that takes too much memory."""
     os.kill(os.getpid(), signal.SIGKILL)
     raise AssertionError("it was killed")
 
 
-def say_who(submission: Submission, _base: str = "", *, outside: object = None) -> dict[str, Any]:
+def say_who(submission: Submission, _base: str = "", *, outside: object = None, pace: object = None) -> dict[str, Any]:
     """Fails by the number of its process."""
     raise InputError(f"{os.getpid()}, {submission.dataset}")
 
 
-def take_two_gigabytes(submission: Submission, _base: str = "", *, outside: object = None) -> dict[str, Any]:
+def take_two_gigabytes(
+    submission: Submission, _base: str = "", *, outside: object = None, pace: object = None
+) -> dict[str, Any]:
     """As a hostile dataset would."""
     return {"taken": len(bytearray(2 << 30))}
 

@@ -14,11 +14,14 @@ from support.registry_samples import add_job, claim_job, register_sample_base, s
 
 from bench.chaos.checker import Verdict, check
 from onboard.domain.job import JobState
+from onboard.domain.methods import WEIGHTS_FORMAT
+from onboard.domain.task import EmbeddingVersion
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.jobs import JobRepository
 from onboard.registry.services import Services
 from onboard.registry.versions import VersionRepository
 from onboard.storage.embedding import embedding_digest, embedding_facts, pack_embedding
+from onboard.storage.weights import pack_weights, weights_digest
 
 TABLES = ("jobs", "job_events", "embedding_versions", "artifacts", "aliases", "alias_history", "leases", "workers")
 
@@ -86,14 +89,57 @@ def claim(services: Services, lease_seconds: float = 60) -> tuple[str, int]:
 def publish(services: Services, attempt: tuple[str, int], task: str) -> None:
     job, number = attempt
     z = np.full(4, sum(map(ord, job)), dtype=np.float32)
-    draft = replace(sample_version(task, job=job), embedding_digest=embedding_digest(z))
-    with services.database.read() as session:
-        draft = replace(draft, version=VersionRepository(session).next_number(task))
+    draft = numbered(services, replace(sample_version(task, job=job), embedding_digest=embedding_digest(z)))
     artifact = services.store(pack_embedding(z, embedding_facts(draft, "sha256:0")), "embedding")
     with services.database.write() as session:
         VersionRepository(session).publish(
             replace(draft, artifact=artifact), sample_task(task), attempt=number, result={"state": "succeeded"}
         )
+
+
+def publish_first(services: Services, attempt: tuple[str, int], task: str) -> None:
+    """A readout alone, as provisional."""
+    job, number = attempt
+    tensors = {"bias": np.full(2, sum(map(ord, job)), dtype=np.float32)}
+    draft = replace(sample_version(task, job=job), embedding_digest=weights_digest(tensors), method="linear")
+    draft = numbered(services, replace(draft, provisional=True))
+    facts = {**embedding_facts(draft, "sha256:0"), "format": WEIGHTS_FORMAT}
+    artifact = services.store(pack_weights(tensors, facts), "weights")
+    with services.database.write() as session:
+        VersionRepository(session).publish_provisional(
+            replace(draft, artifact=artifact), sample_task(task), attempt=number, move_latest=True, present=None,
+            new_labels=False,
+        )  # fmt: skip
+
+
+def numbered(services: Services, draft: EmbeddingVersion) -> EmbeddingVersion:
+    with services.database.read() as session:
+        return replace(draft, version=VersionRepository(session).next_number(draft.task))
+
+
+def test_a_job_may_publish_a_provisional_version_before_its_final_one(quiet: Quiet) -> None:
+    quiet.jobs.append(submit(quiet.services, "green"))
+    attempt = claim(quiet.services)
+    publish_first(quiet.services, attempt, "green")
+    publish(quiet.services, attempt, "green")
+    quiet.jobs.append(submit(quiet.services, "green"))
+    lost = claim(quiet.services)
+    publish_first(quiet.services, lost, "green")
+    with quiet.services.database.write() as session:
+        ClaimRepository(session).finish(*lost, JobState.CANCELLED)
+    assert quiet.verdict().violations == []
+    quiet.sql("UPDATE embedding_versions SET provisional = 1 WHERE task = 'green' AND version = 2")
+    kinds = sorted(violation.kind for violation in quiet.verdict().violations)
+    assert kinds == ["doubled", "lost"]
+
+
+def test_a_readout_whose_numbers_are_others_is_seen(quiet: Quiet) -> None:
+    quiet.jobs.append(submit(quiet.services, "green"))
+    attempt = claim(quiet.services)
+    publish_first(quiet.services, attempt, "green")
+    publish(quiet.services, attempt, "green")
+    quiet.sql("UPDATE embedding_versions SET embedding_digest = 'sha256:other' WHERE task = 'green' AND version = 1")
+    assert [violation.kind for violation in quiet.verdict().violations] == ["artifact"]
 
 
 def test_nothing_is_wrong_where_all_is_quiet(quiet: Quiet) -> None:

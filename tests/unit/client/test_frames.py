@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import datasets
+import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from fake_service import FakeService, answer
 from service_answers import CHECKED
@@ -31,6 +34,10 @@ def hugging_face() -> datasets.Dataset:
 
 FRAMES: dict[str, Callable[[], Any]] = {
     "datasets": hugging_face, "pandas": lambda: pd.DataFrame(ROWS), "polars": lambda: pl.DataFrame(ROWS),
+    "pyarrow": lambda: pa.Table.from_pylist(ROWS), "a batch of pyarrow": lambda: pa.RecordBatch.from_pylist(ROWS),
+    "a list of dicts": lambda: ROWS,
+    "a dict of columns": lambda: {name: [row[name] for row in ROWS] for name in ("text", "label")},
+    "a structured array": lambda: np.array([(r["text"], r["label"]) for r in ROWS], [("text", "U40"), ("label", "U9")]),
 }  # fmt: skip
 
 
@@ -56,7 +63,61 @@ def test_a_frame_goes_to_a_service_as_a_file(make, service: FakeService, tmp_pat
     body = request.read()
     assert b'name="dataset"; filename="dataset.' in body
     assert b'name="validation"; filename="validation.jsonl"' in body
-    assert (b"PAR1" if make is FRAMES["datasets"] else ROWS[3]["text"].encode()) in body
+    in_arrow = any(make is FRAMES[name] for name in ("datasets", "pyarrow", "a batch of pyarrow"))
+    assert (b"PAR1" if in_arrow else ROWS[3]["text"].encode()) in body
+
+
+def labels_of(frame: Any) -> list[Any]:
+    return [label.label for label in local.check(frame, "mood").labels]
+
+
+DAYS = [datetime(2026, 1, 2 + i % 2, 3, 4) for i in range(12)]
+TEXTS = [row["text"] for row in ROWS]
+
+
+@pytest.mark.parametrize(
+    "make", [pd.DataFrame, pl.DataFrame, pa.table, dict], ids=["pandas", "polars", "pyarrow", "dict"]
+)
+def test_a_moment_is_the_same_label_whatever_holds_it(make: Callable[[Any], Any], home: Path) -> None:
+    moments = make({"text": TEXTS, "label": DAYS})
+    assert labels_of(moments) == ["2026-01-02T03:04:00", "2026-01-03T03:04:00"]
+    days = make({"text": TEXTS, "label": [day.date() for day in DAYS]})
+    assert labels_of(days) == ["2026-01-02", "2026-01-03"]
+
+
+@pytest.mark.parametrize(
+    "make", [pd.DataFrame, pl.DataFrame, pa.table, dict], ids=["pandas", "polars", "pyarrow", "dict"]
+)
+def test_short_floats_are_their_shortest_decimal(make: Callable[[Any], Any], home: Path) -> None:
+    numbers = np.array([0.1, 0.3] * 6, dtype=np.float32)
+    assert labels_of(make({"text": TEXTS, "label": numbers})) == [0.1, 0.3]
+
+
+def test_a_short_float_that_is_missing_is_missing(home: Path) -> None:
+    numbers = [0.1, None, *[0.3] * 10]
+    for frame in (
+        pd.DataFrame({"text": TEXTS, "label": pd.array(numbers, "Float32")}),
+        pl.DataFrame({"text": TEXTS, "label": pl.Series(numbers, dtype=pl.Float32)}),
+        pa.table({"text": TEXTS, "label": pa.array(numbers, pa.float32())}),
+    ):
+        with pytest.raises(DatasetError) as caught:
+            local.check(frame, "mood")
+        assert [(problem["row"], problem["code"]) for problem in caught.value.data["problems"]] == [
+            (2, "missing_label")
+        ]
+
+
+@pytest.mark.parametrize(
+    "make", [pd.DataFrame, pl.DataFrame, pa.table, dict], ids=["pandas", "polars", "pyarrow", "dict"]
+)
+def test_a_column_of_bytes_that_is_not_needed_does_no_harm(make: Callable[[Any], Any], home: Path) -> None:
+    frame = make({"text": TEXTS, "label": [row["label"] for row in ROWS], "picture": [b"\x89PNG\xff"] * 12})
+    assert local.check(frame, "mood").rows["train"] == 12
+
+
+def test_a_dict_of_splits_is_read_by_split(home: Path) -> None:
+    splits = {"train": ROWS[:8], "test": pd.DataFrame(ROWS[8:])}
+    assert local.check(splits, "mood").rows == {"train": 8, "validation": 0, "test": 4}
 
 
 def test_the_splits_of_a_dict_are_splits(home: Path, service: FakeService, tmp_path: Path) -> None:
@@ -73,12 +134,21 @@ def test_the_splits_of_a_dict_are_splits(home: Path, service: FakeService, tmp_p
     [
         (pd.DataFrame(ROWS), None, "no name of its own"),
         (pd.Series(["a", "b"]), "mood", "Series is no table of rows"),
+        (np.array([["a", "x"], ["b", "y"]]), "mood", "ndarray is no table of rows"),
+        (pa.array(["a", "b"]), "mood", "StringArray is no table of rows"),
+        (["a", "b"], "mood", "list is no table of rows"),
+        ((row for row in ROWS), "mood", "generator is no table of rows"),
+        (3, "mood", "int is no table of rows"),
+        ({}, "mood", "dict is no table of rows"),
+        ({"text": ["a", "b"], "label": ["x"]}, "mood", "1 and 2 values"),
+        ({"text": "ab", "label": "xy"}, "mood", "not a column of values"),
+        ([{"text": {1, 2}, "label": "x"}], "mood", "row 1: a set is no value"),
         (pl.DataFrame(ROWS).lazy(), "mood", "LazyFrame is no table of rows"),
         (hugging_face().to_iterable_dataset(), "mood", "IterableDataset is no table of rows"),
         (datasets.DatasetDict({"train": hugging_face(), "odd": hugging_face()}), "mood", "odd is neither train"),
         (datasets.DatasetDict({"test": hugging_face()}), "mood", "train is missing"),
         (pd.DataFrame([["a", "x"], ["b", "y"]], columns=["text", "text"]), "mood", "cannot be written as rows"),
-        (pl.DataFrame({"text": [object()], "label": ["x"]}), "mood", "DataFrame cannot be written as rows: .*Object"),
+        (pl.DataFrame({"text": [object()], "label": ["x"]}), "mood", "rows: row 1: a object"),
         (pd.DataFrame([{"title": "a", "body": "b", "label": "x"}, {"title": "c", "body": "d", "label": "y"}]), "mood",
          "no field that is known as the text"),
     ],

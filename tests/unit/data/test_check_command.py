@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from cli.check import check
 from onboard.bases import find_base
 from onboard.errors import DatasetError, InputError
-from onboard.jobs.estimate import TOKENS_PER_CHARACTER, DatasetSize, estimate_seconds
+from onboard.jobs.estimate import START_SECONDS, TOKENS_PER_CHARACTER, DatasetSize, estimate_seconds
 from onboard.jobs.submission import split_labels
 
 app = typer.Typer()
@@ -36,6 +36,16 @@ def test_json_is_one_document_with_the_report_and_an_estimate(write_jsonl) -> No
     assert document["rows"] == {"train": 20, "validation": 0, "test": 0}
     assert document["estimated_seconds"] > 0
     assert document["warnings"] == []
+
+
+def test_the_first_version_is_estimated_too_and_fast_is_that_alone(write_jsonl) -> None:
+    rows = write_jsonl(balanced(), "reviews.jsonl")
+    usual, fast = (json.loads(run(rows, *flags, "--json")) for flags in ((), ("--fast",)))
+    tokens = usual["characters"]["mean"] * TOKENS_PER_CHARACTER
+    first = round(estimate_seconds(DatasetSize(20, tokens), method="linear"))
+    assert START_SECONDS <= first < usual["estimated_seconds"]
+    assert usual["estimated_seconds_first"] == fast["estimated_seconds_first"] == fast["estimated_seconds"] == first
+    assert f"a first version after about {first} seconds" in run(rows)
 
 
 def test_the_estimate_counts_what_is_trained_held_out_tested_and_looked_at(write_jsonl) -> None:

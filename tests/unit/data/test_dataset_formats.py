@@ -15,7 +15,7 @@ import pytest
 from dataset_rows import balanced, peak_of, with_200_mb
 
 from onboard.data import limits
-from onboard.data.formats import parquet, source
+from onboard.data.formats import budget, parquet, source
 from onboard.data.rows import require_format
 from onboard.errors import DatasetError, InputError
 
@@ -162,8 +162,8 @@ def test_bad_utf8_in_parquet_is_told_by_row(write_bytes, problems_of) -> None:
 
 
 def test_compressed_parquet_is_decompressed_for_its_schema_and_for_its_rows(write_bytes, read, monkeypatch) -> None:
-    copies, seekable = [], parquet._seekable
-    monkeypatch.setattr(parquet, "_seekable", lambda path: copies.append(path) or seekable(path))
+    copies, seekable = [], parquet.seekable
+    monkeypatch.setattr(parquet, "seekable", lambda path: copies.append(path) or seekable(path))
     assert len(read(write_bytes(gzip.compress(as_parquet(PAIRS)), "d.parquet.gz")).dataset.train) == len(PAIRS)
     assert len(copies) == 2
 
@@ -284,7 +284,7 @@ def test_an_overlong_line_ends_the_reading_of_csv(write_bytes, problems_of) -> N
 def test_content_beyond_the_limit_is_refused_however_well_it_is_packed(
     name, write_bytes, problems_of, monkeypatch
 ) -> None:
-    for module in (source, parquet):
+    for module in (source, budget):
         monkeypatch.setattr(module, "MAX_FILE_BYTES", 10_000)
     rows = [{"text": f"{i} " + "x" * 100, "label": "a"} for i in range(1000)]
     data = {"jsonl": as_jsonl, "csv": as_csv, "parquet": as_parquet}[name.split(".")[1]](rows)
@@ -294,7 +294,7 @@ def test_content_beyond_the_limit_is_refused_however_well_it_is_packed(
 
 @pytest.mark.parametrize("name", ["d.jsonl", "d.parquet"])
 def test_rows_beyond_the_limit_are_refused(name, write_bytes, problems_of, monkeypatch) -> None:
-    for module in ("onboard.data.rows", "onboard.data.formats.parquet"):
+    for module in ("onboard.data.rows", "onboard.data.formats.budget"):
         monkeypatch.setattr(f"{module}.MAX_ROWS", 10)
     data = as_jsonl(balanced(11)) if name.endswith("jsonl") else as_parquet(balanced(11))
     assert problems_of(write_bytes(data, name))[0]["code"] == "too_many_rows"

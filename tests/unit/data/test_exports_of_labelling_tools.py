@@ -283,3 +283,56 @@ def test_spans_of_doccano_are_no_labels(write_json, problems_of) -> None:
 def test_columns_of_somebody_else_are_no_export(write_json, read) -> None:
     rows = [{"id": i, "text": row["text"], "label": row["label"], "data": 1} for i, row in enumerate(ROWS)]
     assert len(read(write_json(rows)).dataset.train) == 12
+
+
+def test_the_ground_truth_of_label_studio_decides(write_json, read) -> None:
+    others = [choice(["bad"]), choice(["bad"])]
+    rows = [task(number, row["text"], *others, choice([row["label"]], ground_truth=True))
+            for number, row in enumerate(ROWS)]  # fmt: skip
+    checked = read(write_json(rows))
+    assert {row.text_a: row.label for row in checked.dataset.train} == LABELS
+    assert checked.report.warnings == ()
+
+
+def test_a_ground_truth_that_says_nothing_of_the_question_leaves_it_to_the_others(write_json, read) -> None:
+    rows = [task(number, row["text"], choice([row["label"]]), choice(["x"], "other", ground_truth=True))
+            for number, row in enumerate(ROWS)]  # fmt: skip
+    checked = read(write_json(rows), label_field="mood")
+    assert {row.text_a: row.label for row in checked.dataset.train} == LABELS
+
+
+def argilla_1(number: int, status: str = "Validated") -> dict[str, Any]:
+    row = ROWS[number]
+    return {"text": row["text"], "prediction": None, "annotation": row["label"], "status": status, "id": str(number)}
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "csv", "parquet"])
+def test_records_of_argilla_1_that_were_discarded_are_left_out(kind: str, tmp_path, write_jsonl, read) -> None:
+    rows = [argilla_1(number, "Discarded" if number == 5 else "Validated") for number in range(12)]
+    path = tmp_path / f"export.{kind}"
+    if kind == "jsonl":
+        path = write_jsonl(rows)
+    elif kind == "csv":
+        write_csv(path, rows)
+    else:
+        pq.write_table(pa.Table.from_pylist(rows), path)
+    checked = read(path)
+    assert [left_out_of(finding) for finding in checked.report.warnings] == [("rejected_rows", 1, True)]
+    assert {row.text_a: row.label for row in checked.dataset.train} == {
+        text: label for text, label in LABELS.items() if text != ROWS[5]["text"]
+    }
+
+
+@pytest.mark.parametrize("number", ["id", "doc_id"])
+@pytest.mark.parametrize("text", ["text", "data"])
+def test_doccano_calls_the_text_data_and_the_number_doc_id(number: str, text: str, write_jsonl, read) -> None:
+    rows = [{number: place, text: row["text"], "label": [row["label"]]} for place, row in enumerate(ROWS)]
+    assert {row.text_a: row.label for row in read(write_jsonl(rows)).dataset.train} == LABELS
+
+
+def test_rows_of_prodigy_without_hashes_are_known_by_their_options(write_jsonl, read) -> None:
+    rows = [{name: value for name, value in row.items() if not name.startswith("_")} for row in prodigy()]
+    rows[2]["answer"] = "reject"
+    checked = read(write_jsonl(rows))
+    assert [left_out_of(finding) for finding in checked.report.warnings] == [("rejected_rows", 1, True)]
+    assert len(checked.dataset.train) == 11

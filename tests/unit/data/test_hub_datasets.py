@@ -19,7 +19,7 @@ from onboard.data import hub
 from onboard.data.read import Checked, ReadOptions, read_dataset
 from onboard.data.task_name import task_name_of
 from onboard.domain.hub_terms import HubTerms
-from onboard.errors import DatasetError, InputError, NotAllowedError, NotFoundError, UnavailableError
+from onboard.errors import DatasetError, InputError, NotAllowedError, NotFoundError, TooLargeError, UnavailableError
 
 
 def parquet(labels: list[int], first: int = 0) -> bytes:
@@ -275,6 +275,13 @@ def test_a_dataset_larger_than_the_limit_is_not_downloaded(endpoint, tmp_path, m
     monkeypatch.setattr(hub, "MAX_FILE_BYTES", 100)
     with pytest.raises(InputError, match="the limit is"):
         hub.fetch("hf://owner/reviews", endpoint, tmp_path)
+
+
+def test_a_card_larger_than_the_limit_is_not_downloaded(endpoint, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(hub, "MAX_CARD_BYTES", 20)
+    monkeypatch.setattr(hub._Hub, "download", lambda *_: pytest.fail("it is downloaded"))
+    with pytest.raises(TooLargeError, match="has a card of"):
+        hub.fetch("hf://owner/climbs", endpoint, tmp_path)
 
 
 def test_a_hub_that_refuses_connections_is_unavailable_at_once(tmp_path) -> None:

@@ -112,8 +112,10 @@ def test_redis_keeps_an_append_only_file_on_a_volume() -> None:
 def test_one_service_builds_the_image_that_all_of_ours_run() -> None:
     assert [name for name, service in services().items() if "build" in service] == ["migrate"]
     assert {services()[name]["image"] for name in OURS} == {"onboard"}
-    (argument,) = services()["migrate"]["build"]["args"]
-    assert ("ARG", f'{argument}=""') in dockerfile()
+    arguments = services()["migrate"]["build"]["args"]
+    assert {"TORCH_INDEX", "TORCH_SHA256", "PYTHON_IMAGE"} == arguments.keys()
+    for argument, value in arguments.items():
+        assert ("ARG", f'{argument}="{value or ""}"') in dockerfile()
 
 
 def test_secrets_are_files_outside_and_databases_are_not_to_be_reached_from_outside() -> None:

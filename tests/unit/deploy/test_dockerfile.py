@@ -8,13 +8,14 @@ import re
 import subprocess
 from importlib import metadata
 
+import pytest
 from support.deployed import ROOT, dockerfile, health_command, last_of
 
 
 def stages() -> list[list[tuple[str, str]]]:
     parts: list[list[tuple[str, str]]] = []
     for instruction, rest in dockerfile():
-        if instruction == "FROM":
+        if instruction == "FROM" or not parts:
             parts.append([])
         parts[-1].append((instruction, rest))
     return parts
@@ -27,10 +28,9 @@ def test_hadolint_finds_nothing() -> None:
 
 
 def test_both_stages_start_from_the_same_slim_python_that_the_package_asks_for() -> None:
-    images = {stage[0][1].split()[0] for stage in stages()}
-    assert len(stages()) == 2
-    (image,) = images
-    assert re.fullmatch(r"python:3\.11-slim-\w+", image)
+    (argument, default), first, second = (stage[0] for stage in stages())
+    assert (argument, first[1].split()[0], second[1].split()[0]) == ("ARG", "${PYTHON_IMAGE}", "${PYTHON_IMAGE}")
+    assert re.fullmatch(r'PYTHON_IMAGE="python:3\.11-slim-\w+"', default)
 
 
 def test_whoever_runs_it_is_a_fixed_user_by_number_who_is_not_root() -> None:
@@ -39,18 +39,34 @@ def test_whoever_runs_it_is_a_fixed_user_by_number_who_is_not_root() -> None:
 
 
 def test_the_last_stage_gets_the_environment_alone_and_no_build_tools() -> None:
-    _, final = stages()
+    final = stages()[-1]
     assert [rest for name, rest in final if name == "COPY"] == ["--from=build /opt/onboard /opt/onboard"]
     (run,) = [rest for name, rest in final if name == "RUN"]
     assert re.findall(r"install --yes --no-install-recommends (.*?) &&", re.sub(r"\s+", " ", run)) == ['"tini=0.19.*"']
 
 
-def test_nothing_is_added_from_elsewhere_and_every_install_heeds_the_constraints() -> None:
+def test_nothing_is_added_from_elsewhere_and_every_install_checks_digests_or_heeds_the_constraints() -> None:
     assert "ADD" not in [name for name, _ in dockerfile()]
     installs = [rest for name, rest in dockerfile() if name == "RUN" and "pip --python" in rest]
-    assert len(installs) == 2
-    assert all("--constraint constraints.txt" in install for install in installs)
-    assert "torch==2.13.0" in (ROOT / "constraints.txt").read_text().splitlines()
+    torch, locked, own = installs
+    assert "--require-hashes --requirement requirements.lock" in locked
+    assert "${TORCH_SHA256:+--require-hashes} --requirement torch.txt" in torch
+    assert "--constraint constraints.txt torch" in locked
+    assert "--no-deps --no-build-isolation" in own
+    assert "pip --python /opt/onboard check" in own
+    pins = [line.partition("==")[0] for line in (ROOT / "requirements.lock").read_text().splitlines()]
+    assert "setuptools" in pins, "what builds the package is locked too"
+
+
+@pytest.mark.parametrize("digest", ["", "0" * 64])
+def test_torch_is_required_by_its_digest_where_one_is_given(digest: str) -> None:
+    (install,) = [rest for name, rest in dockerfile() if name == "RUN" and "torch.txt" in rest]
+    script = install.partition("sed ")[2].partition(">")[0]
+    done = subprocess.run(
+        ["sh", "-c", f"sed {script}"], cwd=ROOT, env={"TORCH_SHA256": digest, "PATH": "/usr/bin:/bin"},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout == f"torch==2.13.0{f' --hash=sha256:{digest}' if digest else ''}\n"
 
 
 def test_the_program_hears_signals() -> None:
@@ -72,7 +88,7 @@ def test_the_context_has_what_is_copied_and_nothing_else() -> None:
     assert ignored[0] == "*"
     sources = [
         source
-        for name, rest in stages()[0]
+        for name, rest in stages()[1]
         if name == "COPY"
         for source in rest.split()[:-1]
         if not source.startswith("--")

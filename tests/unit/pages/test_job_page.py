@@ -7,12 +7,15 @@ from typing import Any
 
 from fastapi.testclient import TestClient
 from support.browsing import EVIL, fail, without_quoted_scripts
-from support.registry_samples import add_job
+from support.registry_samples import add_job, register_sample_base, running_job, sample_task, sample_version
 from support.watched_jobs import running, worker
 
 from onboard.api.pages.timeline import timeline
 from onboard.domain.job import LEARNING_STAGES, Stage
+from onboard.registry.claims import ClaimRepository
 from onboard.registry.services import Services
+from onboard.registry.versions import VersionRepository
+from onboard.report.figures import live_curves
 
 
 def at(second: int) -> str:
@@ -91,6 +94,52 @@ def test_a_running_job_is_live_and_says_how_far_it_is(browser: TestClient, servi
     document = browser.get(f"/jobs/{job.id}.json").json()
     assert document["running"]["stage"] == "train"
     assert f"job {job.id}" in browser.get("/jobs/colours").text  # a task's name means its newest job
+
+
+def test_the_loss_is_drawn_while_it_trains(browser: TestClient, services: Services) -> None:
+    worker(services.database, "w1")
+    job = running(services.database, "w1", ago=20, stage=Stage.TRAIN)
+    assert "Training so far" not in browser.get(f"/jobs/{job.id}").text
+    with services.database.write() as session:
+        claims = ClaimRepository(session)
+        for part in ("fold 1", EVIL):
+            for step in range(1, 4):
+                said = f"{part} step {10 * step}/90, about 3 s left in this stage"
+                claims.append(job.id, job.attempt, "note", said, stage=Stage.TRAIN, numbers={"loss": 1 / step})
+    page = without_quoted_scripts(browser.get(f"/jobs/{job.id}").text)
+    assert page.count("<polyline") == 2
+    assert "Loss of fold 1 in nats" in page
+    assert "From 1 to 0.333 in 30 steps" in page
+
+
+def test_only_the_present_attempt_is_drawn() -> None:
+    def said(attempt: int, loss: float, part: str = "embedding") -> dict[str, Any]:
+        message = f"{part} step 10/20"
+        return {"kind": "note", "attempt": attempt, "message": message, "numbers": {"loss": loss}}
+
+    events = [said(1, 9.0), said(1, 8.0), *(said(2, loss) for loss in (2.0, 1.5))]
+    (line,) = live_curves([*events, {**said(2, 7.0), "message": "linear: 7.000 nats on 9 rows"}])
+    assert line.summary.startswith("From 2 to 1.5 in 20 steps")
+    assert live_curves([]) == live_curves([said(1, 1.0)]) == []
+    assert len(live_curves([said(1, loss, f"fold {fold}") for fold in range(9) for loss in (1.0, 2.0)])) == 4
+
+
+def test_a_job_leads_to_its_task_and_what_it_published_and_the_result_comes_first(
+    browser: TestClient, services: Services
+) -> None:
+    register_sample_base(services.database)
+    job = running_job(services.database, "mood")
+    with services.database.write() as session:
+        VersionRepository(session).publish(
+            sample_version("mood", job=job.id), sample_task("mood"), attempt=job.attempt, result={}
+        )
+    page = browser.get(f"/jobs/{job.id}").text
+    for place in ("/tasks/mood?ref=v1#try", "/tasks/mood?ref=v1#aliases", "/tasks/mood#versions", "/tasks/mood"):
+        assert f'href="{place}"' in page
+    order = [page.index(part) for part in ('class="headline"', 'id="way"', 'id="facts"', 'id="log"')]
+    assert order == sorted(order)
+    waits = add_job(services.database, "mood")
+    assert "#try" not in browser.get(f"/jobs/{waits.id}").text
 
 
 def test_a_job_that_waits_says_why_and_what_ends_it(browser: TestClient, services: Services) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from html import unescape
 from typing import Any
 
@@ -11,8 +12,16 @@ import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import update
 from support.browsing import EVIL, fail, without_quoted_scripts
-from support.registry_samples import add_job, claim_job, publish, register_sample_base
-from support.watched_jobs import ended, queued, running
+from support.registry_samples import (
+    add_job,
+    claim_job,
+    publish,
+    register_sample_base,
+    running_job,
+    sample_task,
+    sample_version,
+)
+from support.watched_jobs import ended, ended_together, queued, running
 
 from onboard.domain.job import JobState
 from onboard.domain.job_search import JobOrder, JobSearch
@@ -22,6 +31,7 @@ from onboard.registry.database import Database
 from onboard.registry.jobs import JobRepository
 from onboard.registry.services import Services
 from onboard.registry.tables import JobRow
+from onboard.registry.versions import VersionRepository
 from onboard.testing import MemoryDoorbell
 
 
@@ -209,6 +219,39 @@ def test_all_that_match_are_changed_by_a_page_that_goes_on_by_itself(
         form = dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', page)) if "Go on" in page else {}
     assert done == ["2", "4", "5"]
     assert states_of(services.database, [*jobs, other]) == ["cancelled"] * 5 + ["queued"]
+
+
+def test_only_what_can_be_done_is_offered_with_the_number_of_jobs_that_it_is_done_to(
+    browser: TestClient, services: Services
+) -> None:
+    fail(services.database, "mood", "No.")
+    fail(services.database, "mood", "No.")
+    for _ in range(3):
+        add_job(services.database, "mood")
+    both = browser.get("/jobs").text
+    assert re.findall(r">((?:Cancel|Retry) \d+)<", both) == ["Cancel 3", "Retry 2"]
+    waiting, failed = browser.get("/jobs?state=queued").text, browser.get("/jobs?state=failed").text
+    assert re.findall(r">((?:Cancel|Retry)[ \d]*)<", waiting) == ["Cancel", "Cancel 3"]
+    assert re.findall(r">((?:Cancel|Retry)[ \d]*)<", failed) == ["Retry", "Retry 2"]
+    ended_together(services.database, 2, JobState.SUCCEEDED)
+    assert "/jobs/matching" not in browser.get("/jobs?state=succeeded").text
+
+
+def test_a_job_that_published_shows_what_it_was_measured_at(browser: TestClient, services: Services) -> None:
+    register_sample_base(services.database)
+    job = running_job(services.database, "mood")
+    accuracy = {"value": 0.8125, "low": 0.7, "high": 0.9, "n": 120}
+    version = replace(sample_version("mood", job=job.id), metrics={"test": {"accuracy": accuracy}})
+    with services.database.write() as session:
+        VersionRepository(session).publish(version, sample_task("mood"), attempt=job.attempt, result={"version": 1})
+    add_job(services.database, "mood")
+    waits, published = browser.get("/jobs.json").json()["jobs"]
+    assert (waits["result"], published["result"]["value"], published["result"]["metrics"]) == (
+        None, 0.8125, {"accuracy": "81%"},
+    )  # fmt: skip
+    for page in (browser.get("/jobs").text, browser.get("/tasks/mood").text):
+        assert "81%" in page
+        assert "120 test rows" in page
 
 
 def test_who_may_only_read_selects_nothing(reader: TestClient, services: Services) -> None:

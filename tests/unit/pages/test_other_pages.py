@@ -16,7 +16,8 @@ from support.registry_samples import ARTIFACT, BASE, register_sample_base
 from onboard.api.shelf import Shelf
 from onboard.domain.access import ALL_SCOPES, Scope
 from onboard.domain.task import HypernetworkVersion
-from onboard.operations.access import create_token
+from onboard.errors import SignInError
+from onboard.operations.access import create_token, identify_session, offer_code, sign_in_by_code
 from onboard.registry.bases import BaseRepository
 from onboard.registry.database import Database
 from onboard.registry.outbox import OutboxRepository
@@ -46,7 +47,7 @@ def test_the_frame_leads_to_every_page_that_one_may_see(
     browser: TestClient, database: Database, page_app: FastAPI, services: Services
 ) -> None:
     leads = re.findall(r'<a href="([^"]+)" data-key', browser.get("/").text)
-    assert leads == list(PAGES)
+    assert leads == [*PAGES, "/docs"]  # which shows what has no command
     for place in PAGES:
         page = browser.get(place)
         assert page.status_code == 200, place
@@ -84,6 +85,20 @@ def test_a_token_is_shown_once_and_ended(browser: TestClient) -> None:
     assert "shop" in browser.get("/tokens?all=true").text
     for wrong in ({"scope": "all"}, {}, {"scope": "read", "expires": "soon"}, {"scope": "read", "name": EVIL}):
         assert browser.post("/tokens", data=wrong).status_code == 422, wrong
+
+
+def test_a_browser_that_is_signed_in_is_seen_and_signed_out(browser: TestClient, services: Services) -> None:
+    cookie = sign_in_by_code(services.database, offer_code(services.database))
+    page = browser.get("/tokens").text
+    assert page.count(">this browser<") == 1
+    mine, local = browser.get("/tokens.json").json()["sessions"]
+    assert (mine["name"], local["name"]) == ("tester", "local")
+    assert mine["id"] in page
+    answer = browser.post("/sessions/end", data={"session": local["id"]})
+    assert (answer.status_code, answer.headers["location"]) == (303, "/tokens")
+    with pytest.raises(SignInError):
+        identify_session(services.database, cookie)
+    assert local["id"] not in browser.get("/tokens").text
 
 
 def test_the_audit_tells_who_changed_what(browser: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:

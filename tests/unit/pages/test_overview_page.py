@@ -20,7 +20,9 @@ from onboard.registry.services import Services
 
 def test_what_is_vendored_is_what_its_list_says() -> None:
     listed = json.loads((FOLDER / "vendored.json").read_text())
-    assert {entry["file"] for entry in listed} == {path.name for path in FOLDER.glob("htmx*")}
+    assert {entry["file"] for entry in listed} == {
+        path.name for pattern in ("htmx*", "swagger-ui*") for path in FOLDER.glob(pattern)
+    }
     for entry in listed:
         assert hashlib.sha256((FOLDER / entry["file"]).read_bytes()).hexdigest() == entry["sha256"], entry["file"]
 
@@ -28,7 +30,7 @@ def test_what_is_vendored_is_what_its_list_says() -> None:
 def test_files_of_pages_are_kept_for_ever_by_their_digest(browser: TestClient) -> None:
     page = browser.get("/").text
     places = re.findall(r'(?:src|href)="(/static/[^"]+)"', page)
-    assert len(places) == 3
+    assert len(places) == 4
     total = len(page.encode())
     for place in places:
         answer = browser.get(place)

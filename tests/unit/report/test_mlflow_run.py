@@ -67,6 +67,34 @@ def test_a_run_has_metrics_times_and_the_report_and_comes_once(document: dict[st
     assert json.loads(facts.read_text(encoding="utf-8"))["job"] == document["job"]
 
 
+@pytest.mark.parametrize("error", [OSError("the bucket is away"), KeyboardInterrupt()])
+def test_a_run_whose_report_cannot_be_stored_is_withdrawn_and_logged_by_the_next_attempt(
+    document: dict[str, Any], store: str, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    def refuse(*_: object) -> None:
+        raise error
+
+    with monkeypatch.context() as patched:
+        patched.setattr("mlflow.MlflowClient.log_text", refuse)
+        with pytest.raises(UnavailableError if isinstance(error, OSError) else KeyboardInterrupt):
+            log_job(document, store, "tickets")
+    client = client_of(store)
+    (place,) = [one.experiment_id for one in client.search_experiments() if one.name == "tickets"]
+    assert client.search_runs([place]) == []
+    run, new = log_job(document, store, "tickets")
+    assert new
+    assert client.get_run(run).info.status == "FINISHED"
+
+
+def test_a_run_that_a_killed_process_left_half_logged_is_replaced(document: dict[str, Any], store: str) -> None:
+    client = client_of(store)
+    place = client.create_experiment("tickets")
+    half = client.create_run(place, tags={JOB_TAG: document["job"]}).info.run_id
+    run, new = log_job(document, store, "tickets")
+    assert (new, run != half) == (True, True)
+    assert [one.info.run_id for one in client.search_runs([place])] == [run]
+
+
 def test_the_same_job_in_another_experiment_is_a_run_of_its_own(document: dict[str, Any], store: str) -> None:
     first, second = (log_job(document, store, name) for name in ("one", "two"))
     assert first[0] != second[0]

@@ -316,3 +316,20 @@ def test_a_switch_that_is_neither_true_nor_false_is_refused(monkeypatch: pytest.
         Settings()
     monkeypatch.setenv("ONBOARD_WEBHOOK_INSECURE", "")
     assert Settings().webhook_insecure is False
+
+
+@pytest.mark.parametrize("between", [",", ", ", ";", "|"])
+def test_several_urls_or_hosts_in_one_entry_are_refused(between: str) -> None:
+    urls = between.join(["https://a.example.com/x", "https://b.example.com/y"])
+    with pytest.raises(InputError, match="several URLs in one entry") as caught:
+        Webhooks.parse(urls, "a.example.com b.example.com", SECRET, insecure=False)
+    assert "spaces" in caught.value.remedy
+    hosts = between.join(["a.example.com", "b.example.com"])
+    with pytest.raises(InputError, match="several hosts in one entry"):
+        Webhooks.parse("https://a.example.com/x", hosts, SECRET, insecure=False)
+
+
+def test_a_comma_within_a_url_is_part_of_it() -> None:
+    url = "https://a.example.com/x,y?to=1;2&next=https://b.example.com"
+    (endpoint,) = Webhooks.parse(url, "a.example.com", SECRET, insecure=False).endpoints
+    assert endpoint.target == "/x,y?to=1;2&next=https://b.example.com"

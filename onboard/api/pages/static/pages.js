@@ -24,7 +24,7 @@
   let askedAt = Date.now();
   const part = () => document.querySelector("[data-live]");
   // whoever selects rows or types must not lose that
-  const inUse = () => part().querySelector("input:checked:not([type=hidden]), textarea:focus, input:focus") !== null;
+  const inUse = () => part().querySelector("input:checked:not([type=hidden]), textarea:focus, input:focus, select:focus") !== null;
   const summaries = (selector) => [...document.querySelectorAll(`#live ${selector} > summary`)];
   let unfolded = []; // what the reader has opened stays so
   const keepUnfolded = () => { unfolded = summaries("details[open]").map((summary) => summary.textContent); };
@@ -87,9 +87,27 @@
     if (!isPage || (xhr.status >= 500 && target.id === "live")) event.detail.shouldSwap = false;
     else if (target.id === "live") keepUnfolded();
   });
-  document.addEventListener("htmx:afterSwap", (event) => localTimes(event.detail.target.isConnected ? event.detail.target : document));
-  document.addEventListener("htmx:afterSettle", () => {
+  // --- tables on a phone: the style sheet shows a row as a block, whose lines need the names of the columns -----------
+  function nameCells() {
+    for (const table of document.querySelectorAll("main table:not(.heat):not(.stacked)")) {
+      const names = [...table.querySelectorAll("thead th")].map((head) => head.textContent.trim());
+      if (!names.length) continue;
+      for (const row of table.tBodies[0]?.rows ?? []) {
+        [...row.cells].forEach((cell, place) => {
+          if (!cell.textContent.trim() && !cell.querySelector("input, button, select")) cell.replaceChildren();
+          if (names[place] && cell.tagName === "TD") cell.dataset.label = names[place];
+        });
+      }
+      table.classList.add("stacked");
+    }
+  }
+  function dress() {
     localTimes(document);
+    nameCells();
+  }
+  document.addEventListener("htmx:afterSwap", dress);
+  document.addEventListener("htmx:afterSettle", () => {
+    dress();
     for (const summary of summaries("details")) summary.parentElement.open ||= unfolded.includes(summary.textContent);
   });
 
@@ -98,6 +116,7 @@
     const form = event.target;
     const question = event.submitter?.dataset.confirm || form.dataset.confirm;
     if (form.dataset.sent || (question && !confirm(question))) { event.preventDefault(); return; }
+    if (event.submitter?.dataset.download !== undefined) return; // the page stays, and its form with it
     if (form.method === "post" && !event.defaultPrevented) form.dataset.sent = "1"; // twice is once
   });
   window.addEventListener("pageshow", () => {
@@ -108,9 +127,30 @@
     if (!box.matches?.("[data-all]")) return;
     for (const other of document.querySelectorAll(`input[name="${box.dataset.all}"]`)) other.checked = box.checked;
   });
+  async function copy(element) {
+    if (navigator.clipboard) return navigator.clipboard.writeText(element.textContent);
+    getSelection().selectAllChildren(element); // over plain HTTP browsers have no clipboard for scripts
+    document.execCommand("copy");
+    getSelection().removeAllRanges();
+  }
   document.addEventListener("click", (event) => {
     const copied = event.target.closest?.("[data-copy]");
-    if (copied) navigator.clipboard?.writeText(document.getElementById(copied.dataset.copy).textContent).then(() => { copied.textContent = "Copied"; });
+    if (copied) copy(document.getElementById(copied.dataset.copy)).then(() => { copied.textContent = "Copied"; });
+  });
+
+  // --- the map: what is looked for stands out ---------------------------------------------------------------------------
+  const find = document.querySelector("[data-find]");
+  find?.form.addEventListener("submit", (event) => event.preventDefault());
+  find?.addEventListener("input", () => {
+    const sought = find.value.trim().toLowerCase();
+    const matches = (element) => element.dataset.task.toLowerCase().includes(sought);
+    for (const mark of document.querySelectorAll(".map [data-task]")) mark.classList.toggle("faint", !matches(mark));
+    for (const name of document.querySelectorAll(".map text")) name.classList.toggle("faint", !name.textContent.toLowerCase().includes(sought));
+    const rows = [...document.querySelectorAll("tr[data-task]")];
+    for (const row of rows) row.hidden = !matches(row);
+    for (const folded of document.querySelectorAll("main details:has(tr[data-task])")) folded.open = sought !== "" && folded.querySelector("tr[data-task]:not([hidden])") !== null;
+    const count = rows.filter((row) => !row.hidden).length;
+    document.getElementById("matching").textContent = sought ? `${count} of ${rows.length} tasks` : "";
   });
 
   // --- keys ----------------------------------------------------------------------------------------------------------
@@ -130,6 +170,7 @@
   });
 
   for (const element of document.querySelectorAll("[data-needs-script]")) element.hidden = false;
-  localTimes(document);
+  dress();
+  document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
   open();
 })();

@@ -1,0 +1,6 @@
+"""What every further task that was learned before is worth to a new one: 0 to 127 source tasks, held-out tasks.
+
+plan.py   which runs there are
+arms.py   what a readout with a prior, and the whole default, answer after so many tasks
+page.py   docs/results/accumulation.md
+"""

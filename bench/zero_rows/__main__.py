@@ -1,0 +1,135 @@
+"""Held-out tasks without a labelled row: the prior on label words, beside MiniLM's cosines and chance.
+
+    python -m bench.zero_rows [--descriptions FILE] [--arms both,minilm] [--report]
+
+FILE is JSON, a description of each label by task: {"tone": {"praise": "the writer is pleased", ...}}. Finished runs
+stand in --output: the same command goes on where it was stopped. The tasks stand beside the checkout (../shared/data)
+or in --data; where they are missing it says so and stops.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from bench.harness.as_if_new import drawn_tests
+from bench.harness.command import DATA, WORK, add_shared, command_line, command_of, datasets_there, part_of
+from bench.harness.earlier_tasks import lessons_digest, source_lessons
+from bench.harness.report import write
+from bench.harness.rows import Row
+from bench.heldout.families import families, held_out
+from bench.heldout.features import encoder_features
+from bench.heldout.figures import Results
+from bench.heldout.material import TEST_ROWS, Place, opened, rarest_label
+from bench.heldout.measures import of_classes
+from bench.heldout.plan import Run, listed
+from bench.heldout.settings import PRIOR_SETTINGS, digest
+from bench.heldout.sharing import Settings, run_missing, runs_of
+from bench.transfer.material import read
+from bench.zero_rows.answers import ABOUT_TEXT, Arms, Descriptions, asked_of
+from bench.zero_rows.page import Facts, markdown
+from bench.zero_rows.plan import ARMS, CHANCE, OF_ENCODER, OF_PRIOR, OF_TEACHER, plan
+from onboard.bases.pretrain.teacher import Teacher
+from onboard.domain.dataset import class_indices
+from onboard.errors import NotFoundError
+from onboard.statistics.readout import USUAL
+
+SUITES = ("source", "wide")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure what is missing of the part, and write the page."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    asked = _asked(words)
+    if not datasets_there(asked.data, "--data", SUITES):
+        return 0
+    torch.set_num_threads(asked.threads)
+    place, folder = opened(asked.base), asked.data / "wide"
+    descriptions = json.loads(asked.descriptions.read_text(encoding="utf-8")) if asked.descriptions else {}
+    rarest = {task: rarest_label(folder / task) for task in held_out(folder)}
+    tasks = [task for task, share in rarest.items() if share < 1]  # the others ask for a number
+    runs, settings = plan(tasks, asked.arms), settings_of(place, descriptions)
+    if not asked.report:
+        _measure(place, part_of(runs, *asked.part), settings, descriptions, asked)
+    rows = runs_of(runs, settings, asked.output)
+    missing = [run for run in runs if run not in rows]
+    described = sum(task in descriptions for task in tasks)
+    facts = Facts(command_of("zero_rows", words), place.base.name, TEST_ROWS, described, missing)
+    write({}, None, markdown(Results(rows), facts), asked.table)
+    print(f"{len(rows)} of {len(runs)} runs; {asked.table}")
+    return 0
+
+
+def settings_of(place: Place, descriptions: Descriptions) -> dict[str, Row]:
+    """What the numbers of each arm depend on, beside the task."""
+    shared: Row = {"test_rows": TEST_ROWS, "descriptions": digest(descriptions) if descriptions else ""}
+    encoder: Row = {"base": place.base_digest, "usual": USUAL}
+    of_prior: Row = {"prior": digest(PRIOR_SETTINGS), "lessons": lessons_digest(place.base)}
+    return {
+        arm: {
+            **shared, **(encoder if arm in OF_ENCODER else {}), **(of_prior if arm in OF_PRIOR else {}),
+            **({"about": ABOUT_TEXT} if arm in OF_TEACHER else {}),
+        }
+        for arm in ARMS
+    }  # fmt: skip
+
+
+def _measure(
+    place: Place, runs: Sequence[Run], settings: Settings, descriptions: Descriptions, asked: argparse.Namespace
+) -> None:
+    folder, features = asked.data / "wide", encoder_features(place, WORK / "heldout" / "features")
+    of_task, teacher = families(folder), _teacher(runs)
+    mine = [run for run in runs if run.arm not in OF_TEACHER or teacher]
+    there = runs_of(mine, settings, asked.output)
+    with_prior = any(run.arm in OF_PRIOR for run in mine if run not in there)
+    lessons = source_lessons(place, asked.data, features) if with_prior else {}
+    arms = Arms(lessons, features, teacher.vectors if teacher else None)
+
+    def measure(run: Run) -> Row:
+        started = time.process_time()
+        whole = read(folder / run.task)
+        test = tuple(drawn_tests(whole, TEST_ROWS))
+        answers = arms.answer(asked_of(run.task, whole, test, descriptions), run.arm)
+        truth = np.array(class_indices(whole.labels, test))
+        figures = of_classes(truth, answers, np.ones(len(whole.labels)))
+        if run.arm == CHANCE:  # of equal probabilities the first label would be taken
+            figures["accuracy"] = round(100 / len(whole.labels), 2)
+        facts: Row = {"family": of_task.get(run.task, ""), "rarest": 1.0}
+        return {**facts, **figures, "seconds": round(time.process_time() - started, 2)}
+
+    run_missing(mine, measure, settings, asked.output, asked.hours)
+
+
+def _teacher(runs: Sequence[Run]) -> Teacher | None:
+    if not any(run.arm in OF_TEACHER for run in runs):
+        return None
+    try:
+        return Teacher.load()
+    except NotFoundError as error:
+        print(f"left out: MiniLM's cosines, since the teacher is not installed: {error.remedy}")
+        return None
+
+
+def _asked(words: Sequence[str]) -> argparse.Namespace:
+    parser = command_line(__doc__, "zero_rows", "jsonl")
+    add_shared(parser)
+    parser.add_argument("--base", default="mini", help="name or folder")
+    parser.add_argument("--data", type=Path, default=DATA, help="folder with source/ and wide/")
+    parser.add_argument("--arms", type=listed, default=tuple(ARMS), metavar="A,B", help=", ".join(ARMS))
+    parser.add_argument("--descriptions", type=Path, metavar="FILE", help="JSON: a description of each label, by task")
+    parser.add_argument("--hours", type=float, help="after which no further run begins")
+    asked = parser.parse_args(words)
+    if unknown := [arm for arm in asked.arms if arm not in ARMS]:
+        parser.error(f"there is no arm {unknown[0]}; there are {', '.join(ARMS)}")
+    return asked
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,84 @@
+"""The page: accuracy without a labelled row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from bench.harness.page import NONE, VERDICTS, met, table, table_row, unmeasured, were
+from bench.heldout.figures import MACRO_F1, Results, plain, signed
+from bench.heldout.plan import Run
+from bench.zero_rows.plan import ABOUT, ARMS, BOTH, CHANCE, MINILM
+from onboard.domain.counting import counted
+
+LEAST: Final = 52.0
+AHEAD: Final = 3.0  # of MiniLM's cosines
+ROWS: Final = 0
+
+
+@dataclass(frozen=True)
+class Facts:
+    """How the page was made.
+
+    Args:
+        command: that makes it again.
+        base: its name.
+        test_rows: most of a task.
+        described: how many tasks have descriptions of their labels.
+        missing: runs of the plan that were not made.
+    """
+
+    command: str
+    base: str
+    test_rows: int
+    described: int
+    missing: Sequence[Run]
+
+
+def markdown(results: Results, facts: Facts) -> str:
+    """The page."""
+    described = f"{counted(facts.described, 'task')} with descriptions" if facts.described else "No descriptions"
+    lines = [
+        "# No labelled rows: how far label words get", "",
+        f"`{facts.command}` wrote this page, on `{facts.base}`. Held-out tasks with labels, at most {facts.test_rows} "
+        "test rows each, all labels. Accuracy in points, with 95% intervals over tasks of paired differences. "
+        f"{described} of labels. Our arms center the texts among themselves; a cosine takes them as they are.", "",
+        *([f"**{were(len(facts.missing), 'run')} not made.** Figures are of the others.", ""] if facts.missing else []),
+        "## What was asked for", "", *table(VERDICTS), *verdicts(results), "",
+        "## Mean over tasks", "", *_overall(results), "",
+        "## By task", "", *_by_task(results), "",
+    ]  # fmt: skip
+    return "\n".join(lines)
+
+
+def verdicts(results: Results) -> list[str]:
+    """A row for each of the numbers that were asked for."""
+    part = results.part(ROWS)
+    what, reached = f"at least {LEAST:g} on the mean", results.mean(part, BOTH)
+    lines = [table_row(what, plain(reached), met(reached.value >= LEAST)) if reached else unmeasured(what)]
+    for arm in (MINILM, ABOUT):
+        what, gain = f"at least {AHEAD:g} points above {ARMS[arm]}", results.gain(part, BOTH, arm)
+        measured = "" if gain is None else f"{signed(gain)}, {counted(gain.tasks, 'task')}"
+        lines.append(unmeasured(what) if gain is None else table_row(what, measured, met(gain.value >= AHEAD)))
+    return lines
+
+
+def _overall(results: Results) -> list[str]:
+    part, lines = results.part(ROWS), []
+    for arm, title in ARMS.items():
+        mean = results.mean(part, arm)
+        if mean is not None:
+            above = NONE if arm == CHANCE else signed(results.gain(part, arm, CHANCE))
+            macro = NONE if arm == CHANCE else plain(results.mean(part, arm, MACRO_F1))
+            lines.append((title, mean.tasks, plain(mean), macro, above))
+    return table("arm | tasks | accuracy | macro-F1 | above chance", lines)
+
+
+def _by_task(results: Results) -> list[str]:
+    present = {run.arm for run in results.rows}
+    arms, lines = [arm for arm in ARMS if arm in present], []
+    for task, family in results.tasks.items():
+        part = results.part(ROWS).among([task])
+        lines.append((task, family, *(plain(results.mean(part, arm)) for arm in arms)))
+    return table(["task", "family", *arms], lines)

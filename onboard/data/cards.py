@@ -1,0 +1,94 @@
+"""Cards of datasets: the YAML in front of a README, bounded before anything reads it.
+
+An alias of YAML repeats what an anchor names. Ten lines that name each other ten times each are ten billion values.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+from onboard.errors import InputError, TooLargeError
+
+MAX_CARD_BYTES: Final = 1 << 20
+_MAX_VALUES: Final = 200_000  # of the card, with what its aliases repeat
+_MAX_DEPTH: Final = 50
+_REMEDY: Final = "Correct its README.md, or pass its files of rows alone."
+
+
+def require_bounded_card(card: Path, shown: str) -> None:
+    """See that a card can be read in little memory and time.
+
+    Args:
+        card: the README.md of a dataset.
+        shown: what the dataset is called in errors.
+
+    Raises:
+        TooLargeError: it has too many bytes, or becomes too many values.
+        InputError: it cannot be read, or nests too deep.
+    """
+    size = card.stat().st_size
+    if size > MAX_CARD_BYTES:
+        raise card_too_large(size, shown)
+    front = _front(card.read_bytes())
+    values = _values(front, shown)
+    if values > _MAX_VALUES:
+        message = f"{shown} has a card that becomes more than {_MAX_VALUES:,} values."
+        raise TooLargeError(message, _REMEDY, source=shown, limit=_MAX_VALUES)
+
+
+def card_too_large(size: int, shown: str) -> TooLargeError:
+    """The error for a card of too many bytes."""
+    message = f"{shown} has a card of {size:,} bytes; the limit is {MAX_CARD_BYTES:,}."
+    return TooLargeError(message, _REMEDY, source=shown, limit=MAX_CARD_BYTES)
+
+
+def _front(content: bytes) -> str:
+    """What stands between the first two lines of dashes; nothing where a card has none."""
+    lines = content.decode("utf-8-sig", "replace").split("\n")
+    if lines[0].rstrip() != "---":
+        return ""
+    end = next((number for number, line in enumerate(lines[1:], start=1) if line.rstrip() == "---"), len(lines))
+    return "\n".join(lines[1:end])
+
+
+def _values(front: str, shown: str) -> int:
+    """How many values there are once aliases are written out; counted from one event of the parser to the next."""
+    import yaml
+
+    sizes: dict[str, int] = {}  # of what an anchor names
+    inside: list[tuple[str | None, int]] = []  # anchor and values so far, of each collection that is open
+    total = 0
+    try:
+        for event in yaml.parse(front, Loader=yaml.SafeLoader):
+            if isinstance(event, yaml.CollectionStartEvent):
+                inside.append((event.anchor, 1))
+                _require_shallow(inside, shown)
+                continue
+            anchor, count = _closed(event, sizes, inside)
+            if anchor is not None:
+                sizes[anchor] = count
+            if inside:
+                inside[-1] = (inside[-1][0], inside[-1][1] + count)
+            total = max(total, count)
+            if total > _MAX_VALUES:
+                break
+    except yaml.YAMLError:
+        return 0  # whoever reads it says what is wrong
+    return total
+
+
+def _closed(event: Any, sizes: dict[str, int], inside: list[tuple[str | None, int]]) -> tuple[str | None, int]:
+    """The anchor of what an event ends, and how many values that has."""
+    import yaml
+
+    if isinstance(event, yaml.CollectionEndEvent):
+        return inside.pop()
+    if isinstance(event, yaml.AliasEvent):
+        return None, sizes.get(event.anchor, _MAX_VALUES + 1)  # of a collection that holds itself
+    return getattr(event, "anchor", None), int(isinstance(event, yaml.ScalarEvent))
+
+
+def _require_shallow(inside: list[tuple[str | None, int]], shown: str) -> None:
+    if len(inside) > _MAX_DEPTH:
+        raise InputError(f"{shown} has a card that nests more than {_MAX_DEPTH} levels deep.", _REMEDY, source=shown)

@@ -1,0 +1,66 @@
+"""How much a file may become: rows, values and bytes are counted by what they are once decoded, before they are.
+
+A few hundred bytes of a compressed, dictionary-encoded or null column stand for gigabytes. The size of the file does
+not limit that.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from onboard.data.formats.unreadable import UnreadableError
+from onboard.data.limits import EXPANDED_FREE_BYTES, MAX_EXPANSION, MAX_FILE_BYTES, MAX_ROWS, MAX_VALUES
+
+_FEWER: Final = "Pass fewer rows; a few thousand are plenty."
+
+
+class Budget:
+    """Counts what a file says that it holds, then what its rows take.
+
+    Args:
+        file_bytes: the size of the file as it lies there, without gzip.
+    """
+
+    def __init__(self, file_bytes: int) -> None:
+        self._most_stored = min(MAX_FILE_BYTES, max(EXPANDED_FREE_BYTES, file_bytes * MAX_EXPANSION))
+        self._rows = self._values = self._stored = self._decoded = 0
+
+    def take_rows(self, count: int) -> None:
+        """Count rows. Raises UnreadableError where there are too many of them."""
+        self._rows += _natural(count)
+        if self._rows > MAX_ROWS:
+            message = f"has {self._rows:,} rows; the limit is {MAX_ROWS:,}"
+            raise UnreadableError("too_many_rows", message, _FEWER)
+
+    def take_values(self, count: int) -> None:
+        """Count values of all columns, those in lists included. Raises UnreadableError."""
+        self._values += _natural(count)
+        if self._values > MAX_VALUES:
+            message = f"has {self._values:,} values; the limit is {MAX_VALUES:,}"
+            raise UnreadableError("too_many_values", message, "Pass the text and the label alone, in fewer rows.")
+
+    def take_stored(self, count: int) -> None:
+        """Count bytes that come out of compression. Raises UnreadableError."""
+        self._stored += _natural(count)
+        if self._stored > MAX_FILE_BYTES:
+            raise too_large(row=None)
+        if self._stored > self._most_stored:
+            message = f"holds more than {MAX_EXPANSION} times its size once it is decompressed"
+            raise UnreadableError("too_large", message, "Write it again without compression.")
+
+    def take_decoded(self, count: int, row: int) -> None:
+        """Count bytes that the values up to a row take. Raises UnreadableError."""
+        self._decoded += count
+        if self._decoded > MAX_FILE_BYTES:
+            raise too_large(row)
+
+
+def too_large(row: int | None) -> UnreadableError:
+    """The error for a file whose content is more than may be read."""
+    return UnreadableError("too_large", f"holds more than {MAX_FILE_BYTES >> 20:,} MiB", _FEWER, row=row)
+
+
+def _natural(count: int) -> int:
+    if count < 0:
+        raise UnreadableError("bad_arrow", f"says that it holds {count} of something", "Write the file again.")
+    return count

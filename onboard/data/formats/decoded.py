@@ -1,0 +1,95 @@
+"""How many bytes the values of a column take once they are decoded, found without decoding them.
+
+A dictionary, or a view of a text, lets a thousand rows share a text of a megabyte; as values of rows they are a
+gigabyte.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from onboard.data.formats.budget import too_large
+from onboard.data.formats.unreadable import UnreadableError
+from onboard.data.limits import MAX_FILE_BYTES
+
+_VALUE_BYTES: Final = 16  # of a value besides its text: a number, a moment, a pointer
+_VIEW_WORDS: Final = 4  # of four bytes each; the first is the length
+
+
+def shareable(column: Any) -> Any:
+    """A column whose dictionary can be looked up row by row: pyarrow takes nothing from one of views."""
+    import pyarrow as pa
+
+    if not (pa.types.is_dictionary(column.type) and _is_view(column.dictionary.type)):
+        return column
+    if int(_lengths(column.dictionary).sum()) > MAX_FILE_BYTES:
+        raise too_large(row=None)
+    return pa.DictionaryArray.from_arrays(column.indices, column.dictionary.cast(pa.large_binary()))
+
+
+def decoded_bytes(column: Any) -> int:
+    """Bytes of the values, roughly, and never fewer than those of their texts.
+
+    Raises:
+        UnreadableError: the column is of a type that cannot be counted.
+    """
+    import pyarrow as pa
+
+    if isinstance(column, pa.ExtensionArray):
+        return decoded_bytes(column.storage)
+    kind, count = column.type, len(column)
+    plain = count * _VALUE_BYTES
+    if pa.types.is_dictionary(kind):
+        return plain + _dictionary_bytes(column)
+    if _is_text(kind):
+        return plain + int(_lengths(column).sum())
+    if pa.types.is_struct(kind):
+        return plain + sum(map(decoded_bytes, column.flatten()))
+    if pa.types.is_fixed_size_list(kind):
+        return plain + decoded_bytes(column.flatten())
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_map(kind):
+        start, stop = (column.offsets[0].as_py(), column.offsets[-1].as_py()) if count else (0, 0)
+        parts = (column.keys, column.items) if pa.types.is_map(kind) else (column.values,)
+        return plain + sum(decoded_bytes(part.slice(start, stop - start)) for part in parts)
+    if pa.types.is_nested(kind):
+        message = f"has a column of the type {str(kind)[:80]}, which is not read"
+        raise UnreadableError("column_type", message, "Leave the column out, or write its values one by one.")
+    return plain + (count * kind.byte_width if pa.types.is_fixed_size_binary(kind) else 0)
+
+
+def _dictionary_bytes(column: Any) -> int:
+    counted = column.indices.value_counts()
+    used, times = counted.field("values"), counted.field("counts")
+    present = used.is_valid()
+    values = column.dictionary.take(used.filter(present))
+    if not _is_text(values.type):
+        return decoded_bytes(values) * max((count.as_py() for count in times), default=0)
+    return int(_lengths(values) @ times.filter(present).to_numpy(zero_copy_only=False))
+
+
+def _lengths(column: Any) -> Any:
+    """The length of every text in bytes, as an array of int64."""
+    import numpy as np
+    import pyarrow.compute as pc
+
+    if _is_view(column.type):
+        views = column.buffers()[1]
+        if views is None:
+            return np.zeros(0, dtype=np.int64)
+        words = np.frombuffer(views, dtype="<i4")[column.offset * _VIEW_WORDS :]
+        return words[: len(column) * _VIEW_WORDS : _VIEW_WORDS].astype(np.int64)
+    return pc.fill_null(pc.binary_length(column), 0).to_numpy(zero_copy_only=False).astype(np.int64)
+
+
+def _is_view(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_string_view(kind) or pa.types.is_binary_view(kind))
+
+
+def _is_text(kind: Any) -> bool:
+    import pyarrow as pa
+
+    types = pa.types
+    whole = types.is_string(kind) or types.is_large_string(kind) or types.is_binary(kind) or types.is_large_binary(kind)
+    return bool(whole or _is_view(kind))

@@ -1,0 +1,27 @@
+"""What keeps a row, or the rest of a file, from being read."""
+
+from __future__ import annotations
+
+
+class RowError(Exception):
+    """A row, or one of its values, cannot be used; the rest of the file can."""
+
+    def __init__(self, code: str, message: str, remedy: str = "") -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.remedy = remedy
+
+
+class UnreadableError(Exception):
+    """Reading cannot go on: the rest of the file has no rows that could be told apart."""
+
+    def __init__(
+        self, code: str, message: str, remedy: str = "", *, row: int | None = None, line: int | None = None
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.remedy = remedy
+        self.row = row
+        self.line = line

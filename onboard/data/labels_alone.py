@@ -1,0 +1,127 @@
+"""A task without labeled rows: its labels are all there is, and texts without labels or a test split at most."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from onboard.data.balance import alike_labels
+from onboard.data.descriptions import descriptions_of
+from onboard.data.duplicates import without_repeats
+from onboard.data.labels import Asked, settle_labels, typed_labels
+from onboard.data.limits import MAX_LABEL_CHARACTERS
+from onboard.data.located import Located
+from onboard.data.problems import Finding, Problems, preview
+from onboard.data.read import Checked, ReadOptions, pool_beside, read_splits, report_of
+from onboard.data.rows import LabelledRow, Origin
+from onboard.data.verbaliser import verbalise, words_finding, words_of
+from onboard.domain.dataset import Dataset, Label, in_canonical_rows, label_key, label_text
+from onboard.errors import InputError
+
+SOURCE: Final = "--labels"  # what a report names where others name a file
+_ORIGIN: Final = Origin(SOURCE, "")
+
+
+def read_labels(options: ReadOptions) -> Checked:
+    """Check the labels of a task without labeled rows, and its test split and its unlabelled texts where given.
+
+    Raises:
+        InputError: fewer than two labels, labels that cannot be told apart, a description of an unknown label, or an
+            option that only rows give a meaning.
+        DatasetError: problems of the files, as of `onboard.data.read.read_dataset`.
+    """
+    _require_labels(options)
+    _require_no_rows_asked(options)
+    problems = Problems()
+    files = {"test": (Path(options.test),)} if options.test is not None else {}
+    place = Located(SOURCE, files)
+    tables, findings = read_splits(place, options, problems)
+    names = {split: place.name_of(paths[0], options.hide_folders) for split, paths in files.items()}
+    test = tables.get("test")
+    rows: dict[str, list[LabelledRow]] = {"train": [], **({"test": test.rows} if test else {})}
+    origins = {"train": _ORIGIN}
+    if test:
+        origins["test"] = Origin(names["test"], test.fields.label if test.fields else "")
+    declared = typed_labels(options.labels, test.labels if test else ())
+    asked = Asked(options.kind, declared, options.unknown_labels)
+    settled = settle_labels(rows, (), origins, asked, problems)
+    pool = pool_beside(tables, options, problems)
+    tests, repeats = without_repeats(
+        settled.splits.get("test", []), "test", origins.get("test", _ORIGIN), 0.0, problems
+    )
+    problems.raise_if_any()
+    descriptions = descriptions_of(options.descriptions, settled.labels)
+    dataset = Dataset("classification", settled.labels, (), test=in_canonical_rows([row.example() for row in tests]))
+    words = (options.verbaliser or verbalise)(dataset.labels)
+    findings += [*settled.findings, *repeats]
+    said = words_finding(dataset.labels, words) if options.verbaliser else None
+    findings += [finding for finding in (said, _silent(dataset.labels, descriptions)) if finding is not None]
+    findings += pool.findings() if pool else []
+    return Checked(dataset, report_of(place, tables, settled, dataset, words, findings, options), pool)
+
+
+def _require_labels(options: ReadOptions) -> None:
+    """Raise InputError unless there are two labels or more, all of which can be told apart."""
+    if len(options.labels) < 2:
+        raise InputError(
+            "A task without labeled rows needs two labels at least.", "Name them: --labels praise,complaint,question",
+            field="labels",
+        )  # fmt: skip
+    longest = max(options.labels, key=lambda label: len(label_text(label)))
+    if len(label_text(longest)) > MAX_LABEL_CHARACTERS:
+        raise InputError(
+            f"The label {preview(label_text(longest))!r} has {len(label_text(longest)):,} characters; the limit is "
+            f"{MAX_LABEL_CHARACTERS}.",
+            "Shorten it, and say more with --label-description.", field="labels",
+        )  # fmt: skip
+    repeated = [label for label, count in Counter(map(label_text, options.labels)).items() if count > 1]
+    if repeated:
+        raise InputError(
+            f"--labels names {preview(repeated[0])!r} more than once.", "Name each label once.", field="labels",
+            label=repeated[0],
+        )  # fmt: skip
+    alike = alike_labels(options.labels)
+    if alike:
+        first, second = (preview(label_text(label)) for label in alike[0])
+        raise InputError(
+            f"The labels {first!r} and {second!r} read alike, and without rows only their words tell labels apart.",
+            "Rename one of them, or leave it out.", field="labels", labels=list(alike[0]),
+        )  # fmt: skip
+
+
+def _require_no_rows_asked(options: ReadOptions) -> None:
+    """Raise InputError where something is given that is about labeled rows of training."""
+    given = {
+        "--kind regression": options.kind == "regression",
+        "--validation": options.validation is not None,
+        f"--shots {options.shots}": options.shots is not None,
+        "--label-field": options.label_field is not None and options.test is None,
+        "--text-field": bool(options.text_fields) and options.test is None and options.unlabelled is None,
+    }
+    for option, is_given in given.items():
+        if is_given:
+            raise InputError(
+                f"{option} has no meaning without labeled rows.",
+                "Leave it out, or submit a dataset: onboard submit FILE", field=option.split()[0].strip("-"),
+            )  # fmt: skip
+
+
+def _silent(labels: Sequence[Label], descriptions: dict[str, str]) -> Finding | None:
+    """A warning about labels whose words say nothing, codes and numbers, and that nobody described."""
+    silent = [
+        label for label in labels
+        if label_key(label) not in descriptions and not any(len(word) > 1 and word.isalpha() for word in _words(label))
+    ]  # fmt: skip
+    if not silent:
+        return None
+    named = ", ".join(repr(preview(label_text(label))) for label in silent[:5])
+    message = f"The words of {named}{', …' if len(silent) > 5 else ''} say little, and there are no rows to learn from."
+    return Finding(
+        "labels_say_little", message, len(silent), 'Describe these labels: --label-description LABEL="what it means"'
+    )
+
+
+def _words(label: Label) -> list[str]:
+    return words_of(label).split()

@@ -1,0 +1,246 @@
+"""The first version of a job: a readout alone, published as provisional while its embedding is still being learned.
+
+Whether the job then publishes a second version, or confirms this one as its final one, is decided by rows left out.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Final
+
+from onboard.domain.job import Stage
+from onboard.domain.methods import LINEAR
+from onboard.domain.names import LATEST
+from onboard.domain.readout import ProvisionalJson
+from onboard.domain.report import AliasMoveJson
+from onboard.domain.task import FIRST_HYPERNETWORK, EmbeddingVersion
+from onboard.errors import InputError, PreconditionFailedError
+from onboard.pipeline.attempt import Run
+from onboard.pipeline.evaluate import Judged, judge, judge_briefly
+from onboard.pipeline.label_next import labelling
+from onboard.pipeline.novelty import novelty_of
+from onboard.pipeline.outcome import Outcome
+from onboard.pipeline.outputs import EvaluateOutput, FirstOutput, ProbeOutput, TrainOutput
+from onboard.pipeline.own_weights import own_start, train_own
+from onboard.pipeline.prior import drawn_towards
+from onboard.pipeline.publish import (
+    NumberTakenError,
+    beside,
+    digest_of,
+    draft_of,
+    hold,
+    judged_against_present,
+    numbered,
+    publish,
+    result_document,
+    stored_lesson,
+    task_of,
+    with_file,
+)
+from onboard.registry.aliases import AliasRepository
+from onboard.registry.claims import ClaimRepository
+from onboard.registry.versions import VersionRepository
+from onboard.statistics.probabilities import blend, row_losses
+from onboard.statistics.student import student_interval
+
+_NO_EVIDENCE: Final = "No rows were left out that could compare the two; on other tasks the embedding helps."
+_LATEST_BEFORE: Final = "`latest` was decided when the version was published as provisional."
+
+
+@dataclass(frozen=True)
+class First:
+    """The readout alone of a job, published.
+
+    Args:
+        attempt: the same attempt, where no head has a part in what it comes to.
+        probed: names the words.
+        trained: the readout and what it says of rows without themselves.
+        judged: the same as it is judged.
+        output: what the stage left.
+        version: as it was published, by this attempt or an earlier one.
+    """
+
+    attempt: Run
+    probed: ProbeOutput
+    trained: TrainOutput
+    judged: Judged
+    output: FirstOutput
+    version: EmbeddingVersion
+
+
+def first_version(attempt: Run) -> First | None:
+    """Publish the readout as provisional, once in a job; None where none is wanted, or the rows make none.
+
+    Raises:
+        InputError: the rows make none, and nothing else is wanted.
+        FencedError: another attempt owns the job.
+    """
+    spec = attempt.job.spec
+    if not spec.provisional:
+        return None
+    base = replace(attempt.base, head=FIRST_HYPERNETWORK)
+    own = attempt.as_of(base, replace(attempt.bench, head=FIRST_HYPERNETWORK, known_rows=None))
+    probed = own_start(own, LINEAR)
+    own.bench = own.bench.without_witnesses(probed.known)
+    output = attempt.stage(Stage.READOUT, FirstOutput.from_json, partial(_fitted, own, probed))
+    if output.trained is None or output.evaluated is None:
+        return None
+    judged = Judged(own.bench, spec, probed, output.trained, own.progress)
+    version = _published(own, probed, output.trained, judged, output.evaluated)
+    return First(own, probed, output.trained, judged, output, version)
+
+
+def _fitted(own: Run, probed: ProbeOutput) -> FirstOutput:
+    spec = own.job.spec
+    try:
+        trained = train_own(own, probed, LINEAR, {})
+    except InputError as error:
+        if spec.fast:
+            raise
+        return FirstOutput(None, None, {"reason": error.message})
+    evaluated = judge_briefly(Judged(own.bench, spec, probed, trained, own.progress), own.services)
+    return FirstOutput(trained, evaluated, evaluated.numbers)
+
+
+def _published(
+    own: Run, probed: ProbeOutput, trained: TrainOutput, judged: Judged, evaluated: EvaluateOutput
+) -> EmbeddingVersion:
+    """The job's provisional version; an earlier attempt may have published it."""
+    with own.services.database.read() as session:
+        earlier = VersionRepository(session).provisional_of(own.job.id)
+    if earlier is not None:
+        own.progress.note(f"{earlier.reference} was published as provisional by an earlier attempt")
+        return earlier
+    novelty = novelty_of(own.bench, own.checkpoint)
+    outcome = Outcome(own.bench, trained)
+    draft = replace(
+        draft_of(own, probed, outcome, evaluated), provisional=True, out_of_fold=judged.out_of_fold(),
+        lesson=stored_lesson(own),
+    )  # fmt: skip
+    draft = drawn_towards(draft, trained)
+    while True:
+        drafts = numbered(own, draft, None)
+        with own.services.database.read() as session:
+            present = AliasRepository(session).find(draft.task, LATEST) or 0
+        moves = bool(judged_against_present(own, judged, evaluated).latest["moved"])
+        version = with_file(own, drafts, trained, novelty)
+        try:
+            return _commit(own, version, moves, present)
+        except (NumberTakenError, PreconditionFailedError):
+            continue  # another job of this task was published in between, or `latest` moved: look again
+
+
+def _commit(own: Run, draft: EmbeddingVersion, moves: bool, present: int) -> EmbeddingVersion:
+    task = task_of(own, draft)
+    with own.services.database.write() as session:
+        hold(session, own)
+        published = VersionRepository(session).publish_provisional(
+            draft, task, attempt=own.job.attempt, move_latest=moves, present=present,
+            new_labels=own.job.spec.new_labels,
+        )  # fmt: skip
+        if published.version != draft.version:
+            raise NumberTakenError
+    return published
+
+
+def compared(first: First, judged: Judged, outcome: Outcome) -> ProvisionalJson:
+    """Whether what a job has come to is published, or its provisional version is confirmed.
+
+    The rows that chose the readout's share compare the two, as they trained neither: what has less loss is published.
+    A tuning that is kept was measured on them already, and so was what `--method auto` has chosen. With
+    `--tune-hypernetwork always` the second version is published in any case.
+
+    Args:
+        first: the provisional version.
+        judged: what the job has come to, as it is judged.
+        outcome: the same.
+    """
+    spec, facts = judged.spec, ProvisionalJson(version=first.version.version, start=None)
+    if outcome.trained.is_readout:
+        return {**facts, "confirmed": True, "reason": "The rows chose the readout alone."}
+    if outcome.methods is not None:
+        return {**facts, "confirmed": False, "reason": outcome.methods["reason"] or ""}
+    if outcome.tuned is not None or spec.tune_hypernetwork == "always":
+        return {**facts, "confirmed": False, "reason": "It was learned together with the hypernetwork."}
+    measured = judged.together.answered
+    share = 0.0 if judged.together.readout is None else judged.together.readout.share
+    if measured is None or len(measured.targets) < 2:
+        return {**facts, "confirmed": False, "reason": _NO_EVIDENCE}
+    both = blend(measured.trained, measured.readout, share) if share else measured.trained
+    before, after = (row_losses(answers, measured.targets) for answers in (measured.readout, both))
+    low, high = student_interval(after - before)
+    confirmed, rows = not after.mean() < before.mean(), len(measured.targets)
+    which = "not better" if confirmed else "better"
+    reason = (
+        f"On {rows} rows left out the version with an embedding is {which} than the readout alone: its loss is "
+        f"{after.mean():.3f} nats, that of the readout {before.mean():.3f}."
+    )
+    return {
+        **facts, "confirmed": confirmed, "reason": reason, "before": float(before.mean()),
+        "after": float(after.mean()), "low": low, "high": high, "rows": rows,
+    }  # fmt: skip
+
+
+def confirm(first: First, probed: ProbeOutput, outcome: Outcome, facts: ProvisionalJson) -> None:
+    """Make the provisional version the job's final one, with a report of it, and end the job.
+
+    Where the version was deleted meanwhile it is published again.
+
+    Args:
+        first: the provisional version.
+        probed: where the training of the embedding started, which made no better version.
+        outcome: what that training has come to; with `--fast` the readout itself.
+        facts: why the version is confirmed.
+
+    Raises:
+        FencedError: another attempt owns the job.
+    """
+    own, spec = first.attempt, first.attempt.job.spec
+    trained = replace(first.trained, label_next=labelling(own, own.bench, first.probed.words, first.trained))
+    if not spec.fast:  # what was seen in rows while the embedding was learned holds for the readout as well
+        trained = replace(trained, more_rows=outcome.trained.more_rows, warnings=outcome.trained.warnings)
+        facts = {**facts, "start": probed.init.get("chosen")}
+    confirmed = replace(
+        outcome, bench=own.bench, trained=trained, tuned=None, considered=frozenset(), provisional=facts
+    )
+    work = partial(judge, first.judged, own.services, confirmed.also_chosen)
+    evaluated = own.stage(Stage.EVALUATE, EvaluateOutput.from_json, work, first.output)
+    own.progress.stage_started(Stage.PUBLISH)
+    own.checkpoint()
+    started = time.monotonic()
+    novelty = novelty_of(own.bench, own.checkpoint)
+    evaluated = _as_published(first, evaluated)
+    own.seconds[Stage.PUBLISH.value] = round(time.monotonic() - started, 3)
+    result = result_document(own, first.version, first.probed, confirmed, evaluated)
+    result |= {**beside(own, confirmed, evaluated, novelty), "readout": first.judged.together.facts}
+    if not _confirmed(own, first.version, result):
+        publish(own, first.probed, confirmed, first.judged, evaluated)
+
+
+def _confirmed(own: Run, version: EmbeddingVersion, result: dict[str, Any]) -> bool:
+    """Whether the version was there to be confirmed."""
+    job, attempt = own.job.id, own.job.attempt
+    numbers = {"version": version.version, "latest": bool(result["latest"]["moved"])}
+    with own.services.database.write() as session:
+        if VersionRepository(session).provisional_of(job) is None:
+            return False
+        ClaimRepository(session).append(
+            job, attempt, "stage_finished", "publish finished", stage=Stage.PUBLISH,
+            seconds=own.seconds[Stage.PUBLISH.value], numbers=numbers,
+        )  # fmt: skip
+        return VersionRepository(session).confirm(job, attempt, result) is not None
+
+
+def _as_published(first: First, evaluated: EvaluateOutput) -> EvaluateOutput:
+    """What is said of the version as it stands: `latest` was moved or not, and an earlier release may have made it."""
+    version = first.version
+    with first.attempt.services.database.read() as session:
+        moved = any(move.version == version.version for move in AliasRepository(session).history(version.task, LATEST))
+    latest = first.output.evaluated.latest if first.output.evaluated else evaluated.latest
+    if bool(latest["moved"]) != moved:
+        latest = AliasMoveJson(alias=LATEST, moved=moved, reason=_LATEST_BEFORE, comparison=None)
+    if version.embedding_digest != digest_of(first.trained):
+        evaluated = replace(evaluated, metrics=version.metrics, weak=version.weak)
+    return replace(evaluated, latest=latest)

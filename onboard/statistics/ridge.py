@@ -1,0 +1,106 @@
+"""Ridge regressions of a few rows on many features: for every ridge, and without any group of rows, from one
+decomposition; towards zero, or towards weights that were there before."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from onboard.statistics.blocks import lengths_of_blocks
+from onboard.statistics.decomposition import decomposed
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a regression, and how features become what it sees.
+
+    Args:
+        x: (n, h + 1), the last column is the intercept's.
+        targets: (n, K), distributions.
+        counted: (n,) what each row counts.
+        mean: (h,) of the features, each row as often as it counts.
+        lengths: (h,) what each column is divided by: its block's root mean square once the rows are centred, each as
+            often as it counts, and all blocks together have mean square 1.
+    """
+
+    x: np.ndarray
+    targets: np.ndarray
+    counted: np.ndarray
+    mean: np.ndarray
+    lengths: np.ndarray
+
+    @classmethod
+    def of(cls, features: np.ndarray, targets: np.ndarray, blocks: int) -> Rows:
+        """Roots of features (n, h); targets as of `fit_readout`, times what their rows count."""
+        counted = targets.sum(1, dtype=np.float64)
+        mean = np.average(features, axis=0, weights=counted)
+        lengths = lengths_of_blocks(features - mean, blocks, counted)
+        x = _with_intercept((features - mean) / lengths)
+        return cls(x, targets / counted[:, None], counted, mean, lengths)
+
+    def seen(self, features: np.ndarray) -> np.ndarray:
+        """Roots of other features (m, h) as these rows' own: (m, h + 1)."""
+        return _with_intercept((features - self.mean) / self.lengths)
+
+
+def _with_intercept(scaled: np.ndarray) -> np.ndarray:
+    return np.hstack([scaled, np.ones((len(scaled), 1))])
+
+
+@dataclass(frozen=True)
+class Path:
+    """The ridge regressions of y (n, C) on x (n, p), for every ridge, from one decomposition of x = u·diag(s)·vᵀ.
+
+    Rows that count more are longer, in x and y alike: by the `roots` (n, 1) of what they count.
+    With a prior, y is what is left of it by the weights that the regression is `towards` (C, p), a `scale` of the
+    prior's; these answer `offset` (n, C) of the rows, and are added again.
+    """
+
+    u: np.ndarray
+    s: np.ndarray
+    v: np.ndarray
+    y: np.ndarray
+    roots: np.ndarray
+    towards: np.ndarray
+    offset: np.ndarray
+    scale: float = 0.0
+
+    @classmethod
+    def of(cls, x: np.ndarray, y: np.ndarray, counted: np.ndarray) -> Path:
+        """The regressions of rows (n, p) and (n, C) that count so much (n,), towards zero."""
+        roots = np.sqrt(counted)[:, None]
+        towards, offset = np.zeros((y.shape[1], x.shape[1])), np.zeros_like(y, dtype=np.float64)
+        return cls(*decomposed(x * roots), y * roots, roots, towards, offset)
+
+    def drawn(self, x: np.ndarray, weights: np.ndarray, scale: float) -> Path:
+        """The same regressions (of a path without a prior) towards a scale of weights (C, p - 1), not towards zero."""
+        towards = np.hstack([scale * weights, np.zeros((len(weights), 1))])
+        offset = x @ towards.T
+        return replace(self, y=self.y - self.roots * offset, towards=towards, offset=offset, scale=scale)
+
+    def weights(self, ridge: float) -> np.ndarray:
+        """(C, p)"""
+        solved = self.v @ ((self.s / (self.s**2 + ridge))[:, None] * (self.u.T @ self.y))
+        weights: np.ndarray = solved.T + self.towards
+        return weights
+
+    def without(self, groups: Sequence[np.ndarray], ridge: float) -> np.ndarray:
+        """Predictions (n, C), of each row by a regression without its group; 0 of rows that are in none.
+
+        Without a group its labels are rarer than they are, and of few rows every one would be judged as unlikely: what
+        the intercept loses by that is given back.
+        """
+        shrunk = self.s**2 / (self.s**2 + ridge)
+        fitted = self.u @ (shrunk[:, None] * (self.u.T @ self.y))
+        predicted = np.zeros_like(self.y)
+        counted = self.roots**2
+        apart = self.roots * self.y - counted * ((self.roots * self.y).sum(0) / counted.sum())  # from the mean of y
+        for group in groups:
+            hat = (self.u[group] * shrunk) @ self.u[group].T
+            wrong = np.linalg.solve(np.eye(len(group)) - hat, self.y[group] - fitted[group])
+            rest = counted.sum() - counted[group].sum()
+            moved = apart[group].sum(0) / (rest + ridge)  # the mean of the rest, as far as the ridge lets it through
+            predicted[group] = (self.y[group] - wrong) / self.roots[group] + moved + self.offset[group]
+        return predicted

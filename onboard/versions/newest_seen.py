@@ -1,0 +1,92 @@
+"""The newest version of each task that was ever pulled from a repository: what is older is not taken any more.
+
+A signature says who signed a version, not when. Whoever can write to a repository can put a version back there that was
+signed long ago, and that was replaced for a reason.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+from filelock import FileLock
+
+from onboard.domain.task import EmbeddingVersion
+from onboard.domain.untrusted_json import parse_json
+from onboard.errors import ConflictError, DamagedError
+from onboard.storage.files import output_in_our_words
+from onboard.versions.fetch import write_whole
+
+_FILE: Final = "pulled.json"
+_LOCK_SECONDS: Final = 30.0
+
+
+class NewestSeen:
+    """What was pulled to this machine, in a file of the home.
+
+    Args:
+        home: folder of the installation; made when missing.
+    """
+
+    def __init__(self, home: Path) -> None:
+        self._path = home / _FILE
+
+    def require_not_older(self, repository: str, version: EmbeddingVersion, *, verified: bool) -> None:
+        """See that a version is at least as new as those that were pulled before.
+
+        Args:
+            verified: whether its signature was checked; then only those count whose signature was checked, too, as
+                anybody can push what is not signed.
+
+        Raises:
+            ConflictError: a newer one was pulled, or another one of the same number.
+            DamagedError: the file cannot be read.
+        """
+        for seen in self._read().get(_key(repository, version), {}).items():
+            kind, (number, artifact) = seen
+            if verified and kind != _kind(verified):
+                continue
+            data: dict[str, Any] = {"task": version.task, "version": version.version, "newest": number}
+            if version.version < number:
+                raise ConflictError(
+                    f"{repository} offers {version.reference}, and version {number} was pulled from there before.",
+                    "If going back is meant: --allow-older", **data,
+                )  # fmt: skip
+            if version.version == number and version.artifact != artifact:
+                raise ConflictError(
+                    f"{repository} offers {version.reference} with other bytes than were pulled from there before.",
+                    "Versions never change: ask whoever pushed it. If it is meant: --allow-older", **data,
+                )  # fmt: skip
+
+    def note(self, repository: str, version: EmbeddingVersion, *, verified: bool) -> None:
+        """Remember that a version was pulled. Raises NotAllowedError, StorageError: the home cannot be written."""
+        with output_in_our_words(self._path.parent, "free some space, or set ONBOARD_HOME"):
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            with FileLock(self._path.with_suffix(".lock"), timeout=_LOCK_SECONDS):
+                document = self._read()
+                entry = document.setdefault(_key(repository, version), {})
+                if version.version >= entry.get(_kind(verified), (0, ""))[0]:
+                    entry[_kind(verified)] = (version.version, version.artifact)
+                write_whole(self._path, json.dumps(document, indent=1, sort_keys=True).encode())
+
+    def _read(self) -> dict[str, dict[str, tuple[int, str]]]:
+        if not self._path.exists():
+            return {}
+        try:
+            document: dict[str, Any] = parse_json(self._path.read_bytes())
+            return {
+                key: {kind: (int(number), str(artifact)) for kind, (number, artifact) in kinds.items()}
+                for key, kinds in document.items()
+            }
+        except (ValueError, TypeError, AttributeError) as error:
+            message = f"{self._path} cannot be read: {error}."
+            raise DamagedError(message, "Delete it; then nothing is known of what was pulled before.") from error
+
+
+def _key(repository: str, version: EmbeddingVersion) -> str:
+    return f"{repository.lower()} {version.task}"
+
+
+def _kind(verified: bool) -> str:
+    return "verified" if verified else "unverified"

@@ -1,0 +1,70 @@
+"""Whose fault it is that a job cannot go on: its own, or that of the worker's machine (decision 19 of the design)."""
+
+from __future__ import annotations
+
+import errno
+from typing import Final
+
+from onboard.domain.worker import Trouble
+from onboard.errors import OnboardError, UnavailableError
+
+# for a while: another attempt, here or elsewhere, may do
+_PASSING: Final = {
+    errno.ENOSPC: "the disk is full",
+    errno.EDQUOT: "the disk quota is used up",
+    errno.EIO: "the disk answers with an error",
+    errno.EROFS: "the disk is read-only",
+    errno.EMFILE: "too many files are open",
+    errno.ENFILE: "too many files are open",
+    errno.ENOMEM: "the memory is full",
+}
+_DEVICE: Final = ("CUDA error", "cuDNN error", "CUBLAS_STATUS", "NCCL error", "HIP error")
+
+
+class TroubleError(Exception):
+    """The worker cannot go on like this; its job has been handed back.
+
+    Args:
+        trouble: what it cannot load.
+    """
+
+    def __init__(self, trouble: Trouble) -> None:
+        super().__init__(trouble.message)
+        self.trouble = trouble
+
+
+def trouble_of(error: OnboardError) -> Trouble:
+    """What this worker has to report of an error that is not its job's fault."""
+    return Trouble(error.message, error.remedy, stops=error.fault == "machine")
+
+
+def broken_machine(error: Exception) -> Trouble | None:
+    """The trouble behind an error that is none of ours, if no other job would do better in this process.
+
+    A GPU that failed once fails everything after that; an installation that lacks a module may lack it for every job.
+    """
+    if isinstance(error, ImportError):
+        return Trouble(
+            f"The installation of this worker is incomplete: {error}.",
+            "Install onboard again there: pip install --force-reinstall onboard",
+            stops=True,
+        )
+    if type(error).__name__ == "AcceleratorError" or any(words in str(error) for words in _DEVICE):
+        first = str(error).strip().partition("\n")[0]
+        return Trouble(
+            f"The device of this worker fails: {first}.", "Look at nvidia-smi and dmesg on that machine.", stops=True
+        )
+    return None
+
+
+def passing_trouble(error: Exception) -> UnavailableError | None:
+    """What another attempt may not meet: a full disk, too little memory."""
+    reason = _PASSING.get(error.errno or 0) if isinstance(error, OSError) else None
+    if isinstance(error, MemoryError):
+        reason = _PASSING[errno.ENOMEM]
+    if reason is None:
+        return None
+    return UnavailableError(
+        f"The worker's machine cannot go on: {reason} ({error}).",
+        "Free some space or memory there; the job is tried again by itself.",
+    ).hide(UnavailableError(f"The worker's machine cannot go on: {reason}.", "The job is tried again by itself."))
