@@ -13,6 +13,7 @@ from onboard.domain.submission import Submission, asked
 from onboard.errors import InputError, OnboardError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from onboard.data.read import Checked, ReadOptions
@@ -91,7 +92,6 @@ def check(
     Raises:
         DatasetError, InputError: as `onboard.data.read.read_dataset`.
     """
-    from onboard.jobs.estimate import DatasetSize, estimate_seconds, first_seconds
     from onboard.jobs.pace import Pace
 
     name = task_name(submission)
@@ -99,19 +99,24 @@ def check(
     checked = _read(submission, _read_options(submission, outside, **base))
     report = checked.report.to_json()
     require_metric(submission.metric, report["kind"])
+    estimated = _estimated(submission, checked, report, pace or Pace())
+    metric = {"metric": submission.metric} if submission.metric else {}
+    return {"task": name, **report, **metric, **estimated}
+
+
+def _estimated(submission: Submission, checked: Checked, report: Mapping[str, Any], pace: Pace) -> dict[str, Any]:
+    """Seconds of the job without and with tuning, those of its first version, and what the estimate rests on."""
+    from onboard.jobs.estimate import DatasetSize, estimate_seconds, first_seconds
+
     size, texts = DatasetSize.of_report(report), len(checked.unlabelled.rows) if checked.unlabelled else 0
-    pace = pace or Pace()
     estimated = {
         key: None if size is None else round(pace.seconds(estimate_seconds(size, unlabelled=texts, tuned=tuned)))
         for key, tuned in (("estimated_seconds", False), ("estimated_seconds_tuned", True))
     }
     first = None if size is None else round(pace.seconds(first_seconds(size)))
-    estimated = {
-        **(dict.fromkeys(estimated, first) if submission.fast or not checked.dataset.train else estimated),
-        "estimated_seconds_first": first,
-    }
-    metric = {"metric": submission.metric} if submission.metric else {}
-    return {"task": name, **report, **metric, **estimated, "estimate_basis": pace.basis}
+    if submission.fast or not checked.dataset.train:
+        estimated = dict.fromkeys(estimated, first)
+    return {**estimated, "estimated_seconds_first": first, "estimate_basis": pace.basis}
 
 
 def prepare(
