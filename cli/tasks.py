@@ -73,12 +73,6 @@ def _table(tasks: Sequence[Document], everything: bool) -> Any:
     return Group(*parts)
 
 
-def marks(version: Document) -> str:
-    """What is said behind its number; a service of an earlier release knows no provisional versions."""
-    said = {"weak": version["weak"], "provisional": version.get("provisional")}
-    return "".join(f" {mark}" for mark, holds in said.items() if holds)
-
-
 def _row(task: Document) -> tuple[Cell, ...]:
     from onboard.domain.dataset import label_text
     from onboard.domain.task import marks

@@ -6,6 +6,8 @@ import hashlib
 import json
 import shutil
 from collections.abc import Collection, Mapping
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -25,11 +27,13 @@ from onboard.data.targets import label_weights
 from onboard.data.verbaliser import words_of
 from onboard.domain.dataset import Dataset, Example
 from onboard.model.readout_features import blocks_of
+from onboard.registry.services import Services
 from onboard.statistics.prior import Lesson, Prior, fit_prior
 from onboard.statistics.readout import lesson_of
 
 LESSON_ROWS: Final = 240  # of a source, as balanced as it has them
 _LESSONS, _DOCUMENT = "lessons.safetensors", "base.json"
+_PRIORS: Final = "onboard.hypernetworks.prior"
 
 
 def source_lessons(place: Place, data: Path, features: Features) -> dict[str, Lesson]:
@@ -70,6 +74,15 @@ def form_of(cell_width: int, lessons: Mapping[str, Lesson]) -> dict[str, Lesson]
 def prior_of(lessons: Mapping[str, Lesson], width: int) -> Prior | None:
     """The prior that lessons make for rows with so many features; None without a lesson of that form."""
     return fit_prior(form_of(width, lessons))
+
+
+def refit_prior(services: Services, base: Base) -> None:
+    """Fit the prior of a home to what was learned there by now, as a worker does in the background.
+
+    A release without a prior in its service has nothing to fit.
+    """
+    if find_spec(_PRIORS) is not None:
+        import_module(f"{_PRIORS}.refit").refit(services, base, "for the bench")
 
 
 def first_tasks(names: Collection[str], count: int, seed: int) -> list[str]:

@@ -10,9 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from bench.harness.earlier_tasks import lesson_from, prior_of
+from bench.harness.earlier_tasks import lesson_from, prior_of, refit_prior
 from bench.heldout.features import Features
-from bench.heldout.learned import Learned, publish
+from bench.heldout.learned import Learned, opened_home, publish
 from bench.heldout.plan import Run
 from bench.heldout.readouts import fit_alone
 from bench.series.material import Cells, Series, dataset_of
@@ -91,6 +91,8 @@ class Arms:
             shutil.rmtree(part, ignore_errors=True)
             for task in self._series[series_of(run.task)].first_half:
                 publish(part, self._cells.of(replace(run, task=task, rows=rows, draw=draw)))
+            with opened_home(part, self._cells.place) as services:
+                refit_prior(services, self._cells.place.base)
             _as(part, home)
         return home
 

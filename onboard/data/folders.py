@@ -118,7 +118,7 @@ def _built(folder: Path, shown: str, config: str | None, remedy: str) -> FolderF
             chosen = chosen_config(configs, shown, config)
             name = chosen if len(configs) > 1 else None  # the only one is built without its name
             builder = datasets.load_dataset_builder(str(folder), name=name, cache_dir=cache)
-    except (DatasetsError, ValueError, FileNotFoundError, TypeError) as error:
+    except (DatasetsError, ValueError, FileNotFoundError, TypeError, RuntimeError) as error:  # scripts: RuntimeError
         reason = str(error).partition("\n")[0].rstrip(".")
         raise InputError(f"{shown} is no dataset for the datasets library: {reason}.", remedy, source=shown) from error
     root = folder.resolve()

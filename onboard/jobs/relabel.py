@@ -34,23 +34,23 @@ def labels_of(document: Mapping[str, Any]) -> list[Any]:
     return [mapping(entry).get("label") for entry in listing(mapping(document.get("dataset")).get("labels"))]
 
 
-def relabeled(services: Services, job: Job, document: Mapping[str, Any], chosen: Sequence[int | None]) -> Dataset:
+def relabeled(services: Services, job: Job, document: Mapping[str, Any], picked: Sequence[int | None]) -> Dataset:
     """The job's dataset, with other labels for some of the rows that look mislabeled.
 
     Args:
         document: the job's, with its suspects.
-        chosen: for each suspect the place of its label in `labels_of`; None leaves the row as it is.
+        picked: for each suspect the place of its label in `labels_of`; None leaves the row as it is.
 
     Raises:
         InputError: nothing is to change, the form does not fit the job, or a suspect's beginning names several texts.
         ConflictError: the rows of the dataset are gone.
     """
     suspects, labels = suspects_of(document), labels_of(document)
-    if len(chosen) != len(suspects) or any(place is not None and place >= len(labels) for place in chosen):
+    if len(picked) != len(suspects) or any(place is not None and place >= len(labels) for place in picked):
         raise InputError("The form does not fit this job's suspects.", "Load the page of the job again.", field="label")
     changes = {
         (suspect["text"], json.dumps(suspect["label"])): labels[place]
-        for suspect, place in zip(suspects, chosen, strict=True)
+        for suspect, place in zip(suspects, picked, strict=True)
         if place is not None
     }
     if not changes:
@@ -86,8 +86,8 @@ def again(job: Job, files: Mapping[str, Path]) -> Submission:
         task=spec.task,
         init=spec.init,
         tune_hypernetwork=spec.tune_hypernetwork,
-        method=spec.method or "",
-        metric=spec.metric or "",
+        method=spec.method,
+        metric=spec.metric,
         seed=spec.seed,
         base=spec.base,
     )

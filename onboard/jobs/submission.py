@@ -109,13 +109,13 @@ def _estimated(submission: Submission, checked: Checked, report: Mapping[str, An
     from onboard.jobs.estimate import DatasetSize, estimate_seconds, first_seconds
 
     size, texts = DatasetSize.of_report(report), len(checked.unlabelled.rows) if checked.unlabelled else 0
-    estimated = {
-        key: None if size is None else round(pace.seconds(estimate_seconds(size, unlabelled=texts, tuned=tuned)))
-        for key, tuned in (("estimated_seconds", False), ("estimated_seconds_tuned", True))
-    }
     first = None if size is None else round(pace.seconds(first_seconds(size)))
-    if submission.fast or not checked.dataset.train:
-        estimated = dict.fromkeys(estimated, first)
+    estimated: dict[str, int | None] = dict.fromkeys(("estimated_seconds", "estimated_seconds_tuned"), first)
+    if size is not None and checked.dataset.train and not submission.fast:
+        estimated = {
+            key: round(pace.seconds(estimate_seconds(size, unlabelled=texts, tuned=tuned)))
+            for key, tuned in zip(estimated, (False, True), strict=True)
+        }
     return {**estimated, "estimated_seconds_first": first, "estimate_basis": pace.basis}
 
 

@@ -80,12 +80,13 @@ def submit(services: Services, doorbell: Doorbell, request: Request) -> tuple[Jo
         if not request.spec.new_labels:
             TaskRepository(session).require_labels(request.spec.task, dataset.kind, dataset.labels)
     snapshot = _store_snapshot(services, dataset, request.spec.task)
-    options = {**request.spec.options, "base_digest": base.digest, "dataset_report": request.checked.report.to_json()}
+    queued = as_queued(request.spec, dataset)
+    options = {**queued.options, "base_digest": base.digest, "dataset_report": request.checked.report.to_json()}
     snapshots, pool = [snapshot], request.checked.unlabelled
     if pool is not None:
         snapshots.append(_store_snapshot(services, pool.dataset, request.spec.task))
         options["unlabelled"] = {**pool.to_json(), "digest": snapshots[-1].digest}
-    spec = replace(as_queued(request.spec, dataset), dataset=snapshot.digest, options=options)
+    spec = replace(queued, dataset=snapshot.digest, options=options)
     with services.database.write() as session:
         for stored in snapshots:
             SnapshotRepository(session).add(stored)

@@ -151,7 +151,7 @@ def live_curves(events: Sequence[Mapping[str, Any]]) -> list[Curve]:
         if event.get("kind") == "note" and event.get("attempt") == attempt and loss is not None and step:
             losses.setdefault(part, []).append(loss)
     drawn = [
-        curve(f"Loss of {part} in nats", told, smoothed=False, every=STEPS_BETWEEN) for part, told in losses.items()
+        curve(f"Loss of {part} in nats", values, smoothed=False, every=STEPS_BETWEEN) for part, values in losses.items()
     ]
     return [line for line in drawn if line is not None][-_MOST_LIVE:]
 

@@ -184,14 +184,14 @@ def _marks(tasks: Sequence[Mapping[str, Any]], families: Mapping[str, Family], c
     # one scale for both directions: a distance means the same whichever way it points
     scale = min((size / span for size, span in zip(room, (right - left, high - low), strict=True) if span), default=0.0)
     small = 3.0 if len(tasks) > _CROWD else 4.5
-    own = 3.5 if sum(not task.get("source") for task in tasks) > _CROWD else 7.0
+    learned = 3.5 if sum(not task.get("source") for task in tasks) > _CROWD else 7.0
     return [
         Mark(
             task=printable(text(task.get("task"))),
             title=_title(task),
             x=round(canvas.width / 2 + (x - (left + right) / 2) * scale, 1),
             y=round(canvas.height / 2 - (y - (low + high) / 2) * scale, 1),
-            radius=small if task.get("source") else own,
+            radius=small if task.get("source") else learned,
             family=families.get(text(task.get("family")), families[_REST]),
             source=bool(task.get("source")),
         )

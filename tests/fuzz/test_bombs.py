@@ -24,6 +24,7 @@ MOST_BYTES = 1 << 20  # of a file's content, in these tests
 MOST_ROWS = 5_000
 MOST_VALUES = 40_000
 MOST_TAKEN = 12 << 20  # bytes that pyarrow may have meanwhile: a few times the content
+POOLS: list[pa.MemoryPool] = []  # what was taken from one may outlive the test, and is given back to it
 BOMB_CODES = {"too_large", "too_many_rows", "too_many_values"}
 REFUSALS = BOMB_CODES | {"text_type", "label_type", "column_type", "bad_arrow", "bad_parquet", "unreadable_file"}
 
@@ -46,6 +47,7 @@ def codes_and_memory(path: Path, text: str = "text") -> tuple[set[str], int]:
     """What is reported of a file, and the most bytes that pyarrow had while it was read."""
     problems, before = Problems(), pa.default_memory_pool()
     pool = pa.proxy_memory_pool(pa.system_memory_pool())
+    POOLS.append(pool)
     pa.set_memory_pool(pool)
     try:
         read_table(path, FileProblems(problems, path.name), (text,), "label")

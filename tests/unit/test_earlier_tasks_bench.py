@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -27,6 +28,7 @@ from bench.harness.earlier_tasks import (
     lessons_digest,
     packed_lessons,
     prior_of,
+    refit_prior,
     source_lessons,
 )
 from bench.harness.rows import Row
@@ -121,6 +123,17 @@ def test_a_base_that_ships_lessons_is_asked_for_them(data: Path, features: Featu
     lesson = Lesson(np.zeros((2, 3)), np.zeros((2, 3)), 7)
     shipping: Any = SimpleNamespace(base=SimpleNamespace(lessons={"one": lesson}))
     assert source_lessons(shipping, data, features) == {"one": lesson}
+
+
+def test_where_the_service_has_a_prior_it_is_fitted_to_what_was_learned(monkeypatch: pytest.MonkeyPatch) -> None:
+    fitted, services, base = list[Any](), object(), object()
+    monkeypatch.setattr("bench.harness.earlier_tasks.find_spec", lambda name: None)
+    refit_prior(services, base)  # type: ignore[arg-type]
+    module = SimpleNamespace(refit=lambda *given: fitted.append(given[:2]))
+    monkeypatch.setattr("bench.harness.earlier_tasks.find_spec", lambda name: name)
+    monkeypatch.setattr("bench.harness.earlier_tasks.import_module", lambda name: module)
+    refit_prior(services, base)  # type: ignore[arg-type]
+    assert fitted == [(services, base)]
 
 
 def test_a_label_without_a_row_teaches_nothing(features: Features) -> None:
@@ -242,10 +255,13 @@ def test_whole_jobs_of_a_series_run_where_its_first_half_was_learned(
         return SimpleNamespace(answers=answers, seconds=1.0, facts={}, before=before)
 
     monkeypatch.setattr("bench.series.arms.publish", publish)
+    monkeypatch.setattr("bench.series.arms.opened_home", lambda home, place: nullcontext(home))
+    monkeypatch.setattr("bench.series.arms.refit_prior", lambda home, base: learned.append(("refit", 0)))
     assert series.main(command("--draws", "0,1", "--arms", "default,default-few,default-all")) == 0
     first, second, third = "reviews-01_films", "reviews-02_plots", "reviews-03_books"
-    of_draw = [(second, 8), (third, 8), (first, 8), (second, 8), (third, 8)]
-    assert learned == [*of_draw, (first, 40), (second, 8), (third, 8), *of_draw, (second, 8), (third, 8)]
+    of_draw = [(second, 8), (third, 8), (first, 8), ("refit", 0), (second, 8), (third, 8)]
+    with_all = [(first, 40), ("refit", 0), (second, 8), (third, 8)]
+    assert learned == [*of_draw, *with_all, *of_draw, (second, 8), (third, 8)]
     (home,) = (tmp_path / "work" / "series").iterdir()
     assert sorted(path.name for path in home.iterdir()) == [f"reviews-0-default-{how}" for how in ("all", "few")] + [
         "reviews-1-default-few"

@@ -16,6 +16,7 @@ from onboard.data.formats.source import seekable
 from onboard.data.formats.table import Reader, Row, distinct_names, doubled_names
 from onboard.data.formats.unreadable import UnreadableError
 
+UNLIKELY: Final = (ValueError, OverflowError, IndexError)  # names that are not UTF-8, dates of no year, odd offsets
 _PART_ROWS: Final = 512  # that are Python values at once
 _NO_TEXT: Final = {
     "Image": "an image", "Audio": "audio", "Video": "video", "Pdf": "a document", "Translation": "a translation",
@@ -107,7 +108,7 @@ class ArrowReader(SchemaReader):
                     yield reader.schema, iter(reader), budget
         except MemoryError as error:  # pyarrow's is an ArrowException, too
             raise too_large(row=None) from error
-        except pa.ArrowException as error:
+        except (pa.ArrowException, *UNLIKELY) as error:
             reason = str(error).partition("\n")[0].rstrip(".")
             raise UnreadableError("bad_arrow", f"cannot be read as Arrow: {reason}", "Write the file again.") from error
 

@@ -24,14 +24,17 @@ def shareable(column: Any) -> Any:
         return column
     if int(_lengths(column.dictionary).sum()) > MAX_FILE_BYTES:
         raise too_large(row=None)
+    column.dictionary.validate(full=True)  # a view may lead anywhere
     return pa.DictionaryArray.from_arrays(column.indices, column.dictionary.cast(pa.large_binary()))
 
 
 def decoded_bytes(column: Any) -> int:
     """Bytes of the values, roughly, and never fewer than those of their texts.
 
+    The buffers of the column have to be as large as they should be; what they hold may be wrong.
+
     Raises:
-        UnreadableError: the column is of a type that cannot be counted.
+        UnreadableError: the column is of a type that cannot be counted, or says what cannot be.
     """
     import pyarrow as pa
 
@@ -50,6 +53,8 @@ def decoded_bytes(column: Any) -> int:
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_map(kind):
         start, stop = (column.offsets[0].as_py(), column.offsets[-1].as_py()) if count else (0, 0)
         parts = (column.keys, column.items) if pa.types.is_map(kind) else (column.values,)
+        if not 0 <= start <= stop <= min(map(len, parts)):
+            raise UnreadableError("bad_arrow", "has a list that ends before it begins", "Write the file again.")
         return plain + sum(decoded_bytes(part.slice(start, stop - start)) for part in parts)
     if pa.types.is_nested(kind):
         message = f"has a column of the type {str(kind)[:80]}, which is not read"
@@ -58,6 +63,7 @@ def decoded_bytes(column: Any) -> int:
 
 
 def _dictionary_bytes(column: Any) -> int:
+    column.dictionary.validate(full=True)  # where a text of it ends is looked up below
     counted = column.indices.value_counts()
     used, times = counted.field("values"), counted.field("counts")
     present = used.is_valid()

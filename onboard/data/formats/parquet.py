@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence, Set
 from contextlib import contextmanager
 from typing import Any, BinaryIO
 
-from onboard.data.formats.arrow import Described, SchemaReader, plain
+from onboard.data.formats.arrow import UNLIKELY, Described, SchemaReader, plain
 from onboard.data.formats.budget import too_large
 from onboard.data.formats.decoded import decoded_bytes, shareable
 from onboard.data.formats.parquet_pages import Leaf, require_bounded
@@ -64,7 +64,7 @@ class ParquetReader(SchemaReader):
                 yield file, stream
         except MemoryError as error:  # pyarrow's is an ArrowException, too
             raise too_large(row=None) from error
-        except (pa.ArrowException, UnicodeDecodeError) as error:  # the latter of a column's name
+        except (pa.ArrowException, *UNLIKELY) as error:
             first_line = str(error).partition("\n")[0].rstrip(".")
             message = f"cannot be read as Parquet: {first_line}"
             raise UnreadableError("bad_parquet", message, "Write the file again.") from error

@@ -35,6 +35,9 @@ def test_scripts_beside_files_of_rows_are_not_run(tmp_path: Path, read) -> None:
     folder.mkdir()
     (folder / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
     scripts_into(folder)
+    with pytest.raises(InputError, match=r"scripts are no longer supported, but found rows\.py"):
+        read(folder)
+    (folder / "rows.py").unlink()
     assert len(read(folder).dataset.train) == len(ROWS)
     assert not (folder / "ran").exists()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -91,7 +92,7 @@ def test_they_are_learned_again_as_the_job_was_asked(
     sent: list[tuple[Submission, str, str]] = []
 
     def submit(submission: Submission, owner: str, size: int, left: Any) -> Any:
-        texts = [str(file and open(file).read()) for file in (submission.dataset, submission.test)]  # noqa: PTH123, SIM115
+        texts = [Path(str(file)).read_text(encoding="utf-8") for file in (submission.dataset, submission.test)]
         sent.append((submission, texts[0], texts[1]))
         with services.database.write() as session:
             return JobRepository(session).add(sample_spec("pets"))
