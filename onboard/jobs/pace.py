@@ -60,7 +60,7 @@ def pace_of_jobs(timed: Iterable[TimedJob]) -> Pace:
 
 def _factor(job: TimedJob) -> float | None:
     size = DatasetSize.of_report(job.report)
-    if size is None:
+    if size is None or Stage.PROBE.value not in job.stage_seconds:  # it stopped after the readout
         return None
     tuned = Stage.GUARD.value in job.stage_seconds
     work = estimate_seconds(size, tuned=tuned, method=job.method) - START_SECONDS

@@ -13,6 +13,7 @@ from onboard.domain.submission import Submission, asked
 from onboard.errors import InputError, OnboardError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from onboard.data.read import Checked, ReadOptions
@@ -91,7 +92,6 @@ def check(
     Raises:
         DatasetError, InputError: as `onboard.data.read.read_dataset`.
     """
-    from onboard.jobs.estimate import DatasetSize, estimate_seconds, first_seconds
     from onboard.jobs.pace import Pace
 
     name = task_name(submission)
@@ -99,8 +99,16 @@ def check(
     checked = _read(submission, _read_options(submission, outside, **base))
     report = checked.report.to_json()
     require_metric(submission.metric, report["kind"])
+    estimated = _estimated(submission, checked, report, pace or Pace())
+    metric = {"metric": submission.metric} if submission.metric else {}
+    return {"task": name, **report, **metric, **estimated}
+
+
+def _estimated(submission: Submission, checked: Checked, report: Mapping[str, Any], pace: Pace) -> dict[str, Any]:
+    """Seconds of the job without and with tuning, those of its first version, and what the estimate rests on."""
+    from onboard.jobs.estimate import DatasetSize, estimate_seconds, first_seconds
+
     size, texts = DatasetSize.of_report(report), len(checked.unlabelled.rows) if checked.unlabelled else 0
-    pace = pace or Pace()
     first = None if size is None else round(pace.seconds(first_seconds(size)))
     estimated: dict[str, int | None] = dict.fromkeys(("estimated_seconds", "estimated_seconds_tuned"), first)
     if size is not None and checked.dataset.train and not submission.fast:
@@ -108,9 +116,7 @@ def check(
             key: round(pace.seconds(estimate_seconds(size, unlabelled=texts, tuned=tuned)))
             for key, tuned in zip(estimated, (False, True), strict=True)
         }
-    estimated["estimated_seconds_first"] = first
-    metric = {"metric": submission.metric} if submission.metric else {}
-    return {"task": name, **report, **metric, **estimated, "estimate_basis": pace.basis}
+    return {**estimated, "estimated_seconds_first": first, "estimate_basis": pace.basis}
 
 
 def prepare(

@@ -55,12 +55,10 @@ def label_next(
     before_batch: Callable[[], None] = lambda: None,
     at_once: RowsAtOnce | None = None,
     readout: Readout | None = None,
-    unlike: Unlike | None = None,
 ) -> list[Next]:
     """The texts to label next, the most uncertain first: `WANTED` or half of them at most, and one at least.
 
-    Texts whose answer is surer than `SURE` are left out, unless all are. Those that are unlike the task's data come
-    last, and only where others are too few: nobody is sure of "asdf", and its label teaches nothing.
+    Texts whose answer is surer than `SURE` are left out, unless all are.
 
     Args:
         engine: the model.
@@ -70,14 +68,13 @@ def label_next(
         before_batch: called before every batch; may raise to stop.
         at_once: how many rows fit into the memory; kept for further calls.
         readout: that answers beside the task, if any does.
-        unlike: says of places of texts (m,) whether they are unlike the task's data (m,); None takes none for that.
 
     Raises:
         OutOfMemoryError: the GPU has no room for a single row.
     """
     at_once = at_once or RowsAtOnce()
     probabilities = probabilities_of(engine, ids, task, trie, readout, before_batch, at_once)
-    return suggested(engine, ids, probabilities, at_once, unlike)
+    return suggested(engine, ids, probabilities, at_once)
 
 
 def suggested(
@@ -87,7 +84,14 @@ def suggested(
     at_once: RowsAtOnce,
     unlike: Unlike | None = None,
 ) -> list[Next]:
-    """The same of texts that were answered already, with probabilities (n, K)."""
+    """The same of texts that were answered already, with probabilities (n, K).
+
+    Texts unlike the task's data come last, and only where others are too few: nobody is sure of "asdf", and its label
+    teaches nothing.
+
+    Args:
+        unlike: says of places of texts (m,) whether they are unlike the task's data (m,); None takes none for that.
+    """
     unsure = uncertainty(probabilities)
     count = min(WANTED, max(1, len(ids) // 2))
     ranked = np.argsort(-unsure, kind="stable")

@@ -41,9 +41,8 @@ def promote(
     Args:
         reference: TASK@vN, or another alias of the task.
         alias: the name to move; made when it is new.
-        if_better: only if it is significantly better than what the alias means now, as `compare` says; without evidence
-            it is not. Of a new alias: than what `latest` means; and where that is this version, or nothing, than always
-            giving the commonest answer.
+        if_better: only if `compare` says that it is significantly better than what the alias means now. Of a new alias:
+            than what `latest` means; and where that is this version, or nothing, than the commonest answer.
         expected: the version that the alias must mean at present; 0 for none.
         manifests: of the bases that were read already.
         because: why, for the history.
@@ -59,8 +58,7 @@ def promote(
     require_alias(alias)
     with services.database.read() as session:
         version = VersionRepository(session).resolve(reference)
-    name = Reference(version.task, alias)
-    expected, good = _judged(services, version, name, expected, if_better, manifests)
+    expected, good = _judged(services, version, Reference(version.task, alias), expected, if_better, manifests)
     with services.database.write() as session:
         said = ", ".join(filter(None, (good, because)))
         moved = AliasRepository(session).move(

@@ -36,7 +36,8 @@ def test_the_median_of_the_last_eight_jobs_sets_the_pace() -> None:
 
 def test_without_jobs_of_a_known_size_it_is_that_of_a_laptop() -> None:
     unknown = timed(4.0, {"rows": None, "characters": None, "validation": None})
-    assert pace_of_jobs([unknown]) == Pace()
+    stopped_early = TimedJob("default", None, "never", {"train": 0.5}, REPORT)  # after the readout
+    assert pace_of_jobs([unknown, stopped_early]) == Pace()
     assert Pace().basis == "on a laptop"
     assert Pace(2.0, 1).basis == "by the last job here"
 

@@ -11,9 +11,10 @@ from support.tiny_base import WORDS as VOCABULARY
 from onboard.data.regression import Buckets
 from onboard.model.engine import Engine
 from onboard.model.memory import RowsAtOnce
+from onboard.model.readout import probabilities_of
 from onboard.pipeline.label_next import number_answer
 from onboard.train import labelling
-from onboard.train.labelling import Next, by_worth, farthest_first, label_next, uncertainty
+from onboard.train.labelling import Next, Unlike, by_worth, farthest_first, label_next, suggested, uncertainty
 
 WORDS = VOCABULARY.split()
 Z = np.random.default_rng(2).standard_normal(16).astype(np.float32)
@@ -110,15 +111,14 @@ def test_texts_unlike_the_data_come_last_and_only_where_others_are_too_few(
     tiny_engine: Engine, ids: list[list[int]]
 ) -> None:
     trie = tiny_engine.trie(["a", "b"])
-    first = label_next(tiny_engine, ids, trie, Z)[0].row
 
-    def unlike(places: np.ndarray) -> np.ndarray:
-        return np.isin(places, [first])
+    def of(texts: int, unlike: Unlike | None = None) -> list[Next]:
+        probabilities = probabilities_of(tiny_engine, ids[:texts], Z, trie, None)
+        return suggested(tiny_engine, ids[:texts], probabilities, RowsAtOnce(), unlike)
 
-    rows = [suggestion.row for suggestion in label_next(tiny_engine, ids, trie, Z, unlike=unlike)]
-    assert first not in rows
-    few = label_next(tiny_engine, ids[:8], trie, Z, unlike=lambda places: places > 1)
-    assert [suggestion.unlike for suggestion in few] == [False, False, True, True]
+    first = of(len(ids))[0].row
+    assert first not in [text.row for text in of(len(ids), lambda places: np.isin(places, [first]))]
+    few = of(8, lambda places: places > 1)
+    assert [text.unlike for text in few] == [False, False, True, True]
     assert [text.unlike for text in sorted([few[3], *few[:3]], key=by_worth)] == [False, False, True, True]
-    nothing = label_next(tiny_engine, ids[:8], trie, Z, unlike=lambda places: np.ones(len(places), dtype=np.bool_))
-    assert len(nothing) == 4
+    assert len(of(8, lambda places: np.ones(len(places), dtype=np.bool_))) == 4
