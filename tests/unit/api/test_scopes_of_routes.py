@@ -278,7 +278,8 @@ def test_methods_that_a_path_does_not_have_are_405_with_a_token(client: TestClie
     headers = bearer(tiny_services.database, *Scope)
     for path in GUARDED:
         has = {method for method, route in NEEDED if address(route) == path}
-        has |= {"HEAD"} if "GET" in has else set()
-        for method in ("HEAD", "OPTIONS", "PATCH"):
+        if "GET" not in has:  # HEAD is answered as GET is; see test_heads
+            assert client.head(path, headers=headers).status_code == client.get(path, headers=headers).status_code
+        for method in ("OPTIONS", "PATCH"):
             if method not in has:
                 assert client.request(method, path, headers=headers).status_code == 405, (method, path)
