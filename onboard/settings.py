@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 import os
-import re
 from collections.abc import Sequence
 from ipaddress import ip_network
 from pathlib import Path
-from typing import Any, Final, Literal, Self, get_args
+from typing import Annotated, Any, Final, Literal, Self, get_args
 
-from pydantic import Field, SecretStr, ValidationInfo, field_validator, model_validator
+from pydantic import AfterValidator, Field, SecretStr, ValidationInfo, field_validator, model_validator
 from pydantic_settings import (
     BaseSettings,
     DotEnvSettingsSource,
@@ -22,14 +21,15 @@ from pydantic_settings import (
 
 from onboard.domain.database_url import embedded_url, server_url
 from onboard.domain.hub_terms import HubTerms
+from onboard.domain.root_path import read_root_path
 from onboard.domain.webhook import Webhooks
 from onboard.errors import InputError, NotAllowedError
 
 __all__ = ["Settings"]
 
 LogFormat = Literal["auto", "json", "text"]
+_RootPath = Annotated[str, AfterValidator(read_root_path)]
 _SWITCHES: Final = {"0": False, "false": False, "no": False, "1": True, "true": True, "yes": True}
-_ROOT_PATH: Final = re.compile(r"(/[A-Za-z0-9._~-]+)+")
 SECRETS: Final = "/run/secrets"  # where Docker mounts them; Kubernetes where one says
 _DAYS: Final = ("days", "a whole number of days, 0 for ever")
 _COUNTS: Final = {
@@ -91,8 +91,7 @@ class Settings(BaseSettings):
     )
     allowed_hosts: str = Field(
         default="",
-        description="Names, separated by spaces, by which `onboard serve` may be asked (the Host header), beside "
-        "localhost, its machine's name and plain addresses.",
+        description="Names by which `onboard serve` may be asked, beside localhost, its machine's and addresses.",
     )
     requests_per_minute: int = Field(
         default=6000,
@@ -100,13 +99,9 @@ class Settings(BaseSettings):
     )
     trusted_proxies: str = Field(
         default="",
-        description="Addresses or networks, separated by spaces, of reverse proxies whose X-Forwarded-For and "
-        "X-Forwarded-Proto `onboard serve` believes.",
+        description="Addresses or networks of proxies whose X-Forwarded-For and -Proto `onboard serve` believes.",
     )
-    root_path: str = Field(
-        default="",
-        description="Path under which a reverse proxy offers `onboard serve`, such as /onboard; empty means /.",
-    )
+    root_path: _RootPath = Field(default="", description="Path below which a proxy offers `onboard serve`; empty is /.")
     hub_owners: str = Field(
         default="",
         description="Owners on the Hugging Face hub, separated by spaces, whose public datasets `onboard serve` reads "
@@ -223,17 +218,6 @@ class Settings(BaseSettings):
                     "Set it to addresses such as 10.0.0.7 or networks such as 10.0.0.0/8.",
                 ) from error
         return given
-
-    @field_validator("root_path")
-    @classmethod
-    def _know_root(cls, given: str) -> str:
-        root = given.strip().rstrip("/")
-        if root and not (_ROOT_PATH.fullmatch(root) and {".", ".."}.isdisjoint(root.split("/"))):
-            raise InputError(
-                f"ONBOARD_ROOT_PATH is {given!r}, which is not the path of a proxy.",
-                "Set it to a path of plain letters such as /onboard, or unset it.",
-            )
-        return root
 
     @field_validator("log_format", mode="before")
     @classmethod

@@ -171,7 +171,8 @@ def _places(numbers: np.ndarray) -> tuple[np.ndarray, tuple[float, float] | None
     begun = places / max(float(places[:, 0].std()), _NOTHING) * 1e-4  # so that the map is the same every time
     perplexity = min(_PERPLEXITY, (len(numbers) - 1) / 3)
     layout = TSNE(metric="precomputed", init=begun, perplexity=perplexity, max_iter=_STEPS, random_state=0)
-    return np.asarray(layout.fit_transform(distances), dtype=np.float64), None
+    placed = np.asarray(layout.fit_transform(distances), dtype=np.float64)
+    return _principal_components(placed)[0], None  # turned so that it is wider than high
 
 
 def _principal_components(numbers: np.ndarray) -> tuple[np.ndarray, tuple[float, float]]:

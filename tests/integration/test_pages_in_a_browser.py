@@ -164,6 +164,34 @@ def test_without_scripts_everything_is_readable_and_forms_work(browser, app, ser
         page.context.close()
 
 
+def test_an_operation_of_the_reference_is_tried_out_and_nothing_comes_from_elsewhere(
+    browser, app, services: Services, token: str
+) -> None:
+    expect = playwright.expect
+    with chromium.listening(app) as port:
+        page = opened(browser, port, token)
+        here = f"http://127.0.0.1:{port}/"
+        wrong: list[str] = []
+        page.on(
+            "console",
+            lambda message: (
+                wrong.append(message.text)
+                if message.type == "error" and not message.text.startswith("Deprecated: ")  # of the viewer, on itself
+                else None
+            ),
+        )
+        page.on("request", lambda sent: None if sent.url.startswith((here, "data:")) else wrong.append(sent.url))
+        page.goto("/docs#/tasks/list_tasks")
+        page.get_by_role("button", name="Try it out").click()
+        page.get_by_role("button", name="Execute").click()
+        expect(page.locator(".live-responses-table .response-col_status").nth(1)).to_contain_text("200")
+        expect(page.locator(".live-responses-table")).to_contain_text('"tasks"')
+        assert wrong == []
+        page.set_viewport_size(chromium.PHONE)
+        assert page.evaluate("document.documentElement.scrollWidth") <= chromium.PHONE["width"]
+        page.context.close()
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_page_is_accessible_and_fits_a_phone(browser, app, services: Services, token: str, scheme: str) -> None:
     database = services.database

@@ -1,0 +1,21 @@
+"""The path below which a reverse proxy offers the service, as ONBOARD_ROOT_PATH says it."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from onboard.errors import InputError
+
+_PATH: Final = re.compile(r"(/[A-Za-z0-9._~-]+)+")
+
+
+def read_root_path(given: str) -> str:
+    """The path without a slash at its end; "" for none. Raises InputError: it is not a plain path."""
+    root = given.strip().rstrip("/")
+    if root and not (_PATH.fullmatch(root) and {".", ".."}.isdisjoint(root.split("/"))):
+        raise InputError(
+            f"ONBOARD_ROOT_PATH is {given!r}, which is not the path of a proxy.",
+            "Set it to a path of plain letters such as /onboard, or unset it.",
+        )
+    return root
