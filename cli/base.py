@@ -121,6 +121,34 @@ def export_checkpoint(
     emit(document, as_json, lambda: "\n".join([f"base {base.name} in the authors' naming:", *files]))
 
 
+@app.command()
+@local_only("base lessons")
+def lessons(
+    name: Annotated[str, typer.Argument(help="Name or folder of a base.")],
+    sources: Annotated[
+        Path, typer.Option(help="Folder with one folder per source task: train, validation, test .jsonl.gz.")
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """Write what the sources of a base teach its prior: lessons.safetensors. The base's digest stays the same."""
+    from onboard.bases import LESSONS, find_base
+    from onboard.bases.lessons import pack_lessons
+    from onboard.bases.load import load_engine
+    from onboard.bases.multitask.lessons import lessons_of_sources
+    from onboard.bases.multitask.sources import folder_entries, read_sources
+    from onboard.bases.placing import write_beside
+
+    base = find_base(name)
+    shipped = {source.name for source in base.sources}
+    entries = {task: entry for task, entry in folder_entries(sources).items() if task in shipped}
+    engine = load_engine(base, "cpu")
+    rows = [source.worded(engine.encoder) for source in read_sources(entries, 0)]
+    taught = lessons_of_sources(engine, rows, say)
+    file = write_beside(base, LESSONS, pack_lessons(taught, base.backbone_digest))
+    document = {"base": base.name, "digest": base.digest, "lessons": base.lessons_digest, "tasks": sorted(taught)}
+    emit(document, as_json, lambda: f"{len(taught)} of {len(shipped)} sources teach the prior of {base.name}: {file}")
+
+
 def _tell(base: Base, as_json: bool) -> None:
     from onboard.bases.documents import base_document
 

@@ -28,6 +28,7 @@ from workers.logs import fields_of, shorten_log
 from workers.machine import facts
 from workers.plan import WorkerPlan
 from workers.reconciler import reconcile
+from workers.refitting import Refitting
 from workers.renewal import begin_anew
 
 _logger = logging.getLogger(__name__)
@@ -87,6 +88,7 @@ class Upkeep(threading.Thread):
         self._beat = _Every(plan.heartbeat_seconds)
         self._reconcile = _Every(plan.reconcile_seconds)
         self._listen = _Every(plan.reconcile_seconds)
+        self._refitting = Refitting(services)
         self._outdated = _Every(_RETENTION_SECONDS)
         self._retaining = False
         self._busy_at = time.monotonic()
@@ -109,6 +111,7 @@ class Upkeep(threading.Thread):
                 self.over.wait(_PAUSE_SECONDS)
             except Exception:  # the thread's outermost edge: without it the worker would fall silent
                 _logger.exception("The worker's upkeep failed; it goes on")
+        self._refitting.end()
 
     def _touch_alive_file(self) -> None:
         """Also while the database is away: no restart of this worker would mend that."""
@@ -138,6 +141,7 @@ class Upkeep(threading.Thread):
             self._warn_of_newer_jobs()
             if mine:
                 self._retain()
+                self._refitting.look()
         if self._listen.due() and self._hearing.look(self._bell() is not None):
             self._begin_anew()
         self._leave_when_idle()

@@ -7,6 +7,8 @@
     trained_rows.safetensors hashes of the rows that trained it, per source
     fingerprints.safetensors fingerprint of every source and anchor, and their scale; not in every base
     spread.safetensors       directions in which texts of one label differ most; not in every base
+    lessons.safetensors      what its sources teach its prior (`onboard.bases.lessons`); not in every base, and no part
+                             of its digest
     card.md, LICENSE.md      the same facts for people
 
 Backbone and hypernetwork are stored in int8 with a scale per row where we made the backbone too, in float16 where a T5
@@ -34,10 +36,12 @@ if TYPE_CHECKING:
     import numpy as np
 
     from onboard.bases.fingerprints import Fingerprints
+    from onboard.statistics.prior import Lesson
 
 FORMAT = 1
 _FILES = ("backbone/config.json", "hypernetwork.safetensors", "embeddings.safetensors", "trained_rows.safetensors")
 RESTORE = "make the base again or restore it"
+LESSONS: Final = "lessons.safetensors"
 _SHIPPED = Path(__file__).parent
 # The tasks of `mini`, whose base.json was written before a base said it, and names the base by its bytes.
 _PAIRS_OF_MINI: Final = {
@@ -173,6 +177,29 @@ class Base:
         except (SafetensorError, OSError, KeyError) as error:
             raise DamagedError(f"{path} holds no fingerprints: {error}", RESTORE) from error
 
+    @property
+    def lessons_digest(self) -> str | None:
+        """`sha256:…` of its file of lessons; None without one. Raises DamagedError: it is not the one that it names."""
+        path = self.folder / LESSONS
+        if not path.is_file():
+            return None
+        digest, pinned = file_digest(path), self.document.get("lessons")
+        if pinned not in (None, digest):
+            raise DamagedError(f"{path} is not the file that {self.folder / 'base.json'} names.", RESTORE)
+        return digest
+
+    @cached_property
+    def lessons(self) -> dict[str, Lesson]:
+        """What its sources teach its prior, by task; empty where it has no file of them.
+
+        Raises:
+            DamagedError: the file is damaged, or not the one that the base names.
+            PinMismatchError: it belongs to another base.
+        """
+        from onboard.bases.lessons import read_lessons
+
+        return {} if self.lessons_digest is None else read_lessons(self.folder / LESSONS, self.backbone_digest)
+
     def _entries(self, key: str) -> Iterator[SourceTask]:
         entries = self.document.get(key, {})
         mini = self.name == "mini" and entries.keys() == _PAIRS_OF_MINI.keys()
@@ -282,13 +309,13 @@ def shipped_bases() -> list[Base]:
 
 
 def folder_digest(folder: Path) -> str:
-    """`sha256:…` over the sorted relative names and the bytes of every file of a folder.
+    """`sha256:…` over the sorted relative names and the bytes of every file of a folder, without the lessons of a base.
 
     Raises:
         NotAllowedError, DamagedError: a file may not, or cannot be read.
     """
     with _errors_in_our_words(folder):
-        files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+        files = [path for path in sorted(folder.rglob("*")) if path.is_file() and path != folder / LESSONS]
         return digest_of_files((path.relative_to(folder).as_posix(), file_digest(path)) for path in files)
 
 

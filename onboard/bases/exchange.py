@@ -11,10 +11,11 @@ import torch
 from safetensors import SafetensorError
 from torch import Tensor
 
-from onboard.bases import FORMAT, Base, SourceTask, find_base
+from onboard.bases import FORMAT, LESSONS, Base, SourceTask, find_base, folder_digest
 from onboard.bases.documents import write_documents, write_json
 from onboard.bases.fingerprints import FINGERPRINTS, Fingerprints, read_fingerprints, write_fingerprints
 from onboard.bases.label_words import label_words, read_label_words
+from onboard.bases.lessons import pack_lessons, read_lessons
 from onboard.bases.load import load_engine
 from onboard.bases.placing import whole_folder
 from onboard.data.hub_deadline import ANSWER_SECONDS, unreachable, within_deadline
@@ -30,6 +31,7 @@ from onboard.model.weights import save_hypernetwork, write_tensors
 LABELS_FILE = "labels.json"
 _OWN_SECTION = "onboard"  # of an exported config.json: what a base knows and the authors' format does not
 _OWN_TYPES = {"pair_separator": str, "max_tokens": int, "licence": str, "anchors": list}
+_ANY_BACKBONE = "that of the checkpoint"  # the backbone's digest is another one in the authors' files
 _PAIR_SEPARATOR = "|"
 _MAX_TOKENS = 128  # the authors' max_source_length
 _LICENCE = "Not stated: the weights were imported, and whoever trained them has to say.\n"
@@ -72,6 +74,7 @@ def import_base(folder: Path, tokenizer: str, labels: Path, name: str, output: P
         _write_base(part, checkpoint, encoder.tokenizer, document)
         if fingerprints is not None:
             write_fingerprints(fingerprints, part / FINGERPRINTS)
+        _take_lessons(folder, part, tasks)
     return find_base(str(output.resolve()))
 
 
@@ -114,6 +117,8 @@ def export_base(base: Base, output: Path) -> list[Path]:
         write_json(part / LABELS_FILE, label_words(tasks))
         if base.fingerprints is not None:
             write_fingerprints(base.fingerprints, part / FINGERPRINTS)
+        if base.lessons:
+            (part / LESSONS).write_bytes(pack_lessons(base.lessons, _ANY_BACKBONE))
     return sorted(path for path in output.rglob("*") if path.is_file())
 
 
@@ -156,6 +161,14 @@ def _fingerprints(folder: Path, tasks: Iterable[str]) -> Fingerprints | None:
         return read_fingerprints(path).only(tasks)
     except (SafetensorError, KeyError) as error:
         raise DamagedError(f"{path} holds no fingerprints of these tasks: {error}", "Take it away.") from error
+
+
+def _take_lessons(folder: Path, part: Path, tasks: Iterable[str]) -> None:
+    """What an export wrote of lessons is pinned to the backbone that the import has written."""
+    if (folder / LESSONS).is_file():
+        present = read_lessons(folder / LESSONS, _ANY_BACKBONE)
+        own = {task: present[task] for task in tasks if task in present}
+        (part / LESSONS).write_bytes(pack_lessons(own, folder_digest(part / "backbone")))
 
 
 def _load_tokenizer(source: str) -> Any:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from onboard.bases import folder_digest
-from onboard.errors import ConflictError, DamagedError
+from onboard.bases import Base, folder_digest
+from onboard.errors import ConflictError, DamagedError, NotAllowedError, StorageError
 
 
 def place_base(target: Path, digest: str, fill: Callable[[Path], object]) -> Path:
@@ -31,6 +31,29 @@ def place_base(target: Path, digest: str, fill: Callable[[Path], object]) -> Pat
         if folder_digest(part) != digest:
             raise DamagedError(f"What came is not the base {digest[:19]}….", "Fetch it again.")
     return target
+
+
+def write_beside(base: Base, name: str, content: bytes) -> Path:
+    """A file in the folder of a base that its digest does not cover, whole or not at all.
+
+    Raises:
+        ConflictError: base.json names another file of that name.
+        NotAllowedError, StorageError: it cannot be written.
+    """
+    target = base.folder / name
+    if name.partition(".")[0] in base.document:
+        raise ConflictError(f"The base {base.name} was made with its {name}.", "Make another base with other sources.")
+    part = target.with_name(f".{name}.part")
+    try:
+        part.write_bytes(content)
+        part.chmod(0o644)
+        return part.replace(target)
+    except PermissionError as error:
+        raise NotAllowedError(f"{target} cannot be written.", "Copy the base's folder, and name the copy.") from error
+    except OSError as error:
+        raise StorageError(f"{target} cannot be written: {error.strerror}.", "Free some space.") from error
+    finally:
+        part.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -24,6 +24,7 @@ class Embedded:
         parents: what it was initialised from, by name.
         hypernetworks: versions that it was learned under or is served with.
         job: that published it.
+        prior: form and number of the prior that its readout was drawn towards.
     """
 
     task: str
@@ -33,6 +34,7 @@ class Embedded:
     hypernetworks: frozenset[int]
     job: str | None
     created_at: float
+    prior: tuple[str, int] | None = None
 
     @property
     def reference(self) -> str:
@@ -69,12 +71,14 @@ class Root:
     Args:
         bases: on which it was learned.
         since, until: epoch seconds between which it had versions.
+        priors: versions of priors that were fitted to its lesson: base, form, number.
     """
 
     task: str
     bases: frozenset[str]
     since: float = math.inf
     until: float = math.inf
+    priors: frozenset[tuple[str, str, int]] = frozenset()
 
     def was_there(self, base_digest: str, at: float) -> bool:
         """Whether it was one of the base's tasks at that moment."""
@@ -136,6 +140,8 @@ def _learning(version: Embedded, root: Root, so_far: Descent) -> str | None:
     for number in sorted(version.hypernetworks):
         if (version.base_digest, number) in so_far.hypernetworks:
             return f"stands under hypernetwork version {number}"
+    if version.prior is not None and (version.base_digest, *version.prior) in root.priors:
+        return f"its readout was drawn towards version {version.prior[1]} of the prior, which it taught"
     return None
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 VersionKind = Literal["source", "onboarded", "carried"]
 
 FIRST_HYPERNETWORK: Final = 1  # the version that every base brings
-_NOT_TOLD: Final = frozenset({"fingerprint", "held_out"})  # of a version, by its document
+_NOT_TOLD: Final = frozenset({"fingerprint", "held_out", "lesson"})  # of a version, by its document
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +70,9 @@ class EmbeddingVersion:
         low: lowest value of a regression version, else None; `high` likewise.
         pairs: whether it takes two texts; None where that was never noted (earlier releases, imported bases).
         readout: digest of the file of its readout, which answers beside it; None where there is none.
+        lesson: digest of what it teaches the prior of its base; None of a regression, a shipped source, and versions
+            from before there was one.
+        prior_version, prior_digest: the prior that its readout was drawn towards; None where it was towards none.
         temperature: of its probabilities, which it makes less sure where it is above 1; 1 of a regression, and of
             versions from before there was one.
         stored_bytes: of its files together, without the base's; None until it is published.
@@ -107,6 +110,9 @@ class EmbeddingVersion:
     high: float | None = None
     pairs: bool | None = None
     readout: str | None = None
+    lesson: str | None = None
+    prior_version: int | None = None
+    prior_digest: str | None = None
     temperature: float = 1.0
     stored_bytes: int | None = None
     seeds: tuple[int, ...] = ()
@@ -177,11 +183,11 @@ class EmbeddingVersion:
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> EmbeddingVersion:
         """Read what `to_json` wrote, here or in an older service: without mixtures, carried versions, `pairs`,
-        readouts, temperatures, bytes and provisional versions.
+        readouts, priors, temperatures, bytes and provisional versions.
 
         Raises KeyError, TypeError, ValueError for anything else.
         """
-        later = ("learned_under", "pairs", "readout", "stored_bytes")
+        later = ("learned_under", "pairs", "readout", "prior_version", "prior_digest", "stored_bytes")
         complete = {"mixed_from": {}, "temperature": 1.0, "provisional": False, **dict.fromkeys(later), **document}
         facts = {declared.name: complete[declared.name] for declared in fields(cls) if declared.name not in _NOT_TOLD}
         lists = {name: tuple(facts[name]) for name in ("labels", "words", "seeds")}

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from onboard.bases import Base, digest_of_files, file_digest, find_base, named_bases
+from onboard.bases import LESSONS, Base, digest_of_files, file_digest, find_base, named_bases
 from onboard.domain.task import EmbeddingVersion, HypernetworkVersion
 from onboard.errors import DamagedError, NotFoundError, OnboardError, PinMismatchError
 from onboard.registry.bases import BaseRepository
@@ -103,8 +103,9 @@ class Manifests:
 
 
 def read_manifest(base: Base) -> Manifest:
-    """Read and hash every file of a base."""
-    files = [_read(base, path) for path in sorted(base.folder.rglob("*")) if path.is_file()]
+    """Read and hash every file of a base but its lessons, which no prediction needs."""
+    paths = [path for path in sorted(base.folder.rglob("*")) if path.is_file() and path != base.folder / LESSONS]
+    files = [_read(base, path) for path in paths]
     return Manifest(base, {file.name: file for file in files})
 
 

@@ -93,7 +93,7 @@ def check(
     require_metric(submission.metric, report["kind"])
     size, texts = DatasetSize.of_report(report), len(checked.unlabelled.rows) if checked.unlabelled else 0
     first = None if size is None else round(first_seconds(size))
-    estimated = dict.fromkeys(("estimated_seconds", "estimated_seconds_tuned"), first)
+    estimated: dict[str, int | None] = dict.fromkeys(("estimated_seconds", "estimated_seconds_tuned"), first)
     if size is not None and checked.dataset.train and not submission.fast:
         estimated = {
             key: round(estimate_seconds(size, unlabelled=texts, tuned=tuned))

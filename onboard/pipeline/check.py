@@ -22,6 +22,7 @@ from onboard.hypernetworks.register import register_base
 from onboard.model.engine import Engine
 from onboard.pipeline.attempt import Run
 from onboard.pipeline.material import Workbench
+from onboard.pipeline.prior import pinned_prior
 from onboard.pipeline.slot import take_slot
 from onboard.registry.services import Services
 from onboard.versions.trained_rows import head_rows, read_snapshot
@@ -38,6 +39,8 @@ def check_stage(job: Job, services: Services, progress: Progress) -> Run:
         progress.raise_if_cancelled_or_fenced()
         take_slot(services, job.id, base)
     bench = prepare(job.spec, services, base)
+    if job.spec.readout != "never":
+        bench = replace(bench, prior=pinned_prior(services, bench, job.spec.task))
     seconds = round(time.monotonic() - started, 3)
     rows = {
         "train": len(bench.dataset.train),

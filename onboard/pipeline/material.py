@@ -14,8 +14,10 @@ from onboard.data.limits import PROBE_ROWS, PROBE_TOKENS
 from onboard.data.regression import Buckets
 from onboard.data.splits import fair_order
 from onboard.data.targets import buckets_of, label_weights, targets_of
-from onboard.domain.dataset import Dataset, Example
+from onboard.data.verbaliser import words_of
+from onboard.domain.dataset import Dataset, Example, label_key
 from onboard.domain.task import FIRST_HYPERNETWORK
+from onboard.hypernetworks.prior.fitting import PinnedPrior
 from onboard.model.batch import Batch, LabelledRows
 from onboard.model.batched import BATCH, log_probabilities
 from onboard.model.engine import Engine
@@ -47,6 +49,7 @@ class Workbench:
         left_out: how many rows of a split judge nothing, as what the training starts from knows them.
         trained_at_once, scored_at_once: how many rows the GPU's memory takes.
         read: features of the rows that were read, by their token ids.
+        prior: of earlier tasks, towards which its readout is drawn; None where there is none.
     """
 
     base: Base
@@ -61,6 +64,7 @@ class Workbench:
     trained_at_once: RowsAtOnce = field(default_factory=partial(RowsAtOnce, AT_ONCE))
     scored_at_once: RowsAtOnce = field(default_factory=lambda: RowsAtOnce(BATCH))
     read: dict[tuple[int, ...], np.ndarray] = field(default_factory=dict)
+    prior: PinnedPrior | None = None
     descriptions: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -123,6 +127,19 @@ class Workbench:
         """What a readout is made of, the blocks that such rows have: (n, 3h) of single texts, (n, 6h) of pairs."""
         blocks = blocks_of(pairs=any(row.text_b is not None for row in rows))
         return self.features(rows, checkpoint)[:, : blocks * self.width]
+
+    def names(self, checkpoint: Callable[[], None]) -> np.ndarray:
+        """Features (K, 3h) of the words of the labels: of "cancelled flight" for `cancelled_flight`; of a label that is
+        described the mean with its description's."""
+        labels = self.dataset.labels
+        names = self.own_features([Example(words_of(label), None, label) for label in labels], checkpoint)
+        described = [place for place, label in enumerate(labels) if label_key(label) in self.descriptions]
+        if not described:
+            return names
+        texts = [Example(self.descriptions[label_key(labels[place])], None, labels[place]) for place in described]
+        names = names.copy()
+        names[described] = (names[described] + self.own_features(texts, checkpoint)) / 2
+        return names
 
     @property
     def width(self) -> int:

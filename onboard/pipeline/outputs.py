@@ -11,6 +11,7 @@ import numpy as np
 
 from onboard.domain.calibration import CalibrationJson
 from onboard.domain.label_next import LabelNextJson
+from onboard.domain.prior import PriorJson
 from onboard.domain.report import (
     AliasMoveJson,
     BaselinesJson,
@@ -151,6 +152,7 @@ class TrainOutput(StageOutput):
         read_out: its probabilities (m, K) of the rows that are in a fold, each without its fold; None without folds.
         no_readout: why there is none, where one was wanted.
         weights: the file of the task's own weights, without the version's facts; None where the method has none.
+        prior: what earlier tasks contributed to the readout; None without a prior.
     """
 
     z: np.ndarray
@@ -164,6 +166,7 @@ class TrainOutput(StageOutput):
     read_out: np.ndarray | None = None
     no_readout: str | None = None
     weights: bytes | None = None
+    prior: PriorJson | None = None
     _readers: ClassVar[_Readers] = {
         "z": _floats, "folds": _folds, "readout": _readout, "read_out": _numbers, "weights": _bytes,
     }  # fmt: skip

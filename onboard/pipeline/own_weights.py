@@ -28,7 +28,7 @@ from onboard.model.task_weights import Answering
 from onboard.pipeline.attempt import Run
 from onboard.pipeline.candidates import named_candidate
 from onboard.pipeline.outputs import Folds, ProbeOutput, TrainOutput
-from onboard.pipeline.readout import fit, with_readout
+from onboard.pipeline.readout import fit_and_compare, with_readout
 from onboard.pipeline.without_rows import readout_without_rows
 from onboard.probe.candidates import in_sorted
 from onboard.registry.versions import VersionRepository
@@ -159,7 +159,7 @@ def readout_alone(trained: TrainOutput) -> TrainOutput | None:
     folds = None
     if trained.folds is not None and trained.read_out is not None:
         folds = replace(trained.folds, probabilities=trained.read_out, z=trained.folds.z[:, :0])
-    return _answering_alone(trained.readout, folds, trained.warnings)
+    return replace(_answering_alone(trained.readout, folds, trained.warnings), prior=trained.prior)
 
 
 def _weights(attempt: Run, probed: ProbeOutput, parted: list[Fold], new: NewTask) -> TrainOutput:
@@ -195,16 +195,18 @@ def _linear(attempt: Run, parted: list[Fold]) -> TrainOutput:
     if not bench.dataset.train:
         return _of_names(attempt)
     fold = fold_of(len(bench.dataset.train), parted) if parted else None
-    fitted = fit(bench, fold, attempt.checkpoint)
+    fitted, prior = fit_and_compare(bench, fold, attempt.checkpoint)
     nothing = np.zeros((len(parted), 0), dtype=np.float32)  # no embedding is trained
-    return _answering_alone(fitted.readout, None if fold is None else Folds(fold, fitted.probabilities, nothing), [])
+    folds = None if fold is None else Folds(fold, fitted.probabilities, nothing)
+    return replace(_answering_alone(fitted.readout, folds, []), prior=prior)
 
 
 def _of_names(attempt: Run) -> TrainOutput:
     """Of a readout without a labeled row."""
-    readout, made_of = readout_without_rows(attempt.bench, attempt.checkpoint)
-    output = _answering_alone(readout, None, [])
-    return replace(output, training={**output.training, "without_rows": made_of})
+    of_names = readout_without_rows(attempt.bench, attempt.checkpoint)
+    output = _answering_alone(of_names.readout, None, [])
+    training: TrainingJson = {**output.training, "without_rows": of_names.made_of}
+    return replace(output, training=training, prior=of_names.prior)
 
 
 def _answering_alone(readout: Readout, folds: Folds | None, warnings: list[WarningJson]) -> TrainOutput:

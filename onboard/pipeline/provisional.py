@@ -24,6 +24,7 @@ from onboard.pipeline.novelty import novelty_of
 from onboard.pipeline.outcome import Outcome
 from onboard.pipeline.outputs import EvaluateOutput, FirstOutput, ProbeOutput, TrainOutput
 from onboard.pipeline.own_weights import own_start, train_own
+from onboard.pipeline.prior import drawn_towards
 from onboard.pipeline.publish import (
     NumberTakenError,
     beside,
@@ -34,6 +35,7 @@ from onboard.pipeline.publish import (
     numbered,
     publish,
     result_document,
+    stored_lesson,
     task_of,
     with_file,
 )
@@ -113,7 +115,8 @@ def _published(
         return earlier
     novelty = novelty_of(own.bench, own.checkpoint)
     outcome = Outcome(own.bench, trained)
-    draft = replace(draft_of(own, probed, outcome, evaluated), provisional=True)
+    draft = replace(draft_of(own, probed, outcome, evaluated), provisional=True, lesson=stored_lesson(own))
+    draft = drawn_towards(draft, trained)
     while True:
         drafts = numbered(own, draft, None)
         with own.services.database.read() as session:

@@ -29,6 +29,8 @@ from onboard.pipeline.novelty import novelty_of
 from onboard.pipeline.outcome import Outcome, untold
 from onboard.pipeline.outputs import EvaluateOutput, ProbeOutput, TrainOutput
 from onboard.pipeline.own_weights import stored
+from onboard.pipeline.prior import drawn_towards
+from onboard.pipeline.readout import lesson_of_job
 from onboard.pipeline.slot import HeadMovedError
 from onboard.registry.aliases import AliasRepository
 from onboard.registry.bases import BaseRepository
@@ -38,6 +40,7 @@ from onboard.registry.in_use import InUseRepository
 from onboard.registry.versions import VersionRepository
 from onboard.statistics.novelty import Novelty
 from onboard.storage.embedding import embedding_digest, embedding_facts, pack_embedding
+from onboard.storage.lesson import LESSON, pack_lesson
 from onboard.storage.novelty import novelty_facts, novelty_tensors
 from onboard.storage.readout import pack_readout
 from onboard.storage.weights import pack_weights, weights_digest
@@ -87,7 +90,9 @@ def publish(
     """
     started = time.monotonic()
     novelty = novelty_of(attempt.bench, attempt.checkpoint)
-    draft = replace(draft_of(attempt, probed, outcome, evaluated), readout=_stored_readout(attempt, judged, outcome))
+    readout, lesson = _stored_readout(attempt, judged, outcome), stored_lesson(attempt)
+    draft = replace(draft_of(attempt, probed, outcome, evaluated), readout=readout, lesson=lesson)
+    draft = drawn_towards(draft, outcome.trained)
     tuned = _stored_hypernetwork(attempt, outcome)
     while True:
         drafts = numbered(attempt, draft, tuned)
@@ -119,6 +124,7 @@ def beside(attempt: Run, outcome: Outcome, evaluated: EvaluateOutput, novelty: N
         **novelty_facts(novelty),
         "methods": outcome.methods,
         "provisional": outcome.provisional,
+        "prior": outcome.trained.prior,
         "memory_bytes": None if attempt.peak is None else attempt.peak.most_bytes,
     }
 
@@ -127,6 +133,12 @@ def _stored_readout(attempt: Run, judged: Judged, outcome: Outcome) -> str | Non
     """The digest of the file of the readout beside what was trained; None without one, or where it is all there is."""
     readout = None if outcome.trained.is_readout else judged.together.readout
     return None if readout is None else attempt.services.store(pack_readout(readout, attempt.base.digest), "readout")
+
+
+def stored_lesson(attempt: Run) -> str | None:
+    """The digest of the file of what the task teaches the prior; None where it teaches nothing."""
+    lesson = lesson_of_job(attempt.bench, attempt.checkpoint)
+    return None if lesson is None else attempt.services.store(pack_lesson(lesson, attempt.base.digest), LESSON)
 
 
 def numbered(attempt: Run, draft: EmbeddingVersion, tuned: HypernetworkVersion | None) -> Drafts:

@@ -12,16 +12,18 @@ from typing import Final
 import numpy as np
 
 from onboard.data.splits import evenly_spaced
+from onboard.domain.prior import PriorJson
 from onboard.domain.readout import ReadoutJson
 from onboard.errors import InputError
 from onboard.model.readout import probabilities_of
 from onboard.model.task_weights import Answering
 from onboard.pipeline.evidence import HELD, PREDICTED
-from onboard.pipeline.label_features import label_features
 from onboard.pipeline.material import Workbench
 from onboard.pipeline.outputs import Folds, TrainOutput
+from onboard.pipeline.prior import contributed
+from onboard.statistics.prior import Lesson
 from onboard.statistics.probabilities import blend, mean_loss
-from onboard.statistics.readout import Fitted, Readout, fit_readout
+from onboard.statistics.readout import Fitted, Readout, fit_readout, lesson_of
 from onboard.statistics.share import PRIOR_BESIDE_WEIGHTS, choose_share
 from onboard.train.crossvalidation import in_a_fold, rows_in_folds
 from onboard.train.learning import choosing
@@ -44,15 +46,39 @@ def fit(bench: Workbench, fold: np.ndarray | None, checkpoint: Callable[[], None
     features = bench.own_features(rows, checkpoint)
     values, names = None, None
     if bench.buckets is None:
-        names = label_features(bench, checkpoint)
+        names = bench.names(checkpoint)
     else:
         values = np.array(bench.buckets.values)
     if fold is None:
         groups = [np.array([row]) for row in range(len(rows))]
     else:
         groups = [np.flatnonzero(fold == number) for number in np.unique(fold[in_a_fold(fold)])]
-    blocks = blocks_of(bench, features)
-    return fit_readout(features, bench.weighted(rows), groups, values, blocks, names)
+    prior = None if bench.prior is None else bench.prior.prior
+    return fit_readout(features, bench.weighted(rows), groups, values, blocks_of(bench, features), names, prior)
+
+
+def fit_and_compare(
+    bench: Workbench, fold: np.ndarray | None, checkpoint: Callable[[], None]
+) -> tuple[Fitted, PriorJson | None]:
+    """The same, and what earlier tasks contributed to it; None without a prior. Takes and raises as `fit`."""
+    fitted = fit(bench, fold, checkpoint)
+    if bench.prior is None:
+        return fitted, None
+    plain = fit(replace(bench, prior=None), fold, checkpoint)
+    targets = bench.targets([bench.dataset.train[row] for row in drawn(bench)])
+    return fitted, contributed(bench.prior, bench.names(checkpoint), fitted, plain, targets)
+
+
+def lesson_of_job(bench: Workbench, checkpoint: Callable[[], None]) -> Lesson | None:
+    """What the job's task teaches the prior of its base; None of a regression, and where rows make no readout."""
+    if bench.buckets is not None or not bench.dataset.train:
+        return None
+    rows = [bench.dataset.train[row] for row in drawn(bench)]
+    features = bench.own_features(rows, checkpoint)
+    try:
+        return lesson_of(features, bench.weighted(rows), bench.names(checkpoint), blocks_of(bench, features))
+    except InputError:  # a label without a row, or features that are no numbers: there is no readout either
+        return None
 
 
 def blocks_of(bench: Workbench, features: np.ndarray) -> int:
@@ -81,12 +107,14 @@ def with_readout(
     if asked == "never":
         return trained, None
     try:
-        fitted = fit(bench, trained.folds.fold if trained.folds else None, checkpoint)
+        fold = trained.folds.fold if trained.folds else None
+        fitted, prior = fit_and_compare(bench, fold, checkpoint)
     except InputError as error:
         return replace(trained, no_readout=error.message), None
     if not trained.has_embedding:
         fitted = replace(fitted, readout=replace(fitted.readout, share=PRIOR_BESIDE_WEIGHTS))
-    return replace(trained, readout=fitted.readout, read_out=fitted.probabilities if trained.folds else None), fitted
+    read_out = fitted.probabilities if trained.folds else None
+    return replace(trained, readout=fitted.readout, read_out=read_out, prior=prior), fitted
 
 
 @dataclass(frozen=True)

@@ -117,7 +117,7 @@ class DeletingRepository(Repository):
         named = exists().where(which, names_version())
         self._session.execute(delete(AliasRow).where(named))
         gone = self._session.execute(
-            delete(row).where(which).returning(row.artifact, row.readout, row.created_at)
+            delete(row).where(which).returning(row.artifact, row.readout, row.lesson, row.created_at)
         ).all()
         removed.versions += len(gone)
         removed.freed([(digest, at) for *files, at in gone for digest in files if digest is not None])

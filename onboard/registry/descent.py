@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from sqlalchemy import func, select, union
 
 from onboard.domain.descent import Descent, Embedded, Root, Tuned, descent
+from onboard.domain.prior import form_of
+from onboard.registry.priors import PriorRepository
 from onboard.registry.repository import Repository
 from onboard.registry.tables import AliasRow, EmbeddingVersionRow, HypernetworkRow, JobRow, TaskRow
 
@@ -27,7 +29,8 @@ class DescentRepository(Repository):
         digests = frozenset(self._session.scalars(bases))
         times = select(TaskRow.created_at, func.coalesce(TaskRow.deleted_at, math.inf)).where(TaskRow.name == task)
         known = self._session.execute(times).one_or_none()
-        return Root(task, digests) if known is None else Root(task, digests, known[0], known[1])
+        since, until = (math.inf, math.inf) if known is None else known
+        return Root(task, digests, since, until, PriorRepository(self._session).fitted_to(task))
 
     def of(self, root: Root) -> Descent:
         """What descends from it and is still there."""
@@ -48,17 +51,19 @@ class DescentRepository(Repository):
         row = EmbeddingVersionRow
         columns = row.task, row.version, row.base_digest, row.parent, row.mixed_from, row.job, row.created_at
         statement = (
-            select(*columns, row.hypernetwork_version, row.learned_under)
+            select(*columns, row.hypernetwork_version, row.learned_under, row.prior_version, row.pairs)
             .join(TaskRow, TaskRow.name == row.task)
             .where(TaskRow.deleted_at.is_(None))
             .order_by(row.task, row.version)
         )
+        rows = self._session.execute(statement)
         return [
             Embedded(
                 task, version, base, tuple(mixed or ()) or (parent,),
                 frozenset({pinned} if origin is None else {pinned, origin}), job, created_at,
+                None if prior is None else (form_of(pairs=bool(pairs)), prior),
             )
-            for task, version, base, parent, mixed, job, created_at, pinned, origin in self._session.execute(statement)
+            for task, version, base, parent, mixed, job, created_at, pinned, origin, prior, pairs in rows
         ]  # fmt: skip
 
     def _tuned(self) -> tuple[list[Tuned], set[tuple[str, int]]]:

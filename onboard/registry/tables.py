@@ -17,7 +17,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Mapped, mapped_column
 
-from onboard.registry import access_tables, webhook_tables  # noqa: F401 - they declare the rest of the tables
+from onboard.registry import access_tables, prior_tables, webhook_tables  # noqa: F401 - they declare the rest of the tables
 from onboard.registry.declared import BigNumber, partial_index
 from onboard.registry.declared import Table as Table  # from here it comes with all of them declared
 
@@ -249,6 +249,9 @@ class EmbeddingVersionRow(Table):
     high: Mapped[float | None]
     pairs: Mapped[bool | None]  # null of versions from before it was noted
     readout: Mapped[str | None] = mapped_column(ForeignKey("artifacts.digest"), index=True)
+    lesson: Mapped[str | None] = mapped_column(ForeignKey("artifacts.digest"), index=True)  # null of versions of before
+    prior_version: Mapped[int | None]  # that its readout was drawn towards
+    prior_digest: Mapped[str | None]
     temperature: Mapped[float] = mapped_column(server_default="1")
     stored_bytes: Mapped[int | None] = mapped_column(BigNumber)  # of both files
     seeds: Mapped[list[Any]]

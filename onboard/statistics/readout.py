@@ -26,8 +26,8 @@ SHARPNESSES: Final = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)  # invers
 RIDGE_PRIOR: Final = 1.0  # nats that a ridge e times as large or small as the usual one costs: held-out tasks say so
 USUAL: Final = (1.0, 4.0)  # ridge and sharpness where too few rows judge
 FEWEST_JUDGING: Final = 8
-PRIOR_SCALES: Final = (1.0, 0.5, 0.0)  # how far a readout is drawn towards what the prior says
-SCALE_PRIOR: Final = 2.0  # nats that it costs to leave the prior out altogether
+PRIOR_SCALES: Final = (0.75, 1.0, 0.5, 0.25, 0.0)  # how far it is drawn towards the prior, the usual one first
+SCALE_PRIOR: Final = 2.0  # nats that one more or less costs: held-out tasks say so, as of the usual one
 _BEFORE: Final = (0, 1, 3, 4)  # of the blocks, those that a readout of features as they are took of a pair
 
 
@@ -249,7 +249,7 @@ def answers_after(
 
 
 def _drawn_paths(path: Path, x: np.ndarray, drawn_to: np.ndarray | None, judged: np.ndarray) -> Sequence[Path]:
-    """The regressions by how far they are drawn towards the prior: all the way where too few rows judge."""
+    """The regressions by how far they are drawn towards the prior: as usual where too few rows judge."""
     if drawn_to is None:
         return [path]
     scales = PRIOR_SCALES[:1] if len(judged) < FEWEST_JUDGING else PRIOR_SCALES
@@ -272,9 +272,9 @@ def _chosen(
     targets: np.ndarray,
     scale: tuple[np.ndarray, float] | None,
 ) -> _Chosen:
-    """Path, ridge and sharpness with the least loss on the rows that judge: a ridge far from the usual one, or less of
-    the prior than there is, only where they gain by it; `scale` of a regression: buckets and mean."""
-    few, most = len(judged) < FEWEST_JUDGING, paths[0].scale
+    """Path, ridge and sharpness with the least loss on the rows that judge: a ridge or a share of the prior that is far
+    from the usual one only where they gain by it; `scale` of a regression: buckets and mean."""
+    few, usual = len(judged) < FEWEST_JUDGING, paths[0].scale
     options = []
     for path in paths:
         for ridge in (USUAL[0],) if few else RIDGES:
@@ -285,7 +285,7 @@ def _chosen(
                 else:
                     probabilities = _normal(scores[:, 0] + scale[1], sharpness, scale[0])
                 loss = len(judged) * mean_loss(probabilities, targets[judged]) if len(judged) else 0.0
-                loss += RIDGE_PRIOR * abs(np.log(ridge / USUAL[0])) + SCALE_PRIOR * (most - path.scale)
+                loss += RIDGE_PRIOR * abs(np.log(ridge / USUAL[0])) + SCALE_PRIOR * abs(usual - path.scale)
                 options.append(_Chosen(path, ridge, sharpness, probabilities, loss))
     return min(options, key=lambda option: option.loss)
 

@@ -20,7 +20,7 @@ from onboard.errors import DamagedError
 
 _STRINGS = {
     "task", "kind", "backbone", "base", "hypernetwork", "embedding", "readout", "dataset", "init", "onboard", "format",
-    "method",
+    "method", "prior",
 }  # fmt: skip
 
 
@@ -59,6 +59,11 @@ def embedding_facts(version: EmbeddingVersion, hypernetwork_digest: str) -> dict
         "hypernetwork": hypernetwork_digest,
         "embedding": version.embedding_digest,
         **({} if version.readout is None else {"readout": version.readout}),
+        **(
+            {}
+            if version.prior_digest is None
+            else {"prior_version": version.prior_version, "prior": version.prior_digest}
+        ),
         **({} if version.temperature == 1.0 else {"temperature": version.temperature}),
         **({} if version.learned_under is None else {"learned_under": version.learned_under}),
         "labels": list(version.labels),

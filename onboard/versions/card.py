@@ -35,6 +35,7 @@ def render_card(version: EmbeddingVersion) -> str:
         "dataset": version.dataset_digest or "shipped with the base",
         ("embedding" if version.has_embedding else "weights"): version.embedding_digest,
         **({} if version.readout is None else {"readout": version.readout}),
+        **({} if version.prior_digest is None else {f"prior (version {version.prior_version})": version.prior_digest}),
         **({} if version.temperature == 1.0 else {"temperature": version.temperature}),
         "backbone": version.backbone_digest,
         "base": version.base_digest,

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from onboard.domain.descent import Descent, descent_document
 from onboard.domain.names import did_you_mean
 from onboard.domain.webhook import DELETED
-from onboard.errors import ConflictError, DamagedError, NotFoundError, StorageError, UnavailableError
+from onboard.errors import ConflictError, DamagedError, NotFoundError, OnboardError, StorageError, UnavailableError
 from onboard.operations.lock import alone
 from onboard.operations.retention import OLD_HOURS
 from onboard.registry.artifacts import ArtifactRecord, ArtifactRepository
@@ -25,6 +25,7 @@ from onboard.registry.audit import record
 from onboard.registry.deleting import DeletingRepository, Removed
 from onboard.registry.descent import DescentRepository
 from onboard.registry.outbox import OutboxRepository
+from onboard.registry.priors import PriorRepository
 from onboard.registry.services import Services
 from onboard.registry.snapshots import StageOutputRepository
 from onboard.registry.tasks import TaskRepository
@@ -47,6 +48,7 @@ class Deleted:
         artifacts: files that went.
         aliases: of every version, by reference.
         unlearning: what becomes of that which descends; None where that was not asked for.
+        bases: digests of those whose prior knew it, and is fitted again without it.
     """
 
     task: str
@@ -56,6 +58,7 @@ class Deleted:
     aliases: Mapping[str, Sequence[str]]
     unlearning: Unlearning | None = None
     artifacts: Sequence[ArtifactRecord] = field(default_factory=list)
+    bases: Sequence[str] = ()
 
     @property
     def queues(self) -> frozenset[str]:
@@ -105,7 +108,18 @@ def delete_task(services: Services, name: str, *, unlearning: bool = False, dry_
         for batch in _batches([artifact.digest for artifact in deleted.artifacts]):
             keep()
             _sweep(services, name, batch)
+    for base in deleted.bases:
+        _refit_prior(services, base, name)
     return deleted
+
+
+def _refit_prior(services: Services, base: str, name: str) -> None:
+    """Fit a base's prior without the task. Where that cannot be done now or here, a worker does it soon."""
+    from onboard.hypernetworks.files import base_at_hand
+    from onboard.hypernetworks.prior.refit import refit
+
+    with suppress(OnboardError):
+        refit(services, base_at_hand(services, base), f"the task {name} was deleted")
 
 
 def _named_by_outputs(services: Services, name: str) -> list[tuple[str, float]]:
@@ -141,6 +155,7 @@ def _from_registry(
         deleted.removed = repository.remove(root)
     elif UnlearningRepository(session).is_news(descendants):
         repository.begin_again(root, deleted.removed)
+    deleted.bases = sorted({base for base, _ in PriorRepository(session).forget(name)})
     deleted.removed.freed(named)
     ArtifactRepository(session).outdate(deleted.removed.artifacts)
     if deleted.removed.versions:

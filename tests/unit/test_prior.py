@@ -10,7 +10,7 @@ import pytest
 from onboard.errors import InputError
 from onboard.statistics.prior import Lesson, Prior, fit_prior, names_on_scale
 from onboard.statistics.probabilities import mean_loss
-from onboard.statistics.readout import answers_after, fit_readout, lesson_of
+from onboard.statistics.readout import PRIOR_SCALES, answers_after, fit_readout, lesson_of
 from onboard.statistics.ridge import Path
 
 WIDTH, BLOCKS = 4, 3
@@ -146,7 +146,7 @@ def test_a_prior_that_rows_left_out_do_not_want_leaves_no_trace(prior: Prior) ->
     assert fitted.readout.weights.tobytes() == plain.readout.weights.tobytes()
     assert np.array_equal(fitted.readout.bias, plain.readout.bias)
     few = fit_readout(features[:6], targets[:6], alone(6), blocks=BLOCKS, names=names, prior=wrong)
-    assert few.scale == 1.0  # too few rows to judge anything
+    assert few.scale == PRIOR_SCALES[0]  # too few rows to judge anything
 
 
 def test_of_fewer_rows_it_is_drawn_towards_the_same(prior: Prior) -> None:

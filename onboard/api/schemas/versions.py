@@ -47,6 +47,10 @@ class VersionDocument(BaseModel):
     high: float | None
     pairs: Pairs
     readout: Annotated[str | None, Field(description="Digest of readout.safetensors; null where there is none.")]
+    prior_version: Annotated[
+        int | None, Field(description="Version of the base's prior that its readout was drawn towards; null of none.")
+    ]
+    prior_digest: Annotated[str | None, Field(description="Digest of that version of the prior.")]
     temperature: Annotated[float, Field(description="Of its probabilities: above 1 they are made less sure.")]
     stored_bytes: Annotated[int | None, Field(description="Of its files together, without the base's.")]
     seeds: list[int]

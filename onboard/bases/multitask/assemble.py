@@ -13,10 +13,12 @@ import torch
 from safetensors import SafetensorError
 from safetensors.numpy import save_file as save_arrays
 
-from onboard.bases import FORMAT, Base, LabelledTask
+from onboard.bases import FORMAT, LESSONS, Base, LabelledTask, file_digest, folder_digest
 from onboard.bases.curriculum.source import Source
 from onboard.bases.documents import write_documents
 from onboard.bases.fingerprints import FINGERPRINTS, Fingerprints, write_fingerprints
+from onboard.bases.lessons import pack_lessons
+from onboard.bases.multitask.lessons import lessons_of_sources
 from onboard.bases.multitask.validation import HeldOut
 from onboard.data.hashes import row_hashes
 from onboard.domain.dataset import Dataset
@@ -27,6 +29,7 @@ from onboard.model.engine import Engine
 from onboard.model.methods import FIRST_METHOD, METHODS
 from onboard.model.quantised_backbone import save_quantised_backbone
 from onboard.model.weights import save_hypernetwork
+from onboard.statistics.prior import Lesson
 
 _BASELINES = {"classification": ("majority", "tfidf_logistic_regression"), "regression": ("mean", "tfidf_ridge")}
 
@@ -109,19 +112,23 @@ class Description:
 
 
 def write_base(trained: TrainedBase, description: Description, output: Path, say: Callable[[str], None]) -> None:
-    """Measure a base on its sources and write its folder. Raises as `save_base`."""
+    """Measure a base on its sources, and write its folder with what they teach its prior. Raises as `save_base`."""
     metrics = measure_all(trained, say)
-    save_base(trained, description.document(trained, metrics), output)
+    lessons = lessons_of_sources(trained.engine, trained.sources, say)
+    save_base(trained, description.document(trained, metrics), output, lessons)
     say(f"base: {output}")
 
 
-def save_base(trained: TrainedBase, document: Mapping[str, Any], output: Path) -> None:
+def save_base(
+    trained: TrainedBase, document: Mapping[str, Any], output: Path, lessons: Mapping[str, Lesson] | None = None
+) -> None:
     """Write the base folder; base.json, without which it is no base, comes last.
 
     Args:
         trained: the base.
         document: base.json; `weights` in it says how backbone and hypernetwork are stored, float16 if left out.
         output: the folder; the files of a base that lies there are replaced.
+        lessons: what its sources teach its prior; base.json names their digest.
 
     Raises:
         StorageError: it cannot be written; what was trained is in the work folder.
@@ -138,6 +145,9 @@ def save_base(trained: TrainedBase, document: Mapping[str, Any], output: Path) -
         _save_arrays(trained, output)
         if trained.fingerprints is not None:
             write_fingerprints(trained.fingerprints, output / FINGERPRINTS)
+        if lessons:
+            (output / LESSONS).write_bytes(pack_lessons(lessons, folder_digest(output / "backbone")))
+            document = {**document, "lessons": file_digest(output / LESSONS)}
         write_documents(output, document, _made(document), _table(document["sources"]))
         for path in output.rglob("*"):
             if path.is_file():
@@ -154,7 +164,7 @@ def _clear(output: Path) -> None:
     backbone = output / "backbone"
     backbone.mkdir(parents=True, exist_ok=True)
     (output / "base.json").unlink(missing_ok=True)
-    for name in (FINGERPRINTS, "spread.safetensors"):  # which bases of before had for their readouts
+    for name in (FINGERPRINTS, LESSONS, "spread.safetensors"):  # which bases of before had for their readouts
         (output / name).unlink(missing_ok=True)
     for path in backbone.iterdir():
         if path.is_file():

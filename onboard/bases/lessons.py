@@ -1,0 +1,75 @@
+"""The lessons of a base: what the tasks that it was trained on teach its prior. One file beside the base, in int8.
+
+The file is not part of the base's digest, so that an existing base can be given one. It is pinned by a digest: a base
+that was made with it names that in `base.json`, and so does every version of the prior.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from onboard.domain.safetensors_header import with_sorted_header
+from onboard.errors import DamagedError, PinMismatchError
+from onboard.statistics.prior import Lesson
+
+_REMEDY: Final = "Make it again: onboard base lessons --help"
+_PARTS: Final = ("names", "weights")
+
+
+def pack_lessons(lessons: Mapping[str, Lesson], backbone: str) -> bytes:
+    """The file: int8 with a scale per row, pinned to the backbone that the texts were read with."""
+    from safetensors.numpy import save
+
+    tensors = {}
+    for task, lesson in sorted(lessons.items()):
+        for part, numbers in zip(_PARTS, (lesson.names, lesson.weights), strict=True):
+            tensors[f"{task}.{part}"], tensors[f"{task}.{part}.scale"] = _rounded(numbers)
+    rows = {task: lesson.rows for task, lesson in sorted(lessons.items())}
+    return with_sorted_header(save(tensors, metadata={"backbone": backbone, "rows": json.dumps(rows)}))
+
+
+def read_lessons(path: Path, backbone: str) -> dict[str, Lesson]:
+    """The lessons in a base's file, by task.
+
+    Raises:
+        DamagedError: it holds none.
+        PinMismatchError: they are of another backbone.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, "numpy") as file:
+            facts = dict(file.metadata() or {})
+            rows, pinned = dict(json.loads(facts["rows"])), str(facts["backbone"])
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - it is no mapping
+        lessons = {task: _lesson(tensors, task, int(count)) for task, count in rows.items()}
+    except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
+        raise DamagedError(f"{path} holds no lessons: {error}", _REMEDY) from error
+    if pinned != backbone:
+        raise PinMismatchError(
+            f"{path} belongs to backbone {pinned[:19]}…, not to {backbone[:19]}….", _REMEDY,
+            pinned=pinned, present=backbone,
+        )  # fmt: skip
+    return lessons
+
+
+def _lesson(tensors: Mapping[str, np.ndarray], task: str, rows: int) -> Lesson:
+    names, weights = (_restored(tensors[f"{task}.{part}"], tensors[f"{task}.{part}.scale"]) for part in _PARTS)
+    return Lesson(names, weights, rows)
+
+
+def _rounded(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """int8 (K, w) and what each row is multiplied by (K,) float32."""
+    longest = np.abs(numbers.astype(np.float32)).max(1)
+    scale = np.where(longest > 0, longest / 127, 1.0).astype(np.float32)
+    return np.rint(numbers.astype(np.float32) / scale[:, None]).astype(np.int8), scale
+
+
+def _restored(rounded: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    numbers: np.ndarray = (rounded.astype(np.float32) * scale[:, None]).astype(np.float16)
+    return numbers

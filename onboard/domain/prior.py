@@ -1,0 +1,121 @@
+"""The prior of a base: which lessons of earlier tasks make it, version by version."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypedDict, get_args
+
+from onboard.domain.documents import document_of
+
+Form = Literal["single", "pairs"]  # texts by themselves, or two of them
+FORMS: Final[tuple[Form, ...]] = get_args(Form)
+
+
+def form_of(*, pairs: bool) -> Form:
+    """The form of a task that takes pairs of texts, or single ones."""
+    return "pairs" if pairs else "single"
+
+
+@dataclass(frozen=True, slots=True)
+class Taught:
+    """A lesson as a prior names it.
+
+    Args:
+        task, version: whose it is.
+        lesson: digest of the lesson's file; of a shipped task that of the base's file of lessons.
+        shipped: whether the lesson comes with the base.
+    """
+
+    task: str
+    version: int
+    lesson: str
+    shipped: bool = False
+
+    @property
+    def reference(self) -> str:
+        """`task@vN`."""
+        return f"{self.task}@v{self.version}"
+
+
+@dataclass(frozen=True, slots=True)
+class PriorVersion:
+    """One version of a base's prior for one form of task: immutable. It is a function of its lessons alone.
+
+    Args:
+        version: 1, 2, …; 0 until it is in the line. A number is never given out again.
+        digest: of what it is made of: base, form, lessons, and how lessons are weighed.
+        fitted: digest of its numbers, on the machine that fitted it.
+        lessons: how many it was fitted to.
+        left_out: tasks whose lesson has numbers that are not finite.
+        reason: why it was fitted.
+        created_at: epoch seconds.
+        retired_at: epoch seconds at which it stopped being the head; None of the head.
+        unlearning: the deleted task that it was fitted to; None where there is none.
+    """
+
+    base_digest: str
+    form: Form
+    version: int
+    digest: str
+    fitted: str
+    lessons: int
+    left_out: tuple[str, ...] = ()
+    reason: str = ""
+    created_at: float = 0.0
+    retired_at: float | None = None
+    unlearning: str | None = None
+
+    @property
+    def parent(self) -> int | None:
+        """The version before it; None of the first."""
+        return self.version - 1 or None
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON-compatible document; times are ISO 8601 in UTC."""
+        return {**document_of(self), "parent": self.parent, "head": self.retired_at is None}
+
+
+class ContributionJson(TypedDict):
+    """What one earlier task brought: its share of the prior's weights, of all tasks together 1."""
+
+    task: str
+    share: float
+
+
+class PriorJson(TypedDict, total=False):
+    """What earlier tasks contributed to a version's readout.
+
+    form, version, digest: of the prior; left_out: tasks that it was taken without: this one, and those that share rows
+        with it.
+    scale: how far the readout was drawn towards the prior; 0 where rows left out are better without.
+    tasks: the five that contributed most; lessons: how many there are.
+    rows, metric, with_prior, without: accuracy, in points, of the readout on so many rows that were predicted without
+        themselves, with the prior and without it; absent where there are too few of them.
+    """
+
+    form: Form
+    version: int
+    digest: str
+    left_out: list[str]
+    scale: float
+    lessons: int
+    tasks: list[ContributionJson]
+    rows: int
+    metric: str
+    with_prior: float
+    without: float
+
+
+def digest_of_prior(base_digest: str, form: Form, weighing: str, taught: Iterable[Taught]) -> str:
+    """`sha256:…` of all that a prior is made of.
+
+    Args:
+        weighing: how lessons are weighed; another release may do it in another way.
+        taught: its lessons, in any order.
+    """
+    lessons = sorted((lesson.task, lesson.lesson) for lesson in taught)
+    content = json.dumps([base_digest, form, weighing, lessons], separators=(",", ":"))
+    return "sha256:" + hashlib.sha256(content.encode()).hexdigest()

@@ -1,0 +1,57 @@
+"""What teaches the prior of a base: the lessons of the tasks that it was trained on, and of those published on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from sqlalchemy.orm import Session
+
+from onboard.bases import Base
+from onboard.domain.prior import FORMS, Form, Taught, form_of
+from onboard.registry.priors import PriorRepository
+from onboard.registry.services import Services
+from onboard.statistics.prior import Lesson
+from onboard.storage.cache import Cache
+from onboard.storage.lesson import unpack_lesson
+
+_MOST_BYTES: Final = 128 << 20  # of lessons that stay in memory: some thousand tasks
+
+_read: Final = Cache[tuple[str, str], Lesson](
+    _MOST_BYTES, weigh=lambda lesson: int(lesson.names.nbytes + lesson.weights.nbytes)
+)
+
+
+def present_lessons(session: Session, base: Base) -> Mapping[Form, list[Taught]]:
+    """What a base's prior is to be fitted to now, by form and in the order of the tasks.
+
+    A shipped task teaches what the base says of it, until a version of it that was learned here is its `latest`; a
+    deleted one teaches nothing.
+    """
+    priors = PriorRepository(session)
+    published, shipped = priors.present(base.digest), priors.shipped(base.digest)
+    taught = {form: list(lessons) for form, lessons in published.items()}
+    own = {lesson.task for lessons in published.values() for lesson in lessons}
+    for task, lesson in base.lessons.items():
+        if task in shipped and task not in own:
+            pairs = lesson.weights.shape[1] != lesson.names.shape[1]
+            digest = base.lessons_digest or ""
+            taught[form_of(pairs=pairs)].append(Taught(task, shipped[task], digest, shipped=True))
+    return {form: sorted(taught[form], key=lambda lesson: lesson.task) for form in FORMS}
+
+
+def read_taught(services: Services, base: Base, taught: Iterable[Taught]) -> dict[str, Lesson]:
+    """The lessons themselves, by task.
+
+    Raises:
+        DamagedError: one of them is gone or damaged.
+        PinMismatchError: one belongs to another base.
+    """
+    return {lesson.task: _lesson(services, base, lesson) for lesson in taught}
+
+
+def _lesson(services: Services, base: Base, taught: Taught) -> Lesson:
+    if taught.shipped:
+        return base.lessons[taught.task]
+    key = base.digest, taught.lesson
+    return _read.get(key, lambda: unpack_lesson(services.read(taught.lesson), base.digest))

@@ -1,0 +1,78 @@
+"""Use cases: the priors of a base, one version with what taught it, and whether its numbers are what they were."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any, Final
+
+from onboard.bases import Base
+from onboard.domain.moment import to_iso
+from onboard.domain.prior import Form
+from onboard.hypernetworks.prior.fitting import digest_of_numbers, fitted
+from onboard.registry.bases import BaseRepository
+from onboard.registry.database import Database
+from onboard.registry.priors import PriorRepository
+from onboard.registry.services import Services
+
+MOST_HELPED: Final = 200  # of the newest versions, what earlier tasks contributed
+
+
+def list_priors(database: Database, base: str) -> dict[str, Any]:
+    """The versions of a base's priors, and how much they helped the newest versions of its tasks, as a JSON document.
+
+    Args:
+        base: its name or digest.
+
+    Raises:
+        NotFoundError: no such base is registered.
+    """
+    with database.read() as session:
+        record, priors = BaseRepository(session).get(base), PriorRepository(session)
+        versions = [version.to_json() for version in priors.list(record.digest)]
+        helped = priors.helped(record.digest, MOST_HELPED)
+    return {
+        "base": record.name,
+        "base_digest": record.digest,
+        "priors": versions,
+        "helped": [
+            {"version": reference, "created_at": to_iso(at), "prior": dict(facts)} for reference, at, facts in helped
+        ],
+    }
+
+
+def show_prior(database: Database, base: str, form: Form, version: int | None) -> dict[str, Any]:
+    """One version with the lessons that it was fitted to, as a JSON document.
+
+    Args:
+        version: its number; None is the head.
+
+    Raises:
+        NotFoundError: no such base, or no such version.
+    """
+    with database.read() as session:
+        record, priors = BaseRepository(session).get(base), PriorRepository(session)
+        head = priors.head(record.digest, form) if version is None else None
+        one = head or priors.get(record.digest, form, version or 0)
+        taught = priors.lessons(one)
+    return {"base": record.name, **one.to_json(), "taught": [asdict(lesson) for lesson in taught]}
+
+
+def check_priors(services: Services, base: Base) -> list[dict[str, Any]]:
+    """The heads of a base's priors, each fitted again: `form`, `version`, `lessons`, `left_out`, `same`.
+
+    Raises:
+        DamagedError, PinMismatchError: a lesson cannot be read.
+    """
+    heads = []
+    with services.database.read() as session:
+        priors = PriorRepository(session)
+        newest = {version.form: version for version in priors.list(base.digest) if version.retired_at is None}
+        taught = {form: priors.lessons(version) for form, version in newest.items()}
+    for form, version in newest.items():
+        prior = fitted(services, base, form, taught[form])
+        same = prior is not None and digest_of_numbers(prior) == version.fitted
+        heads.append(
+            {"form": form, "version": version.version, "lessons": version.lessons, "same": same,
+             "left_out": list(version.left_out)}
+        )  # fmt: skip
+    return heads

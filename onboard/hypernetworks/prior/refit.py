@@ -1,0 +1,98 @@
+"""Use case: the priors of a base are fitted again, where what they are to be fitted to has changed.
+
+It is done after a task was published or deleted, by whoever comes first; of two at once one wins, and the other one
+looks again. A job takes the head that is there, and never waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+from onboard.bases import Base
+from onboard.domain.prior import FORMS, Form, PriorVersion, Taught, digest_of_prior
+from onboard.errors import ConflictError, NotFoundError
+from onboard.hypernetworks.files import base_at_hand
+from onboard.hypernetworks.prior.fitting import WEIGHING, digest_of_numbers, fitted
+from onboard.hypernetworks.prior.lessons import present_lessons
+from onboard.registry.bases import BaseRepository
+from onboard.registry.priors import PriorRepository
+from onboard.registry.services import Services
+
+_TIMES: Final = 5  # that it is tried where tasks are published at the same moment
+
+
+@dataclass(frozen=True)
+class _Due:
+    """What a prior is to be fitted to, and the head that it would replace."""
+
+    taught: Sequence[Taught]
+    digest: str
+    head: PriorVersion | None
+
+    @property
+    def is_present(self) -> bool:
+        return self.digest == (self.head.digest if self.head else "") or not (self.taught or self.head)
+
+
+def refit(services: Services, base: Base, reason: str) -> list[PriorVersion]:
+    """The versions that were added, at most one for each form; none where all is as it was.
+
+    Args:
+        base: a registered one.
+        reason: for the line.
+
+    Raises:
+        DamagedError, PinMismatchError: a lesson cannot be read.
+        ConflictError: tasks are published faster than it is fitted; the next try comes soon.
+    """
+    added = []
+    for form in FORMS:
+        for _ in range(_TIMES):
+            try:
+                version = _refit(services, base, form, reason)
+            except ConflictError as error:
+                conflict = error
+                continue
+            added += [version] if version else []
+            break
+        else:
+            raise conflict
+    return added
+
+
+def refit_all(services: Services, reason: str) -> list[PriorVersion]:
+    """The same for every registered base whose files are on this machine. Raises as `refit`."""
+    with services.database.read() as session:
+        records = BaseRepository(session).list()
+    added = []
+    for record in records:
+        with suppress(NotFoundError):
+            added += refit(services, base_at_hand(services, record.digest), reason)
+    return added
+
+
+def _refit(services: Services, base: Base, form: Form, reason: str) -> PriorVersion | None:
+    with services.database.read() as session:
+        due = _due(PriorRepository(session), present_lessons(session, base)[form], base, form)
+    if due.is_present:
+        return None
+    prior = fitted(services, base, form, due.taught)
+    with services.database.write() as session:
+        priors = PriorRepository(session)
+        if _due(priors, present_lessons(session, base)[form], base, form) != due:
+            raise ConflictError("Another task was published or deleted meanwhile.", "onboard prior refit")
+        if prior is None:  # nothing is left that teaches
+            priors.retire(base.digest, form)
+            return None
+        draft = PriorVersion(
+            base.digest, form, 0, due.digest, digest_of_numbers(prior), len(prior.lessons), prior.left_out, reason
+        )
+        return priors.advance(draft, due.taught, expected=due.head.version if due.head else None)
+
+
+def _due(priors: PriorRepository, taught: Sequence[Taught], base: Base, form: Form) -> _Due:
+    digest = digest_of_prior(base.digest, form, WEIGHING, taught) if taught else ""
+    return _Due(taught, digest, priors.head(base.digest, form))

@@ -1,0 +1,132 @@
+"""What a job draws its readout towards: the head of its base's prior, without tasks that know rows of the job.
+
+Rows left out judge how far a readout is drawn, so nothing that was learned from them may have taught the prior.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import Final
+
+import numpy as np
+
+from onboard.bases import Base
+from onboard.data.hashes import unpack_hashes
+from onboard.domain.prior import Form, PriorJson, PriorVersion, Taught, form_of
+from onboard.domain.task import EmbeddingVersion
+from onboard.hypernetworks.prior.fitting import PinnedPrior, fitted
+from onboard.hypernetworks.prior.refit import refit
+from onboard.pipeline.material import Workbench
+from onboard.pipeline.outputs import TrainOutput
+from onboard.registry.priors import PriorRepository
+from onboard.registry.services import Services
+from onboard.statistics.prior import names_on_scale
+from onboard.statistics.readout import FEWEST_JUDGING, Fitted
+from onboard.storage.cache import Cache
+
+MOST_NAMED: Final = 5  # tasks that contributed most
+_FIRST: Final = "the lessons of the base"
+_HASHES: Final = 4096  # datasets whose hashes stay in memory
+_hashes: Final = Cache[str, np.ndarray](_HASHES)
+
+
+def pinned_prior(services: Services, bench: Workbench, task: str) -> PinnedPrior | None:
+    """The prior that a task is learned with; None of a regression, and where nothing has taught the base yet.
+
+    Raises:
+        DamagedError, PinMismatchError: a lesson cannot be read.
+    """
+    if bench.buckets is not None:
+        return None
+    form = form_of(pairs=bench.pairs)
+    head, taught = _head(services, bench.base, form)
+    if head is None:
+        return None
+    left_out = tuple(sorted({task}.intersection(lesson.task for lesson in taught) | _sharing(services, bench, taught)))
+    prior = fitted(services, bench.base, form, taught, left_out)
+    return None if prior is None else PinnedPrior(head, prior, left_out)
+
+
+def _head(services: Services, base: Base, form: Form) -> tuple[PriorVersion | None, list[Taught]]:
+    """The head and its lessons. The first one, of the base's own lessons, is made by whoever needs it."""
+    for again in (True, False):
+        with services.database.read() as session:
+            priors = PriorRepository(session)
+            head = priors.head(base.digest, form)
+            if head is not None:
+                return head, list(priors.lessons(head))
+        if again and base.lessons:
+            refit(services, base, _FIRST)
+    return None, []
+
+
+def _sharing(services: Services, bench: Workbench, taught: list[Taught]) -> set[str]:
+    """The tasks that were learned from a row of the job, be it one that judges."""
+    dataset = bench.dataset
+    rows = bench.hashes([*dataset.train, *dataset.validation, *dataset.test])
+    with services.database.read() as session:
+        artifacts = PriorRepository(session).row_hashes(taught)
+    sharing = {
+        lesson.task
+        for lesson in taught
+        if lesson.shipped and np.isin(rows, bench.base.trained_rows.get(lesson.task, rows[:0])).any()
+    }
+    for task, artifact in artifacts.items():
+        known = _hashes.get(artifact, partial(_row_hashes, services, artifact))
+        if np.isin(rows, known).any():
+            sharing.add(task)
+    return sharing
+
+
+def _row_hashes(services: Services, artifact: str) -> np.ndarray:
+    return unpack_hashes(services.read(artifact))
+
+
+def contributions(pinned: PinnedPrior, names: np.ndarray, scale: float) -> PriorJson:
+    """Which earlier tasks contributed to a readout that was drawn so far, for the job's document.
+
+    Args:
+        pinned: the prior that it was drawn towards.
+        names: features of its labels' words.
+        scale: how far; 0 where not at all.
+    """
+    version = pinned.version
+    facts: PriorJson = {
+        "form": version.form, "version": version.version, "digest": version.digest, "left_out": list(pinned.left_out),
+        "scale": scale, "lessons": len(pinned.prior.lessons), "tasks": [],
+    }  # fmt: skip
+    if scale:
+        shares = pinned.prior.contributions(names_on_scale(names))
+        facts["tasks"] = [{"task": task, "share": round(share, 4)} for task, share in [*shares.items()][:MOST_NAMED]]
+    return facts
+
+
+def contributed(
+    pinned: PinnedPrior, names: np.ndarray, fitted_with: Fitted, plain: Fitted, targets: np.ndarray
+) -> PriorJson:
+    """What earlier tasks contributed to a readout, for the job's document.
+
+    Args:
+        pinned: the prior that it was drawn towards.
+        names: features of its labels' words.
+        fitted_with: the readout.
+        plain: the same without a prior.
+        targets: (n, K) of the rows that both were made of.
+    """
+    facts = contributions(pinned, names, fitted_with.scale)
+    if len(fitted_with.judged) >= FEWEST_JUDGING:
+        truth = targets[fitted_with.judged].argmax(1)
+        facts["rows"], facts["metric"] = len(truth), "accuracy"
+        facts["with_prior"], facts["without"] = (
+            round(100 * float((readout.probabilities.argmax(1) == truth).mean()), 2) for readout in (fitted_with, plain)
+        )
+    return facts
+
+
+def drawn_towards(draft: EmbeddingVersion, trained: TrainOutput) -> EmbeddingVersion:
+    """The draft with the prior that its readout was drawn towards, if it has a readout and was drawn towards one."""
+    prior = trained.prior
+    if prior is None or not prior["scale"] or not (draft.readout or trained.is_readout):
+        return draft
+    return replace(draft, prior_version=prior["version"], prior_digest=prior["digest"])

@@ -1,0 +1,55 @@
+"""The bytes of a lesson: what one task teaches the prior of its base, pinned to the backbone that it was read with."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from onboard.domain.safetensors_header import with_sorted_header
+from onboard.errors import DamagedError, PinMismatchError
+from onboard.statistics.prior import Lesson
+from onboard.storage.embedding import read_metadata
+
+LESSON: Final = "lesson"  # the kind of the artifact
+
+
+def pack_lesson(lesson: Lesson, base: str) -> bytes:
+    """The file of a lesson, pinned to a base by its digest."""
+    from safetensors.numpy import save
+
+    tensors = {
+        "names": np.ascontiguousarray(lesson.names, dtype=np.float16),
+        "weights": np.ascontiguousarray(lesson.weights, dtype=np.float16),
+    }
+    return with_sorted_header(save(tensors, metadata={"base": base, "rows": str(lesson.rows)}))
+
+
+def unpack_lesson(content: bytes, base: str) -> Lesson:
+    """The lesson in the bytes of its file; its numbers may be none (`Lesson.is_finite`).
+
+    Args:
+        base: digest of the base whose prior it is to teach.
+
+    Raises:
+        DamagedError: the bytes hold no lesson.
+        PinMismatchError: it belongs to another base.
+    """
+    from safetensors import SafetensorError
+    from safetensors.numpy import load
+
+    try:
+        tensors, facts = load(content), read_metadata(content)
+        lesson, pinned = Lesson(tensors["names"], tensors["weights"], int(facts["rows"])), facts["base"]
+    except (SafetensorError, KeyError, ValueError) as error:
+        raise DamagedError("The bytes hold no lesson.", "onboard doctor") from error
+    if not lesson.names.ndim == lesson.weights.ndim == 2 or len(lesson.names) != len(lesson.weights):
+        raise DamagedError("The bytes hold no lesson.", "onboard doctor")
+    if pinned != base:
+        raise PinMismatchError(
+            f"The lesson belongs to base {pinned[:19]}…, not to {base[:19]}….",
+            "Submit the task again on this base.",
+            pinned=pinned,
+            present=base,
+        )
+    return lesson
