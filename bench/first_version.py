@@ -33,7 +33,7 @@ from typing import Any, Final
 import psutil
 
 from bench.harness.command import command_line
-from bench.harness.page import VERDICTS, made_on, met, table
+from bench.harness.page import VERDICTS, made_on, met, table, unmeasured
 from bench.harness.programs import PROGRAM, answer, inherited
 from bench.harness.report import made_by, report
 from bench.harness.rows import Row
@@ -211,10 +211,20 @@ def _job(document: Row) -> Row:
 def page(document: Row) -> str:
     """The figures for people, in Markdown."""
     newcomer = _newcomer_lines(document) if "seconds" in document else []
+    verdicts = document["verdicts"] if "verdicts" in document else _newcomers(document)
     return "\n".join([
         "# From `pip install` to the first version", "",
         f"{made_on(document)}. [The run](../../bench/results/first_version.json).", "",
         *newcomer,
+        *(_run_lines(document) if "runs" in document else []),
+        *table(VERDICTS, [(wish, figure, met(holds)) for wish, figure, holds in verdicts]),
+        *([] if "runs" in document else [unmeasured("a first version after 8 s cold and 3 s warm")]), "",
+    ])  # fmt: skip
+
+
+def _run_lines(document: Row) -> list[str]:
+    runs = document["runs"]
+    return [
         "## From `onboard submit` to a version", "",
         f"{ROWS} rows of `examples/{document['rows']}`, the defaults; medians, in brackets the slowest. Cold: the "
         "submission starts the worker. Warm: the worker is there. Seconds count from the start of the command. A first "
@@ -222,10 +232,9 @@ def page(document: Row) -> str:
         "final one.", "",
         *table(
             "worker | first version | whole command | job | CPU seconds | whole / first | confirmed",
-            [_run_cells(how, [run for run in document["runs"] if run["how"] == how]) for how in (COLD, WARM, FAST)],
+            [_run_cells(how, [run for run in runs if run["how"] == how]) for how in (COLD, WARM, FAST)],
         ), "",
-        *table(VERDICTS, [(wish, figure, met(kept)) for wish, figure, kept in document["verdicts"]]), "",
-    ])  # fmt: skip
+    ]  # fmt: skip
 
 
 def _newcomer_lines(document: Row) -> list[str]:

@@ -100,7 +100,7 @@ def read_embedding(content: bytes, asked: Reference) -> Embedding:
     facts = read_facts(content)
     if facts.get("format") == WEIGHTS_FORMAT and facts.get("method") == LINEAR:
         raise ConflictError(
-            f"{asked} has no embedding: it is a readout alone, as the provisional version of a job is.",
+            f"{asked} has no embedding: its method, {LINEAR}, makes a readout alone, as a provisional version is.",
             f"Ask again when its job has ended. weights({str(asked)!r}) gives the file; predict() asks the version.",
         )
     if facts.get("format") == WEIGHTS_FORMAT:

@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
 from typing import Any, Final, Literal
 
+from onboard.domain.documents import document_of
 from onboard.domain.methods import FROM_ADAPTERS, WITHOUT_EMBEDDING, method_settings
 from onboard.domain.moment import to_iso
 from onboard.errors import ConflictError, InputError, JobFailedError
@@ -345,14 +346,4 @@ class JobEvent:
 
     def to_json(self) -> dict[str, Any]:
         """The event as a JSON-compatible document; its time is ISO 8601 in UTC."""
-        return {
-            "id": self.id,
-            "job": self.job,
-            "attempt": self.attempt,
-            "at": to_iso(self.at),
-            "kind": self.kind,
-            "stage": self.stage.value if self.stage else None,
-            "message": self.message,
-            "seconds": self.seconds,
-            "numbers": self.numbers,
-        }
+        return document_of(self, stage=self.stage.value if self.stage else None)

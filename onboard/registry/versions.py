@@ -293,14 +293,14 @@ class VersionRepository(Repository):
         """The version that a job published, or None; of two the final one."""
         row = EmbeddingVersionRow
         of_both = select(row).where(row.job == job_id).order_by(row.provisional).limit(1)
-        found = self._session.scalars(of_both).one_or_none()
-        return None if found is None else version_of(found)
+        published = self._session.scalars(of_both).one_or_none()
+        return None if published is None else version_of(published)
 
     def provisional_of(self, job_id: str) -> EmbeddingVersion | None:
         """The provisional version that a job published, or None."""
         row = EmbeddingVersionRow
-        found = self._session.scalars(select(row).where(row.job == job_id, row.provisional)).one_or_none()
-        return None if found is None else version_of(found)
+        first = self._session.scalars(select(row).where(row.job == job_id, row.provisional)).one_or_none()
+        return None if first is None else version_of(first)
 
 
 def published_facts(version: EmbeddingVersion) -> dict[str, Any]:
