@@ -24,7 +24,8 @@ _NO_EVENTS: Final = 2**53 - 1  # events after this one: none
 def check(client: Onboard, submission: Submission) -> Document:
     """What a service says of a dataset."""
     report = client.check(**asked(submission)).document
-    return {**report, "source": submission.dataset}  # the service knows the name of the file only
+    named = {} if submission.dataset is None else {"source": submission.dataset}
+    return {**report, **named}  # the service knows the name of the file only
 
 
 class RemoteGateway(Versions, Operations):

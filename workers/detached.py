@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 from onboard.domain.private import open_private, private_folder
 from onboard.domain.release import release_number, release_of
-from onboard.domain.worker import WorkerState
+from onboard.domain.worker import Trouble, WorkerRecord, WorkerState
+from onboard.errors import DamagedError
 from onboard.jobs.doorbell import DEFAULT_QUEUE
+from onboard.registry.schema import home_trouble
 from onboard.registry.services import Services
 from onboard.registry.workers import WorkerRepository
 from onboard.settings import environment_without_settings
@@ -22,6 +25,7 @@ from workers.recovery import lives
 from workers.renewal import SETTINGS_FROM_STDIN
 
 IDLE_EXIT_SECONDS: Final = 60.0
+_LOST_SECONDS: Final = 900.0  # a process that has not said for so long that it lives may be hung
 _spawned: list[subprocess.Popen[bytes]] = []  # kept, because Python warns about processes that outlive their handle
 
 
@@ -47,11 +51,10 @@ def ensure_worker(
     from workers.run import worker_name
 
     home = services.settings.resolved_home
-    with FileLock(home / "worker.lock", mode=0o600):
+    with _usable(home), FileLock(home / "worker.lock", mode=0o600):
         with services.database.write() as session:
             workers = WorkerRepository(session)
-            # after an upgrade the old worker leaves our jobs alone
-            if any(lives(worker) and release_of(worker.facts) >= release_number() for worker in workers.serving(queue)):
+            if any(_serves(worker, queue) for worker in workers.list()):
                 return None
             name = worker_name()
             workers.enter(name, WorkerState.STARTING, queues=[queue], host=host_name(), device=services.device)
@@ -59,6 +62,43 @@ def ensure_worker(
         with services.database.write() as session:
             WorkerRepository(session).spawned(name, pid)
     return name
+
+
+def _serves(worker: WorkerRecord, queue: str) -> bool:
+    """Whether it takes, or will take, jobs of the queue.
+
+    A heartbeat that is old says little on a machine that is short of processors or memory: its process does. After an
+    upgrade the old worker leaves our jobs alone.
+    """
+    if worker.state is WorkerState.DRAINING or worker.faulty or queue not in worker.queues:
+        return False
+    breathes = worker.pid is not None and worker.host == host_name() and worker.heartbeat_age_seconds < _LOST_SECONDS
+    return (worker.live or breathes) and lives(worker) and release_of(worker.facts) >= release_number()
+
+
+def require_no_trouble(services: Services, queue: str) -> None:
+    """Raise DamagedError where the last worker of the queue has left because it could not load what jobs need.
+
+    Another one would fare no better; whoever waits for a job has to know.
+    """
+    with services.database.read() as session:
+        rows = [row for row in WorkerRepository(session).list(include_stopped=True) if queue in row.queues]
+    last = max(rows, key=lambda row: row.started_at, default=None)
+    trouble = None if last is None else Trouble.read(last.facts.get("trouble"))
+    if last is not None and last.state is WorkerState.STOPPED and trouble is not None and trouble.stops:
+        raise DamagedError(
+            f"The job waits: worker {last.name} has left. {trouble.message}",
+            f"{trouble.remedy.rstrip('.')}; then start a worker: onboard worker --queue {queue} --idle-exit 60",
+        )
+
+
+@contextmanager
+def _usable(home: Path) -> Iterator[None]:
+    """A lock or log in the home that is somebody else's, or a full disk, becomes one of our errors."""
+    try:
+        yield
+    except OSError as error:
+        raise home_trouble(home, error, error.filename) from error
 
 
 def _spawn(services: Services, home: Path, name: str, queue: str, idle_exit_seconds: float, pipeline: str) -> int:

@@ -203,9 +203,10 @@ def _linear(attempt: Run, parted: list[Fold]) -> TrainOutput:
 
 def _of_names(attempt: Run) -> TrainOutput:
     """Of a readout without a labeled row."""
-    readout, made_of = readout_without_rows(attempt.bench, attempt.checkpoint)
-    output = _answering_alone(readout, None, [])
-    return replace(output, training={**output.training, "without_rows": made_of})
+    of_names = readout_without_rows(attempt.bench, attempt.checkpoint)
+    output = _answering_alone(of_names.readout, None, [])
+    training: TrainingJson = {**output.training, "without_rows": of_names.made_of}
+    return replace(output, training=training, prior=of_names.prior)
 
 
 def _answering_alone(readout: Readout, folds: Folds | None, warnings: list[WarningJson]) -> TrainOutput:

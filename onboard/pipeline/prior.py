@@ -37,9 +37,9 @@ def pinned_prior(services: Services, bench: Workbench, task: str) -> PinnedPrior
     Raises:
         DamagedError, PinMismatchError: a lesson cannot be read.
     """
-    if bench.buckets is not None or not bench.dataset.train:
+    if bench.buckets is not None:
         return None
-    form = form_of(pairs=bench.dataset.pairs)
+    form = form_of(pairs=bench.pairs)
     head, taught = _head(services, bench.base, form)
     if head is None:
         return None
@@ -83,6 +83,25 @@ def _row_hashes(services: Services, artifact: str) -> np.ndarray:
     return unpack_hashes(services.read(artifact))
 
 
+def contributions(pinned: PinnedPrior, names: np.ndarray, scale: float) -> PriorJson:
+    """Which earlier tasks contributed to a readout that was drawn so far, for the job's document.
+
+    Args:
+        pinned: the prior that it was drawn towards.
+        names: features of its labels' words.
+        scale: how far; 0 where not at all.
+    """
+    version = pinned.version
+    facts: PriorJson = {
+        "form": version.form, "version": version.version, "digest": version.digest, "left_out": list(pinned.left_out),
+        "scale": scale, "lessons": len(pinned.prior.lessons), "tasks": [],
+    }  # fmt: skip
+    if scale:
+        shares = pinned.prior.contributions(names_on_scale(names))
+        facts["tasks"] = [{"task": task, "share": round(share, 4)} for task, share in [*shares.items()][:MOST_NAMED]]
+    return facts
+
+
 def contributed(
     pinned: PinnedPrior, names: np.ndarray, fitted_with: Fitted, plain: Fitted, targets: np.ndarray
 ) -> PriorJson:
@@ -95,14 +114,7 @@ def contributed(
         plain: the same without a prior.
         targets: (n, K) of the rows that both were made of.
     """
-    version, scale = pinned.version, fitted_with.scale
-    facts: PriorJson = {
-        "form": version.form, "version": version.version, "digest": version.digest, "left_out": list(pinned.left_out),
-        "scale": scale, "lessons": len(pinned.prior.lessons), "tasks": [],
-    }  # fmt: skip
-    if scale:
-        shares = pinned.prior.contributions(names_on_scale(names))
-        facts["tasks"] = [{"task": task, "share": round(share, 4)} for task, share in [*shares.items()][:MOST_NAMED]]
+    facts = contributions(pinned, names, fitted_with.scale)
     if len(fitted_with.judged) >= FEWEST_JUDGING:
         truth = targets[fitted_with.judged].argmax(1)
         facts["rows"], facts["metric"] = len(truth), "accuracy"

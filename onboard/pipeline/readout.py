@@ -70,8 +70,8 @@ def fit_and_compare(
 
 
 def lesson_of_job(bench: Workbench, checkpoint: Callable[[], None]) -> Lesson | None:
-    """What the job's task teaches the prior of its base; None of a regression, and of rows that make no readout."""
-    if bench.buckets is not None:
+    """What the job's task teaches the prior of its base; None of a regression, and where rows make no readout."""
+    if bench.buckets is not None or not bench.dataset.train:
         return None
     rows = [bench.dataset.train[row] for row in drawn(bench)]
     features = bench.own_features(rows, checkpoint)

@@ -6,17 +6,29 @@ What it answers before there is a row is a start, and nobody knows how good it i
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
+from onboard.domain.prior import PriorJson
 from onboard.domain.report import WithoutRowsJson
 from onboard.model.readout_features import blocks_of
 from onboard.pipeline.generic_texts import generic_features
 from onboard.pipeline.material import Workbench
+from onboard.pipeline.prior import contributions
 from onboard.statistics.readout import Readout
 from onboard.statistics.zero_rows import FEWEST_TEXTS, readout_of_names
 
 
-def readout_without_rows(bench: Workbench, checkpoint: Callable[[], None]) -> tuple[Readout, WithoutRowsJson]:
-    """The readout, and what it was made of.
+@dataclass(frozen=True)
+class OfNames:
+    """A readout without labeled rows, what it was made of, and what earlier tasks contributed; None without a prior."""
+
+    readout: Readout
+    made_of: WithoutRowsJson
+    prior: PriorJson | None
+
+
+def readout_without_rows(bench: Workbench, checkpoint: Callable[[], None]) -> OfNames:
+    """The readout of the labels' words, drawn all the way towards what the prior says of them.
 
     Where the middle of the texts is the job's unlabelled ones say; with too few of them generic ones do, which ship
     with Onboard.
@@ -31,8 +43,10 @@ def readout_without_rows(bench: Workbench, checkpoint: Callable[[], None]) -> tu
         bench.features(bench.unlabelled, checkpoint) if submitted else generic_features(bench, checkpoint, pairs=pairs)
     )
     blocks = blocks_of(pairs=pairs)
-    readout = readout_of_names(names, texts[:, : blocks * bench.width], blocks)
-    return readout, {
+    prior = None if bench.prior is None else bench.prior.prior
+    readout = readout_of_names(names, texts[:, : blocks * bench.width], blocks, prior)
+    made_of: WithoutRowsJson = {
         "labels": len(bench.dataset.labels), "described": len(bench.descriptions), "texts": len(texts),
         "unlabelled": submitted,
     }  # fmt: skip
+    return OfNames(readout, made_of, None if bench.prior is None else contributions(bench.prior, names, 1.0))

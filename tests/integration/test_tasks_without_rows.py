@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onboard.pipeline.label_features import label_features
 from support.real_jobs import Desk, opinions, write_rows
 
 from onboard.bases import Base
@@ -16,6 +15,7 @@ from onboard.domain.dataset import Example
 from onboard.domain.job import Job, JobState
 from onboard.domain.submission import Submission
 from onboard.errors import ConflictError, InputError, NotBetterError
+from onboard.hypernetworks.prior.refit import refit
 from onboard.hypernetworks.register import register_base
 from onboard.jobs.submission import check, prepare
 from onboard.jobs.submit import submit
@@ -105,7 +105,7 @@ def test_descriptions_are_in_the_words_of_a_task_with_rows_too(desk: Desk, tiny_
     order = Submission(str(rows), "mood", label_description=[f"yes={description}"])
     submit(desk.services, MemoryDoorbell(), prepare(order, desk.services.settings.base))
     bench = stage_of_check(desk.claim().spec, desk.services, register_base(desk.services, tiny_base))
-    features = label_features(bench, lambda: None)
+    features = bench.names(lambda: None)
     no, yes, described = bench.own_features([Example(text, None, "") for text in ("no", "yes", description)], print)
     assert bench.dataset.labels == ("no", "yes")
     assert features == pytest.approx(np.stack([no, (yes + described) / 2]))
@@ -245,8 +245,20 @@ def test_an_attempt_that_dies_is_repeated_with_the_same_numbers(desk: Desk, monk
         raise RuntimeError("the machine went away")
 
     with monkeypatch.context() as broken:
-        broken.setattr(without_rows, "label_features", die)
+        broken.setattr(without_rows, "readout_of_names", die)
         with pytest.raises(RuntimeError):
             desk.run(first)
     desk.lose()
     assert (desk.run(desk.claim()).result or {})["embedding_digest"] == before
+
+
+def test_earlier_tasks_teach_it_and_it_teaches_them_nothing(desk: Desk, tiny_base: Base) -> None:
+    alone = started(desk, task="alone")
+    assert (alone["prior"], desk.version("alone").lesson) == (None, None)
+    desk.learn(opinions(24), "mood", method="linear")
+    refit(desk.services, tiny_base, "a test")
+    result, version = started(desk), desk.version("tone")
+    assert [taught["task"] for taught in result["prior"]["tasks"]] == ["mood"]
+    assert (result["prior"]["scale"], result["prior"]["lessons"]) == (1.0, 1)
+    assert (version.prior_digest, version.lesson) == (result["prior"]["digest"], None)
+    assert result["embedding_digest"] != alone["embedding_digest"]

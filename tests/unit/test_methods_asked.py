@@ -9,6 +9,7 @@ import pytest
 from support.real_jobs import Desk, opinions
 
 from onboard.bases import Base
+from onboard.domain.dataset import Dataset, Example
 from onboard.domain.methods import COMPARED_ONLY, HYPERNETWORKS, OWN_WEIGHTS, content_of, method_settings
 from onboard.domain.submission import Submission
 from onboard.errors import InputError
@@ -102,7 +103,7 @@ def test_what_is_queued_tunes_and_probes_nothing(desk: Desk, tiny_base: Base) ->
     assert (job.spec.tune_hypernetwork, job.spec.init, job.spec.without_embedding) == ("never", "random", True)
     own = desk.submit(opinions(8), "own", method=tiny_base.method, tune_hypernetwork="auto").spec
     assert (own.tune_hypernetwork, own.init, own.without_embedding) == ("auto", "auto", False)
-    assert as_queued(own) == own
+    assert as_queued(own, Dataset("classification", ("yes",), (Example("a", None, "yes"),))) == own
 
 
 def test_a_submission_brings_its_settings_to_the_job() -> None:

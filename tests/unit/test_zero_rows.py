@@ -58,8 +58,8 @@ def test_a_prior_turns_words_into_the_weights_that_it_learned(names: np.ndarray,
     prior = fit_prior({"earlier": lesson})
     assert prior is not None
     alone, drawn = readout_of_names(names, texts, 3), readout_of_names(names, texts, 3, prior)
-    wanted = ((np.sqrt(np.abs(texts)) * np.sign(texts)) @ (weights / np.std(texts, 0).mean()).T).argmax(1)
-    agreeing = [(readout.probabilities(texts).argmax(1) == wanted).mean() for readout in (alone, drawn)]
+    taught = ((np.sqrt(np.abs(texts)) * np.sign(texts)) @ (weights / np.std(texts, 0).mean()).T).argmax(1)
+    agreeing = [(readout.probabilities(texts).argmax(1) == taught).mean() for readout in (alone, drawn)]
     assert agreeing[1] > agreeing[0] + 0.2
 
 

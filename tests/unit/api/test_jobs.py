@@ -316,3 +316,40 @@ def test_jobs_go_their_way_on_postgresql_too(postgres_door: tuple[TestClient, Se
     assert queued == {"default": 1, "nightly": 1}
     with services.database.read() as session:
         assert [entry.action for entry in entries(session, 3)] == ["job.retry", "job.cancel", "job.submit"]
+
+
+def test_labels_alone_are_a_submission(door: TestClient) -> None:
+    fields = {
+        "task": (None, "tone"),
+        "labels": (None, "praise,complaint"),
+        "label_description": (None, "praise=thanks"),
+    }
+    answer = door.post("/v1/jobs", files=fields)
+    assert answer.status_code == 202, answer.text
+    spec = door.get(f"/v1/jobs/{answer.json()['job']}").json()["spec"]
+    assert (spec["task"], spec["method"], spec["options"]["label_description"]) == ("tone", "linear", ["praise=thanks"])
+    checked = door.post("/v1/check", files=fields).json()
+    assert (checked["rows"]["train"], [label["label"] for label in checked["labels"]]) == (0, ["praise", "complaint"])
+
+
+@pytest.mark.parametrize(
+    ("left_out", "remedy"),
+    [("labels", "its names as task and labels"), ("task", "POST /v1/jobs with task=NAME and labels=A,B")],
+)
+def test_without_a_file_task_and_labels_are_needed(door: TestClient, left_out: str, remedy: str) -> None:
+    fields = {"task": (None, "tone"), "labels": (None, "praise,complaint")}
+    del fields[left_out]
+    answer = door.post("/v1/jobs", files=fields)
+    assert answer.status_code == 422
+    assert remedy in answer.json()["remedy"]
+
+
+def test_a_page_sends_a_description_a_line(door: TestClient) -> None:
+    fields = {
+        "task": (None, "tone"), "labels": (None, "praise,complaint"), "dataset": (None, ""), "text_field": (None, ""),
+        "label_description": (None, "praise=thanks\r\n\r\n complaint=it fails \r\n"),
+    }  # fmt: skip
+    answer = door.post("/submit?key=once", files=fields, follow_redirects=False)
+    assert answer.status_code == 303, answer.text
+    spec = door.get(f"/v1/jobs/{answer.headers['location'].rsplit('/', 1)[-1]}").json()["spec"]
+    assert spec["options"]["label_description"] == ["praise=thanks", "complaint=it fails"]

@@ -19,7 +19,8 @@ Ask = Callable[[FakeService, Path, Submission], Any]
 
 def asked_to_check(service: FakeService, folder: Path, order: Submission) -> None:
     service.routes["POST", "/v1/check"] = answer(CHECKED)
-    assert check(service.client(folder), order) == {**CHECKED, "source": order.dataset}
+    source = {} if order.dataset is None else {"source": order.dataset}
+    assert check(service.client(folder), order) == {**CHECKED, **source}
 
 
 def asked_to_submit(service: FakeService, folder: Path, order: Submission) -> None:
@@ -68,3 +69,20 @@ def test_a_strategy_of_the_probe_is_sent_where_it_is_wanted(service: FakeService
     asked_to_submit(service, tmp_path, Submission(str(data), probe="exhaustive"))
     (request,) = service.requests
     assert b'name="probe"\r\n\r\nexhaustive\r\n' in request.read()
+
+
+@pytest.mark.parametrize("ask", [asked_to_check, asked_to_submit])
+def test_labels_alone_are_sent_as_a_form_without_files(service: FakeService, tmp_path: Path, ask: Ask) -> None:
+    described = ["praise=thanks, well done", "complaint=it does not work"]
+    ask(service, tmp_path, Submission(task="tone", labels="praise,complaint", label_description=described))
+    (request,) = service.requests
+    body = request.read()
+    assert request.headers["content-type"].startswith("multipart/form-data")
+    assert b'name="dataset"' not in body
+    assert b"filename" not in body
+    for name, value in (
+        ("task", "tone"),
+        ("labels", "praise,complaint"),
+        *(("label_description", d) for d in described),
+    ):
+        assert f'name="{name}"\r\n\r\n{value}\r\n'.encode() in body
