@@ -175,10 +175,11 @@ LOOK: Final = {
     "audit", "base export", "base import", "base list", "base show", "base train", "check", "compare", "db check",
     "doctor", "export", "fetch", "hypernetwork list", "hypernetwork show", "jobs list", "jobs logs", "jobs show",
     "jobs watch", "mlflow log", "predict", "pull", "push", "queue show", "serve", "tasks list", "tasks map",
-    "tasks show", "token list", "versions", "worker", "workers list",
+    "tasks show", "token list", "token sessions", "versions", "worker", "workers list",
 }  # fmt: skip
 UPKEEP: Final = {"backup", "db upgrade", "gc", "restore"}
-SEVERAL: Final = {"compare-methods"}  # leaves a line for each job that it queues, and follows them: a test of its own
+# Tests of their own: it leaves a line for each job that it queues, and follows them; it needs a browser to sign out.
+SEVERAL: Final = {"compare-methods", "token sign-out"}
 
 
 def commands() -> set[str]:

@@ -216,16 +216,19 @@ def test_a_connection_that_is_cut_in_the_middle_leaves_nothing(app: FastAPI, sec
 
 
 def test_who_sends_the_ninth_upload_at_once_is_asked_to_come_again(
-    app: FastAPI, secret: str, rows: bytes, monkeypatch: pytest.MonkeyPatch
+    app: FastAPI, secret: str, rows: bytes, tiny_services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(upload_places, "SETTLED_SECONDS", 600.0)  # nobody knows yet how fast the others are
-    begun = head_of("/v1/check", secret, "Content-Length: 1000000") + HEAD + b"some ro"
+    others_secret, third = (create_token(tiny_services.database, name, ["submit"])[1] for name in ("other", "third"))
+    begun = [
+        head_of("/v1/check", one, "Content-Length: 1000000") + HEAD + b"some ro" for one in (secret, others_secret)
+    ]
     body = HEAD + rows + b"\r\n--x--\r\n"
-    whole = head_of("/v1/check", secret, f"Content-Length: {len(body)}") + body
+    whole = head_of("/v1/check", third, f"Content-Length: {len(body)}") + body
     with answering(app) as port, ExitStack() as others:
         folder = app.state.uploads
-        for _ in range(8):
-            others.enter_context(socket.create_connection(("127.0.0.1", port))).sendall(begun)
+        for number in range(8):  # one token has half of the places
+            others.enter_context(socket.create_connection(("127.0.0.1", port))).sendall(begun[number % 2])
         wait_until(lambda: len(list(folder.rglob("a.jsonl"))) == 8, 30)
         with socket.create_connection(("127.0.0.1", port)) as ninth:
             ninth.sendall(whole)

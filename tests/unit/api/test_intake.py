@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -21,6 +22,7 @@ from support.real_services import wait_until
 from onboard.api import intake, serve
 from onboard.api.child import Bounds, call_in_child
 from onboard.api.intake import Intake
+from onboard.domain.access import acting
 from onboard.domain.submission import Submission
 from onboard.errors import DatasetError, InputError, OnboardError, TooLargeError, UnavailableError
 from onboard.jobs.submission import check
@@ -102,8 +104,13 @@ def test_who_waits_for_a_turn_may_leave_and_the_fifth_is_sent_away(
     monkeypatch.setattr(intake.submissions, "check", waiting_child.wait_for_ever)
     marker, left = tmp_path / "there", threading.Event()
     orders = [Submission(dataset, task=str(marker))] * 4
-    waiting = [in_the_background(lambda order=order: taking.check(order, LARGE, left.is_set)) for order in orders]
-    wait_until(lambda: taking._places._value == 0, 30)
+
+    def checked(order: Submission, who: str) -> object:
+        with acting(who):  # one token has half of the places
+            return taking.check(order, LARGE, left.is_set)
+
+    waiting = [in_the_background(partial(checked, order, "ab"[place % 2])) for place, order in enumerate(orders)]
+    wait_until(lambda: taking._places.held == 4, 30)
     with pytest.raises(UnavailableError, match="Too many") as refused:
         taking.check(Submission(dataset), LARGE, stays)
     assert refused.value.data["retry_after_seconds"] > 0
