@@ -18,6 +18,7 @@ from onboard.domain.job import JobState
 from onboard.domain.job_search import JobOrder, JobSearch
 from onboard.domain.names import require_name
 from onboard.hypernetworks import line
+from onboard.hypernetworks.prior import line as prior_line
 from onboard.jobs import control, logs, many, status
 from onboard.jobs.doorbell import DEFAULT_QUEUE
 from onboard.operations import access
@@ -27,6 +28,7 @@ from workers.waking import doorbell
 
 if TYPE_CHECKING:
     from onboard.domain.prediction import Outcome, Prediction
+    from onboard.domain.prior import Form
     from onboard.domain.submission import Submission
     from onboard.domain.task import AliasMove
     from onboard.domain.task_search import TaskSearch
@@ -263,6 +265,14 @@ class LocalGateway:
     def revert_hypernetwork(self, version: int, base: str | None) -> Document:
         """Make a version the head again. Raises NotFoundError, ConflictError."""
         return line.revert_hypernetwork(self._database, self._named(base), version)
+
+    def priors(self, base: str | None) -> Document:
+        """The versions of a base's priors, and what earlier tasks contributed. Raises NotFoundError."""
+        return prior_line.list_priors(self._database, self._named(base))
+
+    def prior(self, form: Form, version: int | None, base: str | None) -> Document:
+        """One version of a prior (None is the head) with what taught it. Raises NotFoundError."""
+        return prior_line.show_prior(self._database, self._named(base), form, version)
 
     def _named(self, base: str | None) -> str:
         """What the registry finds it by: the digest of the default base, which may have been registered by a folder."""

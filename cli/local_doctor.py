@@ -11,7 +11,8 @@ from cli.standing import require_served, workers_standing
 from onboard.bases import find_base
 from onboard.domain.moment import rough_text
 from onboard.domain.release import release_number
-from onboard.errors import UnavailableError
+from onboard.errors import DamagedError, UnavailableError
+from onboard.hypernetworks.prior.line import check_priors
 from onboard.jobs import status
 from onboard.jobs.doorbell import DEFAULT_QUEUE
 from onboard.operations.access import list_tokens
@@ -53,6 +54,22 @@ def _artifacts(settings: Settings) -> str:
 def _base(settings: Settings) -> str:
     base = find_base(settings.base)
     return f"{base.name} {base.digest[:19]}… with {', '.join(source.name for source in base.sources)}"
+
+
+def _prior(settings: Settings) -> str:
+    base = find_base(settings.base)
+    with closing(open_services(settings)) as services:
+        heads = check_priors(services, base)
+    left_out = sorted({task for head in heads for task in head["left_out"]})
+    if left_out:
+        raise DamagedError(
+            f"Lessons with numbers that are not finite are left out: {', '.join(left_out)}.",
+            "Submit these tasks again.",
+        )
+    shown = [f"{head['form']} v{head['version']} of {head['lessons']} lessons" for head in heads]
+    other = [str(head["form"]) for head in heads if not head["same"]]
+    note = f"; other numbers here than where it was fitted: {', '.join(other)}" if other else ""
+    return (", ".join(shown) or "none yet; the first is fitted after a task is published") + note
 
 
 def _device(settings: Settings) -> str:
@@ -126,6 +143,6 @@ def _tokens(settings: Settings) -> str:
 
 
 CHECKS: Final = {
-    "home": _home, "database": _database, "broker": _broker, "artifacts": _artifacts, "base": _base,
+    "home": _home, "database": _database, "broker": _broker, "artifacts": _artifacts, "base": _base, "prior": _prior,
     "device": _device, "workers": _workers, "queues": _queues, "webhooks": _webhooks, "tokens": _tokens,
 }  # fmt: skip

@@ -22,6 +22,7 @@ from cli import (
     jobs,
     mlflow,
     predict,
+    prior,
     queue,
     serve,
     shelf,
@@ -92,6 +93,7 @@ for group, name in (
     (workers.app, "workers"),
     (base.app, "base"),
     (hypernetwork.app, "hypernetwork"),
+    (prior.app, "prior"),
     (token.app, "token"),
     (database.app, "db"),
 ):

@@ -85,12 +85,6 @@ def _row(task: Document) -> tuple[Cell, ...]:
     return task["task"], texts, labels, shown, headline(latest) if latest else "", origin
 
 
-def marks(version: Document) -> str:
-    """What is said behind its number; a service of an earlier release knows no provisional versions."""
-    said = {"weak": version["weak"], "provisional": version.get("provisional")}
-    return "".join(f" {mark}" for mark, holds in said.items() if holds)
-
-
 def _card(document: Document) -> Any:
     from rich.markdown import Markdown
 

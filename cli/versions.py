@@ -34,7 +34,7 @@ def versions(
 
 
 def _table(document: Document) -> Columns:
-    from cli.tasks import headline, marks
+    from cli.tasks import headline
 
     rows = []
     for version in document["versions"]:

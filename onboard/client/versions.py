@@ -18,6 +18,7 @@ from onboard.domain.names import LATEST, Reference, require_alias, require_name
 from onboard.errors import NotFoundError, UnavailableError
 
 if TYPE_CHECKING:
+    from onboard.domain.prior import Form
     from onboard.domain.task_search import TaskSearch
 
 
@@ -141,6 +142,14 @@ class Versions(Asking):
         """Make a version the head again. Needs the scope ops. Raises NotFoundError, ConflictError."""
         digest = self._digest(base)
         return self.send("POST", f"/v1/hypernetworks/{version}/revert{f'?base={digest}' if digest else ''}")
+
+    def priors(self, base: str | None = None) -> dict[str, Any]:
+        """The versions of a base's priors, and what earlier tasks contributed. Raises NotFoundError: no such base."""
+        return self.get("/v1/priors", base=self._digest(base))
+
+    def prior(self, form: Form = "single", version: int | None = None, base: str | None = None) -> dict[str, Any]:
+        """One version of a prior (None is the head) with what taught it. Raises NotFoundError."""
+        return self.get(f"/v1/priors/{form}", version=version, base=self._digest(base))
 
     def bases(self, name: str | None = None) -> list[Document]:
         """The bases that jobs can name, or the one of that name. Raises NotFoundError when there is none of it."""

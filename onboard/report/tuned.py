@@ -27,7 +27,9 @@ def guard_notes(guard: Mapping[str, Any]) -> list[str]:
 
 def answering_facts(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     """What answers beside what was trained, how sure it sounds, what is unknown to it, and the hypernetwork."""
-    parts = (provisional_facts, readout_facts, calibration_facts, unknown_facts, tuning_facts)
+    parts = (
+        provisional_facts, readout_facts, prior_facts, calibration_facts, unknown_facts, tuning_facts,
+    )  # fmt: skip
     return [fact for part in parts for fact in part(document)]
 
 
@@ -55,6 +57,24 @@ def readout_facts(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [
         (name, value) for name, value in (("readout", said), ("what it adds", text(readout.get("reason")))) if value
     ]
+
+
+def prior_facts(document: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What earlier tasks contributed to the readout, in points, and the tasks that contributed most."""
+    prior = mapping(document.get("prior"))
+    scale = number(prior.get("scale"))
+    if scale is None:
+        return []
+    lessons = number(prior.get("lessons")) or 0
+    drawn = f"drawn {100 * scale:.4g}% of the way towards what {lessons:,.0f} earlier tasks say of its labels' words"
+    facts = [("earlier tasks", drawn if scale else "the readout is better without them on rows left out")]
+    with_prior, without, rows = (number(prior.get(name)) for name in ("with_prior", "without", "rows"))
+    if with_prior is not None and without is not None:
+        points = f"{with_prior - without:+.1f} points of accuracy ({without:.1f} → {with_prior:.1f}, readout alone)"
+        facts.append(("what they contributed", f"{points} on {rows:,.0f} rows that were predicted without themselves"))
+    tasks = [mapping(task) for task in prior.get("tasks") or ()]
+    shares = [f"{text(task.get('task'))} {100 * (number(task.get('share')) or 0):.0f}%" for task in tasks]
+    return [*facts, *([("contributed most", ", ".join(shares))] if shares else [])]
 
 
 def calibration_facts(document: Mapping[str, Any]) -> list[tuple[str, str]]:

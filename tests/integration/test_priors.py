@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sqlalchemy import update
+from support.command_line import CommandLine
 from support.real_jobs import Desk, HookedProgress, opinions
 from support.real_services import wait_until
 
@@ -323,3 +324,17 @@ def test_a_home_in_which_nothing_teaches_has_nothing_to_fit(desk: Desk, tiny_bas
     refitting.look()
     assert not refitting._runs()
     assert refit(desk.services, tiny_base, "a test") == []
+
+
+def test_the_commands_show_it_and_doctor_fits_it_again(
+    desk: Desk, taught: PriorVersion, command_line: CommandLine
+) -> None:
+    command_line.at_home(desk.services.settings)
+    listed = command_line("prior", "list", "--json").document
+    assert [(line["version"], line["lessons"]) for line in listed["priors"]] == [(1, 3)]
+    shown = command_line("prior", "show", "--json").document
+    assert [lesson["task"] for lesson in shown["taught"]] == ["first", "second", "third"]
+    assert "lessons of 3 tasks" in command_line("prior", "show").out
+    assert command_line("prior", "refit", "--json").document == {"priors": []}
+    assert command_line("prior", "show", "pairs").code == 3
+    assert command_line("doctor", "--json").check("prior")["found"] == "single v1 of 3 lessons"

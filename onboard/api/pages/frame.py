@@ -36,6 +36,7 @@ NAVIGATION: Final = (
     ("/tasks", "Tasks", "t", Scope.READ),
     ("/map", "Map", "m", Scope.READ),
     ("/hypernetworks", "Hypernetworks", "h", Scope.READ),
+    ("/priors", "Priors", "p", Scope.READ),
     ("/submit", "Submit", "s", Scope.SUBMIT),
     ("/tokens", "Tokens", "k", Scope.ADMIN),
     ("/audit", "Audit", "a", Scope.ADMIN),

@@ -59,6 +59,11 @@ def _alike_everywhere(lessons: dict[str, Lesson]) -> Prior | None:
         return fit_prior(lessons)
 
 
+def forget_fitted() -> None:
+    """As in a process that has fitted nothing yet."""
+    _fitted.clear()
+
+
 def digest_of_numbers(prior: Prior) -> str:
     """`sha256:…` of the numbers of a prior: equal on the same build and machine."""
     return "sha256:" + hashlib.sha256(np.ascontiguousarray(prior.matrix, dtype="<f4").tobytes()).hexdigest()

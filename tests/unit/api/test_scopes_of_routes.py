@@ -62,6 +62,8 @@ TABLE: Final = """
     GET     /hypernetworks/{version}                        read
     GET     /hypernetworks/{version}.json                   read
     POST    /hypernetworks/{version}/revert                 ops
+    GET     /priors                                         read
+    GET     /priors.json                                    read
     GET     /tokens                                         admin
     GET     /tokens.json                                    admin
     POST    /tokens                                         admin
@@ -110,6 +112,8 @@ TABLE: Final = """
     GET     /v1/hypernetworks/{version}                     read
     GET     /v1/hypernetworks/{version}.safetensors         read
     POST    /v1/hypernetworks/{version}/revert              ops
+    GET     /v1/priors                                      read
+    GET     /v1/priors/{form}                               read
     GET     /v1/bases                                       read
     GET     /v1/bases/{digest}                              read
     GET     /v1/bases/{digest}/{file:path}                  read

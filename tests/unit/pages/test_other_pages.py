@@ -22,7 +22,7 @@ from onboard.registry.database import Database
 from onboard.registry.outbox import OutboxRepository
 from onboard.registry.services import Services
 
-PAGES = ("/", "/jobs", "/tasks", "/map", "/hypernetworks", "/submit", "/tokens", "/audit", "/webhooks")
+PAGES = ("/", "/jobs", "/tasks", "/map", "/hypernetworks", "/priors", "/submit", "/tokens", "/audit", "/webhooks")
 GUARD = {
     "verdict": "pass",
     "tasks": [{"task": EVIL, "verdict": "pass", "increase": 0.001, "low": 0.0, "high": 0.01, "rows": 90, "flipped": 1}],

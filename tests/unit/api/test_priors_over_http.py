@@ -1,0 +1,81 @@
+"""The prior of a base over HTTP and on its page: versions, what taught them, how much earlier tasks helped."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from fastapi.testclient import TestClient
+from support.callers import bearer
+from support.published import add_version
+
+from onboard.api.pages.priors import chart_of
+from onboard.bases import Base
+from onboard.hypernetworks.prior.refit import refit
+from onboard.registry.services import Services
+from onboard.report.tuned import prior_facts
+from onboard.statistics.prior import Lesson
+from onboard.storage.lesson import LESSON, pack_lesson
+
+LABELS = ("sad", "glad"), ("bad", "good")
+FACTS = {
+    "form": "single", "version": 1, "digest": "sha256:1", "left_out": [], "scale": 0.75, "lessons": 2,
+    "tasks": [{"task": "mood", "share": 0.8}, {"task": "tone", "share": 0.2}], "rows": 12, "metric": "accuracy",
+    "with_prior": 75.0, "without": 66.67,
+}  # fmt: skip
+
+
+def teach(services: Services, base: Base, *tasks: str) -> None:
+    for seed, task in enumerate(tasks):
+        rng = np.random.default_rng(seed)
+        lesson = Lesson(*(rng.standard_normal((2, 12)).astype(np.float16) for _ in range(2)), rows=8)
+        add_version(
+            services, base, task, *LABELS, pairs=False, lesson=services.store(pack_lesson(lesson, base.digest), LESSON)
+        )
+
+
+def test_versions_are_listed_and_one_names_what_taught_it(
+    door: TestClient, tiny_services: Services, tiny_base: Base
+) -> None:
+    teach(tiny_services, tiny_base, "mood", "tone")
+    refit(tiny_services, tiny_base, "a test")
+    teach(tiny_services, tiny_base, "third")
+    refit(tiny_services, tiny_base, "another")
+    headers = bearer(tiny_services.database, "read")
+    document = door.get("/v1/priors", headers=headers).json()
+    assert [(line["version"], line["parent"], line["head"]) for line in document["priors"]] == [
+        (1, None, False), (2, 1, True),
+    ]  # fmt: skip
+    assert document["helped"] == []
+    shown = door.get("/v1/priors/single", headers=headers).json()
+    assert (shown["version"], [lesson["task"] for lesson in shown["taught"]]) == (2, ["mood", "third", "tone"])
+    first = door.get("/v1/priors/single", params={"version": 1}, headers=headers).json()
+    assert [lesson["task"] for lesson in first["taught"]] == ["mood", "tone"]
+    assert door.get("/v1/priors/pairs", headers=headers).status_code == 404
+    assert door.get("/v1/priors/other", headers=headers).status_code == 422
+    assert door.get("/v1/priors", headers=bearer(tiny_services.database, "submit")).status_code == 403
+
+
+def test_the_page_shows_a_bar_for_every_version_that_rows_judge() -> None:
+    helped: list[dict[str, Any]] = [
+        {"version": "mood@v1", "prior": FACTS},
+        {"version": "few@v1", "prior": {"scale": 0.75}},
+        {"version": "tone@v1", "prior": {**FACTS, "with_prior": 60.0, "without": 64.0}},
+    ]
+    chart = chart_of(helped)
+    assert chart is not None
+    assert [bar["version"] for bar in chart["bars"]] == ["mood@v1", "tone@v1"]
+    up, down = chart["bars"]
+    assert (up["y"], up["height"]) == (0.0, 60.0)
+    assert (down["y"], down["height"]) == (60, 28.8)
+    assert round(chart["mean"], 2) == 2.16
+    assert chart_of(helped[1:2]) is None
+
+
+def test_a_report_says_in_points_what_earlier_tasks_contributed() -> None:
+    facts = dict(prior_facts({"prior": FACTS}))
+    assert facts["earlier tasks"].startswith("drawn 75% of the way towards what 2 earlier tasks say")
+    assert facts["what they contributed"].startswith("+8.3 points of accuracy (66.7 → 75.0")
+    assert facts["contributed most"] == "mood 80%, tone 20%"
+    assert prior_facts({"prior": None}) == []
+    assert "without them" in dict(prior_facts({"prior": {**FACTS, "scale": 0.0, "tasks": []}}))["earlier tasks"]
