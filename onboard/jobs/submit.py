@@ -79,8 +79,7 @@ def submit(services: Services, doorbell: Doorbell, request: Request) -> tuple[Jo
         _require_init(VersionRepository(session), request.spec.init, base)
         if not request.spec.new_labels:
             TaskRepository(session).require_labels(request.spec.task, dataset.kind, dataset.labels)
-    snapshot = _store_snapshot(services, dataset, request.spec.task)
-    queued = as_queued(request.spec, dataset)
+    snapshot, queued = _store_snapshot(services, dataset, request.spec.task), as_queued(request.spec, dataset)
     options = {**queued.options, "base_digest": base.digest, "dataset_report": request.checked.report.to_json()}
     snapshots, pool = [snapshot], request.checked.unlabelled
     if pool is not None:

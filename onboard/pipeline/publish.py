@@ -205,14 +205,9 @@ def _commit(attempt: Run, drafts: Drafts, outcome: Outcome, present: int, result
     task = task_of(attempt, draft)
     with attempt.services.database.write() as session:
         ClaimRepository(session).append(
-            attempt.job.id,
-            attempt.job.attempt,
-            "stage_finished",
-            "publish finished",
-            stage=Stage.PUBLISH,
-            seconds=attempt.seconds[Stage.PUBLISH.value],
-            numbers={"version": draft.version, "latest": moved},
-        )
+            attempt.job.id, attempt.job.attempt, "stage_finished", "publish finished", stage=Stage.PUBLISH,
+            seconds=attempt.seconds[Stage.PUBLISH.value], numbers={"version": draft.version, "latest": moved},
+        )  # fmt: skip
         if drafts.hypernetwork is not None:
             _advance(session, attempt, drafts.hypernetwork, outcome)
         else:

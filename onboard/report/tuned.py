@@ -27,7 +27,9 @@ def guard_notes(guard: Mapping[str, Any]) -> list[str]:
 
 def answering_facts(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     """What answers beside what was trained, how sure it sounds, what is unknown to it, and the hypernetwork."""
-    parts = (provisional_facts, readout_facts, prior_facts, calibration_facts, unknown_facts, tuning_facts)
+    parts = (
+        provisional_facts, readout_facts, prior_facts, calibration_facts, unknown_facts, tuning_facts,
+    )  # fmt: skip
     return [fact for part in parts for fact in part(document)]
 
 
