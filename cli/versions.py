@@ -34,6 +34,7 @@ def versions(
 
 def _table(document: Document) -> Columns:
     from cli.tasks import headline
+    from onboard.domain.task import marks
 
     rows = []
     for version in document["versions"]:
