@@ -115,10 +115,7 @@ def export_base(base: Base, output: Path) -> list[Path]:
         engine.encoder.tokenizer.save_pretrained(part)
         write_json(part / "config.json", config)
         write_json(part / LABELS_FILE, label_words(tasks))
-        if base.fingerprints is not None:
-            write_fingerprints(base.fingerprints, part / FINGERPRINTS)
-        if base.lessons:
-            (part / LESSONS).write_bytes(pack_lessons(base.lessons, _ANY_BACKBONE))
+        _write_beside(base, part)
     return sorted(path for path in output.rglob("*") if path.is_file())
 
 
@@ -161,6 +158,14 @@ def _fingerprints(folder: Path, tasks: Iterable[str]) -> Fingerprints | None:
         return read_fingerprints(path).only(tasks)
     except (SafetensorError, KeyError) as error:
         raise DamagedError(f"{path} holds no fingerprints of these tasks: {error}", "Take it away.") from error
+
+
+def _write_beside(base: Base, part: Path) -> None:
+    """What the authors' format has no place for: fingerprints and lessons, where the base has them."""
+    if base.fingerprints is not None:
+        write_fingerprints(base.fingerprints, part / FINGERPRINTS)
+    if base.lessons:
+        (part / LESSONS).write_bytes(pack_lessons(base.lessons, _ANY_BACKBONE))
 
 
 def _take_lessons(folder: Path, part: Path, tasks: Iterable[str]) -> None:
