@@ -88,6 +88,18 @@ def test_fast_stops_after_the_first_version(place: Place, learned: Finished) -> 
     assert answer["version"] == 1
 
 
+def test_a_task_starts_from_its_labels_alone(place: Place, learned: Finished) -> None:
+    asked = ("--task", "tone", "--labels", "praise,complaint", "--label-description", "praise=it was good")
+    assert place.json("check", *asked)["rows"] == {"train": 0, "validation": 0, "test": 0}
+    document = place.json("submit", *asked, "--wait")
+    assert (document["state"], document["version"]) == ("succeeded", 1)
+    assert document["metrics"] == {"validation": None, "test": None}
+    (version,) = place.json("versions", "tone")["versions"]
+    assert (version["method"], version["unmeasured"]) == ("linear", True)
+    (answer,) = place.json("predict", "tone", "--text", "a good film")["predictions"]
+    assert answer["label"] in ("praise", "complaint")
+
+
 def test_fetch_writes_the_verified_files(place: Place, learned: Finished) -> None:
     document = place.json("fetch", "mood@v1", "--output", "fetched")
     readout = ["readout.safetensors"] if document["readout"] else []
