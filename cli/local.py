@@ -58,9 +58,13 @@ class LocalGateway:
         request = prepare(submission, self._services.settings.base)
         for finding in request.checked.report.warnings:
             say(f"warning: {finding.message} {finding.remedy}")
-        if submission.queue == DEFAULT_QUEUE:
-            start_worker(self._services, submission.queue)  # it loads the base while the job is being stored
-        job, warning = submit(self._services, doorbell(self._services), request)
+
+        def start_early() -> None:
+            """It loads the base while the job is being stored."""
+            if submission.queue == DEFAULT_QUEUE:
+                start_worker(self._services, submission.queue)
+
+        job, warning = submit(self._services, doorbell(self._services), request, start_early)
         if warning:
             say(f"warning: {warning}")
         start_worker(self._services, submission.queue)  # one that lived may have left meanwhile

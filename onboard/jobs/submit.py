@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -55,8 +56,16 @@ class Request:
     owner: str | None = None
 
 
-def submit(services: Services, doorbell: Doorbell, request: Request) -> tuple[Job, str | None]:
+def submit(
+    services: Services, doorbell: Doorbell, request: Request, accepted: Callable[[], object] = lambda: None
+) -> tuple[Job, str | None]:
     """Queue the job and ring; the job's row is what counts, a lost bell is rung again by the reconciler.
+
+    Args:
+        services: of the service.
+        doorbell: that is rung.
+        request: a checked dataset and what is wanted of it.
+        accepted: called once nothing is left to refuse, before the job is stored.
 
     Returns:
         The job, and a warning when the broker could not be reached, or when no worker is known to serve the queue.
@@ -79,6 +88,7 @@ def submit(services: Services, doorbell: Doorbell, request: Request) -> tuple[Jo
         _require_init(VersionRepository(session), request.spec.init, base)
         if not request.spec.new_labels:
             TaskRepository(session).require_labels(request.spec.task, dataset.kind, dataset.labels)
+    accepted()
     snapshot, queued = _store_snapshot(services, dataset, request.spec.task), as_queued(request.spec, dataset)
     options = {**queued.options, "base_digest": base.digest, "dataset_report": request.checked.report.to_json()}
     snapshots, pool = [snapshot], request.checked.unlabelled

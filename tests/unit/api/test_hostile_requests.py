@@ -59,6 +59,7 @@ def encoded(name: str) -> str:
 
 ENCODED = {"once": encoded, "twice": lambda name: encoded(encoded(name))}
 FINE = {
+    "form": "single",
     "file": "base.json",
     "token": "none",
     "task": "mood",
@@ -131,7 +132,8 @@ def test_no_name_in_a_query_leads_anywhere(door: TestClient, app: FastAPI) -> No
                 given = {"a": "v1", "b": "v2"} if path.endswith("compare") else {}
                 answer = door.request(method, address, params={**given, parameter["name"]: name})
                 require_problem(answer, (address, parameter["name"], name))
-                assert answer.json()["field"] == parameter["name"]
+                if "requestBody" not in operation:  # a file that is missing is what is refused there first
+                    assert answer.json()["field"] == parameter["name"]
                 asked += 1
     assert asked >= 5 * len(HOSTILE)
 
