@@ -100,8 +100,9 @@ def read_embedding(content: bytes, asked: Reference) -> Embedding:
     facts = read_facts(content)
     if facts.get("format") == WEIGHTS_FORMAT and facts.get("method") == LINEAR:
         raise ConflictError(
-            f"{asked} has no embedding: its method, {LINEAR}, makes a readout alone, as a provisional version is.",
-            f"Ask again when its job has ended. weights({str(asked)!r}) gives the file; predict() asks the version.",
+            f"{asked} has no embedding: its method, {LINEAR}, makes a readout alone.",
+            f"weights({str(asked)!r}) gives the file; predict() asks the version. If its job still runs, a version "
+            "with an embedding may follow.",
         )
     if facts.get("format") == WEIGHTS_FORMAT:
         raise ConflictError(

@@ -130,5 +130,5 @@ def test_a_full_disk_refuses_submissions_stops_jobs_and_hurts_nothing(elsewhere:
     elsewhere.json("jobs", "cancel", job)
     filler.unlink()
     assert elsewhere.json("jobs", "retry", job)["state"] == "queued"
-    assert elsewhere.json("jobs", "watch", job)["version"] == 1
+    assert elsewhere.json("jobs", "watch", job)["version"] in (1, 2)  # the provisional one, or a better one
     assert whole_artifacts(small_disk) > stored
