@@ -104,8 +104,9 @@ def test_what_its_stages_left_is_read_and_written_as_it_was(old_home: Services) 
         document = json.loads(old_home.artifacts.get(artifact))
         how_it_went = {name: document.pop(name) for name in ("halved", "seconds")}
         again = {**readers[stage](document).to_json(), **how_it_went}
-        if stage == "train":  # it came before readouts
-            assert [again.pop(name) for name in ("readout", "read_out", "no_readout", "weights")] == [None] * 4
+        if stage == "train":  # it came before readouts and priors
+            later = ("readout", "read_out", "no_readout", "weights", "prior")
+            assert [again.pop(name) for name in later] == [None] * len(later)
         if stage == "evaluate":  # and before temperatures
             assert again.pop("calibration") is None
         assert json.dumps(again).encode() == old_home.artifacts.get(artifact)

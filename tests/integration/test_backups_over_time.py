@@ -114,18 +114,38 @@ def test_a_backup_of_the_first_schema_is_brought_to_this_one(
     target = tmp_path / "backup"
     manifest, _ = back_up(lively, str(target), quiet)
     new = {
-        "jobs": ("time_limit_seconds", "claimed_at", "deadline_at", "needs_release"),
-        "embedding_versions": ("fingerprint", "mixed_from", "learned_under", "held_out", "unlearning", "readout"),
+        "jobs": ("time_limit_seconds", "claimed_at", "deadline_at", "needs_release", "passed_by"),
+        "embedding_versions": (
+            "fingerprint",
+            "mixed_from",
+            "learned_under",
+            "held_out",
+            "unlearning",
+            "readout",
+            "out_of_fold",
+            "lesson",
+            "prior_version",
+            "prior_digest",
+        ),
         "hypernetwork_versions": ("retired_at", "collected_at", "unlearning"),
         "tasks": ("last_version",),
     }
     store, tables = ArtifactStore(str(target)), dict(manifest.tables)
-    for table in ("job_transitions", "tokens", "audit_log", "webhook_events", "webhook_deliveries", "job_shards"):
+    for table in (
+        "job_transitions",
+        "tokens",
+        "audit_log",
+        "webhook_events",
+        "webhook_deliveries",
+        "job_shards",
+        "prior_versions",
+        "prior_lessons",
+    ):
         del tables[table]
     for table, later in new.items():
         rows = [row for part in tables[table].parts for row in unpack_rows(store.get(part))]
         # of versions; the upgrade fills them in again, as far as it can
-        gone = (*later, "pairs", "stored_bytes", "temperature")
+        gone = (*later, "pairs", "stored_bytes", "temperature", "provisional")
         old = pack_rows([{name: value for name, value in row.items() if name not in gone} for row in rows])
         tables[table] = replace(tables[table], parts=[store.put(old, "rows")])
     (target / "manifest.json").write_bytes(replace(manifest, revision="20261121a", tables=tables).pack())
