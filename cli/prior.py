@@ -9,7 +9,7 @@ import typer
 from cli.connection import connected
 from cli.output import AsJson, Document, emit, table
 from cli.services import local_only
-from onboard.domain.prior import Form
+from onboard.domain.prior import require_form
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,14 +32,14 @@ def list_versions(base: OfBase = None, as_json: AsJson = False) -> None:
 
 @app.command()
 def show(
-    form: Annotated[Form, typer.Argument(help="Of tasks with single texts, or with pairs.")] = "single",
+    form: Annotated[str, typer.Argument(help="single or pairs: of tasks with single texts, or with pairs.")] = "single",
     version: Annotated[int | None, typer.Option(min=1, max=999_999_999, help="Number of a version; the head.")] = None,
     base: OfBase = None,
     as_json: AsJson = False,
 ) -> None:
     """One version: the tasks that taught it, and those that were left out because their numbers are not finite."""
     with connected() as service:
-        document = service.prior(form, version, base)
+        document = service.prior(require_form(form), version, base)
     emit(document, as_json, lambda: _card(document))
 
 

@@ -9,9 +9,18 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, TypedDict, get_args
 
 from onboard.domain.documents import document_of
+from onboard.errors import InputError
 
 Form = Literal["single", "pairs"]  # texts by themselves, or two of them
 FORMS: Final[tuple[Form, ...]] = get_args(Form)
+
+
+def require_form(name: str) -> Form:
+    """The form of that name. Raises InputError."""
+    for form in FORMS:
+        if form == name:
+            return form
+    raise InputError(f"{name!r} is not a form of tasks.", "Use single or pairs.", field="form")
 
 
 def form_of(*, pairs: bool) -> Form:

@@ -146,6 +146,12 @@ CASES = (
     Case("hypernetwork show 9", 3),
     Case("hypernetwork revert 1"),
     Case("hypernetwork revert 9", 3),
+    Case("prior list"),
+    Case("prior show single", 3),
+    Case("prior show odd", 2),
+    Case("evaluate mood@v1 {data}"),
+    Case("evaluate mood@v1 {bad}", 2, changes=True),
+    Case("evaluate nothing {data}", 3),
     Case("base list"),
     Case("base show mini"),
     Case("base show nothing", 3, changes=True),
@@ -155,13 +161,16 @@ CASES = (
     Case("token list --all"),
     Case("token revoke key-{side}", changes=True),
     Case("token revoke nothing", 3),
+    Case("token sessions"),
+    Case("token sign-out nothing", 3),
     Case("audit"),
     Case("audit --limit 2"),
     Case("audit --before 2"),
 )
 TESTED_APART = {("fetch",), ("doctor",), ("mlflow", "log"), ("compare-methods",)}  # the last: test_comparing_methods
 NEEDED = {  # by commands that work on the machine of the service only
-    ("backup",): "folder", ("restore",): "folder", ("base", "export"): "mini --output folder",
+    ("backup",): "folder", ("restore",): "folder", ("base", "lessons"): "mini --sources folder",
+    ("base", "export"): "mini --output folder",
     ("base", "import"): "folder --tokenizer t --labels l.json --name n", ("export",): "sst2 --format adapters",
 }  # fmt: skip
 ENDS_OF_VOLATILE = ("_at", "_seconds", "_per_hour")
@@ -176,7 +185,7 @@ def test_every_command_works_from_elsewhere_or_is_known_not_to() -> None:
     assert tried | TESTED_APART | LOCAL == LEAVES.keys()
     assert {" ".join(path) for path in LOCAL} == {
         "worker", "serve", "gc", "backup", "restore", "db upgrade", "db check", "base train", "base import",
-        "base export", "export",
+        "base export", "base lessons", "export", "prior refit",
     }  # fmt: skip
 
 

@@ -126,7 +126,7 @@ def test_a_hundred_and_fifty_classes_are_learned_and_each_can_be_the_answer(
 @pytest.mark.parametrize(("labels", "with_bytes", "without"), [
     ((1, "1", True, 10), 1, 1),
     (("😀", "😡", "👍🏽", "👍"), 0, 4),
-    (("The customer wants his money back. " * 5, "The customer wants his money back. " * 4 + "Or not?"), 2, 2),
+    (("The customer wants his money back. " * 4 + "Now!", "The customer wants his money back. " * 4 + "Or not?"), 2, 2),
     (("\ufe0f", "\u200b", "seen"), 0, 2),
 ], ids=["numbers", "emoji", "sentences", "invisible"])  # fmt: skip
 def test_labels_of_any_kind_come_back_as_they_were_submitted_and_are_known_by_the_words_that_the_check_shows(

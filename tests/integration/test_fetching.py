@@ -170,13 +170,12 @@ def test_a_full_disk_leaves_no_half_file_and_what_was_there_stays(
     tiny_services: Services, version: EmbeddingVersion, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "embedding.safetensors").write_bytes(b"the last version")
-    write = Path.write_bytes
 
-    def half(self: Path, data: bytes) -> int:
-        write(self, data[: len(data) // 2])
+    def half(path: Path) -> None:
+        path.write_bytes(b"half a file")
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Path, "write_bytes", half)
+    monkeypatch.setattr("onboard.versions.fetch.open_new", half)
     with pytest.raises(StorageError, match="No space left"):
         fetch(tiny_services, "mood", tmp_path)
     monkeypatch.undo()
