@@ -51,7 +51,7 @@ def test_a_job_that_does_not_fit_goes_on_with_fewer_rows_and_the_same_result(
     with memory_for(4, tiny_base):
         result = desk.run(desk.claim(), progress).result
     assert result is not None
-    assert [halving["stage"] for halving in result["halved"]] == ["probe"] * 4 + ["train"] * 3
+    assert [halving["stage"] for halving in result["halved"]] == ["probe"] * 4 + ["train"] * 2
     assert result["halved"][0] == {"stage": "probe", "rows": 60, "rows_at_once": 30}
     assert result["halved"][-1]["rows_at_once"] <= 4
     notes = [(message, numbers) for what, message, numbers in progress.calls if what == "note"]

@@ -42,7 +42,10 @@ CHANGES: Final = {  # method and path of every route that changes something, and
     ("POST", "/login"): "session.open",
     ("POST", "/logout"): "session.end",
 }
-CHANGE_NOTHING: Final = {("POST", "/v1/check"), ("POST", "/v1/predict")}
+CHANGE_NOTHING: Final = {
+    ("POST", "/v1/check"), ("POST", "/v1/predict"), ("POST", "/v1/tasks/{task}/compare"),
+    ("POST", "/v1/tasks/{task}/evaluate"),
+}  # fmt: skip
 
 
 def test_every_route_that_is_no_look_is_in_one_of_the_tables(app: FastAPI) -> None:
@@ -172,12 +175,13 @@ COMMANDS: Final = (  # {job} and {token} are those that earlier lines made
 )
 # Those that look, or work on this machine alone; and the upkeep, which only the owner of the machine can do.
 LOOK: Final = {
+    "evaluate", "prior list", "prior show",
     "audit", "base export", "base import", "base list", "base show", "base train", "check", "compare", "db check",
     "doctor", "export", "fetch", "hypernetwork list", "hypernetwork show", "jobs list", "jobs logs", "jobs show",
     "jobs watch", "mlflow log", "predict", "pull", "push", "queue show", "serve", "tasks list", "tasks map",
     "tasks show", "token list", "token sessions", "versions", "worker", "workers list",
 }  # fmt: skip
-UPKEEP: Final = {"backup", "db upgrade", "gc", "restore"}
+UPKEEP: Final = {"backup", "base lessons", "db upgrade", "gc", "prior refit", "restore"}
 # Tests of their own: it leaves a line for each job that it queues, and follows them; it needs a browser to sign out.
 SEVERAL: Final = {"compare-methods", "token sign-out"}
 

@@ -35,7 +35,10 @@ CHANGES: Final = {  # path of every form that changes something, and what its li
     "/tokens/revoke": {"token.revoke"},
     "/sessions/end": {"session.end"},
 }
-CHANGE_NOTHING: Final = {"/submit/check", "/tasks/{task}/try", "/jobs/{job}/relabeled.jsonl"}
+CHANGE_NOTHING: Final = {
+    "/submit/check", "/tasks/{task}/try", "/tasks/{task}/compare", "/tasks/{task}/evaluate",
+    "/jobs/{job}/relabeled.jsonl",
+}  # fmt: skip
 AS_SUBMIT: Final = {"/jobs/{job}/relabel"}  # it does what /submit does; see test_relabeling
 
 
