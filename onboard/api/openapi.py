@@ -40,6 +40,7 @@ _TAGS: Final = {
     "jobs": "Check and submit datasets, follow how they are learned.",
     "operations": "Queues and workers: what waits, who works, pausing and draining.",
     "hypernetworks": "The shared weights of a base, version by version.",
+    "priors": "What earlier tasks teach a base, version by version.",
     "bases": "The frozen model that tasks are learned on.",
     "access": "Tokens, signed-in browsers, and the log of changes.",
     "health": "Whether the service is alive and ready, and its metrics.",

@@ -51,6 +51,9 @@ TABLE: Final = """
     GET     /tasks/{task}.json                              read
     GET     /tasks/{task}/compare                           read
     GET     /tasks/{task}/compare.json                      read
+    POST    /tasks/{task}/compare                           submit
+    GET     /tasks/{task}/evaluate                          submit
+    POST    /tasks/{task}/evaluate                          submit
     POST    /tasks/{task}/promote                           promote
     POST    /tasks/{task}/rollback                          promote
     POST    /tasks/{task}/try                               read
@@ -101,6 +104,8 @@ TABLE: Final = """
     DELETE  /v1/tasks/{task}                                admin
     GET     /v1/tasks/{task}/versions                       read
     GET     /v1/tasks/{task}/compare                        read
+    POST    /v1/tasks/{task}/compare                        submit
+    POST    /v1/tasks/{task}/evaluate                       submit
     POST    /v1/tasks/{task}/carry                          promote
     POST    /v1/carry                                       promote
     GET     /v1/tasks/{task}/lineage                        read
