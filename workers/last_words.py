@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 
 from billiard import popen_spawn_posix
 
@@ -29,7 +29,7 @@ class LastWords:
 
     def __init__(self, passed: Sequence[int] = ()) -> None:
         self._passed = tuple(passed)
-        self._files: dict[int, Any] = {}
+        self._files: dict[int, int] = {}  # descriptors: a process that ends with some open leaves no warning
 
     def listen(self) -> None:
         """From now on; for as long as this process lives."""
@@ -41,20 +41,21 @@ class LastWords:
 
     def of(self, pid: int) -> str:
         """The last lines of what the child said, in one line; it is forgotten afterwards."""
-        file = self._files.pop(pid, None)
-        if file is None:
+        descriptor = self._files.pop(pid, None)
+        if descriptor is None:
             return ""
-        with file:
+        with os.fdopen(descriptor, "r+b") as file:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(0, size - _MOST_BYTES))
             lines = file.read().decode(errors="replace").splitlines()
         return " ".join([line.strip() for line in lines if line.strip()][-_MOST_LINES:])
 
     def _spawn(self, path: bytes | str, args: Sequence[str | bytes], passfds: Sequence[int]) -> int:
-        file = tempfile.TemporaryFile()  # noqa: SIM115 - `of` closes it
-        process = subprocess.Popen(list(args), executable=path, pass_fds=sorted({*passfds, *self._passed}), stderr=file)
+        inherited = sorted({*passfds, *self._passed})
+        with tempfile.TemporaryFile() as file:
+            process = subprocess.Popen(list(args), executable=path, pass_fds=inherited, stderr=file)
+            self._files[process.pid] = os.dup(file.fileno())
         process.returncode = 0  # billiard waits for it: no warning that nobody did
-        self._files[process.pid] = file
         return process.pid
 
 
