@@ -19,6 +19,7 @@ from onboard.bases.multitask.checkpoint import first_difference, require_checkpo
 from onboard.bases.multitask.loop import Running, Scores, Stage, StepLoss, Validation, duration, run_stage
 from onboard.bases.multitask.recipe import Schedule
 from onboard.bases.multitask.signals import Signals, StoppedError
+from onboard.domain.private import open_new
 from onboard.errors import ConflictError, JobFailedError, NotFoundError, StorageError
 
 SCHEDULE = Schedule(steps=8, batch=4, learning_rate=0.1, warmup_steps=2)
@@ -202,7 +203,6 @@ def test_a_full_disk_leaves_the_last_good_checkpoint_and_says_what_to_do(
     with pytest.raises(_PowerCutError):
         train(path.parent, dies_at=3)
     good = path.read_bytes()
-    opened = Path.open
 
     class Full:
         """A file that takes half of what it is given."""
@@ -220,12 +220,8 @@ def test_a_full_disk_leaves_the_last_good_checkpoint_and_says_what_to_do(
             self.stream.write(content[: len(content) // 2])
             raise OSError(errno.ENOSPC, "No space left on device")
 
-    def open_full(self: Path, mode: str = "r", *arguments: Any, **named: Any) -> Any:
-        stream = opened(self, mode, *arguments, **named)
-        return Full(stream) if mode == "wb" else stream
-
     with monkeypatch.context() as patched:
-        patched.setattr(Path, "open", open_full)
+        patched.setattr(checkpoint, "open_new", lambda path: Full(open_new(path)))
         with pytest.raises(StorageError, match="No space left on device") as caught:
             train(path.parent)
     assert "same command again" in caught.value.remedy
