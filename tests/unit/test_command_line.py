@@ -50,7 +50,8 @@ def test_a_dataset_is_an_argument_or_an_option_and_never_both(run: CommandLine, 
         said = run("submit", *words, "--json")
         assert (said.code, said.document["task"]) == (0, "moods"), said.err
     neither, both = run("submit"), run("submit", rows, "--dataset", rows)
-    assert (neither.code, neither.remedy) == (2, "onboard submit FILE")
+    without = "onboard submit FILE, or without rows: onboard submit --task NAME --labels A,B"
+    assert (neither.code, neither.remedy) == (2, without)
     assert (both.code, "two datasets" in both.err) == (2, True)
 
 

@@ -74,7 +74,7 @@ ASKED: dict[str, Callable[[Session, str], object]] = {
     "versions by number": lambda session, job: VersionRepository(session).published([("red", 7), ("blue", 1)]),
     "history of an alias": lambda session, job: AliasRepository(session).history("red", "latest", 5),
     "token": lambda session, job: TokenRepository(session).find("t7"),
-    "session": lambda session, job: SessionRepository(session).identity("s7"),
+    "session": lambda session, job: SessionRepository(session).identity("s7", 3600.0),
     "changes": lambda session, job: entries(session, 50, 900),
     "old changes": lambda session, job: RetentionRepository(session).audit_log(DAY),
     "webhooks to send": lambda session, job: OutboxRepository(session).has_work(["a"], 3 * DAY),
