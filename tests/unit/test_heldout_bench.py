@@ -20,7 +20,7 @@ from support.tiny_training import make_tiny_t5
 from bench.heldout import __main__ as bench
 from bench.heldout import arms, setfit_process, setfit_worker
 from bench.heldout.families import Families, families, held_out
-from bench.heldout.features import Features, of_teacher, of_teacher_layers
+from bench.heldout.features import Features, of_encoder, of_teacher, of_teacher_layers
 from bench.heldout.linear import logistic, scaled
 from bench.heldout.material import Cells, opened, rarest_label, rows_of_labels
 from bench.heldout.measures import of_classes
@@ -198,7 +198,7 @@ def test_the_readout_of_rows_alone_is_that_of_a_job_which_knows_no_earlier_task(
 ) -> None:
     place = opened(str(tiny_base.folder))
     cell = Cells(place, tasks).of(Run(task, rows, 0, "readout"))
-    alone = fit_alone(cell, Features(arms.of_encoder(place.engine), tmp_path))
+    alone = fit_alone(cell, Features(of_encoder(place.engine), tmp_path))
     parted = part_rows(cell.bench.dataset, 0) if is_folded(cell.bench.dataset) else []
     fold = fold_of(len(cell.bench.dataset.train), parted) if parted else None
     of_job = fit(cell.bench, fold, lambda: None)
