@@ -5,7 +5,7 @@
 #   docker build --tag onboard --build-arg TORCH_INDEX=URL .
 #       CPUs only, some gigabytes smaller. URL: PyTorch's package index for CPUs, as pytorch.org/get-started names it.
 #
-# By digest, so that nothing else can be slipped in (docs/deployment.md#by-digest):
+# By digest, so that nothing else can be slipped in (docs/how-to/deploy.md#by-digest):
 #   --build-arg PYTHON_IMAGE=python:3.11-slim-bookworm@sha256:…  --build-arg TORCH_SHA256=…
 
 ARG PYTHON_IMAGE="python:3.11-slim-bookworm"

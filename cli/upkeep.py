@@ -38,7 +38,7 @@ def gc(
     for artifact in garbage.damaged:
         say(f"error: {artifact['digest']} is {artifact['problem']}; needed by {', '.join(artifact['used_by'])}")
     if garbage.damaged:
-        say("  → Copy these files back from a backup: docs/operations.md, An artifact is missing or damaged")
+        say("  → Copy these files back from a backup: docs/how-to/troubleshoot.md, An artifact is missing or damaged")
         raise typer.Exit(_DAMAGED)
     if garbage.foreign.count:
         unknown, known = garbage.foreign.count, garbage.known

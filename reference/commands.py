@@ -17,8 +17,8 @@ def page() -> str:
     head = [
         "# Commands",
         "",
-        "Made from the program: what `--help` says. `--json` prints one document, and the exit code says how it ended: "
-        "0 done, 1 the job failed, 2 the input is wrong, 3 not found, 4 conflict, 5 a service is away, 6 not allowed.",
+        "Generated from `--help`. With `--json` a command prints one document. Exit codes: 0 success, 1 the job failed, "
+        "2 invalid input, 3 not found, 4 conflict, 5 a service is unavailable, 6 not allowed.",
         "",
     ]
     return "\n".join([*head, *_sections(command, ("onboard",))])

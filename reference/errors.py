@@ -24,11 +24,11 @@ def page() -> str:
     parts = [
         "# Errors",
         "",
-        "Made from the source. An error is one sentence and what mends it; `--json` and problem documents give its "
-        "`code`, `message`, `remedy` and data. `…` stands for what differs from case to case. What the checks of a "
-        "dataset find: [datasets](../datasets.md#errors).",
+        "Generated from the source. Each error has a message and a remedy. `--json` and HTTP problem documents contain "
+        "`code`, `message`, `remedy` and data. `…` stands for a value. The errors that `onboard check` reports are "
+        "listed under [datasets](datasets.md#errors).",
         "",
-        "| code | class | exit | HTTP | asked again? | meaning |",
+        "| code | class | exit | HTTP | retryable | meaning |",
         "|---|---|---|---|---|---|",
         *(_row(kind) for kind in kinds),
         "",

@@ -22,8 +22,8 @@ def page() -> str:
     head = [
         "# HTTP routes",
         "",
-        "Made from the OpenAPI document, which a service gives at `/openapi.json`. How to use it: [HTTP](../api.md). "
-        "Errors are problem documents with a `code`: [errors](errors.md).",
+        "Generated from the OpenAPI document, which a service returns at `/openapi.json`. How to use it: "
+        "[HTTP API](http-api.md). Errors are problem documents with a `code`: [errors](errors.md).",
         "",
     ]
     parts = [

@@ -1,4 +1,4 @@
-"""The public Python names, what they say of themselves, and docs/python.md, which lists them.
+"""The public Python names, what they say of themselves, and docs/reference/python.md, which lists them.
 
 After a change: python -m reference.public_names
 """
@@ -28,14 +28,13 @@ MODULES: Final = (
 )
 MOST_ARGUMENTS: Final = 9  # shown of a call; its docstring tells of the others
 _VALUES: Final = {"__version__": "The release, as text."}
-PAGE: Final = Path(__file__).parent.parent / "docs" / "python.md"
+PAGE: Final = Path(__file__).parent.parent / "docs" / "reference" / "python.md"
 _HEAD: Final = """\
 # Python
 
-The names that programs may rely on, made from the code: a test compares this page with it.
-They change with a line in the [changelog](../CHANGELOG.md) only. Everything else in the package is its inside.
-The package is typed (`py.typed`). How the client is used: [client.md](client.md); \
-a predictor: [quickstart.md](quickstart.md#predict).
+The public API, generated from the docstrings. Every change of it is listed in the
+[changelog](../../CHANGELOG.md). Everything else in the package is internal. The package is typed (`py.typed`).
+See also [the client](../how-to/use-the-client.md) and [predictions](../how-to/predict.md#predict).
 """
 
 
@@ -74,7 +73,7 @@ def _value(name: str) -> PublicName:
 
 
 def page() -> str:
-    """docs/python.md."""
+    """docs/reference/python.md."""
     return "\n".join([_HEAD, *map(_section, MODULES)])
 
 

@@ -12,10 +12,11 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files, InclusionLevel
 from mkdocs.structure.pages import Page
 
-from reference import commands, errors, http, settings
+from reference import commands, errors, http
+from reference.redirects import redirects
 
 ROOT: Final = Path(__file__).parent.parent
-MADE: Final = {"commands": commands.page, "errors": errors.page, "http": http.page, "settings": settings.page}
+MADE: Final = {"commands": commands.page, "errors": errors.page, "http": http.page}
 ELSEWHERE: Final = "repository"  # where in the site what lies beside docs/ is shown
 _CODE: Final = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
 _LINK: Final = re.compile(r"(\]\()([^)\s#]+)((?:#[^)\s]*)?\))")
@@ -45,6 +46,12 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
                 level = InclusionLevel.NOT_IN_NAV
                 files.append(File.generated(config, place_of(path), abs_src_path=source, inclusion=level))
     return files
+
+
+def on_post_build(config: MkDocsConfig) -> None:
+    """Write a page at every address that earlier releases had, which leads to the present one."""
+    for address, document in redirects():
+        (Path(config.site_dir) / address).write_text(document, encoding="utf-8")
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:

@@ -52,7 +52,7 @@ def problem(
     """One problem as an answer.
 
     Args:
-        code: stable name of the kind of problem, see docs/api.md.
+        code: stable name of the kind of problem, see docs/reference/http-api.md.
         detail: one sentence that says what is wrong.
         remedy: what to do about it.
         data: further members (row, field, limit …); they never replace those of the standard.

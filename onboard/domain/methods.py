@@ -75,7 +75,7 @@ def require_method(method: str, of_base: str, base: str) -> None:
     names = of_base, AUTO, *WITHOUT_EMBEDDING
     if method in ("", *names):
         return
-    remedy = f"Use one of: --method {', '.join(names)} (the table is in docs/methods.md)."
+    remedy = f"Use one of: --method {', '.join(names)} (the table is in docs/reference/methods.md)."
     if method == COMPARED_ONLY:
         message = f"{method} is compared only: it changes every weight of the base, so it publishes nothing."
     elif method in HYPERNETWORKS:

@@ -50,7 +50,7 @@ class Submission:
     """A dataset, or labels without rows, and what is wanted of it.
 
     A field that is added here, with its `Option`, is an option of `onboard submit`, a field of `POST /v1/jobs`, an
-    argument of `onboard.client.Onboard.submit` and a row of docs/api.md; a job finds it among `JobSpec.options`.
+    argument of `onboard.client.Onboard.submit` and a row of docs/reference/http-api.md; a job finds it among `JobSpec.options`.
 
     Raises:
         InputError: a choice that is none.
@@ -93,7 +93,7 @@ class Submission:
     method: Annotated[
         str,
         Option(
-            "Method; left out, the base's own: an embedding. Others: auto, linear, compacter, … (docs/methods.md).",
+            "Method; left out, the base's own: an embedding. Others: auto, linear, compacter, … (docs/reference/methods.md).",
             limits=_SHORT,
         ),
     ] = ""
@@ -271,7 +271,7 @@ def asked(submission: Any) -> dict[str, Any]:
 
 
 def table(declaration: type[Any] = Submission) -> str:
-    """The fields as a Markdown table, for docs/api.md."""
+    """The fields as a Markdown table, for docs/reference/http-api.md."""
     rows = ["| command | form, client | default | `onboard check` too | what it is |", "|---|---|---|---|---|"]
     for declared in fields_of(declaration):
         default = "" if declared.default in (MISSING, None, "", ()) else f"`{declared.default}`".lower()

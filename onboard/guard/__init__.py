@@ -1,4 +1,4 @@
-"""The guard: lets a change of the shared hypernetwork through only if no earlier task loses by it (docs/guard.md)."""
+"""The guard: lets a change of the shared hypernetwork through only if no earlier task loses by it (docs/explanation/guard.md)."""
 
 from onboard.guard.judgement import Judgement, TaskVerdict
 from onboard.guard.line_search import Step, clear, guard

@@ -25,7 +25,7 @@ def batches_an_epoch(count: int, size: float) -> int:
 
 @dataclass(frozen=True)
 class FewShotSettings:
-    """How an embedding is trained (docs/training.md).
+    """How an embedding is trained (docs/explanation/training.md).
 
     Args:
         steps: optimiser steps, at least; many rows get more of them, see `for_rows`.
@@ -64,7 +64,7 @@ class FewShotSettings:
         return replace(self, steps=steps, batch=batch)
 
 
-# What learns few rows in few steps (docs/methods.md); the authors' rates, which hold for the other methods, are for
+# What learns few rows in few steps (docs/reference/methods.md); the authors' rates, which hold for the other methods, are for
 # thousands of steps.
 FEW_STEPS_RATES: Final[Mapping[str, float]] = {
     **dict.fromkeys(("adapters", "adapters-dagger", "pfeiffer-adapter", "adapter-drop"), 2e-3),
@@ -75,7 +75,7 @@ FEW_STEPS_RATES: Final[Mapping[str, float]] = {
 
 @dataclass(frozen=True)
 class OwnWeightsSettings:
-    """How a task's own weights are trained (docs/methods.md); the rate is in `FEW_STEPS_RATES`, or the method's.
+    """How a task's own weights are trained (docs/reference/methods.md); the rate is in `FEW_STEPS_RATES`, or the method's.
 
     Args:
         steps: optimiser steps, at least.
@@ -104,7 +104,7 @@ class OwnWeightsSettings:
 @dataclass(frozen=True)
 class TuningSettings:
     """How hypernetwork and embedding are tuned; the defaults were chosen on kinds of tasks that the base has not seen
-    (docs/tuning.md).
+    (docs/explanation/tuning.md).
 
     Args:
         steps: optimiser steps, at least; more rows get more of them, see `for_rows`.

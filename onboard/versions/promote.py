@@ -1,7 +1,7 @@
 """Use case: which version a name such as `latest` means, moved by hand: forwards, only if it is better, and back.
 
 `latest` keeps its promise by hand too: it does not move to a version that is significantly worse. Going back to what it
-meant before is always possible: see docs/operations.md, "A bad version is `latest`".
+meant before is always possible: see docs/how-to/compare-and-roll-back.md.
 """
 
 from __future__ import annotations

@@ -118,4 +118,4 @@ def test_what_says_what_the_rows_are_is_an_option_of_the_check_too() -> None:
 
 
 def test_the_documentation_has_the_table_of_today() -> None:
-    assert table() in (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    assert table() in (ROOT / "docs" / "reference" / "http-api.md").read_text(encoding="utf-8")

@@ -16,6 +16,7 @@ from onboard.api.app import create_app
 from onboard.settings import Settings
 from reference import commands, errors, http, settings
 from reference.errors import messages
+from reference.redirects import MOVED, SECTIONS
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -44,9 +45,23 @@ def test_every_page_is_in_the_site_and_what_lies_beside_docs_can_be_reached(site
     assert (site / "repository" / "recipes" / "mini.toml").is_file()
 
 
+def test_addresses_of_earlier_releases_lead_to_where_their_pages_are(site: Path) -> None:
+    for old in MOVED:
+        html = (site / old).with_suffix(".html").read_text(encoding="utf-8")
+        assert f'href="{MOVED[old].replace(".md", ".html")}"' in html
+    for page in (*MOVED.values(), *SECTIONS.values()):
+        path, _, anchor = page.partition("#")
+        html = (site / path).with_suffix(".html").read_text(encoding="utf-8")
+        assert not anchor or f"id={anchor}" in html.replace('"', ""), page
+
+
 def test_nothing_is_fetched_when_it_is_read(site: Path) -> None:
     text = (site / "index.html").read_text(encoding="utf-8")
     assert re.findall(r"<(?:script|link|img)[^>]*(?:src|href)=\"?(https?:[^\" >]*)", text) == []
+
+
+def test_the_page_of_settings_is_what_the_code_says() -> None:
+    assert settings.PAGE.read_text(encoding="utf-8") == settings.page(), "after a change: python -m reference.settings"
 
 
 def test_the_references_name_everything_there_is() -> None:

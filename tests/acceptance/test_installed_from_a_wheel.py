@@ -143,7 +143,13 @@ def test_the_source_holds_documentation_examples_and_recipes(source: Path) -> No
     with tarfile.open(source) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     pictures = re.findall(r"!\[.*?\]\((\S+)\)", (ROOT / "README.md").read_text(encoding="utf-8"))
-    assert {"docs/quickstart.md", "examples/reviews.jsonl", "recipes/mini.toml", "constraints.txt", *pictures} <= names
+    assert {
+        "docs/how-to/submit.md",
+        "examples/reviews.jsonl",
+        "recipes/mini.toml",
+        "constraints.txt",
+        *pictures,
+    } <= names
 
 
 def test_the_program_runs_from_anywhere_under_both_names(installed: Installed) -> None:

@@ -25,7 +25,7 @@ def somebody(elsewhere: Place) -> Place:
 
 
 def blocks() -> list[str]:
-    parts = BLOCK.findall((ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8"))
+    parts = BLOCK.findall((ROOT / "docs" / "tutorial" / "first-task.md").read_text(encoding="utf-8"))
     assert {language for language, _ in parts} == {"sh"}
     return [block for _, block in parts]
 

@@ -101,7 +101,7 @@ class Cluster:
 
 @dataclass(frozen=True)
 class ComposeRedis:
-    """The `redis` of the compose file with the secrets of docs/deployment.md.
+    """The `redis` of the compose file with the secrets of docs/how-to/deploy.md.
 
     Args:
         url: what the workers' secret says, but for the address.

@@ -53,8 +53,8 @@ def compose() -> dict[str, Any]:
 
 
 def documented(begin: str) -> str:
-    """The indented block of docs/deployment.md whose first line begins like this, without its indent."""
-    lines = (ROOT / "docs" / "deployment.md").read_text().splitlines()
+    """The indented block of docs/how-to/deploy.md whose first line begins like this, without its indent."""
+    lines = (ROOT / "docs" / "how-to" / "deploy.md").read_text().splitlines()
     first = next(number for number, line in enumerate(lines) if line.lstrip().startswith(begin))
     indent = " " * (len(lines[first]) - len(lines[first].lstrip()))
     block = itertools.takewhile(lambda line: line.startswith(indent), lines[first:])

@@ -93,7 +93,7 @@ def test_a_base_that_cannot_be_loaded_is_tried_again() -> None:
 
 
 def test_a_worker_keeps_two_bases() -> None:
-    assert KEPT_BASES == 2  # docs/operations.md says so
+    assert KEPT_BASES == 2  # docs/how-to/troubleshoot.md says so
 
 
 def test_a_base_that_does_not_fit_into_the_gpu_is_told(tiny_base: Base, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,7 +39,7 @@ def test_every_extra_that_messages_documentation_and_image_name_is_one() -> None
 def test_the_table_of_extras_has_every_one_but_that_of_developers() -> None:
     (table,) = re.findall(
         r"^\| extra \| brings \|\n\|---\|---\|\n((?:\|.*\n)+)",
-        (ROOT / "docs" / "quickstart.md").read_text(),
+        (ROOT / "docs" / "how-to" / "install.md").read_text(),
         re.MULTILINE,
     )
     named = re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)

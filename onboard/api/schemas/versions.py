@@ -22,7 +22,7 @@ class VersionDocument(BaseModel):
     task: str
     version: int
     kind: Literal["source", "onboarded", "carried"]
-    method: Annotated[str, Field(description="What made it: the base's own for an embedding, or of docs/methods.md.")]
+    method: Annotated[str, Field(description="What made it: the base's own for an embedding, or of docs/reference/methods.md.")]
     artifact: Annotated[
         str, Field(description="Digest of embedding.safetensors; without an embedding of weights.safetensors.")
     ]

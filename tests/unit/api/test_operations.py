@@ -253,7 +253,9 @@ def test_generators_of_clients_accept_the_description(app: FastAPI) -> None:
 
 def test_the_documentation_lists_every_route_with_its_scope_and_every_code(app: FastAPI) -> None:
     docs = Path(__file__).parents[3] / "docs"
-    page = "".join((docs / name).read_text(encoding="utf-8") for name in ("api.md", "pages.md"))
+    page = "".join(
+        (docs / name).read_text(encoding="utf-8") for name in ("reference/http-api.md", "how-to/use-the-pages.md")
+    )
     listed = dict(re.findall(r"^\| `([A-Z]+ /[^`?]*)[^`]*` \| (\w+) \|", page, re.MULTILINE))
     routes = {
         f"{method} {(route.path or '').replace(':path', '')}": str(scope_of(route) or unscoped(route.path or ""))
