@@ -163,7 +163,7 @@ def _webhooks(settings: Settings) -> str:
         if state.failing or state.given_up
     ]
     if wrong:
-        raise UnavailableError("; ".join(wrong), "Mend the receivers: docs/how-to/webhooks.md#what-can-go-wrong")
+        raise UnavailableError("; ".join(wrong), "Mend the receivers: docs/how-to/webhooks.md#troubleshoot")
     waiting = sum(state.waiting for state in standing)
     receivers = (
         ", ".join(endpoint.name for endpoint in settings.webhooks.endpoints) or "nobody is told by this environment"

@@ -17,8 +17,8 @@ def page() -> str:
     head = [
         "# Commands",
         "",
-        "Generated from `--help`. With `--json` a command prints one document. Exit codes: 0 success, 1 the job failed, "
-        "2 invalid input, 3 not found, 4 conflict, 5 a service is unavailable, 6 not allowed.",
+        "Generated from `--help`. With `--json` a command prints one document. Exit codes: 0 success, "
+        "1 the job failed, 2 invalid input, 3 not found, 4 conflict, 5 a service is unavailable, 6 not allowed.",
         "",
     ]
     return "\n".join([*head, *_sections(command, ("onboard",))])
