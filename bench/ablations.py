@@ -6,7 +6,7 @@ Every variant starts from the base's frozen backbone, without its hypernetwork, 
 the same number of steps and rows; one model per task gets its share of them. Then it is scored on the sources'
 validation rows (at most 300 each): Matthews' correlation for CoLA, Pearson's for STS-B, else accuracy, and their mean.
 Finished runs are kept in a work file: the same command goes on where it was stopped. Writes
-bench/results/ablations.json and, from it, docs/results/ablations.md.
+bench/results/ablations.json and, from it, bench/results/ablations.md.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ def _no_material() -> Material:
 
 
 def page(document: dict[str, Any]) -> str:
-    """docs/results/ablations.md."""
+    """bench/results/ablations.md."""
     by_variant = {
         name: [run for run in document["runs"] if run["variant"] == name]
         for name in dict.fromkeys(run["variant"] for run in document["runs"])
@@ -194,7 +194,7 @@ def page(document: dict[str, Any]) -> str:
         "# The paper's comparisons at the size of a shipped base", "",
         *of_another_base(document["base"]),
         f"Made by `{document['command'].strip()}`; the numbers of every run stand in "
-        "[ablations.json](../../bench/results/ablations.json).",
+        "[ablations.json](ablations.json).",
         "Each variant starts from the frozen backbone of the base, without its hypernetwork, and gets "
         f"{budget['steps']} steps of {budget['batch']} rows; one model per task gets its share of the steps.",
         f"Mean over {len(document['sources'])} source tasks on at most {document['rows']} validation rows each "

@@ -1,6 +1,6 @@
 """How fast the latest embedding is answered by a real server on one core, when its task has 10,000 versions.
 
-    python -m bench.api --output bench/results/api.json --table docs/results/api.md
+    python -m bench.api --output bench/results/api.json --table bench/results/api.md
 
 Milliseconds of whole requests, one after another over one kept connection, after a warm-up; the server has one core
 for itself, client and PostgreSQL have the others. `/healthz` is what a request costs that asks for nothing. Exits with
@@ -147,7 +147,7 @@ def page(document: dict[str, Any]) -> str:
         "the name means at that moment. Milliseconds, as the client sees them, after a warm-up. "
         "`/healthz` is what a request costs that needs no token and no database.", "",
         f"{made_on(document)}. "
-        "[Numbers](../../bench/results/api.json).", "",
+        "[Numbers](api.json).", "",
         *table(["`GET …/embeddings/`", *head, "p99 wanted"]),
     ]  # fmt: skip
     missed = _missed(places)

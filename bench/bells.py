@@ -1,6 +1,6 @@
 """Odd messages in the broker: does a worker outlive them, count them, and work after them?
 
-    python -m bench.bells --messages 100000 --output bench/results/bells.json --table docs/results/bells.md
+    python -m bench.bells --messages 100000 --output bench/results/bells.json --table bench/results/bells.md
 
 Bells with parts changed, cut off or with a byte flipped, as whoever may write to the broker can leave them there, drawn
 from a seed: in a folder of files and in a real Redis, for a real worker each. Afterwards it is given a real job. Exits
@@ -215,7 +215,7 @@ def page(document: Mapping[str, Any]) -> str:
         "flipped are put before a real worker that is left alone with them: it must neither end, nor begin anew, nor "
         "turn deaf; it counts what is no bell, and does a real job afterwards.",
         "",
-        f"{made_on(document)}. [Numbers](../../bench/results/bells.json).",
+        f"{made_on(document)}. [Numbers](bells.json).",
         "",
         *table(head, rows),
         "",

@@ -255,7 +255,7 @@ def page(document: dict[str, Any]) -> str:
         f"and Redis, and kill -9 of a whole worker {len(kills)} times: {ran} times of the one that ran the job, else "
         "of one that helped. Each is started again. The base has random weights and is tiny: what is tried here is who "
         "claims, writes and goes on, not how fast a model is. Then every line of every shard is read, in order.", "",
-        f"{made_on(document)}. [Numbers](../../bench/results/bulk.json).", "",
+        f"{made_on(document)}. [Numbers](bulk.json).", "",
         *table("rows | lines | lost | doubled | out of order | without an answer | attempts of the job | seconds", [[
             f"{document['rows']:,}", f"{counts['lines']:,}", counts["lost"], counts["doubled"], counts["misplaced"],
             counts["unanswered"], document["attempts"], f"{document['seconds']:,.0f}",

@@ -190,11 +190,11 @@ def _learned(cell: Cell) -> Said:
 
 
 def page(parts: Mapping[str, Sequence[Row]], words: Sequence[str]) -> str:
-    """docs/results/calibration.md"""
+    """bench/results/calibration.md"""
     lines = [
         "# How sure answers sound", "",
         f"`{command_of('calibration', words)}`; every run stands in "
-        "[calibration.jsonl](../../bench/results/calibration.jsonl). Calibration error in 15 bins "
+        "[calibration.jsonl](calibration.jsonl). Calibration error in 15 bins "
         "([Guo et al. 2017](https://arxiv.org/abs/1706.04599)) and beside it the loss in nats, means over tasks and "
         "draws. On so few test rows perfect probabilities have an error of some 0.03 to 0.05, too. \"none\" is "
         "temperature 1; the others are chosen on rows that did not train what answers, under a prior on ln T of that "

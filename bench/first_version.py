@@ -1,6 +1,6 @@
 """How long a newcomer waits: from `pip install` of a wheel to the first version of their own, on an empty machine.
 
-    python -m bench.first_version --output bench/results/first_version.json --table docs/results/first_version.md
+    python -m bench.first_version --output bench/results/first_version.json --table bench/results/first_version.md
     python -m bench.first_version --here     # without pip: only how long a job takes
 
 The wheel is built first, which is not counted. Then, with an empty home, without pip's cache and without compiled
@@ -214,7 +214,7 @@ def page(document: Row) -> str:
     verdicts = document["verdicts"] if "verdicts" in document else _newcomers(document)
     return "\n".join([
         "# From `pip install` to the first version", "",
-        f"{made_on(document)}. [The run](../../bench/results/first_version.json).", "",
+        f"{made_on(document)}. [The run](first_version.json).", "",
         *newcomer,
         *(_run_lines(document) if "runs" in document else []),
         *table(VERDICTS, [(wish, figure, met(holds)) for wish, figure, holds in verdicts]),

@@ -1,6 +1,6 @@
 """kill -9 while a job tunes, is guarded and is published: the head is the old one or the new one, and nothing is half.
 
-    python -m bench.kills --times 20 --output bench/results/kills.json --table docs/results/kills.md
+    python -m bench.kills --times 20 --output bench/results/kills.json --table bench/results/kills.md
 
 A real attempt on a base of random weights is killed so often in each of the three stages, at a place drawn from a seed:
 before any of the stage's statements of SQL, artifacts, steps or batches. Then a second attempt goes on. Looked at after
@@ -300,7 +300,7 @@ def page(document: dict[str, Any]) -> str:
         "looked at: the head and its line, the versions, the slot, who was guarded, and the bytes of the weights that "
         "are generated for everything that was published before.",
         "",
-        f"`{document['command']}`, SQLite. [Numbers](../../bench/results/kills.json).",
+        f"`{document['command']}`, SQLite. [Numbers](kills.json).",
         "",
         *table("killed in | times | head after it: the old one | the new one | lost, doubled or half", rows),
         "",

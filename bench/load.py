@@ -1,6 +1,6 @@
 """A service that answers many tasks for minutes: is its memory flat, does it err, how long is the slowest answer?
 
-    python -m bench.load --output bench/results/load.json --table docs/results/load.md
+    python -m bench.load --output bench/results/load.json --table bench/results/load.md
 
 A real `onboard serve` on `mini` with 1,000 tasks. Clients ask one after another for one to eight texts of tasks drawn
 by Zipf's law, some with labels left out or with every label's probability; tasks and embeddings are fetched between.
@@ -186,7 +186,7 @@ def page(document: dict[str, Any]) -> str:
         f"One `onboard serve` on `{document['base']}` with {document['tasks']:,} tasks; {document['clients']} clients "
         f"ask one request after another for {document['minutes']:g} minutes: one to {MOST_TEXTS} texts of tasks drawn "
         "by Zipf's law, some with labels left out or with every label's probability; tasks and embeddings between.", "",
-        f"{made_on(document)}. [Numbers](../../bench/results/load.json).", "",
+        f"{made_on(document)}. [Numbers](load.json).", "",
         *table(VERDICTS, [
             (f"memory within {WANTED_GROWTH:.0%} from the first quarter to the end", f"{growth:+.2%}",
              met(growth <= WANTED_GROWTH)),

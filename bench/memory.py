@@ -1,6 +1,6 @@
 """Whether a worker's memory stays flat: 200 real jobs one after another, the child's resident memory after each.
 
-    python -m bench.memory --output bench/results/worker_memory.json --table docs/results/worker_memory.md
+    python -m bench.memory --output bench/results/worker_memory.json --table bench/results/worker_memory.md
 
 On the embedded default, with the pipeline as people have it, on a base that is made on the spot (or `--base mini`).
 From job 20 on nothing new is loaded, and every task of the run has its version. Exits with 1 when the memory after the
@@ -74,7 +74,7 @@ def page(document: dict[str, Any]) -> str:
         f"{jobs} real jobs one after another, resident memory of the worker's child after each: "
         f"**{document['growth']:+.2%}** from job {early} to job {jobs}; wanted: at most {WANTED_GROWTH:.0%}.", "",
         f"{made_on(document)}. "
-        "[Numbers](../../bench/results/worker_memory.json).", "",
+        "[Numbers](worker_memory.json).", "",
         *table("after job | MiB", [[number, f"{course[number - 1] / 2**20:.1f}"] for number in after]),
     ]  # fmt: skip
     return "\n".join(lines) + "\n"

@@ -1,6 +1,6 @@
 """What the pages cost a real server on one core, with many jobs, tasks and versions, and what open pages cost others.
 
-    python -m bench.pages --output bench/results/pages.json --table docs/results/pages.md
+    python -m bench.pages --output bench/results/pages.json --table bench/results/pages.md
 
 Milliseconds of whole requests, one after another over one kept connection, after a warm-up; the server has one core
 for itself. Open pages follow the server's events while jobs are submitted; another request is measured with and without
@@ -291,7 +291,7 @@ def page(document: dict[str, Any]) -> str:
         f"them (wanted: a 95th percentile of at most {WANTED_MS:.0f}), and how long the server "
         "computed for one, on average: what else runs on the machine changes that little.", "",
         f"{made_on(document)}; {document['load'][1]:.1f} processes computed on the machine at a time when it ended. "
-        "[Numbers](../../bench/results/pages.json).", "",
+        "[Numbers](pages.json).", "",
         *table(["page", *(column for name in places for column in (f"{PLACES[name]} p50", "p95", "computed"))]),
     ]  # fmt: skip
     for what in next(iter(places.values()))["pages"]:

@@ -1,6 +1,6 @@
 """How long a user waits: from `onboard submit` to the published version, on 32 rows of each target, by stage.
 
-    python -m bench.submitting --output bench/results/submitting.json --table docs/results/submitting.md
+    python -m bench.submitting --output bench/results/submitting.json --table bench/results/submitting.md
 
 The command is timed as a user sees it, with its own start, on the embedded default. Each draw of rows begins with an
 empty ONBOARD_HOME, so that the first submission also waits for the worker to start; the same rows are then submitted
@@ -122,7 +122,7 @@ def page(document: Row) -> str:
         f"{WANTED_SECONDS[STARTED]:.0f} s with a worker that starts, {WANTED_SECONDS[RUNNING]:.0f} s with one that is "
         f"there, {WANTED_TUNED:.0f} s where tuning is tried; the probe a third of them.", "",
         f"{made_on(document)}. "
-        "[Every run](../../bench/results/submitting.json).", "",
+        "[Every run](submitting.json).", "",
         *table("task | rows cut | worker started | worker there | by default | tuning tried | kept | probe | training "
                "| probe's share | as fast as wanted"),
     ]  # fmt: skip

@@ -1,6 +1,6 @@
 """What an upload of a gigabyte costs the service in memory: its own process, and the child that checks the rows.
 
-    python -m bench.upload --output bench/results/upload.json --table docs/results/upload.md
+    python -m bench.upload --output bench/results/upload.json --table bench/results/upload.md
 
 A real `onboard serve` is sent valid rows as they are made, over HTTP, as a submission; the job is cancelled and never
 trained. Resident memory is looked at every 20 ms, compared with that after a small submission. The process may grow by
@@ -168,7 +168,7 @@ def page(document: dict[str, Any]) -> str:
             f"{document['megabytes']:,} MB in {document['rows']:,} valid rows, sent as they are made to a real "
             f"`onboard serve`. The limit is {MAX_ROWS:,} rows and 1 GiB.", "",
             f"{made_on(document)}. "
-            "[Numbers](../../bench/results/upload.json).", "",
+            "[Numbers](upload.json).", "",
             "| | MiB | wanted |", "|---|---|---|",
             f"| the server's process before | {resident['before'] / _MIB:.1f} | |",
             f"| its growth at most | {document['server_growth_mib']} | ≤ {WANTED_MIB:.0f} |",

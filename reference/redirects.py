@@ -6,8 +6,8 @@ mkdocs-redirects would install a second site generator and cannot send the secti
 from __future__ import annotations
 
 import json
+import posixpath
 from collections.abc import Iterator
-from pathlib import PurePosixPath
 from typing import Final
 
 MOVED: Final = {
@@ -33,6 +33,31 @@ MOVED: Final = {
     "tuning.md": "explanation/tuning.md",
     "tutorial.md": "tutorial/first-task.md",
     "webhooks.md": "how-to/webhooks.md",
+    "results/ablations.md": "results/learning.md#the-papers-comparisons",
+    "results/api.md": "results/service.md",
+    "results/bells.md": "results/service.md",
+    "results/bulk.md": "results/service.md",
+    "results/calibration.md": "results/learning.md#calibration",
+    "results/curriculum.md": "results/learning.md#curriculum",
+    "results/first_version.md": "results/service.md",
+    "results/kills.md": "results/service.md",
+    "results/kronecker.md": "results/methods.md",
+    "results/load.md": "results/service.md",
+    "results/pages.md": "results/service.md",
+    "results/prior.md": "results/service.md",
+    "results/probe.md": "results/learning.md#probe",
+    "results/queue.md": "results/service.md",
+    "results/recipes.md": "results/learning.md#training-recipe",
+    "results/setfit_sets.md": "results/learning.md#setfits-test-sets",
+    "results/shuffled.md": "results/learning.md#the-start-matters-little",
+    "results/small.md": "results/learning.md#a-larger-base",
+    "results/sources.md": "results/mini.md",
+    "results/submitting.md": "results/learning.md#time-of-a-job",
+    "results/transfer.md": "results/learning.md#transfer",
+    "results/tuning.md": "results/guard.md#tuning",
+    "results/upload.md": "results/service.md",
+    "results/worker_memory.md": "results/service.md",
+    "results/zero_rows.md": "results/learning.md#without-rows",
 }
 SECTIONS: Final = {
     "deleting.md#what-goes": "how-to/delete-a-task.md#what-is-deleted",
@@ -111,8 +136,7 @@ _PAGE: Final = """\
 <noscript><meta http-equiv="refresh" content="0; url={target}"></noscript>
 <script>
   const sections = {sections};
-  const anchor = location.hash.slice(1);
-  location.replace(sections[anchor] ?? "{target}" + location.hash);
+  location.replace(sections[location.hash.slice(1)] ?? {otherwise});
 </script>
 <p>This page has moved to <a href="{target}">{target}</a>.</p>
 </html>
@@ -122,15 +146,18 @@ _PAGE: Final = """\
 def redirects() -> Iterator[tuple[str, str]]:
     """Address of each old page in the site, and the HTML that leads to the new one."""
     for old, new in MOVED.items():
+        folder, target = posixpath.dirname(old), address_of(new, posixpath.dirname(old))
         sections = {
-            section.partition("#")[2]: _address(target)
-            for section, target in SECTIONS.items()
+            section.partition("#")[2]: address_of(place, folder)
+            for section, place in SECTIONS.items()
             if section.partition("#")[0] == old
         }
-        yield _address(old), _PAGE.format(target=_address(new), sections=json.dumps(sections))
+        otherwise = json.dumps(target) + ("" if "#" in target else " + location.hash")
+        page = _PAGE.format(target=target, sections=json.dumps(sections), otherwise=otherwise)
+        yield address_of(old), page
 
 
-def _address(page: str) -> str:
-    """A page of docs/, with or without an anchor, as the site's address relative to the old pages' folder."""
+def address_of(page: str, folder: str = "") -> str:
+    """The site's address of a page of docs/, with or without an anchor, relative to a folder of the site."""
     path, mark, anchor = page.partition("#")
-    return f"{PurePosixPath(path).with_suffix('.html')}{mark}{anchor}"
+    return f"{posixpath.relpath(path, folder or '.').removesuffix('.md')}.html{mark}{anchor}"

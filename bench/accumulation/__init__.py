@@ -2,5 +2,5 @@
 
 plan.py   which runs there are
 arms.py   what a readout with a prior, and the whole default, answer after so many tasks
-page.py   docs/results/accumulation.md
+page.py   bench/results/accumulation.md
 """

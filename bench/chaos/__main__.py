@@ -4,7 +4,7 @@
     python -m bench.chaos --mutant                                   is it seen when the fence is gone?
     python -m bench.chaos --unlearn 20                               `tasks delete --unlearn`, killed so often
     python -m bench.chaos --real-lease 5                             seconds from a kill to the next attempt
-    python -m bench.chaos --no-runs --output bench/results/chaos.json --table docs/results/chaos.md
+    python -m bench.chaos --no-runs --output bench/results/chaos.json --table bench/results/chaos.md
 
 Jobs are real: the pipeline with few steps, on a base that is made on the spot. Meanwhile 100 readers (--readers) ask a
 real server for the latest embeddings, and an auditor verifies every answer. Journal, logs and result of each run

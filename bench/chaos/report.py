@@ -64,7 +64,7 @@ def page(numbers: dict[str, Any]) -> str:
             "stored without a row, no lease is held.",
             f"{totals['dead_and_retried']} times a job had used up its attempts and was retried, as an operator would.",
             "",
-            f"On {machine['cores']} cores of {machine['processor']}. [Every run](../../bench/results/chaos.json):",
+            f"On {machine['cores']} cores of {machine['processor']}. [Every run](chaos.json):",
             "",
             "```",
             *[run["command"] for run in numbers["runs"]],

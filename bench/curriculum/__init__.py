@@ -2,5 +2,5 @@
 
 curricula.py  the curricula, and one run: train on one of them, then learn new tasks
 few_shot.py   a new task with few rows
-page.py       docs/results/curriculum.md
+page.py       bench/results/curriculum.md
 """

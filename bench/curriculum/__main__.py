@@ -9,7 +9,7 @@ other words too, everything, and everything but one made kind: what that is wort
 
 Needs the tasks beside the checkout and the teacher (pip install 'onboard[mini]'); says so and stops where they are
 missing. Finished runs are kept in a work folder: the same command goes on where it was stopped. Writes
-bench/results/curriculum.json and, from it, docs/results/curriculum.md.
+bench/results/curriculum.json and, from it, bench/results/curriculum.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""docs/results/curriculum.md."""
+"""bench/results/curriculum.md."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def page(document: Mapping[str, Any]) -> str:
     lines = [
         "# What the curriculum is worth", "",
         f"Made by `{document['command'].strip()}`; the numbers of every run stand in "
-        "[curriculum.json](../../bench/results/curriculum.json).",
+        "[curriculum.json](curriculum.json).",
         f"Each hypernetwork is trained from scratch on the base's frozen backbone for {budget['steps']} steps of "
         f"{budget['batch']} rows; more tasks get no more steps. Then a new embedding alone is trained on {SHOTS} rows "
         f"of each of {counted(len(of_task), 'held-out task')}, from the start that the probe chooses: accuracy in per "

@@ -5,5 +5,5 @@ changes.py   changes of the hypernetwork of planted size: at random, by tuning w
 measured.py  every change on every task, row by row
 rates.py     false alarms and misses, by drawing from those rows what a guard would have seen; the spread κ
 timing.py    a hundred tasks in mixed batches against one after the other
-page.py      docs/results/guard.md
+page.py      bench/results/guard.md
 """

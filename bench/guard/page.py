@@ -1,4 +1,4 @@
-"""docs/results/guard.md."""
+"""bench/results/guard.md."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def _head(document: Mapping[str, Any]) -> list[str]:
         "# The guard: false alarms, misses, time", "",
         *of_another_base(document["base"]),
         f"`{document['command']}`, on {document['machine']['processor']}, one thread; base `{document['base_name']}`. "
-        "What the guard does: [guard](../explanation/guard.md); why so: "
-        "[decision 12](../decisions/0012-tasks-without-held-out-rows-are-judged-by-divergence.md).", "",
+        "What the guard does: [guard](../../docs/explanation/guard.md); why so: "
+        "[decision 12](../../docs/decisions/0012-tasks-without-held-out-rows-are-judged-by-divergence.md).", "",
         f"{document['pairs']} pairs of a change and a task: {document['changes']} changes of the hypernetwork "
         f"({', '.join(document['directions'])}; each in the sizes {_listed(document['sizes'])} nats of mean "
         f"divergence) on {len(document['tasks'])} tasks ({', '.join(document['tasks'])}). "

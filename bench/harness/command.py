@@ -19,7 +19,7 @@ Thing = TypeVar("Thing")
 CHECKOUT: Final = Path(__file__).parents[2]
 DATA: Final = CHECKOUT.parent / "shared" / "data"
 RESULTS: Final = CHECKOUT / "bench" / "results"
-PAGES: Final = CHECKOUT / "docs" / "results"
+PAGES: Final = RESULTS  # tables are next to their numbers; docs/results summarizes them
 WORK: Final = CHECKOUT / "build" / "bench"  # what is there only until a bench has ended
 
 

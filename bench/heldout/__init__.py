@@ -15,5 +15,5 @@ figures.py     means over draws, paired differences over tasks
 verdicts.py    the numbers that were asked for
 suites.py      which tasks: those that designs are chosen by, or the seven targets
 tables.py      the tables of the page
-page.py        docs/results/heldout.md and targets.md
+page.py        bench/results/heldout.md and targets.md
 """

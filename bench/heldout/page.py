@@ -86,7 +86,7 @@ def _head(results: Results, facts: Facts) -> list[str]:
     return [
         f"# {SUITES[facts.suite].title}", "",
         f"Made by `{facts.command}` on `{facts.base}`; one row a run stands in "
-        f"[{facts.suite}.jsonl](../../bench/results/{facts.suite}.jsonl).",
+        f"[{facts.suite}.jsonl]({facts.suite}.jsonl).",
         f"n labelled rows in all, {counted(facts.draws, 'draw')}, labels balanced as far as there are rows; the same "
         f"rows and the same test rows (at most {facts.test_rows}) for all arms. A job gets the rows as a file, so its "
         "labels are those that rows have; a test row of another label counts as wrong. Figures are means over tasks of "

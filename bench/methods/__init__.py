@@ -6,5 +6,5 @@ choosing.py    what the rule of `--method auto` makes of them
 figures.py     means over tasks, and bytes a task with what is shared spread over many
 efficiency.py  step time, memory and bytes of each method on the T5-small shape
 throughput.py  a batch of many tasks, of one method and of several
-page.py        docs/results/methods.md, and its picture
+page.py        bench/results/methods.md, and its picture
 """

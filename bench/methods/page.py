@@ -1,4 +1,4 @@
-"""docs/results/methods.md: what was measured of the methods, how, and whether the numbers that were asked for came."""
+"""bench/results/methods.md: what was measured of the methods, how, and whether the numbers that were asked for came."""
 
 from __future__ import annotations
 
@@ -84,9 +84,9 @@ def _head(facts: Facts) -> list[str]:
     return [
         "# The methods beside one another", "",
         f"Quality on the targets by `{facts.command}`, the rule on held-out tasks by the same with `--suite wide`; one "
-        "row a training stands in [methods.jsonl](../../bench/results/methods.jsonl). Step times by `python -m "
+        "row a training stands in [methods.jsonl](methods.jsonl). Step times by `python -m "
         "bench.methods --efficiency`, mixed batches by `--throughput`: "
-        f"[methods.json](../../bench/results/methods.json).{left}", "",
+        f"[methods.json](methods.json).{left}", "",
         f"Base `mini`, {counted(draws, 'draw')} of balanced rows, at most 300 test rows, one thread. The default is "
         "the embedding with its readout; its hypernetwork was **not tuned** in these runs. Weights of a task's own "
         "have their readout beside them, too. What `auto` publishes is read off the same trainings, by the rule "

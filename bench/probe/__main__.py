@@ -1,7 +1,7 @@
 """What the probe costs and loses with 10 to 10,000 embeddings to choose among, on source tasks learned as if new.
 
     python -m bench.probe --work FOLDER [--tasks sst2 …] [--draws 2] [--output bench/results/probe.json]
-                          [--table docs/results/probe.md]
+                          [--table bench/results/probe.md]
 
 The embeddings are the base's own, mixtures of two of them, and perturbed ones (`bench/probe/pool.py`); the task's own,
 and what bears its name, is not among them. The probe is timed as a job runs it: fingerprint, prefilter, race, last

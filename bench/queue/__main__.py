@@ -1,6 +1,6 @@
 """What a queue of 10,000 jobs costs: submitting, claiming, looking at it, dispatching, listing 10,000 versions.
 
-    python -m bench.queue --output bench/results/queue.json --table docs/results/queue.md
+    python -m bench.queue --output bench/results/queue.json --table bench/results/queue.md
 
 Each figure is in milliseconds and as a multiple of a bare `SELECT 1` by the same engine, so that machines can be
 compared. SQLite and PostgreSQL both force every commit to disk. Commands are whole processes, most of it Python
@@ -214,7 +214,7 @@ def page(document: dict[str, Any]) -> str:
         f"newest {_SHOWN}. Milliseconds; commands are whole processes, which mostly start Python. The last column of "
         "each database is the median divided by that of a bare `SELECT 1`.", "",
         f"{made_on(document)}, every commit forced to disk. "
-        "[Numbers](../../bench/results/queue.json).", "",
+        "[Numbers](queue.json).", "",
         f"| |{head} p95 wanted |", f"|---|{'---|---|---|' * len(places)}---|",
     ]  # fmt: skip
     for what in next(iter(places.values())):

@@ -38,7 +38,7 @@ def page(rows: Sequence[Row], planned: int, command: str, unseen: Collection[str
         "in per cent and loss in nats on 300 test rows at most, means over tasks and draws. \"Gain\" is what training "
         "adds to the start, with a 95% bootstrap interval over tasks. \"Share\": of the way from the start to where "
         "training went; chosen: the one that rows ask for which were predicted without themselves. The service's "
-        "recipe is bold ([why](../decisions/0015-training-goes-far-and-rows-say-how-far.md)).", "",
+        "recipe is bold ([why](../../docs/decisions/0015-training-goes-far-and-rows-say-how-far.md)).", "",
         f"Measured: {len(rows)} of {planned} trainings ({', '.join(tasks)}).", "",
     ]  # fmt: skip
     if not rows:

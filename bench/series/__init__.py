@@ -3,5 +3,5 @@
 plan.py      which runs there are
 material.py  the tasks of a series, and the rows of a run
 arms.py      what is answered with and without the first half of a series
-page.py      docs/results/series.md
+page.py      bench/results/series.md
 """

@@ -4,5 +4,5 @@ drawing.py   whose task each row of a batch is
 loras.py     LoRA of many tasks, all in memory or the recent ones only
 arms.py      what answers a batch
 measure.py   the arms in turn, and a service of so many tasks
-page.py      docs/results/serve.md, and its picture
+page.py      bench/results/serve.md, and its picture
 """

@@ -1,4 +1,4 @@
-"""The page of docs/results/serve.md, its verdicts and its picture."""
+"""The page of bench/results/serve.md, its verdicts and its picture."""
 
 from __future__ import annotations
 

@@ -9,5 +9,5 @@ estimate.py  what the plan costs
 figures.py   R[T,i], average accuracy, BWT, FWT, forgetting, worst task
 sizes.py     bytes per task
 heat.py      R as a heat map (SVG)
-page.py      docs/results/stream.md
+page.py      bench/results/stream.md
 """

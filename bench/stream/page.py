@@ -1,4 +1,4 @@
-"""docs/results/stream.md: what was measured, how, and whether the numbers that were wanted came about."""
+"""bench/results/stream.md: what was measured, how, and whether the numbers that were wanted came about."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _head(results: Results, facts: Facts) -> list[str]:
     return [
         "# One task after another", "",
         f"Made by `{facts.command}` on `{facts.base}` ({machine['processor']}, {machine['cores']} cores); one row a "
-        "step stands in [stream.jsonl](../../bench/results/stream.jsonl).",
+        "step stands in [stream.jsonl](stream.jsonl).",
         f"{len(results.names)} tasks in a row, {facts.shots} labelled rows each, in {counted(orders, 'order')} with "
         f"draws of their own; accuracy in per cent on at most {facts.test_rows} test rows. Texts are cut after "
         f"{facts.max_tokens} tokens. Intervals are 95%, over orders and test rows; two methods are compared on the "

@@ -10,5 +10,5 @@ estimate.py  what the plan costs
 figures.py   means, paired differences, regret, Holm's correction; what methods are called
 plot.py      the curves as SVG
 verdicts.py  the numbers that were wanted
-page.py      docs/results/transfer.md
+page.py      bench/results/transfer.md
 """

@@ -1,4 +1,4 @@
-"""docs/results/transfer.md: what was measured, how, and whether the numbers that were wanted came about."""
+"""bench/results/transfer.md: what was measured, how, and whether the numbers that were wanted came about."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def _head(results: Results, facts: Facts) -> list[str]:
     return [
         "# A new task with few rows: here, and elsewhere", "",
         f"Made by `{facts.command}` on {facts.base}, on two cores, not always of the same machine; one row a "
-        "run stands in [transfer.jsonl](../../bench/results/transfer.jsonl).",
+        "run stands in [transfer.jsonl](transfer.jsonl).",
         f"Accuracy in per cent on at most {facts.test_rows} test rows; {draws} of n labelled "
         "rows in all, the same rows for all methods. Intervals are 95%: the variance of the draws (pooled over the "
         "tasks of a mean, or for one task over its n; Student's t) and that of the test rows, paired where two "
@@ -292,7 +292,8 @@ def _details(results: Results, facts: Facts) -> list[str]:
         "small backbone forgets what it knows ([ablations.md](ablations.md)). LoRA and prompt tuning are "
         "PEFT's: q and v, α = 16; 20 vectors that start as tokens.", "",
         "Ours are trained with products in bfloat16 where the CPU has them "
-        "([decision 17](../decisions/0017-what-is-trained-is-computed-in-bfloat16-where-the-cpu-can.md)), the others "
+        "([decision 17](../../docs/decisions/0017-what-is-trained-is-computed-in-bfloat16-where-the-cpu-can.md)), "
+        "the others "
         f"in float32{_early(results)}: between them seconds do not compare, nor from one day to "
         "another.", "",
     ]  # fmt: skip

@@ -2,5 +2,5 @@
 
 plan.py     the arms
 answers.py  what each answers
-page.py     docs/results/zero_rows.md
+page.py     bench/results/zero_rows.md
 """

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class GuardSettings:
-    """The defaults were measured (docs/results/guard.md, decision 12).
+    """The defaults were measured (bench/results/guard.md, decision 12).
 
     Args:
         margin: increase of a task's mean log-loss that is let through, in nats.

@@ -32,7 +32,7 @@ TOKENS_PER_CHARACTER: Final = 0.25  # where no tokenizer is at hand
 GPU_SPEEDUP: Final = 20.0
 TRIED: Final = 1 + len(SHARES)  # the start, and shares of the way that training went
 # Beside its rows, a step of a tuning with `mini` generates the weights of 16 earlier tasks, and goes back through them:
-# 31 core seconds for 80 steps, 17 without. The guard takes 21 for the source tasks and up to 15 more (docs/results).
+# 31 core seconds for 80 steps, 17 without. The guard takes 21 for the source tasks and up to 15 more (bench/results).
 HELD_SECONDS: Final = 0.1
 GUARD_SECONDS: Final = 10.0
 

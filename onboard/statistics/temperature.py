@@ -3,7 +3,7 @@
 Probabilities p become p^(1/T), normalised: above 1 a temperature makes every answer less sure, below 1 surer, and it
 moves no label (Guo et al. 2017, arXiv 1706.04599, section 4.2). Few rows say little of it, so it is the likeliest one
 under a prior: ln T is normal around 0, with a deviation that was chosen on tasks that no base was trained on
-(docs/results/calibration.md).
+(bench/results/calibration.md).
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from onboard.statistics.prior import NAME_BLOCKS, Prior, names_on_scale
 from onboard.statistics.readout import Readout, packed, require_finite, signed_roots, weights_of_prior
 
 FEWEST_TEXTS: Final = 8  # of the task, that say where the middle is; generic texts do where there are fewer
-# Measured on the source tasks of `mini`, each by a prior without it (docs/results/zero_rows.md):
+# Measured on the source tasks of `mini`, each by a prior without it (bench/results/zero_rows.md):
 NAMES_BESIDE_PRIOR: Final = 0.5  # what the words themselves count, the prior's weights counting 1
 SHARPNESS_TEXTS: Final = 4.0  # inverse temperatures at which answers are less sure, on the mean, than they are right
 SHARPNESS_PAIRS: Final = 2.0

@@ -35,7 +35,7 @@ PAGES: dict[str, Callable[[dict[str, Any]], str]] = {
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_is_what_its_stored_numbers_give(name: str) -> None:
     document = json.loads((ROOT / "bench" / "results" / f"{name}.json").read_text(encoding="utf-8"))
-    assert PAGES[name](document) == (ROOT / "docs" / "results" / f"{name}.md").read_text(encoding="utf-8")
+    assert PAGES[name](document) == (RESULTS / f"{name}.md").read_text(encoding="utf-8")
 
 
 def test_every_command_of_a_bench_that_is_told_can_be_run() -> None:
@@ -54,5 +54,5 @@ def test_a_page_of_another_base_than_the_one_that_ships_says_so() -> None:
     shipped = find_base("mini").digest
     digests = {path: set(BASE.findall(path.read_text(encoding="utf-8"))) for path in RESULTS.glob("*.json*")}
     for path in (path for path, measured in digests.items() if measured):
-        text = (ROOT / "docs" / "results" / f"{path.stem}.md").read_text(encoding="utf-8")
+        text = (RESULTS / f"{path.stem}.md").read_text(encoding="utf-8")
         assert (ANOTHER_BASE in text.split("\n\n")[1]) == (shipped not in digests[path]), path.name

@@ -37,7 +37,7 @@ class AdaptersDagger(Adapters):
     """Adapters with a layer norm. A task that is learned alone has one of its own; several share theirs by `beside`.
 
     What is stored of a task is whole in either case. The authors let γ start at 1, where every adapter adds noise of
-    unit variance at first, more than a small backbone bears (docs/results/ablations.md): here it starts at the setting
+    unit variance at first, more than a small backbone bears (bench/results/ablations.md): here it starts at the setting
     `gamma_start`, 0 unless it is given.
     """
 
