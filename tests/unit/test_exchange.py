@@ -18,9 +18,7 @@ from typer.testing import CliRunner, Result
 
 from cli.base import app
 from onboard.bases import Base, find_base
-from onboard.bases.exchange import export_base, import_base
 from onboard.bases.fingerprints import FINGERPRINTS, Fingerprints, write_fingerprints
-from onboard.bases.label_words import label_words, read_label_words
 from onboard.bases.load import load_engine
 from onboard.data.regression import Buckets
 from onboard.domain.dataset import Dataset, Example
@@ -34,6 +32,8 @@ from onboard.errors import (
     StorageError,
     UnavailableError,
 )
+from onboard.making.exchange import export_base, import_base
+from onboard.making.label_words import label_words, read_label_words
 from onboard.model.importers import load_hyperformer
 from onboard.model.projections import Projections
 from onboard.pipeline.material import Workbench
@@ -238,7 +238,7 @@ def test_a_folder_that_is_not_empty_is_left_alone(folder: Path, tmp_path: Path) 
 
 
 def test_a_disk_that_fills_leaves_nothing_behind(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onboard.bases.exchange.save_hypernetwork", full)
+    monkeypatch.setattr("onboard.making.exchange.save_hypernetwork", full)
     assert "No space left" in refused(StorageError, *order(folder, tmp_path / "out" / "base")).message
     assert list((tmp_path / "out").iterdir()) == []
 

@@ -11,9 +11,9 @@ import torch
 from huggingface_hub.errors import LocalEntryNotFoundError
 from safetensors.torch import load_file, save_file
 
-from onboard.bases.multitask.backbone import FoundBackbone, find_backbone, load_given
-from onboard.bases.multitask.recipe import GivenBackbone
 from onboard.errors import InputError, NotFoundError, UnavailableError
+from onboard.making.multitask.backbone import FoundBackbone, find_backbone, load_given
+from onboard.making.multitask.recipe import GivenBackbone
 
 HUB_ID = GivenBackbone(source="google-t5/t5-tiny")
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from support.tiny_training import make_sources
 
-from onboard.bases.multitask.recipe import SourceEntry
-from onboard.bases.multitask.sources import folder_entries, read_sources
 from onboard.data import hub
 from onboard.domain.dataset import Example, example_key
 from onboard.errors import InputError, NotFoundError, UnavailableError
+from onboard.making.multitask.recipe import SourceEntry
+from onboard.making.multitask.sources import folder_entries, read_sources
 from onboard.model.engine import Engine
 
 

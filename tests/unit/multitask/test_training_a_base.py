@@ -15,14 +15,14 @@ from transformers import ByT5Tokenizer
 from onboard.bases import find_base, home_bases, named_bases
 from onboard.bases.fingerprints import Fingerprints
 from onboard.bases.load import load_engine
-from onboard.bases.multitask.backbone import find_backbone, load_given
-from onboard.bases.multitask.hypernetwork import new_engine, round_to_half
-from onboard.bases.multitask.loop import Running
-from onboard.bases.multitask.make import make_base
-from onboard.bases.multitask.recipe import Recipe
-from onboard.bases.multitask.sources import read_sources
-from onboard.bases.multitask.tasks import SourceTask
 from onboard.errors import ConflictError, InputError
+from onboard.making.multitask.backbone import find_backbone, load_given
+from onboard.making.multitask.hypernetwork import new_engine, round_to_half
+from onboard.making.multitask.loop import Running
+from onboard.making.multitask.make import make_base
+from onboard.making.multitask.recipe import Recipe
+from onboard.making.multitask.sources import read_sources
+from onboard.making.multitask.tasks import SourceTask
 from onboard.model.backbone import norm_parameters
 from onboard.model.encoding import TextEncoder
 from onboard.model.engine import Engine

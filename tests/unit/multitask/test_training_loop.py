@@ -14,13 +14,13 @@ import pytest
 import torch
 from torch import nn
 
-from onboard.bases.multitask import checkpoint
-from onboard.bases.multitask.checkpoint import first_difference, require_checkpoint
-from onboard.bases.multitask.loop import Running, Scores, Stage, StepLoss, Validation, duration, run_stage
-from onboard.bases.multitask.recipe import Schedule
-from onboard.bases.multitask.signals import Signals, StoppedError
 from onboard.domain.private import open_new
 from onboard.errors import ConflictError, JobFailedError, NotFoundError, StorageError
+from onboard.making.multitask import checkpoint
+from onboard.making.multitask.checkpoint import first_difference, require_checkpoint
+from onboard.making.multitask.loop import Running, Scores, Stage, StepLoss, Validation, duration, run_stage
+from onboard.making.multitask.recipe import Schedule
+from onboard.making.multitask.signals import Signals, StoppedError
 
 SCHEDULE = Schedule(steps=8, batch=4, learning_rate=0.1, warmup_steps=2)
 SETTINGS = {"seed": 0, "hypernetwork": {"steps": 8, "learning_rate": 0.1}}
@@ -261,7 +261,7 @@ def test_a_loss_that_is_no_number_stops_the_stage_and_names_batch_and_task(tmp_p
 
 
 def test_progress_tells_loss_speed_and_time_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onboard.bases.multitask.loop._REPORT_SECONDS", -1.0)
+    monkeypatch.setattr("onboard.making.multitask.loop._REPORT_SECONDS", -1.0)
     stage, *_ = make_stage()
     lines: list[str] = []
     run_stage(stage, Running(tmp_path, lines.append))

@@ -13,13 +13,13 @@ from torch import nn
 from transformers import AutoTokenizer
 
 from onboard.bases import find_base
-from onboard.bases.curriculum import Source
 from onboard.bases.fingerprints import FINGERPRINTS
 from onboard.bases.load import load_engine
-from onboard.bases.multitask.assemble import Description, TrainedBase, Weights, save_base
-from onboard.bases.multitask.hypernetwork import round_to_half
 from onboard.domain.dataset import Example
 from onboard.errors import StorageError
+from onboard.making.curriculum import Source
+from onboard.making.multitask.assemble import Description, TrainedBase, Weights, save_base
+from onboard.making.multitask.hypernetwork import round_to_half
 from onboard.model.backbone import load_backbone
 from onboard.model.encoding import TextEncoder
 from onboard.model.engine import Engine

@@ -8,9 +8,9 @@ import pytest
 import torch
 from transformers import T5Config, T5ForConditionalGeneration
 
-from onboard.bases.pretrain.grow import grown
-from onboard.bases.pretrain.recipe import Growth
 from onboard.errors import InputError
+from onboard.making.pretrain.grow import grown
+from onboard.making.pretrain.recipe import Growth
 
 IDS, ANSWERS = torch.tensor([[5, 9, 3, 1], [7, 1, 0, 0]]), torch.tensor([[0, 4, 6], [0, 8, 1]])
 SIZES = {"d_model": 40, "d_ff": 48, "num_heads": 6, "num_layers": 4, "num_decoder_layers": 3}

@@ -17,19 +17,19 @@ from support.tiny_training import WORDS as SOURCE_WORDS
 from support.tiny_training import make_sources
 
 from onboard.bases import find_base
-from onboard.bases.curriculum import topics
 from onboard.bases.load import load_engine
-from onboard.bases.multitask import checkpoint, hypernetwork
-from onboard.bases.multitask.assemble import measure
-from onboard.bases.multitask.checkpoint import Checkpoint
-from onboard.bases.multitask.loop import Running, Stage, run_stage
-from onboard.bases.multitask.sources import folder_entries, read_sources
-from onboard.bases.pretrain.ingredients import Ingredients
-from onboard.bases.pretrain.recipe import OwnRecipe, RenewedRecipe
-from onboard.bases.pretrain.renew import renew_base
-from onboard.bases.pretrain.run import make_base
-from onboard.bases.pretrain.teacher import Teacher
 from onboard.errors import ConflictError, InputError
+from onboard.making.curriculum import topics
+from onboard.making.multitask import checkpoint, hypernetwork
+from onboard.making.multitask.assemble import measure
+from onboard.making.multitask.checkpoint import Checkpoint
+from onboard.making.multitask.loop import Running, Stage, run_stage
+from onboard.making.multitask.sources import folder_entries, read_sources
+from onboard.making.pretrain.ingredients import Ingredients
+from onboard.making.pretrain.recipe import OwnRecipe, RenewedRecipe
+from onboard.making.pretrain.renew import renew_base
+from onboard.making.pretrain.run import make_base
+from onboard.making.pretrain.teacher import Teacher
 from onboard.model.backbone import norm_parameters
 from onboard.model.quantised import dequantise, quantise
 from onboard.model.quantised_backbone import QUANTISED_FILE

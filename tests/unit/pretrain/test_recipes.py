@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from onboard.bases.curriculum import KINDS
-from onboard.bases.multitask.recipe import read_recipe, read_toml
-from onboard.bases.pretrain import recipe as sections
-from onboard.bases.pretrain.recipe import OwnRecipe, RenewedRecipe, recipe_of
 from onboard.errors import InputError
+from onboard.making.curriculum import KINDS
+from onboard.making.multitask.recipe import read_recipe, read_toml
+from onboard.making.pretrain import recipe as sections
+from onboard.making.pretrain.recipe import OwnRecipe, RenewedRecipe, recipe_of
 
 MINI = Path(__file__).parents[3] / "recipes" / "mini.toml"
 TEACHERS_WIDTH = 384
