@@ -18,6 +18,7 @@ from onboard.domain.worker import Trouble, WorkerState
 from onboard.errors import FencedError, OnboardError
 from onboard.jobs.doorbell import Doorbell, ring_or_warn
 from onboard.operations.retention import retain
+from onboard.operations.worker_logs import shorten_log
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.services import Services
 from onboard.registry.shards import ShardRepository
@@ -25,7 +26,7 @@ from onboard.registry.workers import WorkerRepository
 from workers.children import Children
 from workers.hearing import Hearing
 from workers.limits import Limits
-from workers.logs import fields_of, shorten_log
+from workers.logs import fields_of
 from workers.machine import facts
 from workers.plan import WorkerPlan
 from workers.reconciler import reconcile

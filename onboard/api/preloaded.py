@@ -5,4 +5,4 @@ from __future__ import annotations
 import pyarrow.parquet  # noqa: F401 - imported to be there
 import tokenizers  # noqa: F401 - imported to be there
 
-import workers.waking  # noqa: F401 - imported to be there
+import onboard.jobs.waking  # noqa: F401 - imported to be there

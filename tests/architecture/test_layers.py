@@ -15,22 +15,22 @@ HEAVY = ("torch", "transformers", "sklearn", "scipy", "pyarrow", "celery", "fast
 
 # From the top down: a module may import what stands in a lower row, and its own room.
 LAYERS = (
-    ("cli", "workers", "onboard.api", "onboard.client.local", "onboard.__main__"),
-    ("onboard.client", "onboard.testing"),
-    ("onboard.jobs", "onboard.pipeline", "onboard.serving"),
-    ("onboard.versions",),
-    ("onboard.hypernetworks", "onboard.operations", "onboard.making"),
-    ("onboard.registry.services",),
-    ("onboard.probe", "onboard.train", "onboard.guard", "onboard.evaluate", "onboard.report"),
-    ("onboard.bases",),
-    ("onboard.model",),
-    ("onboard.registry", "migrations", "onboard.storage"),
-    ("onboard.data", "onboard.statistics"),
-    ("onboard.domain", "onboard.errors", "onboard.settings", "onboard"),
+    ("cli", "workers", "onboard.client.local", "onboard.__main__"),  # programs: for people, for jobs, for notebooks
+    ("onboard.api", "onboard.client", "onboard.testing"),  # HTTP from the inside and from the outside; fakes
+    ("onboard.jobs", "onboard.pipeline", "onboard.serving"),  # the use cases of a job and of an answer
+    ("onboard.versions",),  # the use cases of what has been learned
+    ("onboard.hypernetworks", "onboard.operations", "onboard.broker", "onboard.making"),  # what outlives one job
+    # What stages compute, arrays in and arrays out; bases are found and loaded.
+    ("onboard.probe", "onboard.train", "onboard.guard", "onboard.evaluate", "onboard.report", "onboard.bases"),
+    ("onboard.model",),  # torch, and nothing of jobs or tasks
+    ("onboard.registry", "migrations", "onboard.storage"),  # the only SQL; bytes by digest
+    ("onboard.data", "onboard.statistics"),  # rows and their checks; numbers about numbers
+    ("onboard.domain", "onboard.errors", "onboard.settings", "onboard"),  # plain dataclasses
 )
-# Rooms of one row know nothing of one another, but for these: doors open onto doors, the floor is one floor, and the
-# registry migrates itself.
+# Rooms of one row do not import one another, except in these: programs, the lowest row, and the registry, which
+# migrates itself.
 OPEN_ROWS = (LAYERS[0], LAYERS[-1], LAYERS[-3])
+PROGRAMS = ("onboard.__main__", "onboard.client.local")  # they run commands, and nothing imports them
 STAGES = ("onboard.probe", "onboard.train", "onboard.evaluate", "onboard.guard")
 
 
@@ -99,6 +99,17 @@ def test_imports_go_downwards_only() -> None:
             beside = there[0] == here[0] and LAYERS[here[0]] not in OPEN_ROWS
             if there[0] < here[0] or beside:
                 wrong.append(f"{name} imports {imported}")
+    assert wrong == []
+
+
+def test_nothing_in_the_package_imports_the_command_line_or_the_workers() -> None:
+    wrong = [
+        f"{name} imports {imported}"
+        for name, path in modules()
+        if name.startswith("onboard.") and name not in PROGRAMS
+        for imported in imports(path)
+        if within(imported, "cli") or within(imported, "workers")
+    ]
     assert wrong == []
 
 

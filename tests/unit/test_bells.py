@@ -15,10 +15,10 @@ import pytest
 from celery._state import _task_stack
 from kombu import Connection
 
+from onboard.broker.app import make_app
+from onboard.broker.bells import MOST_BYTES, Edge, NotABellError, fresh_bell, require_bell
+from onboard.broker.doorbell import CeleryDoorbell
 from onboard.settings import Settings
-from workers.app import make_app
-from workers.bells import MOST_BYTES, Edge, NotABellError, fresh_bell, require_bell
-from workers.doorbell import CeleryDoorbell
 
 
 @pytest.fixture

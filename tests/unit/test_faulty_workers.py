@@ -16,12 +16,12 @@ from onboard.domain.release import release_number
 from onboard.domain.worker import Trouble, WorkerState
 from onboard.errors import BaseDamagedError, BaseMissingError, DamagedError, OtherBaseError, UnavailableError
 from onboard.jobs import status
+from onboard.jobs.detached import require_no_trouble
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.jobs import JobRepository
 from onboard.registry.services import Services
 from onboard.registry.workers import WorkerRepository
 from workers.children import MOST_EARLY_ENDS, SILENT_SECONDS, Children
-from workers.detached import require_no_trouble
 from workers.faults import TroubleError
 from workers.last_words import LastWords
 from workers.plan import WorkerPlan

@@ -11,10 +11,10 @@ from queue import Empty
 import pytest
 from kombu import Connection
 
+from onboard.broker.app import make_app
+from onboard.broker.bells import fresh_bell
+from onboard.broker.doorbell import CeleryDoorbell
 from onboard.settings import Settings
-from workers.app import make_app
-from workers.bells import fresh_bell
-from workers.doorbell import CeleryDoorbell
 
 
 @pytest.fixture

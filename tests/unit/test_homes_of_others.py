@@ -10,8 +10,8 @@ import pytest
 from filelock import FileLock
 
 from onboard.errors import NotAllowedError, StorageError
+from onboard.jobs import detached
 from onboard.registry.services import Services
-from workers import detached
 
 
 def failing(number: int, file: Path) -> Any:

@@ -16,11 +16,11 @@ from cli.jobs import app
 from onboard.domain.job import Job, JobState, Stage
 from onboard.errors import NotFoundError
 from onboard.jobs import logs as job_logs
+from onboard.operations.worker_logs import log_file, log_files
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.jobs import JobRepository
 from onboard.registry.services import Services, open_services
 from onboard.settings import Settings
-from workers.logs import log_file, log_files
 
 
 def run(*words: str) -> Result:

@@ -11,13 +11,13 @@ from support.registry_samples import sample_spec
 
 from onboard.domain.worker import WorkerState
 from onboard.errors import ConflictError
+from onboard.operations.processes import host_name
 from onboard.operations.webhooks.deliver import LEASE as WEBHOOKS
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.database import Database
 from onboard.registry.jobs import JobRepository
 from onboard.registry.leases import LeaseRepository
 from onboard.registry.workers import WorkerRepository
-from workers.machine import host_name
 from workers.recovery import recover, take_over
 
 

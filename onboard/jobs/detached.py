@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -15,18 +15,17 @@ from onboard.domain.release import release_number, release_of
 from onboard.domain.worker import Trouble, WorkerRecord, WorkerState
 from onboard.errors import DamagedError
 from onboard.jobs.doorbell import DEFAULT_QUEUE
+from onboard.operations.processes import host_name, lives, worker_name
+from onboard.operations.worker_logs import log_file, shorten_log
 from onboard.registry.schema import home_trouble
 from onboard.registry.services import Services
 from onboard.registry.workers import WorkerRepository
 from onboard.settings import environment_without_settings
-from workers.logs import log_file, shorten_log
-from workers.machine import host_name
-from workers.recovery import lives
-from workers.renewal import SETTINGS_FROM_STDIN
 
+SETTINGS_FROM_STDIN: Final = "--settings-from-stdin"  # option of `python -m workers`
 IDLE_EXIT_SECONDS: Final = 60.0
 _LOST_SECONDS: Final = 900.0  # a process that has not said for so long that it lives may be hung
-_spawned: list[subprocess.Popen[bytes]] = []  # kept, because Python warns about processes that outlive their handle
+spawned: Final[list[subprocess.Popen[bytes]]] = []  # kept: Python warns about processes without one
 
 
 def ensure_worker(
@@ -47,8 +46,6 @@ def ensure_worker(
     if not (services.settings.embedded and services.settings.start_worker):
         return None
     from filelock import FileLock
-
-    from workers.run import worker_name
 
     home = services.settings.resolved_home
     with _usable(home), FileLock(home / "worker.lock", mode=0o600):
@@ -115,7 +112,7 @@ def _spawn(services: Services, home: Path, name: str, queue: str, idle_exit_seco
             cwd=home,
             env=environment_without_settings(),
         )
-    _spawned.append(process)
+    spawned.append(process)
     assert process.stdin is not None
     with process.stdin as pipe:  # settings as they are here: the worker's own environment and folder do not matter
         pipe.write(json.dumps(services.settings.for_worker()).encode())
@@ -127,8 +124,3 @@ def _log_file(home: Path) -> Path:
     private_folder(log.parent)
     shorten_log(home)
     return log
-
-
-def spawned_processes() -> Sequence[subprocess.Popen[bytes]]:
-    """The workers that this process started."""
-    return _spawned

@@ -15,7 +15,7 @@ from typing import Any, Final
 from kombu.transport import redis
 from kombu.utils.encoding import bytes_to_str
 
-from workers.bells import edge
+from onboard.broker.bells import edge
 
 _WRONG_TYPE: Final = "WRONGTYPE"
 

@@ -20,8 +20,8 @@ from typing import Any
 from kombu.transport import filesystem
 from kombu.utils.json import dumps
 
+from onboard.broker.bells import MOST_BYTES, NotABellError, edge
 from onboard.domain.private import private_file
-from workers.bells import MOST_BYTES, NotABellError, edge
 
 
 class Channel(filesystem.Channel):  # type: ignore[misc]  # kombu has no types

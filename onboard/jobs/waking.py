@@ -21,7 +21,7 @@ def doorbell(services: Services, *, outside: bool = False) -> Doorbell:
     Args:
         outside: whether those elsewhere are told how it went: then the reason is for the log alone.
     """
-    from workers.doorbell import CeleryDoorbell
+    from onboard.broker.doorbell import CeleryDoorbell
 
     bell = CeleryDoorbell(services.settings)
     return _DiscreetDoorbell(bell) if outside else bell
@@ -62,7 +62,7 @@ def start_worker(services: Services, queue: str) -> bool:
     """On the embedded default: start a detached worker for the queue unless one lives. Returns whether it did."""
     if not services.settings.embedded:
         return False
-    from workers.detached import ensure_worker
+    from onboard.jobs.detached import ensure_worker
 
     return ensure_worker(services, queue) is not None
 

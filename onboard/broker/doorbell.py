@@ -21,10 +21,10 @@ class CeleryDoorbell:
         """
         from kombu.exceptions import KombuError, OperationalError
 
+        from onboard.broker.app import broker_queue, make_app
+        from onboard.broker.bells import BELL
+        from onboard.broker.trouble import trouble
         from onboard.errors import InputError
-        from workers.app import broker_queue, make_app
-        from workers.bells import BELL
-        from workers.broker_trouble import trouble
 
         if self._app is None:
             self._app = make_app(self._settings)
