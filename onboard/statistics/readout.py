@@ -23,6 +23,7 @@ from onboard.statistics.share import usual_share
 
 RIDGES: Final = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # of the mean squared length of the rows
 SHARPNESSES: Final = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)  # inverse temperatures of the scores
+SHARPNESS_PRIOR: Final = 1.0  # nats that a sharpness e times as large or small as the usual one costs
 RIDGE_PRIOR: Final = 1.0  # nats that a ridge e times as large or small as the usual one costs: held-out tasks say so
 USUAL: Final = (1.0, 4.0)  # ridge and sharpness where too few rows judge
 FEWEST_JUDGING: Final = 8
@@ -286,6 +287,7 @@ def _chosen(
                     probabilities = _normal(scores[:, 0] + scale[1], sharpness, scale[0])
                 loss = len(judged) * mean_loss(probabilities, targets[judged]) if len(judged) else 0.0
                 loss += RIDGE_PRIOR * abs(np.log(ridge / USUAL[0])) + SCALE_PRIOR * abs(usual - path.scale)
+                loss += 0.0 if scale is not None else SHARPNESS_PRIOR * abs(np.log(sharpness / USUAL[1]))
                 options.append(_Chosen(path, ridge, sharpness, probabilities, loss))
     return min(options, key=lambda option: option.loss)
 
