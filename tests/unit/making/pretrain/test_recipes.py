@@ -13,7 +13,7 @@ from onboard.bases.pretrain import recipe as sections
 from onboard.bases.pretrain.recipe import OwnRecipe, RenewedRecipe, recipe_of
 from onboard.errors import InputError
 
-MINI = Path(__file__).parents[3] / "recipes" / "mini.toml"
+MINI = Path(__file__).parents[4] / "recipes" / "mini.toml"
 TEACHERS_WIDTH = 384
 
 
