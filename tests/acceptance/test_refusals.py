@@ -39,12 +39,9 @@ def refusing(tmp_path_factory: pytest.TempPathFactory, open_base: Path) -> Itera
 
 
 @pytest.fixture
-def onboard(refusing: Place, command_line: CommandLine, monkeypatch: pytest.MonkeyPatch) -> CommandLine:
+def onboard(refusing: Place, command_line: CommandLine) -> CommandLine:
     """Commands in that home, run in this process: what they refuse is the same, and two seconds earlier."""
-    for name, value in refusing.environment.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.chdir(refusing.folder)
-    return command_line
+    return command_line.in_place(refusing)
 
 
 @pytest.mark.parametrize(
