@@ -32,7 +32,7 @@ test: install packages ## every check and every test
 
 # more at once than two cores compute, because many tests wait; tests/conftest.py puts the files in order
 tests: install packages
-	$(BIN)/python -m pytest -n $(TESTS_AT_ONCE) --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n $(TESTS_AT_ONCE) --dist loadfile --no-loadscope-reorder --durations 20 --durations-min 5
 
 check: install ## format, lint and types, exactly as CI does
 	$(BIN)/ruff format --check .
