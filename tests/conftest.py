@@ -9,29 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from support.order import places_of
 from support.real_services import PostgresServer, RedisServer, missing
 
 from onboard.registry.database import Database
 from onboard.registry.schema import upgrade
 from onboard.registry.services import Services, open_services
 from onboard.settings import Settings
-
-TESTS = Path(__file__).parent
-WAITING = ("acceptance", "integration", "migration")  # folders whose tests wait for servers, workers and programs
-LONGEST = (  # files of these folders that take a minute or more
-    "test_workers.py",
-    "test_learning_from_the_command_line.py",
-    "test_deleting.py",
-    "test_tuned_jobs.py",
-    "test_tuned_attempts.py",
-    "test_kills_and_a_full_disk.py",
-    "test_odd_streams.py",
-    "test_deployment_commands.py",
-    "test_s3.py",
-    "test_pages_with_a_worker.py",
-    "test_base_training.py",
-)
-COMPUTING_BETWEEN = 3  # files that compute, after every one that waits
 
 if TYPE_CHECKING:
     from support.command_line import CommandLine
@@ -52,19 +36,10 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let some processes compute while others wait: files of both kinds alternate, the longest first.
-
-    The computing files that are left over are many and quick; they fill the end.
-    """
-    if "PYTEST_XDIST_WORKER" not in os.environ:
-        return
-    files = list(dict.fromkeys(item.path for item in items))
-    waiting = [file for file in files if file.relative_to(TESTS).parts[0] in WAITING]
-    waiting.sort(key=lambda file: LONGEST.index(file.name) if file.name in LONGEST else len(LONGEST))
-    places = {file: place * (COMPUTING_BETWEEN + 1) for place, file in enumerate(waiting)}
-    computing = (file for file in files if file not in places)
-    places |= {file: place + place // COMPUTING_BETWEEN + 1 for place, file in enumerate(computing)}
-    items.sort(key=lambda item: places[item.path])
+    """See `support.order`; a single process keeps the order of the folders."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        places = places_of(item.path for item in items)
+        items.sort(key=lambda item: places[item.path])
 
 
 @pytest.fixture(autouse=True)
