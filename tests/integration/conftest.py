@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.carried import LABELS
+from support.environment import forget_settings
 from support.lively_service import Empty, fill, server_settings
 from support.opposed import learn_rivals
 from support.program import Place
@@ -125,11 +126,13 @@ def train_as(monkeypatch: pytest.MonkeyPatch, z: np.ndarray) -> None:
 def _home_of_rivals(tmp_path_factory: pytest.TempPathFactory, tiny_base: Base) -> Path:
     """A home in which the two versions were learned, once for the whole run."""
     folder = tmp_path_factory.mktemp("rivals")
-    settings = Settings(home=folder / "home", base=str(tiny_base.folder), device="cpu")
-    with pytest.MonkeyPatch.context() as monkeypatch, closing(open_services(settings)) as services:
-        register_base(services, tiny_base)
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        forget_settings(monkeypatch, folder)
         learn_in_few_steps(monkeypatch)
-        learn_rivals(Desk(services, folder), tiny_base, partial(train_as, monkeypatch))
+        settings = Settings(home=folder / "home", base=str(tiny_base.folder), device="cpu")
+        with closing(open_services(settings)) as services:
+            register_base(services, tiny_base)
+            learn_rivals(Desk(services, folder), tiny_base, partial(train_as, monkeypatch))
     return folder / "home"
 
 
