@@ -246,7 +246,7 @@ def test_a_base_does_not_replace_itself(recipe: dict[str, Any], given: Base, tmp
 def test_the_shipped_recipe_learns_from_the_sources_of_the_base_that_it_begins_with() -> None:
     from onboard.making.multitask.recipe import read_recipe
 
-    path = Path(__file__).parents[3] / "recipes" / "mini-episodes.toml"
+    path = Path(__file__).parents[4] / "recipes" / "mini-episodes.toml"
     document = read_recipe(path)
     for name, source in document["sources"].items():
         source["from"] = name

@@ -13,7 +13,7 @@ from onboard.making.multitask.recipe import read_recipe, read_toml
 from onboard.making.pretrain import recipe as sections
 from onboard.making.pretrain.recipe import OwnRecipe, RenewedRecipe, recipe_of
 
-MINI = Path(__file__).parents[3] / "recipes" / "mini.toml"
+MINI = Path(__file__).parents[4] / "recipes" / "mini.toml"
 TEACHERS_WIDTH = 384
 
 

@@ -27,7 +27,7 @@ from workers.plan import WorkerPlan
 from workers.run import run_worker
 from workers.shell import Run, work
 
-ROOT = Path(__file__).parent.parent.parent
+ROOT = Path(__file__).parents[3]
 QUOTED = "the row 'my secret' is odd"
 
 

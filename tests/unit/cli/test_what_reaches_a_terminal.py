@@ -18,7 +18,7 @@ from cli.output import emit, print_line, report_error, say, table
 from onboard.domain.printable import printable_json
 from onboard.errors import ConflictError, InputError
 
-CLI = Path(__file__).parent.parent.parent / "cli"
+CLI = Path(__file__).parents[3] / "cli"
 HOSTILE = "\x1b[2J\x1b]0;owned\x07 \x1b]8;;https://evil.test\x1b\\link \x9b31m \x7f \u202e turned \u2066 \u200b \ud800 [link=https://evil.test]x"
 _BOLD = re.compile(r"\x1b\[[0-9;]*m")  # the heads of tables
 ANSWERS = {

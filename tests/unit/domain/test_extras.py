@@ -11,7 +11,7 @@ import pytest
 from onboard.domain.extras import require_extra
 from onboard.errors import NotFoundError
 
-ROOT = Path(__file__).parent.parent.parent
+ROOT = Path(__file__).parents[3]
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from guarded import shaken, texts
+from support.guarded import shaken, texts
 from support.published import embedding_of
 
 from bench.guard import __main__ as bench

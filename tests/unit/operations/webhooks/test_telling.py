@@ -57,7 +57,7 @@ def move(database: Database, alias: str = "production") -> None:
 
 
 def verify_of_the_docs() -> Any:
-    text = (Path(__file__).parents[3] / "docs" / "webhooks.md").read_text()
+    text = (Path(__file__).parents[4] / "docs" / "webhooks.md").read_text()
     block = re.search(r"```python\n(.*?)```", text, re.DOTALL)
     assert block is not None
     names: dict[str, Any] = {}

@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
-from support.published import embedding_of
 
 from onboard.guard.answers import Question, answers
 from onboard.model.batch import LabelledRows
 from onboard.model.engine import Engine
 from onboard.model.hypernetwork import Hypernetwork
 from onboard.model.protected import ProtectedTask
+from support.published import embedding_of
 
 WORDS = [
     "good",

@@ -12,7 +12,7 @@ from onboard.errors import InputError
 from onboard.making.multitask.recipe import HypernetworkStage, Recipe, read_toml, validated
 from onboard.making.pretrain.recipe import recipe_of
 
-RECIPES = Path(__file__).parents[3] / "recipes"
+RECIPES = Path(__file__).parents[4] / "recipes"
 
 
 def test_without_a_word_the_recipe_is_the_paper_s() -> None:
