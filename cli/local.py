@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from cli.output import Document, say
 from cli.waking import start_webhook_worker, start_worker, wake
 from onboard.bases import find_base
+from onboard.contract.versions import AliasMoveDocument
 from onboard.domain.job import JobState
 from onboard.domain.job_search import JobOrder, JobSearch
 from onboard.domain.names import require_name
@@ -28,11 +29,12 @@ from workers.logs import log_files
 from workers.waking import doorbell
 
 if TYPE_CHECKING:
+    from onboard.contract.carrying import CarriedTasks
+    from onboard.contract.evaluations import ComparisonDocument, EvaluationDocument
     from onboard.domain.evaluation import Evaluation
     from onboard.domain.prediction import Outcome, Prediction
     from onboard.domain.prior import Form
     from onboard.domain.submission import Submission
-    from onboard.domain.task import AliasMove
     from onboard.domain.task_search import TaskSearch
     from onboard.registry.services import Services
     from onboard.serving.predictor import Predictor
@@ -188,7 +190,7 @@ class LocalGateway:
         Raises:
             InputError, NotFoundError, PinMismatchError: nothing is answered.
         """
-        from onboard.serving.requests import parse_requests
+        from onboard.contract.requests import parse_requests
         from onboard.serving.unloaded import look_up, require_known
 
         requests = parse_requests(inputs)
@@ -203,7 +205,7 @@ class LocalGateway:
         probabilities: bool,  # noqa: ARG002
     ) -> list[Outcome]:
         """The same, but an input whose version cannot answer is `Unanswered`. Raises InputError."""
-        from onboard.serving.requests import parse_requests
+        from onboard.contract.requests import parse_requests
         from onboard.serving.unloaded import look_up, unless_any
 
         requests = parse_requests(inputs)
@@ -247,7 +249,7 @@ class LocalGateway:
         (version,) = describe.resolve(self._database, reference)
         return version.to_json()
 
-    def compare(self, earlier: str, later: str, test: Evaluation | None = None) -> Document:
+    def compare(self, earlier: str, later: str, test: Evaluation | None = None) -> ComparisonDocument:
         """Two versions side by side, on the rows of a file if one is given.
 
         Raises:
@@ -259,32 +261,32 @@ class LocalGateway:
 
         a, b = compare.both_versions(self._services, earlier, later)
         file = None if test is None else read_labelled(test, takes_of(b))
-        return compare.compare_versions(self._services, a, b, file=file).to_json()
+        return compare.compare_versions(self._services, a, b, file=file).to_document()
 
-    def evaluate(self, reference: str, asked: Evaluation) -> Document:
+    def evaluate(self, reference: str, asked: Evaluation) -> EvaluationDocument:
         """A version measured on a file. Raises as `onboard.versions.measure.evaluate`."""
         from onboard.versions.measure import evaluate
 
-        return evaluate(self._services, reference, asked).to_json()
+        return evaluate(self._services, reference, asked).to_document()
 
-    def promote(self, reference: str, alias: str, *, if_better: bool) -> AliasMove:
+    def promote(self, reference: str, alias: str, *, if_better: bool) -> AliasMoveDocument:
         """Let an alias mean a version. Raises InputError, NotFoundError, NotBetterError, PreconditionFailedError."""
         moved = promote.promote(self._services, reference, alias, if_better=if_better)
         start_webhook_worker(self._services)
-        return moved
+        return AliasMoveDocument.of(moved)
 
-    def rollback(self, task: str, alias: str) -> AliasMove:
+    def rollback(self, task: str, alias: str) -> AliasMoveDocument:
         """Let an alias mean what it meant before. Raises NotFoundError, ConflictError."""
         moved = promote.rollback(self._services, task, alias)
         start_webhook_worker(self._services)
-        return moved
+        return AliasMoveDocument.of(moved)
 
-    def carry(self, task: str | None, *, dry_run: bool, on_page: Callable[[Document], None]) -> Document:
+    def carry(self, task: str | None, *, dry_run: bool, on_page: Callable[[CarriedTasks], None]) -> CarriedTasks:
         """Carry a task to the head, or with None all; then `on_page` hears of every few. Raises NotFoundError."""
-        carried = carry.carry(self._services, task, dry_run=dry_run, on_page=lambda page: on_page(page.to_json()))
+        carried = carry.carry(self._services, task, dry_run=dry_run, on_page=lambda page: on_page(page.to_document()))
         if any(outcome.version for outcome in carried.outcomes):
             start_webhook_worker(self._services)
-        return carried.to_json()
+        return carried.to_document()
 
     def fetch(self, reference: str, folder: Path, bundle: bool) -> Sequence[Path]:
         """Write a version's files; returns what was written. Raises as `onboard.versions.fetch.fetch`."""

@@ -13,6 +13,8 @@ from onboard.domain.submission import asked
 
 if TYPE_CHECKING:
     from onboard.client import Onboard
+    from onboard.contract.carrying import CarriedTasks
+    from onboard.contract.evaluations import ComparisonDocument, EvaluationDocument
     from onboard.domain.evaluation import Evaluation
     from onboard.domain.prediction import Outcome, Prediction
     from onboard.domain.submission import Submission
@@ -107,22 +109,21 @@ class RemoteGateway(Versions, Operations):
         """Jobs."""
         return list[Document](self.job_documents(states, task, limit, sort))
 
-    def compare(self, earlier: str, later: str, test: Evaluation | None = None) -> Document:
+    def compare(self, earlier: str, later: str, test: Evaluation | None = None) -> ComparisonDocument:
         """Two versions side by side, on the rows of a file if one is given."""
         if test is None:
-            return dict(self._client.compare(earlier, later).document)
+            return self._client.compare(earlier, later)
         options = asked(test)
-        return dict(self._client.compare(earlier, later, options.pop("dataset"), **options).document)
+        return self._client.compare(earlier, later, options.pop("dataset"), **options)
 
-    def evaluate(self, reference: str, asked_of: Evaluation) -> Document:
+    def evaluate(self, reference: str, asked_of: Evaluation) -> EvaluationDocument:
         """A version measured on a file."""
         options = asked(asked_of)
-        return dict(self._client.evaluate(reference, options.pop("dataset"), **options).document)
+        return self._client.evaluate(reference, options.pop("dataset"), **options)
 
-    def carry(self, task: str | None, *, dry_run: bool, on_page: Callable[[Document], None]) -> Document:
+    def carry(self, task: str | None, *, dry_run: bool, on_page: Callable[[CarriedTasks], None]) -> CarriedTasks:
         """Carry a task to the head, or with None all."""
-        carried = self._client.carry(task, dry_run=dry_run, on_page=lambda page: on_page(dict(page.document)))
-        return dict(carried.document)
+        return self._client.carry(task, dry_run=dry_run, on_page=on_page)
 
     def tasks_map(self) -> Document:
         """Every task's latest embedding in two dimensions, laid out here: the service has told all numbers."""

@@ -7,12 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Self, TypeVar, cast
 
+from onboard.contract.document import Document as Contract
+from onboard.contract.document import read
 from onboard.errors import AnswerError
 
 if TYPE_CHECKING:
     from onboard.domain.dataset import Label
 
 T = TypeVar("T")
+Parsed = TypeVar("Parsed", bound=Contract)
 
 _REMEDY: Final = "Check ONBOARD_API_URL, and that the service is of the release of this client: onboard doctor"
 _KINDS: Final = {str: "text", int: "whole number", float: "number", bool: "true or false", list: "list", dict: "object"}
@@ -88,6 +91,10 @@ class Document(dict[str, Any]):
     def labels(self, key: str) -> tuple[Label, ...]:
         """A list of labels."""
         return tuple(self._label(key, value) for value in self.read(key, list))
+
+    def parsed(self, kind: type[Parsed]) -> Parsed:
+        """The whole as a document of the contract."""
+        return read(kind, self, self.place)
 
     def read_by(self, reader: Callable[[Mapping[str, Any]], T]) -> T:
         """What a reader makes of the whole; its own errors about a value are told as the service's fault."""

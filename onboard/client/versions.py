@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from onboard.client.aliases import Aliases
-from onboard.client.answers import MovedAlias, Pins
+from onboard.client.answers import Pins
 from onboard.client.asking import Asking
 from onboard.client.bases import download_base, download_hypernetwork, download_readout, download_weights
 from onboard.client.connection import PATIENCE_SECONDS
 from onboard.client.document import Document
+from onboard.contract.versions import AliasMoveDocument
 from onboard.domain.methods import content_of
 from onboard.domain.names import LATEST, Reference, require_alias, require_name
 from onboard.errors import NotFoundError, UnavailableError
@@ -46,7 +47,7 @@ class Versions(Asking):
         """Every task's embedding of that alias as a document, its vector under `z`; unlike `embeddings` of no cache."""
         return list(self.get("/v1/embeddings", ref=ref).parts("embeddings"))
 
-    def promote(self, reference: str, alias: str, *, if_better: bool = False) -> MovedAlias:
+    def promote(self, reference: str, alias: str, *, if_better: bool = False) -> AliasMoveDocument:
         """Let an alias mean TASK@vN, or what another alias means. Somebody else's move meanwhile is not overwritten.
 
         Args:
@@ -61,7 +62,7 @@ class Versions(Asking):
         version = asked.version or self.version_document(asked).read("version", int)
         return Aliases(self._connection, asked.task).promote(name, version, if_better=if_better)
 
-    def rollback(self, task: str, alias: str) -> MovedAlias:
+    def rollback(self, task: str, alias: str) -> AliasMoveDocument:
         """Let an alias mean what it meant before; again goes one further back.
 
         Raises:

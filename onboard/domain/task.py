@@ -264,10 +264,6 @@ class AliasMove:
     actor: str | None = None
     reason: str = ""
 
-    def to_json(self) -> dict[str, Any]:
-        """The move as a JSON-compatible document; the time is ISO 8601 in UTC."""
-        return document_of(self)
-
 
 @dataclass(frozen=True, slots=True)
 class SnapshotRecord:

@@ -13,6 +13,7 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
+from onboard.contract.document import Document
 from onboard.data.verbaliser import words_finding
 from onboard.domain.dataset import label_key
 from onboard.domain.job import Stage
@@ -112,7 +113,7 @@ def _stored_hypernetwork(attempt: Run, outcome: Outcome) -> HypernetworkVersion 
     """The tuned hypernetwork, its file stored; None where nothing was tuned."""
     if outcome.tuned is None:
         return None
-    facts = {"guard": outcome.guard, "tuning": outcome.tuning}
+    facts = {"guard": _told(outcome.guard), "tuning": _told(outcome.tuning)}
     return store_hypernetwork(attempt.services, attempt.bench.base, outcome.tuned, attempt.job.id, **facts)
 
 
@@ -296,7 +297,7 @@ def result_document(
         "hypernetwork_version": draft.hypernetwork_version,
         "init": probed.init,
         "metrics": evaluated.metrics,
-        "guard": outcome.guard,
+        "guard": _told(outcome.guard),
         "seconds": attempt.seconds,
         "metric": evaluated.metric,
         "validation_kind": evaluated.validation_kind,
@@ -308,7 +309,7 @@ def result_document(
         "confusion": evaluated.confusion,
         "dataset": _dataset(attempt, draft, trained),
         "training": trained.training,
-        "tuning": outcome.tuning,
+        "tuning": _told(outcome.tuning),
         "more_rows": _more_rows(trained, evaluated),
         "label_next": trained.label_next,
         "halved": [{"stage": stage, **halving} for stage, halvings in attempt.halved.items() for halving in halvings],
@@ -322,6 +323,10 @@ def result_document(
             "code": draft.code_version,
         },
     }
+
+
+def _told(document: Document | None) -> dict[str, Any] | None:
+    return None if document is None else document.to_json()
 
 
 def _more_rows(trained: TrainOutput, evaluated: EvaluateOutput) -> MoreRowsJson | None:

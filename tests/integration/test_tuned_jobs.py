@@ -20,8 +20,8 @@ from support.tuned_jobs import (
 
 from bench.harness.as_a_job import train_embedding
 from onboard.bases import Base
+from onboard.contract.guard import refused_by_guard
 from onboard.domain.job import JobSpec, JobState
-from onboard.domain.tuning import refused_by_guard
 from onboard.errors import JobFailedError
 from onboard.pipeline import evaluate as evaluated
 from onboard.pipeline import guard as guarded

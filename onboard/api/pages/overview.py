@@ -13,7 +13,7 @@ from starlette.responses import Response
 from onboard.api.access import requires, signed_in
 from onboard.api.deps import OpenServices
 from onboard.api.pages.frame import CameFrom, page, to
-from onboard.api.schemas.jobs import NAME
+from onboard.contract.jobs import NAME
 from onboard.domain.access import Identity, Scope, sorted_scopes
 from onboard.domain.names import MOST_LETTERS
 from onboard.jobs.control import drain, set_paused

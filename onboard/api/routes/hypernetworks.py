@@ -11,8 +11,8 @@ from fastapi import APIRouter, Depends, Path, Query, Response
 from onboard.api.access import requires
 from onboard.api.deps import OpenServices
 from onboard.api.etags import IMMUTABLE, REVALIDATE, SAFETENSORS, IfNoneMatch, answer, etag, file_answers
-from onboard.api.schemas.versions import HypernetworkDetail, HypernetworkList, HypernetworkReverted
 from onboard.bases import find_base
+from onboard.contract.versions import HypernetworkDetail, HypernetworkList, HypernetworkReverted
 from onboard.domain.access import Scope
 from onboard.hypernetworks.line import hypernetwork_artifact, list_hypernetworks, revert_hypernetwork, show_hypernetwork
 from onboard.registry.services import Services

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, Query, Response
 from onboard.api.access import requires
 from onboard.api.deps import OpenServices
 from onboard.api.routes.tasks import TaskName
-from onboard.api.schemas.versions import LineageDocument
+from onboard.contract.versions import LineageDocument
 from onboard.domain.access import Scope
 from onboard.report.lineage import render_lineage
 from onboard.versions.lineage import MOST_VERSIONS, lineage

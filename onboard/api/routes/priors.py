@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, Path, Query
 from onboard.api.access import requires
 from onboard.api.deps import OpenServices
 from onboard.api.routes.hypernetworks import BaseDigest, digest_of_base
-from onboard.api.schemas.priors import PriorDetail, PriorList
+from onboard.contract.priors import PriorDetail, PriorList
 from onboard.domain.access import Scope
 from onboard.domain.prior import Form
 from onboard.hypernetworks.prior.line import list_priors, show_prior

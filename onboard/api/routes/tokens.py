@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Path, Query
 
 from onboard.api.access import requires
 from onboard.api.deps import Cursor, Limit, OpenServices, decode_number
-from onboard.api.schemas.access import (
+from onboard.contract.access import (
     ChangeList,
     SessionDocument,
     SessionList,

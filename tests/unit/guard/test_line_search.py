@@ -12,8 +12,9 @@ import torch
 from guarded import Counted, earlier, pairs, shaken, texts
 from support.published import embedding_of
 
+from onboard.contract.guard import GuardedTask, GuardVerdict
 from onboard.errors import CancelledError
-from onboard.guard import GuardSettings, Judgement, Step, TaskVerdict, clear, guard, line_search
+from onboard.guard import GuardSettings, Step, clear, guard, line_search
 from onboard.guard.verdicts import Seen
 from onboard.model.engine import Engine
 from onboard.model.execution import UNWATCHED, Execution
@@ -42,7 +43,7 @@ def tasks(tiny_engine: Engine) -> list[ProtectedTask]:
 
 def judged(
     engine: Engine, candidate: Hypernetwork, tasks: list[ProtectedTask], canaries: list[list[int]], **more: object
-) -> Judgement:
+) -> GuardVerdict:
     settings = more.pop("settings", SETTINGS)
     assert isinstance(settings, GuardSettings)
     step, execution = Step(engine.hypernetwork, candidate, NEAR), more.pop("execution", UNWATCHED)
@@ -102,7 +103,7 @@ def test_the_second_half_may_refuse_what_the_first_let_through_and_nothing_is_tr
     looked: list[int] = []
     real = line_search.judge
 
-    def judge(seen: Sequence[Seen], settings: GuardSettings) -> list[TaskVerdict]:
+    def judge(seen: Sequence[Seen], settings: GuardSettings) -> list[GuardedTask]:
         looked.append(len(seen))
         verdicts = real(seen, settings)
         return verdicts if len(looked) == 1 else [replace(verdict, verdict="fail") for verdict in verdicts]
@@ -121,7 +122,7 @@ def test_a_share_is_chosen_with_something_to_spare_and_confirmed_against_the_mar
     margins: list[float] = []
     real = line_search.judge
 
-    def judge(seen: Sequence[Seen], settings: GuardSettings) -> list[TaskVerdict]:
+    def judge(seen: Sequence[Seen], settings: GuardSettings) -> list[GuardedTask]:
         margins.append(settings.margin)
         return real(seen, settings)
 

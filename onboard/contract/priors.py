@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
+from onboard.contract.document import Document
 from onboard.domain.prior import Form
 
 
-class PriorDocument(BaseModel):
+class PriorDocument(Document):
     """One version of a base's prior."""
 
     base_digest: str
@@ -18,7 +19,7 @@ class PriorDocument(BaseModel):
     digest: Annotated[str, Field(description="Of all that it is made of: base, form and lessons.")]
     fitted: Annotated[str, Field(description="Digest of its numbers on the machine that fitted it.")]
     lessons: int
-    left_out: Annotated[list[str], Field(description="Tasks whose lesson has numbers that are not finite.")]
+    left_out: Annotated[tuple[str, ...], Field(description="Tasks whose lesson has numbers that are not finite.")]
     reason: str
     created_at: str | None
     retired_at: str | None
@@ -27,7 +28,7 @@ class PriorDocument(BaseModel):
     head: bool
 
 
-class HelpedDocument(BaseModel):
+class HelpedDocument(Document):
     """What earlier tasks contributed to a version."""
 
     version: Annotated[str, Field(description="TASK@vN")]
@@ -35,16 +36,16 @@ class HelpedDocument(BaseModel):
     prior: Annotated[dict[str, Any], Field(description="As `prior` of the job's document.")]
 
 
-class PriorList(BaseModel):
+class PriorList(Document):
     """The versions of a base's priors."""
 
     base: str
     base_digest: str
-    priors: list[PriorDocument]
-    helped: Annotated[list[HelpedDocument], Field(description="Of the newest 200 versions, oldest first.")]
+    priors: tuple[PriorDocument, ...]
+    helped: Annotated[tuple[HelpedDocument, ...], Field(description="Of the newest 200 versions, oldest first.")]
 
 
-class TaughtDocument(BaseModel):
+class TaughtDocument(Document):
     """A lesson that a version was fitted to."""
 
     task: str
@@ -57,4 +58,4 @@ class PriorDetail(PriorDocument):
     """One version with its lessons."""
 
     base: str
-    taught: list[TaughtDocument]
+    taught: tuple[TaughtDocument, ...]
