@@ -31,6 +31,8 @@ from workers.waking import doorbell
 if TYPE_CHECKING:
     from onboard.contract.carrying import CarriedTasks
     from onboard.contract.evaluations import ComparisonDocument, EvaluationDocument
+    from onboard.contract.hypernetworks import HypernetworkDetail, HypernetworkList, HypernetworkReverted
+    from onboard.contract.priors import PriorDetail, PriorList
     from onboard.domain.evaluation import Evaluation
     from onboard.domain.prediction import Outcome, Prediction
     from onboard.domain.prior import Form
@@ -292,23 +294,23 @@ class LocalGateway:
         """Write a version's files; returns what was written. Raises as `onboard.versions.fetch.fetch`."""
         return fetch.fetch(self._services, reference, folder, bundle).files
 
-    def hypernetworks(self, base: str | None) -> Document:
+    def hypernetworks(self, base: str | None) -> HypernetworkList:
         """The line of a base, by its name or digest; None is the service's default one. Raises NotFoundError."""
         return line.list_hypernetworks(self._database, self._named(base))
 
-    def hypernetwork_version(self, version: int, base: str | None) -> Document:
+    def hypernetwork_version(self, version: int, base: str | None) -> HypernetworkDetail:
         """One version with what is pinned to it and the guard's verdict. Raises NotFoundError."""
         return line.show_hypernetwork(self._database, self._named(base), version)
 
-    def revert_hypernetwork(self, version: int, base: str | None) -> Document:
+    def revert_hypernetwork(self, version: int, base: str | None) -> HypernetworkReverted:
         """Make a version the head again. Raises NotFoundError, ConflictError."""
         return line.revert_hypernetwork(self._database, self._named(base), version)
 
-    def priors(self, base: str | None) -> Document:
+    def priors(self, base: str | None) -> PriorList:
         """The versions of a base's priors, and what earlier tasks contributed. Raises NotFoundError."""
         return prior_line.list_priors(self._database, self._named(base))
 
-    def prior(self, form: Form, version: int | None, base: str | None) -> Document:
+    def prior(self, form: Form, version: int | None, base: str | None) -> PriorDetail:
         """One version of a prior (None is the head) with what taught it. Raises NotFoundError."""
         return prior_line.show_prior(self._database, self._named(base), form, version)
 

@@ -131,24 +131,24 @@ class Versions(Asking):
             raise NotFoundError(f"{asked} is an embedding, without weights of its own.", f"embedding({str(asked)!r})")
         return download_weights(self._connection, asked, document.read("artifact", str))
 
-    def hypernetworks(self, base: str | None = None) -> dict[str, Any]:
+    def hypernetworks(self, base: str | None = None) -> Document:
         """The line of a base, by its name or digest; None is the service's default one. Raises NotFoundError."""
         return self.get("/v1/hypernetworks", base=self._digest(base))
 
-    def hypernetwork_version(self, version: int, base: str | None = None) -> dict[str, Any]:
+    def hypernetwork_version(self, version: int, base: str | None = None) -> Document:
         """One version with what is pinned to it and the guard's verdict. Raises NotFoundError."""
         return self.get(f"/v1/hypernetworks/{version}", base=self._digest(base))
 
-    def revert_hypernetwork(self, version: int, base: str | None = None) -> dict[str, Any]:
+    def revert_hypernetwork(self, version: int, base: str | None = None) -> Document:
         """Make a version the head again. Needs the scope ops. Raises NotFoundError, ConflictError."""
         digest = self._digest(base)
         return self.send("POST", f"/v1/hypernetworks/{version}/revert{f'?base={digest}' if digest else ''}")
 
-    def priors(self, base: str | None = None) -> dict[str, Any]:
+    def priors(self, base: str | None = None) -> Document:
         """The versions of a base's priors, and what earlier tasks contributed. Raises NotFoundError: no such base."""
         return self.get("/v1/priors", base=self._digest(base))
 
-    def prior(self, form: Form = "single", version: int | None = None, base: str | None = None) -> dict[str, Any]:
+    def prior(self, form: Form = "single", version: int | None = None, base: str | None = None) -> Document:
         """One version of a prior (None is the head) with what taught it. Raises NotFoundError."""
         return self.get(f"/v1/priors/{form}", version=version, base=self._digest(base))
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
-from onboard.contract.document import Document
+from onboard.contract.document import Document, Partial
 from onboard.domain.prior import Form
 
 
@@ -28,12 +28,48 @@ class PriorDocument(Document):
     head: bool
 
 
+class Contribution(Document):
+    """What one earlier task contributed: its share of the prior's weights, of all tasks together 1."""
+
+    task: str
+    share: float
+
+
+class PriorUse(Partial):
+    """What earlier tasks contributed to a version's readout.
+
+    form, version, digest: of the prior; left_out: tasks that it was taken without: this one, and those that share rows
+        with it.
+    scale: how far the readout was drawn towards the prior; 0 where rows left out are better without.
+    tasks: the five that contributed most; lessons: how many there are.
+    rows, metric, with_prior, without: accuracy, in points, of the readout on so many rows that were predicted without
+        themselves, with the prior and without it; absent where there are too few of them.
+    """
+
+    form: Form = "single"
+    version: int = 0
+    digest: str = ""
+    left_out: tuple[str, ...] = ()
+    scale: float = 0.0
+    lessons: int = 0
+    tasks: tuple[Contribution, ...] = ()
+    rows: int | None = None
+    metric: str | None = None
+    with_prior: float | None = None
+    without: float | None = None
+
+    @property
+    def gain(self) -> float | None:
+        """Points of accuracy that the prior added; None where too few rows say so."""
+        return None if self.with_prior is None or self.without is None else self.with_prior - self.without
+
+
 class HelpedDocument(Document):
     """What earlier tasks contributed to a version."""
 
     version: Annotated[str, Field(description="TASK@vN")]
     created_at: str | None
-    prior: Annotated[dict[str, Any], Field(description="As `prior` of the job's document.")]
+    prior: Annotated[PriorUse, Field(description="As `prior` of the job's document.")]
 
 
 class PriorList(Document):

@@ -1,4 +1,4 @@
-"""Tasks, versions, aliases, comparisons, lineage, hypernetworks and bases."""
+"""Tasks, versions, aliases, lineage and bases."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.json_schema import SkipJsonSchema
 
 from onboard.contract.document import Document, Label, Metrics, later
-from onboard.contract.guard import GuardVerdict
 from onboard.domain.dataset import Kind
 from onboard.domain.lineage import EdgeKind, NodeKind
 
@@ -188,55 +187,6 @@ class LineageDocument(Document):
     nodes: tuple[LineageNode, ...]
     edges: tuple[LineageEdge, ...]
     left_out: bool
-
-
-class HypernetworkDocument(Document):
-    """One link of a base's line of hypernetworks."""
-
-    base_digest: str
-    version: int
-    artifact: Annotated[str | None, Field(description="Null once its bytes were collected.")]
-    digest: Annotated[str, Field(description="Of its file, whether that is still there or not.")]
-    parent: Annotated[int | None, Field(description="The version that it was tuned from.")]
-    job: str | None
-    metrics: Metrics
-    created_at: str | None
-    collected_at: str | None
-    head: bool
-    pinned: Annotated[int, Field(description="How many versions of tasks are served with it.")]
-
-
-class PinnedDocument(Document):
-    """What stands under a hypernetwork version."""
-
-    tasks: int
-    in_use: Annotated[tuple[str, ...], Field(description="The pinned versions that an alias names, 200 at most.")]
-    learned: Annotated[int, Field(description="Versions that were learned under it and carried to a later one since.")]
-
-
-class HypernetworkDetail(HypernetworkDocument):
-    """One link with what is pinned to it and the guard's verdict, a row per earlier task."""
-
-    base: str
-    pinned_by: PinnedDocument
-    guard: GuardVerdict | None
-
-
-class HypernetworkReverted(Document):
-    """The head of a base now, and before."""
-
-    base: str
-    base_digest: str
-    version: int
-    previous: int
-
-
-class HypernetworkList(Document):
-    """The line of a base, oldest first."""
-
-    base: str
-    base_digest: str
-    hypernetworks: tuple[HypernetworkDocument, ...]
 
 
 class BaseFileDocument(Document):

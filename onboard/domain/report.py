@@ -15,7 +15,6 @@ from onboard.domain.label_next import LabelNextJson
 from onboard.domain.label_scores import LabelScoreJson
 from onboard.domain.memory_used import HalvedJson
 from onboard.domain.names import did_you_mean
-from onboard.domain.prior import PriorJson
 from onboard.domain.readout import ProvisionalJson, ReadoutJson
 from onboard.domain.tried import MethodsJson
 from onboard.errors import InputError
@@ -302,7 +301,7 @@ class JobReport(TypedDict, total=False):
     tuning: dict[str, Any] | None
     readout: ReadoutJson | None
     provisional: ProvisionalJson | None
-    prior: PriorJson | None
+    prior: dict[str, Any] | None
     calibration: CalibrationJson | None
     unknown: UnknownJson | None
     methods: MethodsJson | None

@@ -225,10 +225,6 @@ class HypernetworkVersion:
     retired_at: float | None = None
     collected_at: float | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        """The hypernetwork version as a JSON-compatible document; the time is ISO 8601 in UTC."""
-        return document_of(self, "retired_at")
-
 
 @dataclass(frozen=True, slots=True)
 class BaseRecord:

@@ -11,9 +11,9 @@ import numpy as np
 
 from onboard.contract.document import Document
 from onboard.contract.guard import GuardVerdict, Tuning
+from onboard.contract.priors import PriorUse
 from onboard.domain.calibration import CalibrationJson
 from onboard.domain.label_next import LabelNextJson
-from onboard.domain.prior import PriorJson
 from onboard.domain.report import (
     AliasMoveJson,
     BaselinesJson,
@@ -88,6 +88,10 @@ def _readout(packed: str | None) -> Readout | None:
 
 def _bytes(packed: str | None) -> bytes | None:
     return None if packed is None else base64.b64decode(packed)
+
+
+def _prior(document: Mapping[str, Any] | None) -> PriorUse | None:
+    return None if document is None else PriorUse.model_validate(document)
 
 
 def _numbers(rows: Iterable[Any] | None) -> np.ndarray | None:
@@ -167,9 +171,9 @@ class TrainOutput(StageOutput):
     read_out: np.ndarray | None = None
     no_readout: str | None = None
     weights: bytes | None = None
-    prior: PriorJson | None = None
+    prior: PriorUse | None = None
     _readers: ClassVar[_Readers] = {
-        "z": _floats, "folds": _folds, "readout": _readout, "read_out": _numbers, "weights": _bytes,
+        "z": _floats, "folds": _folds, "readout": _readout, "read_out": _numbers, "weights": _bytes, "prior": _prior,
     }  # fmt: skip
 
     def in_first_folds(self, count: int) -> TrainOutput:

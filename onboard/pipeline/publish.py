@@ -124,7 +124,7 @@ def beside(attempt: Run, outcome: Outcome, evaluated: EvaluateOutput, novelty: N
         **novelty_facts(novelty),
         "methods": outcome.methods,
         "provisional": outcome.provisional,
-        "prior": outcome.trained.prior,
+        "prior": _told(outcome.trained.prior),
         "memory_bytes": None if attempt.peak is None else attempt.peak.most_bytes,
     }
 

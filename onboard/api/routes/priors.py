@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Query
 
@@ -20,15 +20,15 @@ OfForm = Annotated[Form, Path(description="Of tasks with single texts, or with p
 Number = Annotated[int | None, Query(ge=1, le=999_999_999, description="Number of a version; without it the head.")]
 
 
-@router.get("", response_model=PriorList, dependencies=_READ)
-def list_priors_of_base(services: OpenServices, base: BaseDigest = None) -> dict[str, Any]:
+@router.get("", dependencies=_READ)
+def list_priors_of_base(services: OpenServices, base: BaseDigest = None) -> PriorList:
     """The versions of a base's priors, the heads marked, and how much earlier tasks helped its newest versions."""
     return list_priors(services.database, digest_of_base(services, base))
 
 
-@router.get("/{form}", response_model=PriorDetail, dependencies=_READ)
+@router.get("/{form}", dependencies=_READ)
 def show_prior_version(
     form: OfForm, services: OpenServices, version: Number = None, base: BaseDigest = None
-) -> dict[str, Any]:
+) -> PriorDetail:
     """One version, the head unless its number is given, with the tasks that taught it."""
     return show_prior(services.database, digest_of_base(services, base), form, version)
