@@ -13,6 +13,7 @@ from onboard.contract.carrying import CarriedTask, CarriedTasks
 from onboard.contract.checks import CheckDocument as CheckedDataset
 from onboard.contract.checks import CheckedLabel, DatasetWarning
 from onboard.contract.evaluations import ComparisonDocument as ComparedVersions
+from onboard.contract.evaluations import EvaluationDocument as EvaluatedVersion
 from onboard.contract.evaluations import Flipped as FlippedAnswers
 from onboard.contract.evaluations import PairedComparison
 from onboard.contract.evaluations import Side as ComparedVersion
@@ -33,6 +34,7 @@ __all__ = [
     "DatasetWarning",
     "Embedding",
     "EmbeddingCache",
+    "EvaluatedVersion",
     "FlippedAnswers",
     "GuardedTask",
     "JobEventSeen",
