@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 from cli.output import Document, say
 from cli.waking import start_webhook_worker, start_worker, wake
 from onboard.bases import find_base
-from onboard.contract.versions import AliasMoveDocument
+from onboard.contract.access import SessionDocument, TokenCreated, TokenDocument
+from onboard.contract.versions import AliasMoveDocument, VersionDocument
 from onboard.domain.job import JobState
 from onboard.domain.job_search import JobOrder, JobSearch
 from onboard.domain.names import require_name
@@ -146,23 +147,24 @@ class LocalGateway:
     def create_token(self, name: str | None, scopes: Sequence[str], expires: str) -> Document:
         """A new token with its `secret`. Raises InputError."""
         token, secret = access.create_token(self._database, name, scopes, expires)
-        return {**token.to_json(), "secret": secret}
+        return TokenCreated.of(token, secret=secret).to_json()
 
     def tokens(self, include_ended: bool) -> list[Document]:
         """The tokens that work now, or all of them."""
-        return [token.to_json() for token in access.list_tokens(self._database, include_ended=include_ended)]
+        tokens = access.list_tokens(self._database, include_ended=include_ended)
+        return [TokenDocument.of(token).to_json() for token in tokens]
 
     def revoke_token(self, token: str) -> Document:
         """End a token, by its id or its name. Raises NotFoundError, ConflictError."""
-        return access.revoke_token(self._database, token).to_json()
+        return TokenDocument.of(access.revoke_token(self._database, token)).to_json()
 
     def sessions(self) -> list[Document]:
         """The browsers that are signed in."""
-        return [session.to_json() for session in access.list_sessions(self._database)]
+        return [SessionDocument.of(session).to_json() for session in access.list_sessions(self._database)]
 
     def end_session(self, session: str) -> Document:
         """Sign a browser out, by the id of its session. Raises NotFoundError."""
-        return access.end_session(self._database, session).to_json()
+        return SessionDocument.of(access.end_session(self._database, session)).to_json()
 
     def changes(self, limit: int, before: int | None) -> Document:
         """The newest `changes`, those before that id; `next` is the id to go on before, None at the end."""
@@ -249,7 +251,7 @@ class LocalGateway:
     def version(self, reference: str) -> Document:
         """A version. Raises InputError, NotFoundError."""
         (version,) = describe.resolve(self._database, reference)
-        return version.to_json()
+        return VersionDocument.of(version).to_json()
 
     def compare(self, earlier: str, later: str, test: Evaluation | None = None) -> ComparisonDocument:
         """Two versions side by side, on the rows of a file if one is given.

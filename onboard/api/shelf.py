@@ -7,7 +7,7 @@ import hashlib
 from collections.abc import Callable
 from typing import Final
 
-from onboard.contract.versions import CurrentEmbeddings, EmbeddingDocument, ListedEmbedding
+from onboard.contract.versions import CurrentEmbeddings, EmbeddingDocument, ListedEmbedding, VersionDocument
 from onboard.data.labelled import LabelledRows
 from onboard.domain.names import Reference
 from onboard.domain.task import EmbeddingVersion
@@ -120,9 +120,9 @@ class Shelf:
     def _with_numbers(self, version: EmbeddingVersion) -> dict[str, object]:
         content = self.content(version.artifact)
         if version.has_embedding:
-            return {**version.to_json(), "z": verified_embedding(content, version).tolist()}
+            return {**VersionDocument.of(version).to_json(), "z": verified_embedding(content, version).tolist()}
         verify(content, version)
-        return {**version.to_json(), "z": None}
+        return {**VersionDocument.of(version).to_json(), "z": None}
 
 
 def _key(earlier: EmbeddingVersion, later: EmbeddingVersion) -> str:

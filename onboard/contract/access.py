@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, BeforeValidator, Field
 
 from onboard.contract.document import Document
-from onboard.domain.access import LIFETIME, Scope
+from onboard.domain.access import LIFETIME, Scope, sorted_scopes
+
+Scopes = Annotated[
+    tuple[Scope, ...],
+    BeforeValidator(lambda scopes: sorted_scopes(scopes) if isinstance(scopes, frozenset) else scopes),
+]
 
 
 class TokenRequest(BaseModel, extra="forbid"):
@@ -23,7 +28,7 @@ class TokenDocument(Document):
 
     id: str
     name: str
-    scopes: tuple[Scope, ...]
+    scopes: Scopes
     created_at: str
     created_by: str
     expires_at: str | None
@@ -42,7 +47,7 @@ class Me(Document):
 
     name: str
     actor: Annotated[str, Field(description="How the audit log and the history of aliases name this token.")]
-    scopes: tuple[Scope, ...]
+    scopes: Scopes
     onboard: Annotated[str, Field(description="Version of the service.")]
 
 
@@ -58,7 +63,7 @@ class SessionDocument(Document):
     id: str
     name: Annotated[str, Field(description="Of the token that it signed in with; `local`: by the link of a start.")]
     token: Annotated[str | None, Field(description="Id of that token; null for the link.")]
-    scopes: tuple[Scope, ...]
+    scopes: Scopes
     created_at: str
     expires_at: Annotated[str, Field(description="A link's session is extended by an hour while it is used.")]
 

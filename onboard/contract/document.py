@@ -45,13 +45,21 @@ class Document(BaseModel):
 
     @classmethod
     def of(cls, record: Any, **instead: Any) -> Self:
-        """The document of a record with attributes of the same names; its moments become ISO 8601 in UTC.
+        """The document of a record whose attributes have the names of fields, in Python or in JSON.
+
+        Moments become ISO 8601 in UTC.
 
         Args:
             instead: fields that are not taken from the record.
         """
-        names = [name for name in cls.model_fields if name not in instead and hasattr(record, name)]
-        return cls(**{name: told(name, getattr(record, name)) for name in names}, **instead)
+        facts = {
+            name: told(source, getattr(record, source))
+            for name, field in cls.model_fields.items()
+            if name not in instead
+            for source in [name, field.alias or name]
+            if hasattr(record, source)
+        }
+        return cls(**facts, **instead)
 
     @property
     def document(self) -> dict[str, Any]:

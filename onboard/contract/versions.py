@@ -1,15 +1,17 @@
-"""Tasks, versions, aliases, lineage and bases."""
+"""Tasks, versions, aliases and bases."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.json_schema import SkipJsonSchema
 
 from onboard.contract.document import Document, Label, Metrics, later
 from onboard.domain.dataset import Kind
-from onboard.domain.lineage import EdgeKind, NodeKind
+
+if TYPE_CHECKING:
+    from onboard.domain.task import EmbeddingVersion, Task
 
 _PAIRS: Final = "Whether it takes text_a and text_b instead of text; null where that was never noted."
 _ALL_SENT: Final = ConfigDict(json_schema_serialization_defaults_required=True)
@@ -108,6 +110,14 @@ class TaskDocument(Document):
     pairs: bool | None = later(description=_PAIRS)
     latest: VersionDocument | None = later()
 
+    @classmethod
+    def with_latest(cls, task: Task, latest: EmbeddingVersion | None, **more: Any) -> Self:
+        """The document of a task and its latest version, if it has one."""
+        return cls.of(
+            task, **more, version=latest and latest.version, weak=bool(latest and latest.weak),
+            pairs=latest and latest.pairs, latest=latest and VersionDocument.of(latest),
+        )  # fmt: skip
+
 
 class TaskDetail(TaskDocument):
     """A task with its aliases."""
@@ -159,34 +169,6 @@ class AliasDocument(Document):
     alias: str
     version: int
     history: tuple[AliasMoveDocument, ...]
-
-
-class LineageNode(Document):
-    """A dataset, an init, a hypernetwork or a version."""
-
-    id: str
-    kind: NodeKind
-    label: str
-    facts: dict[str, Any]
-
-
-class LineageEdge(Document):
-    """`target` was made with `source`."""
-
-    source: str
-    target: str
-    kind: EdgeKind
-    share: Annotated[float | None, Field(description="Weight of the source in a mixture that `target` started from.")]
-
-
-class LineageDocument(Document):
-    """The graph of a task's versions and of all that they come from."""
-
-    task: str
-    aliases: dict[str, int]
-    nodes: tuple[LineageNode, ...]
-    edges: tuple[LineageEdge, ...]
-    left_out: bool
 
 
 class BaseFileDocument(Document):

@@ -17,6 +17,7 @@ from support.real_services import wait_until
 from onboard.bases import LESSONS, Base, find_base
 from onboard.bases.lessons import pack_lessons, read_lessons
 from onboard.bases.load import load_engine
+from onboard.contract.versions import VersionDocument
 from onboard.domain.job import JobSpec, JobState
 from onboard.domain.prior import PriorVersion
 from onboard.errors import ConflictError, DamagedError, FencedError, NotFoundError, PinMismatchError
@@ -72,7 +73,7 @@ def test_every_published_version_of_classes_teaches_and_a_regression_does_not(de
     version = desk.version("first")
     assert result["prior"] is None
     assert version.lesson is not None
-    assert "lesson" not in version.to_json()
+    assert "lesson" not in VersionDocument.of(version).to_json()
     lesson = unpack_lesson(desk.services.read(version.lesson), tiny_base.digest)
     assert (lesson.rows, len(lesson.names), lesson.is_finite) == (12, 2, True)
     numbers = [{"text": row["text"], "label": 0.5 + index / 7} for index, row in enumerate(opinions(24))]
