@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from onboard.client.document import Document
 from onboard.client.problems import error_of
+from onboard.contract.document import read
 from onboard.contract.embedding_file import embedding_digest, read_facts, unpack_embedding
+from onboard.contract.predictions import PredictionDocument
 from onboard.domain.dataset import Label
 from onboard.domain.methods import LINEAR, WEIGHTS_FORMAT
 from onboard.domain.names import Reference
@@ -152,13 +154,12 @@ def _embedding(content: bytes, vector: np.ndarray, facts: Mapping[str, Any]) -> 
 
 
 def prediction_of(document: Document) -> Prediction:
-    """Read an answer; a service of an earlier release tells neither `weak` nor probabilities. Raises AnswerError."""
-    shares = document.parts("probabilities") if document.get("probabilities") is not None else ()
+    """Read an answer; a service of an earlier release says neither `weak` nor probabilities. Raises AnswerError."""
+    told = read(PredictionDocument, {"weak": False, **document}, document.place)
+    shares = told.probabilities or ()
     return Prediction(
-        document.label("label"), document.read("probability", float), document.read("task", str),
-        document.read("version", int), tuple(share.read("probability", float) for share in shares),
-        document.given("weak", bool) or False, tuple(share.label("label") for share in shares),
-        document.given("unknown", bool),
+        told.label, told.probability, told.task, told.version, tuple(share.probability for share in shares),
+        told.weak, tuple(share.label for share in shares), told.unknown,
     )  # fmt: skip
 
 

@@ -22,7 +22,7 @@ from onboard.errors import AnswerError
 Label = str | bool | int | float
 Metrics = dict[str, Any]
 
-_REMEDY: Final = "Check ONBOARD_API_URL, and that the service is of the release of this client: onboard doctor"
+REMEDY: Final = "Check ONBOARD_API_URL, and that the service is of the release of this client: onboard doctor"
 _MOST_SHOWN: Final = 60  # characters of a wrong value
 _KINDS: Final = {
     "string": "text", "int": "a whole number", "float": "a number", "bool": "true or false", "list": "a list",
@@ -115,14 +115,18 @@ def _unreadable(error: ValidationError, answer: Mapping[str, Any], place: str) -
     if first["type"] == "missing":
         return missing(str(first["loc"][-1]), place)
     key, value = _wrong_part(first["loc"], answer)
+    return AnswerError(f"{place} answered with {shown(value)} under {key!r}, {_why(first)}.", REMEDY, wrong=key)
+
+
+def shown(value: Any) -> str:
+    """A wrong value as JSON, cut where it is long."""
     written = json.dumps(value)
-    shown = written if len(written) <= _MOST_SHOWN else f"{written[: _MOST_SHOWN - 1]}…"
-    return AnswerError(f"{place} answered with {shown} under {key!r}, {_why(first)}.", _REMEDY, wrong=key)
+    return written if len(written) <= _MOST_SHOWN else f"{written[: _MOST_SHOWN - 1]}…"
 
 
 def missing(key: str, place: str) -> AnswerError:
     """The error for an answer that lacks a key."""
-    return AnswerError(f"{place} answered without {key!r}, which this client reads.", _REMEDY, missing=key)
+    return AnswerError(f"{place} answered without {key!r}, which this client reads.", REMEDY, missing=key)
 
 
 def _wrong_part(steps: Sequence[int | str], answer: Any) -> tuple[str, Any]:
