@@ -26,7 +26,8 @@ LAYERS = (
     ("onboard.model",),  # torch, and nothing of jobs or tasks
     ("onboard.registry", "migrations", "onboard.storage"),  # the only SQL; bytes by digest
     ("onboard.data", "onboard.statistics"),  # rows and their checks; numbers about numbers
-    ("onboard.domain", "onboard.errors", "onboard.settings", "onboard"),  # plain dataclasses
+    # Plain dataclasses; every document that leaves the process, once.
+    ("onboard.domain", "onboard.contract", "onboard.errors", "onboard.settings", "onboard"),
 )
 # Rooms of one row do not import one another, except in these: programs, the lowest row, and the registry, which
 # migrates itself.
@@ -160,20 +161,29 @@ def test_the_domain_knows_nothing_but_itself_and_the_errors() -> None:
     assert wrong == []
 
 
-def test_the_client_knows_neither_the_services_registry_nor_torch() -> None:
-    allowed = (
-        "onboard.client", "onboard.domain", "onboard.errors", "onboard.bases.placing", "onboard.storage.embedding",
-        "onboard.serving.requests", "onboard.domain.untrusted_json", "onboard.__version__",
-    )  # fmt: skip
+@pytest.mark.parametrize(
+    ("room", "ours", "others"),
+    [
+        ("onboard.client", ("onboard.contract", "onboard.domain", "onboard.errors"), ("httpx", "numpy", "pyarrow")),
+        ("onboard.contract", ("onboard.domain", "onboard.errors"), ("numpy", "pydantic", "typing_extensions")),
+    ],
+)
+def test_what_is_shipped_alone_as_the_client_knows_nothing_else(
+    room: str, ours: Sequence[str], others: Sequence[str]
+) -> None:
+    allowed = (room, *ours, *others, "pydantic", "onboard.__version__", *sys.stdlib_module_names)
     wrong = [
         f"{name} imports {imported}"
         for name, path in modules()
-        if within(name, "onboard.client")
+        if within(name, room) and not within(name, "onboard.client.local")
         for imported in imports(path)
-        if within(imported, "onboard") and not any(within(imported, module) for module in allowed)
+        if not any(within(imported, module) for module in allowed)
     ]
     assert wrong == []
-    outside = ("onboard.registry", "onboard.api", "sqlalchemy", *HEAVY)
+
+
+def test_the_client_brings_in_neither_the_services_registry_nor_torch() -> None:
+    outside = ("onboard.registry", "onboard.api", "onboard.settings", "sqlalchemy", "numpy", *HEAVY)
     assert imported_with("onboard.client", outside) == []
 
 

@@ -2,43 +2,59 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from onboard.domain.job import JobState
+from onboard.contract.document import Document, Metrics, later
+from onboard.domain.job import EventKind, JobState
 from onboard.domain.names import NAME_PATTERN
 
 NAME: Final = NAME_PATTERN
 Name = Annotated[str, Field(pattern=NAME)]
 
 
-class CheckDocument(BaseModel):
-    """What `onboard check --json` prints."""
+class JobStatus(Document):
+    """A job, by what every document about one says.
 
-    model_config = ConfigDict(extra="allow")
+    version: number of the version that it published, once it has.
+    """
 
+    id: Annotated[str, Field(alias="job")]
     task: str
-    kind: Literal["classification", "regression"]
-    rows: dict[str, int]
-    warnings: list[dict[str, Any]]
-    estimated_seconds: Annotated[int, Field(description="If the hypernetwork is not tuned.")]
-    estimated_seconds_tuned: Annotated[int, Field(description="The same, if it is.")]
-    estimated_seconds_first: Annotated[int, Field(description="Until the job has published a provisional version.")]
-    estimate_basis: Annotated[str, Field(description="What the estimates rest on: the last jobs here, or a laptop.")]
+    state: JobState
+    version: int | None = None
 
 
-class Accepted(BaseModel):
+class Report(JobStatus):
+    """The result of a job. A fact that is not known yet is None.
+
+    metrics: by split, as of a version.
+    weak: whether the version is no better than always giving the commonest answer; weak_reason: the numbers that
+        say so.
+    """
+
+    metrics: Metrics | None = None
+    weak: bool | None = None
+    weak_reason: str | None = None
+
+    @property
+    def job(self) -> str:
+        """Its id."""
+        return self.id
+
+
+class Accepted(Document):
     """A queued job; `warning` says what may keep it waiting, `warnings` what the checks found in the dataset."""
 
     job: str
     state: JobState
     task: str
     warning: str | None = None
-    warnings: list[dict[str, Any]] = []
+    warnings: tuple[dict[str, Any], ...] = ()
 
 
-class JobBrief(BaseModel):
+class JobBrief(Document):
     """A job of a list."""
 
     job: str
@@ -60,25 +76,27 @@ class JobBrief(BaseModel):
     version: int | None
 
 
-class JobList(BaseModel):
+class JobList(Document):
     """A page of jobs, newest first."""
 
-    jobs: list[JobBrief]
+    jobs: tuple[JobBrief, ...]
     next: Annotated[str | None, Field(description="Cursor of the next page; null on the last one.")]
 
 
-class JobEventDocument(BaseModel):
+class JobEventDocument(Document):
     """One line of a job's log."""
 
+    model_config = ConfigDict(json_schema_serialization_defaults_required=True)
+
     id: int
-    job: str
-    attempt: int
-    at: str
-    kind: Literal["state", "stage_started", "stage_finished", "note"]
-    stage: str | None
+    job: str = later("")
+    attempt: int = later(0)
+    at: str = later("")
+    kind: EventKind
+    stage: str | None = later()
     message: str
-    seconds: float | None
-    numbers: dict[str, Any]
+    seconds: float | None = later()
+    numbers: dict[str, Any] = Field(default_factory=dict)
 
 
 class LoggedEvent(JobEventDocument):
@@ -87,7 +105,7 @@ class LoggedEvent(JobEventDocument):
     worker: str | None
 
 
-class JobDocument(BaseModel):
+class JobDocument(Document):
     """A job in full, as `onboard jobs show --json` prints it; a result adds its own members."""
 
     model_config = ConfigDict(extra="allow")
@@ -102,17 +120,17 @@ class JobDocument(BaseModel):
     created_at: str | None
     spec: dict[str, Any]
     error: dict[str, Any] | None
-    events: list[JobEventDocument]
+    events: tuple[JobEventDocument, ...]
     waiting: dict[str, Any] | None
     running: dict[str, Any] | None
 
 
-class JobLog(BaseModel):
+class JobLog(Document):
     """A part of a job's log: `next` asks for what comes after it, `more` says that there is more already."""
 
     job: str
     state: JobState
-    events: list[LoggedEvent]
+    events: tuple[LoggedEvent, ...]
     lines: Annotated[list[dict[str, Any]], Field(description="What its worker logged about it, as JSON lines.")]
     log: Annotated[str | None, Field(description="The file that the lines are of; null where there is none.")]
     next: str

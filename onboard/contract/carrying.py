@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from onboard.api.schemas.evaluations import PairedComparison
-from onboard.api.schemas.versions import Metrics
-from onboard.versions.carry import MOST_TASKS
+from onboard.contract.document import Document, Metrics
+from onboard.contract.evaluations import PairedComparison
+from onboard.contract.guard import GuardedTask
+from onboard.domain.limits import MAX_CARRIED
 
 
 class CarryTask(BaseModel, extra="forbid"):
@@ -20,32 +21,17 @@ class CarryTask(BaseModel, extra="forbid"):
 class CarrySome(CarryTask):
     """How the tasks that are not at the head are to be carried."""
 
-    limit: Annotated[int, Field(ge=1, le=MOST_TASKS, description="At most so many; they are judged together.")] = (
-        MOST_TASKS
+    limit: Annotated[int, Field(ge=1, le=MAX_CARRIED, description="At most so many; they are judged together.")] = (
+        MAX_CARRIED
     )
     cursor: Annotated[str | None, Field(max_length=400, description="`next` of the answer before.")] = None
 
 
-class GuardedTask(BaseModel):
-    """What the guard found: the increase of the task's log-loss in nats, with its one-sided bounds."""
-
-    task: str
-    verdict: Literal["pass", "fail", "not enough evidence"]
-    evidence: Annotated[str | None, Field(description="held-out rows, or divergence: of answers on other texts.")]
-    increase: float | None
-    low: float | None
-    high: float | None
-    rows: int
-    flipped: int | None
-    detectable: Annotated[float | None, Field(description="The smallest increase that would have been noticed.")]
-    trouble: Annotated[str | None, Field(description="Why it could not be judged.")]
-
-
-class CarriedTask(BaseModel, serialize_by_alias=True):
+class CarriedTask(Document):
     """What became of one task."""
 
     task: str
-    from_: Annotated[int, Field(alias="from", description="What `latest` named.")]
+    earlier_version: Annotated[int, Field(alias="from", description="What `latest` named.")]
     version: Annotated[int | None, Field(description="What it names now; null where nothing was changed.")]
     hypernetwork_from: int
     hypernetwork_version: Annotated[int, Field(description="The head.")]
@@ -55,10 +41,15 @@ class CarriedTask(BaseModel, serialize_by_alias=True):
     comparison: Annotated[PairedComparison | None, Field(description="Under the head against what `latest` named.")]
 
 
-class CarriedDocument(BaseModel):
+class CarriedTasks(Document):
     """Tasks that were not at the head. What was refused stays as it is."""
 
     dry_run: bool
-    carried: list[CarriedTask]
-    refused: list[CarriedTask]
+    carried: tuple[CarriedTask, ...]
+    refused: tuple[CarriedTask, ...]
+
+
+class CarriedDocument(CarriedTasks):
+    """Tasks that were not at the head. What was refused stays as it is."""
+
     next: Annotated[str | None, Field(description="The cursor of those that follow.")]

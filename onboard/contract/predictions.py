@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
-from onboard.data.limits import MAX_LABELS
-from onboard.domain.limits import MAX_INPUTS, MAX_TEXT_CHARACTERS
+from onboard.contract.document import Document
+from onboard.domain.limits import MAX_INPUTS, MAX_LABELS, MAX_TEXT_CHARACTERS
 
 Text = Annotated[str, Field(min_length=1, max_length=MAX_TEXT_CHARACTERS)]
 
@@ -35,14 +35,14 @@ class PredictionInputs(BaseModel, extra="forbid"):
     unknown: Annotated[bool, Field(description="Say of every text whether it is unlike its task's data.")] = False
 
 
-class LabelShare(BaseModel):
+class LabelShare(Document):
     """A label, or the value of a regression's bucket, and its probability."""
 
     label: str | bool | int | float
     probability: float
 
 
-class PredictionDocument(BaseModel):
+class PredictionDocument(Document):
     """An answer: the label as it was submitted, a number for a regression."""
 
     label: str | bool | int | float
@@ -58,7 +58,7 @@ class PredictionDocument(BaseModel):
     ] = None
 
 
-class UnansweredDocument(BaseModel):
+class UnansweredDocument(Document):
     """Why a row was not answered, where others were."""
 
     task: str
@@ -66,7 +66,7 @@ class UnansweredDocument(BaseModel):
     error: Annotated[dict[str, Any], Field(description="A problem, as a request about this row alone is answered.")]
 
 
-class Predictions(BaseModel):
+class Predictions(Document):
     """Answers in the order of the inputs."""
 
     predictions: list[PredictionDocument | UnansweredDocument]

@@ -9,7 +9,6 @@ from typing import Any, Final, Protocol
 from onboard.domain.dataset import Label, label_key, label_text
 from onboard.domain.limits import MAX_TEXT_CHARACTERS
 from onboard.domain.names import LATEST, Reference, require_name
-from onboard.domain.task import texts_taken
 from onboard.errors import InputError
 
 TEXT_FIELDS: Final[Mapping[bool, tuple[str, ...]]] = {False: ("text",), True: ("text_a", "text_b")}  # by `pairs`
@@ -78,6 +77,8 @@ def require_fitting(requests: Sequence[PredictionRequest], versions: Mapping[str
             continue
         given = request.text_b is not None
         if version.pairs is not None and version.pairs != given:
+            from onboard.domain.task import texts_taken
+
             fields, got = TEXT_FIELDS[version.pairs], "text_a and text_b were" if given else "text was"
             raise InputError(
                 f"Input {number}: {request.reference} takes {texts_taken(version.pairs)}, and {got} given.",

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, BeforeValidator, Field
 
-from onboard.domain.access import LIFETIME, Scope
+from onboard.contract.document import Document
+from onboard.domain.access import LIFETIME, Scope, sorted_scopes
+
+Scopes = Annotated[
+    tuple[Scope, ...],
+    BeforeValidator(lambda scopes: sorted_scopes(scopes) if isinstance(scopes, frozenset) else scopes),
+]
 
 
 class TokenRequest(BaseModel, extra="forbid"):
@@ -17,12 +23,12 @@ class TokenRequest(BaseModel, extra="forbid"):
     expires: Annotated[str, Field(max_length=16, description="After 30d, 12h, 2w or 45m; or never.")] = LIFETIME
 
 
-class TokenDocument(BaseModel):
+class TokenDocument(Document):
     """A token without its secret."""
 
     id: str
     name: str
-    scopes: list[Scope]
+    scopes: Scopes
     created_at: str
     created_by: str
     expires_at: str | None
@@ -36,39 +42,39 @@ class TokenCreated(TokenDocument):
     secret: str
 
 
-class Me(BaseModel):
+class Me(Document):
     """Who asks, and who answers."""
 
     name: str
     actor: Annotated[str, Field(description="How the audit log and the history of aliases name this token.")]
-    scopes: list[Scope]
+    scopes: Scopes
     onboard: Annotated[str, Field(description="Version of the service.")]
 
 
-class TokenList(BaseModel):
+class TokenList(Document):
     """Tokens, oldest first."""
 
-    tokens: list[TokenDocument]
+    tokens: tuple[TokenDocument, ...]
 
 
-class SessionDocument(BaseModel):
+class SessionDocument(Document):
     """A signed-in browser."""
 
     id: str
     name: Annotated[str, Field(description="Of the token that it signed in with; `local`: by the link of a start.")]
     token: Annotated[str | None, Field(description="Id of that token; null for the link.")]
-    scopes: list[Scope]
+    scopes: Scopes
     created_at: str
     expires_at: Annotated[str, Field(description="A link's session is extended by an hour while it is used.")]
 
 
-class SessionList(BaseModel):
+class SessionList(Document):
     """Signed-in browsers, oldest first."""
 
-    sessions: list[SessionDocument]
+    sessions: tuple[SessionDocument, ...]
 
 
-class Change(BaseModel):
+class Change(Document):
     """One change that somebody made."""
 
     id: int
@@ -79,8 +85,8 @@ class Change(BaseModel):
     facts: dict[str, Any]
 
 
-class ChangeList(BaseModel):
+class ChangeList(Document):
     """Changes, newest first."""
 
-    changes: list[Change]
+    changes: tuple[Change, ...]
     next: str | None

@@ -6,10 +6,11 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
-from onboard.api.schemas.jobs import Name
+from onboard.contract.document import Document
+from onboard.contract.jobs import Name
 
 
-class QueueDocument(BaseModel):
+class QueueDocument(Document):
     """A queue: what waits and runs, who serves it, and what ended lately."""
 
     queue: str
@@ -25,14 +26,14 @@ class QueueDocument(BaseModel):
     recent: dict[str, Any]
 
 
-class QueueList(BaseModel):
+class QueueList(Document):
     """All queues at one moment."""
 
     at: str
-    queues: list[QueueDocument]
+    queues: tuple[QueueDocument, ...]
 
 
-class OpenJobs(BaseModel):
+class OpenJobs(Document):
     """What runs and what waits at one moment; `queued_in_all` counts those that are not listed, too."""
 
     at: str
@@ -47,7 +48,7 @@ class QueueChoice(BaseModel, extra="forbid"):
     queue: Annotated[Name, Field(description="Name of a queue.")] = "default"
 
 
-class QueuePaused(BaseModel):
+class QueuePaused(Document):
     """Whether a queue is paused."""
 
     queue: str
@@ -55,12 +56,12 @@ class QueuePaused(BaseModel):
     warning: str | None = None
 
 
-class WorkerDocument(BaseModel, extra="allow"):
+class WorkerDocument(Document, extra="allow"):
     """A worker and what it is doing."""
 
     worker: str
     state: str
-    queues: list[str]
+    queues: tuple[str, ...]
     host: str
     pid: int | None
     device: str
@@ -72,21 +73,21 @@ class WorkerDocument(BaseModel, extra="allow"):
     facts: dict[str, Any]
 
 
-class WorkerList(BaseModel):
+class WorkerList(Document):
     """All workers at one moment."""
 
     at: str
-    workers: list[WorkerDocument]
+    workers: tuple[WorkerDocument, ...]
 
 
-class WorkerDraining(BaseModel):
+class WorkerDraining(Document):
     """A worker that finishes its job and leaves."""
 
     worker: str
     state: str
 
 
-class Health(BaseModel):
+class Health(Document):
     """That the service answers."""
 
     status: str

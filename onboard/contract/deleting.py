@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BaseModel, Field
+from pydantic import Field
+
+from onboard.contract.document import Document
 
 
-class RemovedCounts(BaseModel):
+class RemovedCounts(Document):
     """How much went; `artifacts` are files, of so many bytes."""
 
     versions: int
@@ -17,15 +19,15 @@ class RemovedCounts(BaseModel):
     bytes: int
 
 
-class DescendingVersion(BaseModel):
+class DescendingVersion(Document):
     """A version of another task that descends from the deleted one, and the aliases that name it."""
 
     version: str
     why: str
-    aliases: list[str]
+    aliases: tuple[str, ...]
 
 
-class DescendingHypernetwork(BaseModel):
+class DescendingHypernetwork(Document):
     """A hypernetwork version that descends from the deleted task."""
 
     base_digest: str
@@ -33,14 +35,14 @@ class DescendingHypernetwork(BaseModel):
     why: str
 
 
-class Descendants(BaseModel):
+class Descendants(Document):
     """All that descends from the deleted task."""
 
-    versions: list[DescendingVersion]
-    hypernetworks: list[DescendingHypernetwork]
+    versions: tuple[DescendingVersion, ...]
+    hypernetworks: tuple[DescendingHypernetwork, ...]
 
 
-class RevertedHead(BaseModel, serialize_by_alias=True):
+class RevertedHead(Document):
     """A base whose head went back to a hypernetwork version without the task."""
 
     base_digest: str
@@ -48,44 +50,44 @@ class RevertedHead(BaseModel, serialize_by_alias=True):
     to: int
 
 
-class Rebuilding(BaseModel):
+class Rebuilding(Document):
     """Versions that a job rebuilds; of a dry run it has no id."""
 
-    versions: list[str]
+    versions: tuple[str, ...]
     job: str | None
 
 
-class Restored(BaseModel):
+class Restored(Document):
     """A carried version whose aliases name the version again that it was carried from."""
 
     version: str
     to: str
 
 
-class CannotRebuild(BaseModel):
+class CannotRebuild(Document):
     """A version that stays as it is, and why."""
 
     version: str
     why: str
 
 
-class UnlearningDocument(BaseModel):
+class UnlearningDocument(Document):
     """What becomes of the descendants."""
 
-    reverted: list[RevertedHead]
-    rebuilding: list[Rebuilding]
-    restored: list[Restored]
-    removed: list[str]
-    cannot: list[CannotRebuild]
+    reverted: tuple[RevertedHead, ...]
+    rebuilding: tuple[Rebuilding, ...]
+    restored: tuple[Restored, ...]
+    removed: tuple[str, ...]
+    cannot: tuple[CannotRebuild, ...]
 
 
-class DeletedDocument(BaseModel):
+class DeletedDocument(Document):
     """What went with a task, and what descends from it."""
 
     task: str
     deleted: bool
     dry_run: bool
     removed: RemovedCounts
-    shared_with: list[str]
+    shared_with: tuple[str, ...]
     descendants: Descendants
     unlearning: UnlearningDocument | None
