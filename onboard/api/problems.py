@@ -15,7 +15,7 @@ from starlette.responses import Response
 
 from onboard.api.headers import HEADERS
 from onboard.api.remedies import data_over_http, told_over_http
-from onboard.errors import OnboardError
+from onboard.errors import OnboardError, type_uri
 
 MEDIA_TYPE: Final = "application/problem+json"
 RETRY_AFTER_SECONDS: Final = 2
@@ -48,16 +48,19 @@ def problem(
     remedy: str = "",
     data: Mapping[str, Any] | None = None,
     headers: Mapping[str, str] | None = None,
+    *,
+    type_: str = "",
 ) -> Response:
     """One problem as an answer.
 
     Args:
         code: stable name of the kind of problem, see docs/api.md.
+        type_: stable name of the problem itself, one of `onboard.messages`; default: the code.
         detail: one sentence that says what is wrong.
         remedy: what to do about it.
         data: further members (row, field, limit …); they never replace those of the standard.
     """
-    return _answer(_document(status, code, detail, remedy, data), headers)
+    return _answer(_document(status, type_ or code.replace("_", "-"), code, detail, remedy, data), headers)
 
 
 def _answer(document: Mapping[str, Any], headers: Mapping[str, str] | None) -> Response:
@@ -65,10 +68,12 @@ def _answer(document: Mapping[str, Any], headers: Mapping[str, str] | None) -> R
     return Response(json.dumps(document, default=str), document["status"], headers, MEDIA_TYPE)
 
 
-def _document(status: int, code: str, detail: str, remedy: str, data: Mapping[str, Any] | None) -> dict[str, Any]:
+def _document(
+    status: int, type_: str, code: str, detail: str, remedy: str, data: Mapping[str, Any] | None
+) -> dict[str, Any]:
     return {
         **(data or {}),
-        "type": "about:blank",
+        "type": type_uri(type_),
         "title": HTTPStatus(status).phrase,
         "status": status,
         "detail": detail,
@@ -86,7 +91,7 @@ def document_of(error: OnboardError) -> dict[str, Any]:
 def _told(error: OnboardError) -> dict[str, Any]:
     remedies = told_over_http(error.remedy)
     data = {**data_over_http(error.data), **remedies}
-    return _document(error.http_status, error.code, error.message, remedies["remedy"], data)
+    return _document(error.http_status, error.type, error.code, error.message, remedies["remedy"], data)
 
 
 def of_error(error: OnboardError) -> Response:

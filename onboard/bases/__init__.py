@@ -139,7 +139,7 @@ class Base:
         missing = [task.name for task in (*self.sources, *self.anchors) if task.name not in arrays]
         if missing:
             file = self.folder / "embeddings.safetensors"
-            raise BaseDamagedError(f"{file} has no embedding of {missing[0]}.", RESTORE, missing=missing)
+            raise BaseDamagedError("base-embedding-missing", missing=missing, file=file, task=missing[0])
         return arrays
 
     @cached_property
@@ -182,7 +182,7 @@ class Base:
         try:
             return read_fingerprints(path)
         except (SafetensorError, OSError, KeyError) as error:
-            raise BaseDamagedError(f"{path} holds no fingerprints: {error}", RESTORE) from error
+            raise BaseDamagedError("base-fingerprints-unreadable", path=path, reason=error) from error
 
     @property
     def lessons_digest(self) -> str | None:
@@ -192,7 +192,7 @@ class Base:
             return None
         digest, pinned = file_digest(path), self.document.get("lessons")
         if pinned not in (None, digest):
-            raise BaseDamagedError(f"{path} is not the file that {self.folder / 'base.json'} names.", RESTORE)
+            raise BaseDamagedError("base-file-changed", path=path, names=self.folder / "base.json")
         return digest
 
     @cached_property
@@ -242,30 +242,24 @@ def find_base(name: str) -> Base:
 def _open(name: str, folder: Path) -> Base:
     if not (folder / "base.json").is_file():
         if (folder / "config.json").is_file():
-            raise InputError(
-                f"{name} is a bare backbone, not a base: it has no hypernetwork and no task embeddings yet.",
-                "Make a base first: onboard base train --help",
-            )
-        raise BaseMissingError(f"There is no base {name!r}.", "onboard base list", base=name)
+            raise InputError("bare-backbone", name=name)
+        raise BaseMissingError("unknown-base", base=name)
     try:
         document = parse_json((folder / "base.json").read_text(encoding="utf-8"))
     except ValueError as error:
-        raise BaseDamagedError(f"{folder / 'base.json'} cannot be read: {error}", RESTORE) from error
+        raise BaseDamagedError("base-json-unreadable", file=folder / "base.json", reason=error) from error
     if not isinstance(document, dict):
-        raise BaseDamagedError(f"{folder / 'base.json'} holds no JSON object.", RESTORE)
+        raise BaseDamagedError("base-json-not-object", file=folder / "base.json")
     if document.get("format") != FORMAT:
-        raise InputError(
-            f"Base {name} has format {document.get('format')}; this version reads format {FORMAT}.",
-            "pip install -U onboard",
-        )
+        raise InputError("base-format-unknown", name=name, format=document.get("format"), known=FORMAT)
     missing = [file for file in _FILES if not (folder / file).is_file()]
     if missing:
-        raise BaseDamagedError(f"Base {name} has no {missing[0]}.", RESTORE, files=missing)
+        raise BaseDamagedError("base-file-missing", files=missing, name=name, missing=missing[0])
     base = Base(folder.resolve(), document)
     try:
         _ = base.name, base.sources, base.anchors
     except (KeyError, TypeError, AttributeError) as error:
-        raise BaseDamagedError(f"{folder / 'base.json'} lacks a fact: {error}.", RESTORE) from error
+        raise BaseDamagedError("base-json-incomplete", file=folder / "base.json", reason=error) from error
     return base
 
 
@@ -276,7 +270,7 @@ def _arrays(path: Path) -> dict[str, np.ndarray]:
     try:
         return load_file(path)
     except (SafetensorError, OSError) as error:
-        raise BaseDamagedError(f"{path} cannot be read: {error}", RESTORE) from error
+        raise BaseDamagedError("base-file-unreadable", path=path, reason=error) from error
 
 
 @contextmanager
@@ -284,11 +278,9 @@ def _errors_in_our_words(folder: Path) -> Iterator[None]:
     try:
         yield
     except PermissionError as error:
-        raise BaseForbiddenError(
-            f"The base {folder} may not be read: {error.filename}.", f"chmod -R a+rX {folder}", folder=str(folder)
-        ) from error
+        raise BaseForbiddenError("base-forbidden", folder=str(folder), forbidden=error.filename) from error
     except OSError as error:
-        raise BaseDamagedError(f"The base {folder} cannot be read: {error.strerror}.", RESTORE) from error
+        raise BaseDamagedError("base-unreadable", folder=folder, reason=error.strerror) from error
 
 
 def home_bases() -> Path:
@@ -341,9 +333,7 @@ def require_as_installed(base: Base) -> None:
         with _errors_in_our_words(base.folder):
             noted = base64.urlsafe_b64decode(file.hash.value + "=" * (-len(file.hash.value) % 4)).hex()
             if file_digest(path) != f"sha256:{noted}":
-                raise BaseDamagedError(
-                    f"{path} is not the file that was installed.", "pip install --force-reinstall onboard"
-                )
+                raise BaseDamagedError("base-file-not-installed", path=path)
 
 
 def folder_digest(folder: Path) -> str:

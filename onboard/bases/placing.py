@@ -25,12 +25,12 @@ def place_base(target: Path, digest: str, fill: Callable[[Path], object]) -> Pat
     """
     if target.exists():
         if folder_digest(target) != digest:
-            raise ConflictError(f"{target} holds something else than base {digest[:19]}….", "--output a new folder")
+            raise ConflictError("base-folder-occupied", target=target, digest=digest)
         return target
     with whole_folder(target) as part:
         fill(part)
         if folder_digest(part) != digest:
-            raise DamagedError(f"What came is not the base {digest[:19]}….", "Fetch it again.")
+            raise DamagedError("base-received-differs", digest=digest)
     return target
 
 
@@ -43,16 +43,16 @@ def write_beside(base: Base, name: str, content: bytes) -> Path:
     """
     target = base.folder / name
     if name.partition(".")[0] in base.document:
-        raise ConflictError(f"The base {base.name} was made with its {name}.", "Make another base with other sources.")
+        raise ConflictError("base-part-fixed", base=base.name, name=name)
     part = target.with_name(f".{name}.part")
     try:
         part.write_bytes(content)
         part.chmod(0o644)
         return part.replace(target)
     except PermissionError as error:
-        raise NotAllowedError(f"{target} cannot be written.", "Copy the base's folder, and name the copy.") from error
+        raise NotAllowedError("base-folder-forbidden", target=target) from error
     except OSError as error:
-        raise StorageError(f"{target} cannot be written: {error.strerror}.", "Free some space.") from error
+        raise StorageError("base-folder-not-writable", target=target, reason=error.strerror) from error
     finally:
         part.unlink(missing_ok=True)
 

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_REMEDY: Final = "Check ONBOARD_API_URL, and that the service is of the release of this client: onboard doctor"
 _KINDS: Final = {str: "text", int: "whole number", float: "number", bool: "true or false", list: "list", dict: "object"}
 _LABELS: Final = (str, int, float, bool)
 _MOST_SHOWN: Final = 60  # characters of a wrong value
@@ -42,7 +41,7 @@ class Document(dict[str, Any]):
         return [cls._part(part, place) for part in value] if isinstance(value, list) else value
 
     def __missing__(self, key: str) -> NoReturn:
-        raise AnswerError(f"{self.place} answered without {key!r}, which this client reads.", _REMEDY, missing=key)
+        raise AnswerError("answer-key-missing", missing=key, place=self.place)
 
     def read(self, key: str, kind: type[T]) -> T:
         """The value of a key: a text, a number (float takes whole ones too), a member of an Enum by its value …"""
@@ -96,7 +95,7 @@ class Document(dict[str, Any]):
         except KeyError as error:
             self.__missing__(str(error.args[0]))
         except (TypeError, ValueError, AttributeError, OverflowError) as error:
-            raise AnswerError(f"{self.place} answered what this client cannot read: {error}.", _REMEDY) from error
+            raise AnswerError("answer-unreadable", place=self.place, reason=error) from error
 
     def _label(self, key: str, value: Any) -> Label:
         return value if isinstance(value, _LABELS) else self._refuse(key, value, "which is no label")
@@ -119,7 +118,7 @@ class Document(dict[str, Any]):
     def _refuse(self, key: str, value: Any, why: str) -> NoReturn:
         written = json.dumps(value)
         shown = written if len(written) <= _MOST_SHOWN else f"{written[: _MOST_SHOWN - 1]}…"
-        raise AnswerError(f"{self.place} answered with {shown} under {key!r}, {why}.", _REMEDY, wrong=key)
+        raise AnswerError("answer-key-wrong", wrong=key, place=self.place, shown=shown, reason=why)
 
 
 def _article(kind: str) -> str:

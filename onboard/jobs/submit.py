@@ -132,13 +132,9 @@ def _require_init(versions: VersionRepository, init: str, base: Base) -> None:
         version = versions.resolve(Reference.parse(init))
     except NotFoundError as error:
         known = {*_PROBED, *anchors, *(candidate.task for candidate in versions.startable(base.digest))}
-        raise InputError(
-            f"There is no embedding {init!r} to start from.{did_you_mean(init, known)}",
-            "--init auto, --init random, or one of: onboard tasks list",
-            init=init,
-        ) from error
+        raise InputError("unknown-init", init=init, guess=did_you_mean(init, known)) from error
     if version.base_digest != base.digest:
-        raise InputError(f"{version.reference} belongs to another base than {base.name!r}.", "--init auto", init=init)
+        raise InputError("init-of-other-base", init=init, version=version.reference, base=base.name)
     version.require_embedding("to start from")
     versions.require_startable(version.reference)
 

@@ -94,9 +94,9 @@ def unpack_embedding(content: bytes) -> np.ndarray:
         if len(z) != (end - start) // 4:
             raise ValueError("it ends before its numbers do")
     except (struct.error, KeyError, ValueError, TypeError, AttributeError, OverflowError) as error:
-        raise DamagedError("The bytes hold no task embedding.", "onboard doctor") from error
+        raise DamagedError("embedding-unreadable") from error
     if not np.isfinite(z).all():
-        raise DamagedError("The stored task embedding holds what is no number.", "restore it from a backup")
+        raise DamagedError("embedding-not-finite")
     return z
 
 
@@ -108,9 +108,7 @@ def verified_embedding(content: bytes, version: EmbeddingVersion) -> np.ndarray:
     """
     z = unpack_embedding(content)
     if embedding_digest(z) != version.embedding_digest:
-        raise DamagedError(
-            f"The embedding of {version.reference} does not match its digest.", "restore it from a backup"
-        )
+        raise DamagedError("embedding-digest-differs", version=version.reference)
     return z
 
 
@@ -132,7 +130,7 @@ def read_metadata(content: bytes) -> dict[str, str]:
             raise TypeError("metadata are strings")
         return metadata
     except (struct.error, ValueError, AttributeError, TypeError, OverflowError) as error:
-        raise DamagedError("The bytes hold no task embedding.", "onboard doctor") from error
+        raise DamagedError("embedding-unreadable") from error
 
 
 def _fact(key: str, value: str) -> Any:

@@ -93,7 +93,7 @@ def compare_versions(
         return SideBySide(earlier, later, None, reason)
     pair = _Pair(services, earlier, later, manifests)
     try:
-        with one_at_a_time(TURN, "Other versions are being compared."):
+        with one_at_a_time(TURN, "comparison-busy"):
             return _on_own_rows(pair) if file is None else _on_file(pair, file)
     except PinMismatchError as error:
         return SideBySide(earlier, later, None, error.message)
@@ -101,9 +101,9 @@ def compare_versions(
 
 @contextmanager
 def one_at_a_time(turn: threading.Lock, busy: str) -> Iterator[None]:
-    """Raise UnavailableError, which says what this process is `busy` with, where somebody has the turn."""
+    """Raise UnavailableError of the type `busy` where somebody has the turn."""
     if not turn.acquire(blocking=False):
-        raise UnavailableError(busy, "Try again in a moment.", retry_after_seconds=_RETRY_SECONDS)
+        raise UnavailableError(busy, retry_after_seconds=_RETRY_SECONDS)
     try:
         yield
     finally:

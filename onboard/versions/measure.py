@@ -144,7 +144,7 @@ def evaluate_version(
     Args:
         manifests: of the bases that were read already; without them the whole base is read.
     """
-    with one_at_a_time(TURN, "Other versions are being measured."):
+    with one_at_a_time(TURN, "measuring-busy"):
         base = require_base(services, version, manifests)
         fresh = unseen_by(services, base, [version], file.rows)
         rows = drawn(fresh)

@@ -29,7 +29,7 @@ LAYERS = (
     ("onboard.model",),
     ("onboard.registry", "migrations", "onboard.storage"),
     ("onboard.data", "onboard.statistics"),
-    ("onboard.domain", "onboard.errors", "onboard.settings", "onboard"),
+    ("onboard.domain", "onboard.errors", "onboard.messages", "onboard.settings", "onboard"),
 )
 # Rooms of one row know nothing of one another, but for these: doors open onto doors, the floor is one floor, and the
 # registry migrates itself.
@@ -138,7 +138,7 @@ def test_whoever_computes_knows_neither_registry_nor_store_nor_queue(room: str) 
 
 
 def test_the_domain_knows_nothing_but_itself_and_the_errors() -> None:
-    allowed = ("onboard.domain", "onboard.errors", "onboard.__version__", *sys.stdlib_module_names)
+    allowed = ("onboard.domain", "onboard.errors", "onboard.messages", "onboard.__version__", *sys.stdlib_module_names)
     wrong = [
         f"{name} imports {imported}"
         for name, path in modules()
@@ -151,7 +151,8 @@ def test_the_domain_knows_nothing_but_itself_and_the_errors() -> None:
 
 def test_the_client_knows_neither_the_services_registry_nor_torch() -> None:
     allowed = (
-        "onboard.client", "onboard.domain", "onboard.errors", "onboard.bases.placing", "onboard.storage.embedding",
+        "onboard.client", "onboard.domain", "onboard.errors", "onboard.messages", "onboard.bases.placing",
+        "onboard.storage.embedding",
         "onboard.serving.requests", "onboard.domain.untrusted_json", "onboard.__version__",
     )  # fmt: skip
     wrong = [

@@ -122,7 +122,7 @@ def _carried(
     if not waiting:
         return ()
     outcomes: list[Outcome] = []
-    with one_at_a_time(TURN, "Other tasks are being carried."):
+    with one_at_a_time(TURN, "carrying-busy"):
         by_base = sorted(waiting, key=lambda version: version.base_digest)
         for digest, versions in groupby(by_base, key=lambda version: version.base_digest):
             outcomes += (
