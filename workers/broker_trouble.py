@@ -24,15 +24,16 @@ def trouble(error: BaseException, url: str) -> UnavailableError:
     place = url.rpartition("@")[2].partition("?")[0]
     kind = _kind(error, url)
     reason = _told(error) if kind == "certificate" else str(error).rstrip(".")
-    type_ = {
-        "password": "broker-password-wrong",
-        "tls": "broker-needs-tls",
-        "plain": "broker-without-tls",
-        "certificate": "broker-certificate-not-trusted",
-        AWAY: "broker-unreachable-at",
+    facts = {"broker": place, "reason": reason, "trouble": kind}
+    trouble = {
+        "password": UnavailableError("broker-password-wrong", **facts),
+        "tls": UnavailableError("broker-needs-tls", **facts),
+        "plain": UnavailableError("broker-without-tls", **facts),
+        "certificate": UnavailableError("broker-certificate-not-trusted", **facts),
+        AWAY: UnavailableError("broker-unreachable-at", **facts),
     }[kind]
     outside = UnavailableError("broker-unusable")
-    return UnavailableError(type_, broker=place, reason=reason, trouble=kind).hide(outside)
+    return trouble.hide(outside)
 
 
 def _kind(error: BaseException, url: str) -> str:

@@ -68,7 +68,7 @@ def _by_field(asked: Mapping[str, Any]) -> dict[str, Any]:
         return frames
     unknown = [str(split) for split in dataset if split not in _SPLITS]
     if unknown or "train" not in dataset:
-        facts = {"kind": type(dataset).__name__, "splits": list(map(str, dataset))}
+        facts: dict[str, Any] = {"kind": type(dataset).__name__, "splits": list(map(str, dataset))}
         if unknown:
             raise InputError("unknown-split", field="dataset", split=unknown[0], **facts)
         raise InputError("training-split-missing", field="dataset", **facts)

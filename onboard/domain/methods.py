@@ -69,7 +69,7 @@ def require_method(method: str, of_base: str, base: str) -> None:
     names = of_base, AUTO, *WITHOUT_EMBEDDING
     if method in ("", *names):
         return
-    facts = {"method": method, "allowed": list(names)}
+    facts: dict[str, Any] = {"method": method, "allowed": list(names)}
     if method == COMPARED_ONLY:
         raise InputError("method-compared-only", **facts)
     if method in HYPERNETWORKS:

@@ -111,7 +111,7 @@ MAKING: Final[Mapping[str, Message]] = {
         "backbone.vocabulary_size = {pieces}, or more text, and another --work",
     ),
     "vocabulary-too-small": Message(
-        "The texts need {least} single characters, the vocabulary has room for {room}.",
-        "backbone.vocabulary_size = {characters_count}, or more.",
+        "The texts need {characters} single characters, the vocabulary has room for {room}.",
+        "backbone.vocabulary_size = {least}, or more.",
     ),
 }

@@ -41,7 +41,7 @@ VERSIONS: Final[Mapping[str, Message]] = {
         "Export it with --format adapters.",
     ),
     "pull-bytes-differ": Message(
-        "{repository} offers {version} with other bytes than were pulled from there before.",
+        "{repository} offers {reference} with other bytes than were pulled from there before.",
         "Versions never change: ask whoever pushed it. If it is meant: --allow-older",
     ),
     "pull-file-damaged": Message(
@@ -58,7 +58,7 @@ VERSIONS: Final[Mapping[str, Message]] = {
     "pull-manifest-damaged": Message("{file} of {place} cannot be read: {reason}.", "Have it pushed again."),
     "pull-of-later-release": Message("{place} was pushed by a later release.", "Install that: pip install -U onboard"),
     "pull-older-than-before": Message(
-        "{repository} offers {version}, and version {number} was pulled from there before.",
+        "{repository} offers {reference}, and version {newest} was pulled from there before.",
         "If going back is meant: --allow-older",
     ),
     "pull-older-than-expected": Message(

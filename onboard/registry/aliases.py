@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
+from typing import Any
 
 from sqlalchemy import ColumnElement, and_, insert, select
 
@@ -155,5 +156,9 @@ def require_unmoved(task: str, alias: str, present: int | None, expected: int | 
     """Compare, before the swap. Raises PreconditionFailedError unless `expected`, if given, is present; 0 is none."""
     if expected is None or expected == (present or 0):
         return
-    type_ = "alias-gone" if not present else "alias-moved" if expected else "alias-exists"
-    raise PreconditionFailedError(type_, task=task, alias=alias, version=present, expected=expected)
+    facts: dict[str, Any] = {"task": task, "alias": alias, "version": present}
+    if not present:
+        raise PreconditionFailedError("alias-gone", **facts)
+    if not expected:
+        raise PreconditionFailedError("alias-exists", **facts)
+    raise PreconditionFailedError("alias-moved", expected=expected, **facts)

@@ -132,8 +132,9 @@ def check(url: str) -> None:
     if revision == migrations.HEAD:
         return
     require_known(revision, "The database's schema")
-    type_ = "schema-missing" if revision is None else "schema-outdated"
-    raise ConflictError(type_, found=revision, wanted=migrations.HEAD)
+    if revision is None:
+        raise ConflictError("schema-missing", found=None, wanted=migrations.HEAD)
+    raise ConflictError("schema-outdated", found=revision, wanted=migrations.HEAD)
 
 
 def revision_of(url: str) -> str | None:

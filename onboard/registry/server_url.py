@@ -27,8 +27,9 @@ def require_usable(url: URL) -> None:
 
 
 def _unknown(name: str) -> InputError:
-    pooler = name in _POOLER or "pool" in name.lower() or "bouncer" in name.lower()
-    return InputError("database-url-parameter-of-pooler" if pooler else "database-url-parameter", parameter=name)
+    if name in _POOLER or "pool" in name.lower() or "bouncer" in name.lower():
+        return InputError("database-url-parameter-of-pooler", parameter=name)
+    return InputError("database-url-parameter", parameter=name)
 
 
 def _known() -> frozenset[str]:

@@ -50,10 +50,10 @@ class NewestSeen:
             data: dict[str, Any] = {"task": version.task, "version": version.version, "newest": number}
             if version.version < number:
                 raise ConflictError(
-                    "pull-older-than-before", repository=repository, version=version.reference, number=number, **data
+                    "pull-older-than-before", repository=repository, reference=version.reference, **data
                 )
             if version.version == number and version.artifact != artifact:
-                raise ConflictError("pull-bytes-differ", repository=repository, version=version.reference, **data)
+                raise ConflictError("pull-bytes-differ", repository=repository, reference=version.reference, **data)
 
     def note(self, repository: str, version: EmbeddingVersion, *, verified: bool) -> None:
         """Remember that a version was pulled. Raises NotAllowedError, StorageError: the home cannot be written."""

@@ -90,7 +90,7 @@ def _verifier(key: Path) -> Verifying:
 
 
 def _refused(key: Path, reason: str) -> DamagedError:
-    return DamagedError("signature-invalid", file=SIGNATURE, key=key, reason=reason)
+    return DamagedError("signature-invalid", file=SIGNATURE, reason=reason)
 
 
 def _hashing(*ignored: str) -> Hashing:
@@ -104,9 +104,9 @@ def _with_key(key: Path, read: Callable[[], Made], remedy: str) -> Made:
     try:
         return read()
     except FileNotFoundError as error:
-        raise NotFoundError("signing-key-missing", key=key, remedy=remedy, **data) from error
+        raise NotFoundError("signing-key-missing", remedy=remedy, **data) from error
     except OSError as error:
-        raise NotAllowedError("signing-key-forbidden", key=key, reason=error.strerror, **data) from error
+        raise NotAllowedError("signing-key-forbidden", reason=error.strerror, **data) from error
     except (ValueError, TypeError, AttributeError) as error:  # no PEM; with a password; of another kind
         kinds = "an elliptic curve's (P-256, P-384, P-521) as PEM, without a password"
-        raise InputError("signing-key-invalid", key=key, kinds=kinds, remedy=remedy, **data) from error
+        raise InputError("signing-key-invalid", kinds=kinds, remedy=remedy, **data) from error

@@ -65,9 +65,9 @@ def _kept(texts: Sequence[str], teacher: Any, room: int) -> list[str]:
         raise InputError(
             "vocabulary-too-small",
             field="backbone.vocabulary_size",
-            least=len(characters),
+            characters=len(characters),
             room=room,
-            characters_count=len(characters) + 3,
+            least=len(characters) + 3,
         )
     frequent = sorted(counts, key=lambda index: (-counts[index], index))
     others = [piece for piece in teacher.convert_ids_to_tokens(frequent) if piece not in characters | special]
