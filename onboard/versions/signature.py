@@ -90,7 +90,7 @@ def _verifier(key: Path) -> Verifying:
 
 
 def _refused(key: Path, reason: str) -> DamagedError:
-    return DamagedError("signature-invalid", file=SIGNATURE, reason=reason)
+    return DamagedError("signature-invalid", file=SIGNATURE, key=str(key), reason=reason)
 
 
 def _hashing(*ignored: str) -> Hashing:

@@ -20,7 +20,7 @@ def refused(type_: str, **facts: object) -> Iterator[pytest.ExceptionInfo[Onboar
 
 
 def require(document: Mapping[str, Any], type_: str, **facts: object) -> None:
-    """Hold that an error's document (`--json`, a problem over HTTP, what a job stores) has this type and these facts."""
+    """Hold that an error's document, printed, sent or stored, has this type and these facts."""
     problems = document.get("problems") or []
     found = [_with_type(part) for part in (document, *problems) if isinstance(part, Mapping)]
     expected = {"type": type_, **facts}
