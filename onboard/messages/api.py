@@ -13,7 +13,7 @@ API: Final[Mapping[str, Message]] = {
         "The Authorization header holds no bearer token.",
         "Send `Authorization: Bearer TOKEN`; `onboard token create` makes one.",
     ),
-    "body-too-large": Message("The request has more than {limit} bytes."),
+    "body-too-large": Message("The request has more than {limit} bytes.", "Send a smaller request."),
     "check-died": Message("The process that checked this dataset died.", "Pass fewer rows; a few thousand are plenty."),
     "check-needs-memory": Message(
         "Checking this dataset takes more than {mebibytes:,} MiB of memory.",
@@ -22,8 +22,10 @@ API: Final[Mapping[str, Message]] = {
     "check-needs-time": Message(
         "Checking this dataset takes more than {most_seconds}.", "Pass fewer rows; a few thousand are plenty."
     ),
-    "client-went-away": Message("The client went away before its dataset was checked.", "Send it again."),
-    "client-went-away-unanswered": Message("The client went away before it was answered.", "Ask again."),
+    "client-went-away": Message("The client disconnected before its dataset was checked.", "Send it again."),
+    "client-went-away-unanswered": Message(
+        "The client disconnected before it was answered.", "Send the request again."
+    ),
     "dataset-not-a-file": Message("dataset: it is not a file.", "Send the file of labeled rows as dataset."),
     "dataset-not-one-file": Message(
         "dataset: neither one file nor one hf:// name.",
@@ -41,18 +43,23 @@ API: Final[Mapping[str, Message]] = {
             "(nginx: proxy_set_header Host $http_host)."
         ),
     ),
-    "form-of-other-site": Message("Another site sent this form.", "Use a page of this service, or a bearer token."),
+    "form-of-other-site": Message(
+        "The form was sent from another site.", "Use a page of this service, or a bearer token."
+    ),
     "gzip-ratio-too-large": Message(
         "{field}: it holds more than {limit} times its compressed size.", "Send it uncompressed."
     ),
-    "head-too-large": Message("Address and headers have more than {limit} bytes."),
+    "head-too-large": Message(
+        "The address and headers of the request have more than {limit} bytes.",
+        "Send a shorter address, or fewer headers and cookies.",
+    ),
     "host-header-missing": Message(
         "The Host header is missing.", "Ask by localhost or by an address, or add the name to ONBOARD_ALLOWED_HOSTS."
     ),
     "if-match-missing": Message(
         "If-Match is missing.", "Send the ETag of this alias, or If-None-Match: * for a new one."
     ),
-    "list-cursor-invalid": Message("cursor: it is none of this listing.", "Begin again without a cursor."),
+    "list-cursor-invalid": Message("Invalid cursor for this list.", "Start again without a cursor."),
     "multipart-damaged": Message(
         "The multipart/form-data is damaged.", "Send multipart/form-data with the file as dataset."
     ),
@@ -60,11 +67,11 @@ API: Final[Mapping[str, Message]] = {
         "No job is selected.", "Tick the boxes of those that are meant, or take all that match."
     ),
     "not-multipart": Message(
-        "The request is no multipart/form-data.", "Send multipart/form-data with the file as dataset."
+        "The request is not multipart/form-data.", "Send multipart/form-data with the file as dataset."
     ),
     "part-header-too-long": Message("A header of a part is too long.", "Shorten the file's name."),
     "part-without-name": Message(
-        "A part of the form has no name.", "Send multipart/form-data with the file as dataset."
+        "A part of the form does not have a name.", "Send multipart/form-data with the file as dataset."
     ),
     "port-forbidden": Message("Port {port} is not for this user.", "Use a port above 1023."),
     "port-unavailable": Message("{host}:{port} cannot be listened to: {reason}.", "Give another --port."),
@@ -90,14 +97,16 @@ API: Final[Mapping[str, Message]] = {
         "This token already has {share} such requests at work, and one token may have no more.",
         "Try again when one of them has ended.",
     ),
-    "too-many-texts-of-token": Message("Too many texts of this token wait.", "Try again in a second."),
+    "too-many-texts-of-token": Message("Too many texts of this token are waiting.", "Try again in a second."),
     "too-many-texts-waiting": Message("Too many predictions wait.", "Try again in a second."),
     "too-many-uploads": Message("Too many uploads are being received.", "Try again later."),
     "unknown-family": Message("There is no family {family!r}.", "{remedy}"),
     "unknown-host": Message(
         "This service is not {host!r}.", "Ask by localhost or by an address, or add the name to ONBOARD_ALLOWED_HOSTS."
     ),
-    "unknown-listen-address": Message("{host!r} is no address of this machine.", "Give --host 127.0.0.1 or 0.0.0.0."),
+    "unknown-listen-address": Message(
+        "{host!r} is not an address of this machine.", "Give --host 127.0.0.1 or 0.0.0.0."
+    ),
     "unknown-path": Message("There is nothing at /static/{name}.", "Begin at /."),
     "upload-cut-off": Message("The upload was cut off.", "Send it again, whole."),
     "upload-folder-forbidden": Message(
@@ -111,5 +120,7 @@ API: Final[Mapping[str, Message]] = {
         "Try again later, or on a faster line.",
     ),
     "uploads-not-stored": Message("Uploads cannot be stored: {reason}.", "Free some space."),
-    "version-without-readout": Message("{version} has no readout.", "onboard versions {task}"),
+    "version-without-readout": Message(
+        "{version} has no readout.", "List the versions of the task with: onboard versions {task}"
+    ),
 }

@@ -26,7 +26,7 @@ CLI: Final[Mapping[str, Message]] = {
         "A job reads files, and writes into a folder.", "Name both: --input FOLDER --output FOLDER"
     ),
     "carry-without-task": Message(
-        "Name a task, or say --all.", "onboard tasks carry TASK, or: onboard tasks carry --all"
+        "There is no task to carry.", "Name one, or take all: onboard tasks carry TASK, or: onboard tasks carry --all"
     ),
     "command-needs-service-machine": Message(
         "{part} works on the machines of a service only, and ONBOARD_API_URL is set to {url}.",
@@ -39,24 +39,25 @@ CLI: Final[Mapping[str, Message]] = {
     "file-not-writable": Message("The {part} cannot be written to {path}: {reason}.", "{remedy}"),
     "label-tool-unfit": Message(
         "doccano labels single texts with names; this task has pairs of texts or numbers.",
-        "--label-tool label-studio, or argilla",
+        "Use another tool: --label-tool label-studio, or --label-tool argilla",
     ),
-    "label-tool-without-file": Message("--label-tool needs a file to write to.", "--label-next FILE"),
+    "label-tool-without-file": Message("--label-tool needs a file to write to.", "Name the file: --label-next FILE"),
     "lessons-not-finite": Message(
         "Lessons with numbers that are not finite are left out: {left_out}.", "Submit these tasks again."
     ),
     "map-file-type-unknown": Message(
-        "{output!r} is neither a picture nor a page.", "--output map.png, or --output map.html"
+        "{output!r} is neither a picture nor a page.",
+        "Name a picture or a page: --output map.png, or --output map.html",
     ),
     "method-name-empty": Message(
         "A method of --methods has no name.", "Write them between commas: --methods default,linear"
     ),
-    "methods-too-few": Message("One method is no comparison.", "Name several with --methods A,B."),
+    "methods-too-few": Message("A comparison needs two methods or more.", "Name several with --methods A,B."),
     "no-texts-to-label": Message(
         "Job {job} names no texts to label next.",
         "Hand some in with it: onboard submit FILE --task {task} --unlabelled FILE",
     ),
-    "no-worker-lives": Message("No worker lives; jobs will wait.", "onboard worker"),
+    "no-worker-lives": Message("No worker is running, so jobs will wait.", "Start one: onboard worker"),
     "on-error-with-queue": Message(
         "A job skips rows that cannot be answered.", "Leave out --on-error, or leave out --queue."
     ),
@@ -64,16 +65,23 @@ CLI: Final[Mapping[str, Message]] = {
     "output-is-file-for-source": Message(
         "{source} is {kind}, and {output} is a file.", "The answers need a folder: --output FOLDER/"
     ),
-    "output-is-input": Message("{path} holds the texts, the answers would replace them.", "--output another file"),
+    "output-is-input": Message(
+        "{path} holds the texts; the answers would overwrite them.", "Name another file: --output FILE"
+    ),
     "output-missing-for-source": Message("{source} is {kind}.", "Say where the answers go: --output FOLDER/"),
     "output-stream-failed": Message(
         "Standard output cannot be written: {reason}.",
         "Send it to a file or program that can take it; what the command did is done.",
     ),
-    "plot-not-svg": Message("{plot!r} is no SVG picture.", "--plot methods.svg"),
-    "predict-without-task": Message("Give a TASK, or several with --tasks.", "onboard predict --tasks a,b --text T"),
+    "plot-not-svg": Message(
+        "--plot must end in .svg, and {plot!r} does not.", "Name an SVG picture: --plot methods.svg"
+    ),
+    "predict-without-task": Message(
+        "There is no task to predict with.",
+        "Name a task, or several with --tasks: onboard predict --tasks a,b --text T",
+    ),
     "predict-without-text": Message(
-        "Give one of --text, --text-a with --text-b, or --input.", "onboard predict --help"
+        "There is no text to predict.", "Give one of --text, --text-a with --text-b, or --input."
     ),
     "queue-without-worker": Message(
         "Jobs wait in {names}, which no live worker serves{left}.", "{where}onboard worker --queue {queue}{idle}"
@@ -87,14 +95,19 @@ CLI: Final[Mapping[str, Message]] = {
         "Install the same version here: pip install onboard=={theirs}",
     ),
     "standard-input-once": Message("Standard input cannot be read again.", "Write it to a file, or --output a file."),
-    "standard-input-without-name": Message("What comes from standard input has no name.", "Name the task: --task NAME"),
+    "standard-input-without-name": Message(
+        "The dataset comes from standard input, so there is no file name to name the task after.",
+        "Name the task: --task NAME",
+    ),
     "standard-input-without-task": Message(
-        "What comes from standard input has no name.", "Name the task: onboard submit - --task NAME"
+        "The dataset comes from standard input, so there is no file name to name the task after.",
+        "Name the task: onboard submit - --task NAME",
     ),
     "tasks-repeated": Message("--tasks names one of them twice.", "Name each once."),
     "text-field-without-file": Message("--text-field names fields of a file.", "Give the file: --input FILE"),
     "unknown-into-folder": Message(
-        "--unknown is not told into a folder.", "--output a file: answers.jsonl or answers.csv"
+        "--unknown cannot be used when answers are written to a folder.",
+        "Write the answers to a file: --output answers.jsonl, or --output answers.csv",
     ),
     "unknown-job-choice": Message("{odd!r} is not a valid {kind}.", "{remedy}"),
     "unknown-label-tool": Message(
@@ -103,8 +116,11 @@ CLI: Final[Mapping[str, Message]] = {
     "unknown-on-error": Message("{on_error!r} is not a choice of --on-error.", "Use one of skip, refuse."),
     "webhooks-failing": Message("{webhooks}", "Mend the receivers: docs/webhooks.md#what-can-go-wrong"),
     "worker-does-not-listen": Message(
-        "Jobs have waited for {seconds:.0f} s beside worker {worker}, which is free and hears no bell.",
-        "It begins anew by itself. Where that does not help, start another: onboard workers drain {worker}",
+        (
+            "Jobs have waited for {seconds:.0f} s although worker {worker} is free: it does not receive "
+            "messages from the broker."
+        ),
+        ("It restarts by itself. If that does not help, stop it and start another: onboard workers drain {worker}"),
     ),
     "worker-in-trouble": Message("Worker {name} {does}: {reason}{more}", "{remedy}"),
     "workers-outdated": Message(

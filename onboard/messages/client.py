@@ -22,8 +22,8 @@ CLIENT: Final[Mapping[str, Message]] = {
         "{place} answered with {shown} under {wrong!r}, {reason}.",
         "Check ONBOARD_API_URL, and that the service is of the release of this client: onboard doctor",
     ),
-    "answer-not-json": Message("{place} answered what is no JSON.", "Check ONBOARD_API_URL."),
-    "answer-not-object": Message("{place} answered no JSON object.", "Check ONBOARD_API_URL."),
+    "answer-not-json": Message("{place} answered with something other than JSON.", "Check ONBOARD_API_URL."),
+    "answer-not-object": Message("{place} answered with something other than a JSON object.", "Check ONBOARD_API_URL."),
     "answer-unreadable": Message(
         "{place} answered what this client cannot read: {reason}.",
         "Check ONBOARD_API_URL, and that the service is of the release of this client: onboard doctor",
@@ -35,9 +35,11 @@ CLIENT: Final[Mapping[str, Message]] = {
         "The service at {url} has a certificate that this machine does not trust: {reason}.",
         "Set SSL_CERT_FILE to the file of the authority that signed it.",
     ),
-    "embedding-fact-missing": Message("The embedding of {asked} lacks a fact: {reason}.", "onboard doctor"),
+    "embedding-fact-missing": Message(
+        "The embedding of {asked} lacks a fact: {reason}.", "Check the service with: onboard doctor"
+    ),
     "embedding-of-other-version": Message(
-        "{asked} was asked for, and {version} came.", "Tell those who run the service."
+        "{version} was received instead of {asked}.", "Report it to the operators of the service."
     ),
     "embeddings-list-unreadable": Message("The list of embeddings cannot be read.", "Check ONBOARD_API_URL."),
     "embeddings-without-files": Message("The list of embeddings came without its files.", "Check ONBOARD_API_URL."),
@@ -50,19 +52,21 @@ CLIENT: Final[Mapping[str, Message]] = {
         ),
     ),
     "hypernetwork-not-storable": Message("The hypernetwork cannot be stored: {reason}.", "Free some space."),
-    "job-not-ended": Message("Job {job} has not ended within {timeout_seconds:g} s.", "onboard jobs watch {job}"),
+    "job-not-ended": Message(
+        "Job {job} has not ended within {timeout_seconds:g} s.", "Wait for it with: onboard jobs watch {job}"
+    ),
     "not-a-table": Message(
-        "{field}: a {kind} is no table of rows.",
+        "{field}: a {kind} is not a table of rows.",
         (
-            "Pass a DataFrame, a Dataset, a pyarrow Table, a list of dicts, or a dict of columns: collect() a "
-            "lazy frame, Dataset.from_list(list(rows)) of a streamed one."
+            "Pass a DataFrame, a Dataset, a pyarrow Table, a list of dicts, or a dict of columns: collect() "
+            "a lazy frame, Dataset.from_list(list(rows)) of a streamed one."
         ),
     ),
     "readout-without-embedding": Message(
         "{asked} has no embedding: its method, linear, makes a readout alone.",
         (
-            "weights({asked!r}) gives the file; predict() asks the version. If its job still runs, a version "
-            "with an embedding may follow."
+            "Use weights({asked!r}) for the file, or predict() for answers. A version with an embedding may "
+            "follow if the job is still running."
         ),
     ),
     "received-bytes-differ": Message(
@@ -76,7 +80,9 @@ CLIENT: Final[Mapping[str, Message]] = {
     "table-column-unfit": Message(
         "{field}: the {kind} cannot be written as rows: {reason}.", "Keep the columns of text and label only."
     ),
-    "table-without-task-name": Message("A dataset of a program has no name of its own.", 'Name the task: task="paws"'),
+    "table-without-task-name": Message(
+        "A dataset that is passed as an object has no file name to name the task after.", 'Name the task: task="paws"'
+    ),
     "task-only-hidden": Message(
         "The service is of an earlier version: it has only hidden {task!r}.",
         "Upgrade the service, then delete the task again.",
@@ -88,7 +94,7 @@ CLIENT: Final[Mapping[str, Message]] = {
         "The {kind} has the splits {splits}: train is missing.",
         'Pass one of them: dataset=splits["NAME"], validation=…, test=…',
     ),
-    "unknown-base-of-service": Message("The service has no base {base!r}.", "onboard base list"),
+    "unknown-base-of-service": Message("The service has no base {base!r}.", "List them with: onboard base list"),
     "unknown-split": Message(
         "The {kind} has the splits {splits}: {split} is neither train, validation nor test.",
         'Pass one of them: dataset=splits["NAME"], validation=…, test=…',
@@ -96,16 +102,18 @@ CLIENT: Final[Mapping[str, Message]] = {
     "upload-file-unreadable": Message(
         "{file} cannot be read: {reason}.", "Give a file that exists and that you may read."
     ),
-    "url-invalid": Message("{url!r} is no URL: {reason}.", "ONBOARD_API_URL=https://onboard.example.org"),
+    "url-invalid": Message("{url!r} is not a URL: {reason}.", "ONBOARD_API_URL=https://onboard.example.org"),
     "url-not-http": Message(
-        "{url!r} is no http:// or https:// URL of a service.", "ONBOARD_API_URL=https://onboard.example.org"
+        "{url!r} is not an http:// or https:// URL of a service.", "ONBOARD_API_URL=https://onboard.example.org"
     ),
     "url-with-credentials": Message(
         "The URL of the service holds more than a place.", "Leave user, password, ? and # out; use ONBOARD_TOKEN."
     ),
-    "version-without-weights": Message("{asked} is an embedding, without weights of its own.", "embedding({asked!r})"),
+    "version-without-weights": Message(
+        "{asked} is an embedding; it has no task-specific weights.", "Use embedding({asked!r}) instead."
+    ),
     "weights-without-embedding": Message(
-        "{asked} has no embedding: its method, {method}, makes weights of its own.",
-        "weights({asked!r}) gives the file; predict() asks the version.",
+        "{asked} has no embedding: its method, {method}, learns task-specific weights instead.",
+        "Use weights({asked!r}) for the file, or predict() for answers.",
     ),
 }

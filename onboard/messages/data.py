@@ -42,13 +42,13 @@ DATA: Final[Mapping[str, Message]] = {
     "file-name-without-letters": Message(
         "{name!r}, from the file's name, is not a task name.", "Name the task: --task {stem}"
     ),
-    "folder-file-name-invalid": Message("{name!r} is no name of a file in the folder.", "Save the dataset again."),
+    "folder-file-name-invalid": Message("{name!r} is not the name of a file in the folder.", "Save the dataset again."),
     "folder-file-outside": Message("{shown} names a file outside of it: {path}.", "Put the file into the folder."),
     "folder-file-unreadable": Message("{source} cannot be read: {reason}.", "Save the dataset again."),
     "folder-files-remote": Message(
         "{source} has a card that names files elsewhere: {name}.", "Download these files, and pass them."
     ),
-    "folder-not-a-dataset": Message("{source} is no dataset for the datasets library: {reason}.", "{remedy}"),
+    "folder-not-a-dataset": Message("{source} is not a dataset of the datasets library: {reason}.", "{remedy}"),
     "folder-without-rows": Message("{source} is a folder without files that hold rows.", "{remedy}"),
     "folder-without-training-split": Message("{source} has no training split (it has: {present}).", "{remedy}"),
     "hub-dataset-gated": Message("{source} is gated.", "Accept its terms on the hub and sign in: hf auth login"),
@@ -81,7 +81,10 @@ DATA: Final[Mapping[str, Message]] = {
         "Download it, draw a few thousand rows, and pass that file.",
     ),
     "hub-name-invalid": Message("{source!r} is not a dataset of the hub.", "Write hf://NAME or hf://NAME/CONFIG."),
-    "hub-name-refused": Message("{source!r} is not a dataset of the hub: {reason}"),
+    "hub-name-refused": Message(
+        "{source!r} is not a dataset of the hub: {reason}",
+        "Write hf://NAME, or hf://NAME/CONFIG for one of its configurations.",
+    ),
     "hub-revision-invalid": Message(
         "{revision!r} is not a revision of a dataset of the hub.",
         "Name a branch, a tag or a commit: hf://OWNER/NAME@v1",
@@ -115,9 +118,14 @@ DATA: Final[Mapping[str, Message]] = {
         "{option} has no meaning without labeled rows.", "Leave it out, or submit a dataset: onboard submit FILE"
     ),
     "shots-not-positive": Message("--shots {shots} is not a number of rows.", "Ask for at least one row per label."),
-    "snapshot-format-unknown": Message("This snapshot has the unknown format {format} {version}."),
-    "snapshot-incomplete": Message("This dataset snapshot has not the number of rows that it says."),
-    "snapshot-unreadable": Message("These bytes are no dataset snapshot: {reason}."),
+    "snapshot-format-unknown": Message(
+        "This snapshot has the unknown format {format} {version}.",
+        "Install the version of onboard that wrote it, or a later one.",
+    ),
+    "snapshot-incomplete": Message(
+        "The dataset snapshot does not hold as many rows as its header says.", "Restore it from a backup."
+    ),
+    "snapshot-unreadable": Message("The bytes are not a dataset snapshot: {reason}.", "Restore it from a backup."),
     "text-field-count": Message(
         "--text-field is given {count} times; a row has one text or two.", "Give it once, or twice for pairs."
     ),

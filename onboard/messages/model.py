@@ -25,10 +25,10 @@ MODEL: Final[Mapping[str, Message]] = {
         ),
     ),
     "adapters-missing-in-blocks": Message(
-        "Some blocks of this checkpoint have no adapters, which are no plain Adapters.",
+        "Some blocks of this checkpoint have no adapters, so they are not plain Adapters.",
         (
-            "Only Adapters, Pfeiffer-Adapter, AdapterDrop, Adapter-LowRank, PHM-Adapter, Compacter, Compacter++, "
-            "prompt tuning and BitFit can be read."
+            "Only Adapters, Pfeiffer-Adapter, AdapterDrop, Adapter-LowRank, PHM-Adapter, Compacter, "
+            "Compacter++, prompt tuning and BitFit can be read."
         ),
     ),
     "adapters-of-hyperformer": Message(
@@ -39,22 +39,22 @@ MODEL: Final[Mapping[str, Message]] = {
         ),
     ),
     "adapters-of-no-method": Message(
-        "The adapters of this checkpoint sit where those of no method do.",
+        "The adapters of this checkpoint are in places where no known method puts them.",
         (
-            "Only Adapters, Pfeiffer-Adapter, AdapterDrop, Adapter-LowRank, PHM-Adapter, Compacter, Compacter++, "
-            "prompt tuning and BitFit can be read."
+            "Only Adapters, Pfeiffer-Adapter, AdapterDrop, Adapter-LowRank, PHM-Adapter, Compacter, "
+            "Compacter++, prompt tuning and BitFit can be read."
         ),
     ),
     "backbone-config-missing": Message(
         "There is no config.json in {source}.", "Name a folder made by save_pretrained."
     ),
-    "backbone-has-bias": Message("{name} of this backbone has a bias of its own.", "Use a stock T5, which has none."),
+    "backbone-has-bias": Message("{name} of this backbone has a bias.", "Use a stock T5, which does not have one."),
     "backbone-unreadable": Message(
         "The model in {source} cannot be loaded: {reason}", "It must hold config.json and model.safetensors."
     ),
     "checkpoint-config-wrong": Message("config.json does not describe a T5: {reason}", "Correct it, or take it away."),
-    "checkpoint-json-not-object": Message("{path} holds no JSON object."),
-    "checkpoint-json-unreadable": Message("{path} is not readable as JSON: {reason}"),
+    "checkpoint-json-not-object": Message("{path} does not hold a JSON object.", "Copy the checkpoint again."),
+    "checkpoint-json-unreadable": Message("{path} cannot be read as JSON: {reason}", "Copy the checkpoint again."),
     "checkpoint-missing": Message(
         "There is no model.safetensors and no pytorch_model.bin in {folder}.",
         "Name the folder that the authors' trainer wrote its last checkpoint to (output_dir).",
@@ -67,7 +67,9 @@ MODEL: Final[Mapping[str, Message]] = {
             "prompt tuning and BitFit can be read."
         ),
     ),
-    "checkpoint-safetensors-unreadable": Message("{path} is not readable as safetensors: {reason}"),
+    "checkpoint-safetensors-unreadable": Message(
+        "{path} cannot be read as safetensors: {reason}", "Copy the checkpoint again."
+    ),
     "checkpoint-tensors-differ": Message(
         "The checkpoint {trouble} {named}{more}.", "Is it whole, and of an unchanged {repository}? {only}"
     ),
@@ -83,11 +85,16 @@ MODEL: Final[Mapping[str, Message]] = {
     "hub-model-unavailable": Message(
         "The model {source} cannot be loaded from the hub: {reason}", "Check the name and network, or name a folder."
     ),
-    "hypernetwork-file-damaged": Message("{path} does not hold the hypernetwork that it describes: {reason}"),
-    "hypernetwork-method-unknown": Message(
-        "{path} is of the method {method!r}, unknown to this version.", "pip install -U onboard"
+    "hypernetwork-file-damaged": Message(
+        "{path} does not hold the hypernetwork that it describes: {reason}", "Copy the file again from where it came."
     ),
-    "label-without-tokens": Message("A task needs at least one label, and each label at least one token."),
+    "hypernetwork-method-unknown": Message(
+        "{path} has the method {method!r}, which this version does not know.", "Upgrade Onboard: pip install -U onboard"
+    ),
+    "label-without-tokens": Message(
+        "A task needs at least one label, and each label at least one token.",
+        "Give every label a word that the tokenizer knows.",
+    ),
     "label-word-without-tokens": Message(
         "The label word {word!r} has no tokens.", "Choose a word with letters or digits."
     ),
@@ -105,10 +112,10 @@ MODEL: Final[Mapping[str, Message]] = {
         "{name} of {method} is {value!r}.", "Give a whole number from 1 on, such as {default}."
     ),
     "not-a-compacter-checkpoint": Message(
-        "This is no checkpoint of a method of rabeehk/compacter: it is {kind}.",
+        "This is not a checkpoint of a method of rabeehk/compacter: it is {kind}.",
         (
-            "Only Adapters, Pfeiffer-Adapter, AdapterDrop, Adapter-LowRank, PHM-Adapter, Compacter, Compacter++, "
-            "prompt tuning and BitFit can be read."
+            "Only Adapters, Pfeiffer-Adapter, AdapterDrop, Adapter-LowRank, PHM-Adapter, Compacter, "
+            "Compacter++, prompt tuning and BitFit can be read."
         ),
     ),
     "not-a-hyperformer-checkpoint": Message(
@@ -117,7 +124,7 @@ MODEL: Final[Mapping[str, Message]] = {
     ),
     "not-a-hypernetwork": Message("{path} is not a hypernetwork.", "Name a hypernetwork.safetensors."),
     "not-a-pytorch-file": Message(
-        "{path} holds more than tensors, or is no PyTorch file; nothing of it was executed.",
+        "{path} is not a PyTorch file, or holds more than tensors; none of it was executed.",
         (
             "On a machine where you trust its origin, save its state_dict as model.safetensors: "
             "safetensors.torch.save_model(model, 'model.safetensors')"
@@ -140,21 +147,22 @@ MODEL: Final[Mapping[str, Message]] = {
     ),
     "pytorch-file-unreadable": Message("{path} is not readable as a PyTorch file: {reason}", "Copy it again."),
     "quantised-format-unknown": Message(
-        "{path} has the format {format}; this version reads onboard-int8-1.", "pip install -U onboard"
+        "{path} has the format {format}; this version reads onboard-int8-1.", "Upgrade Onboard: pip install -U onboard"
     ),
     "reduction-factor-differs": Message(
-        "The adapters of an embedding have {bottleneck} units, and reduction_factor asks for {wanted}.",
-        "--method-setting reduction_factor={factor}, or leave it out.",
+        "The adapters of an embedding have {bottleneck} units, but reduction_factor makes {wanted}.",
+        "Use --method-setting reduction_factor={factor}, or leave it out.",
     ),
     "stored-settings-not-object": Message(
-        "The settings of the stored {method} are no JSON object.", "Fetch the version again, or take an earlier one."
+        "The settings of the stored {method} are not a JSON object.", "Fetch the version again, or take an earlier one."
     ),
     "stored-settings-unreadable": Message(
         "The settings of the stored {method} cannot be read: {reason!r}",
         "Fetch the version again, or take an earlier one.",
     ),
     "stored-tensor-not-finite": Message(
-        "{tensor} of the stored {method} holds what is no number.", "Fetch the version again, or take an earlier one."
+        "{tensor} of the stored {method} holds values that are not finite.",
+        "Fetch the version again, or take an earlier one.",
     ),
     "stored-tensor-shape-differs": Message(
         "{tensor} of the stored {method} has the shape {shape}, not {expected}.",
@@ -167,16 +175,20 @@ MODEL: Final[Mapping[str, Message]] = {
         "There is no tensor {tensor} in {path}.",
         "Copy the base again from where it came, or make it again: onboard base train",
     ),
-    "tensor-name-taken": Message("{name}.scale is the name of the scale of {name}: rename one of them."),
+    "tensor-name-taken": Message(
+        "The name {name}.scale is reserved for the scale of {name}.", "Rename one of the tensors."
+    ),
     "tensor-not-described": Message(
-        "config.json beside {path} describes no tensor {tensor}.",
+        "The config.json next to {path} does not describe the tensor {tensor}.",
         "Copy the base again from where it came, or make it again: onboard base train",
     ),
     "tensor-not-finite": Message(
         "{tensor} holds NaN, infinity or a number too large to be stored.",
-        "Train again with a lower learning rate, or from the last checkpoint whose loss was finite.",
+        "Train again with a lower learning rate, or from the last checkpoint with a finite loss.",
     ),
-    "tensor-not-floating": Message("{name} is {dtype}: only floating-point tensors are stored."),
+    "tensor-not-floating": Message(
+        "{name} is {dtype}; only floating-point tensors can be stored.", "Convert it to a floating-point type."
+    ),
     "tensor-scale-missing": Message(
         "{tensor} in {source} has no scale.",
         "Copy the base again from where it came, or make it again: onboard base train",
@@ -198,7 +210,8 @@ MODEL: Final[Mapping[str, Message]] = {
         "Copy the base again from where it came, or make it again: onboard base train",
     ),
     "tokenizer-lacks-special-tokens": Message(
-        "The tokenizer needs an end-of-sequence and a padding token, as T5 tokenizers have."
+        "The tokenizer lacks an end-of-sequence or padding token, which T5 tokenizers have.",
+        "Use the tokenizer of the T5.",
     ),
     "tokenizer-unreadable": Message(
         "The tokenizer of {called} cannot be loaded: {reason}",
@@ -207,17 +220,24 @@ MODEL: Final[Mapping[str, Message]] = {
             "for spiece.model alone: pip install sentencepiece protobuf"
         ),
     ),
-    "too-few-tokens-for-pairs": Message("A limit of {max_tokens} tokens leaves no room for a pair of texts."),
-    "training-diverged": Message("The training loss became {loss} at step {step}.", "submit again with another --seed"),
+    "too-few-tokens-for-pairs": Message(
+        "A limit of {max_tokens} tokens leaves no room for a pair of texts.", "Allow more tokens."
+    ),
+    "training-diverged": Message(
+        "The training loss became {loss} at step {step}.", "Submit again with another --seed."
+    ),
     "unknown-activation": Message("These adapters use the activation {activation!r}.", "Only gelu_new can be read."),
     "unknown-base-method": Message("There is no method {method!r} for a base.", "Use one of: {methods}."),
     "unknown-dtype": Message("A T5 cannot run in {dtype}.", "Use float32 or bfloat16."),
     "unknown-method-setting": Message("{method} has no setting {unknown!r}.", "It has: {defaults}."),
     "unknown-task-method": Message("There is no method {method!r} for a task.", "Use one of: {task_methods}."),
-    "weights-file-missing": Message("There is no file {path}."),
-    "weights-file-unreadable": Message("{path} is not readable as safetensors: {reason}"),
+    "weights-file-missing": Message("There is no file {path}.", "Check the path."),
+    "weights-file-unreadable": Message(
+        "{path} cannot be read as safetensors: {reason}", "Copy the file again from where it came."
+    ),
     "weights-method-unknown": Message(
-        "These weights are of the method {method!r}, unknown to this version.", "pip install -U onboard"
+        "The weights have the method {method!r}, which this version does not know.",
+        "Upgrade Onboard: pip install -U onboard",
     ),
     "weights-not-writable": Message("{path} cannot be written: {reason}", "Free some space, or write elsewhere."),
 }

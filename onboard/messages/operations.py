@@ -8,12 +8,12 @@ from typing import Final
 from onboard.messages.message import Message
 
 OPERATIONS: Final[Mapping[str, Message]] = {
-    "artifact-not-in-backup": Message("The artifact {digest} is not in {path}."),
+    "artifact-not-in-backup": Message("The artifact {digest} is not in {path}.", "Use another backup."),
     "backup-broken-off": Message(
         "The backup in {place} broke off before it was whole.", "Make it: onboard backup {place}"
     ),
     "backup-damaged": Message("{file} is damaged, or no backup: {reason}.", "Use another backup."),
-    "backup-digest-invalid": Message("The backup names artifacts by what is no digest.", "Use another backup."),
+    "backup-digest-invalid": Message("The backup contains an invalid artifact digest.", "Use another backup."),
     "backup-folder-occupied": Message("{target} holds something that is no backup.", "Name a new or empty folder."),
     "backup-format-unknown": Message(
         "The backup {place} has format {version}; this code reads format {known}.",
@@ -26,7 +26,7 @@ OPERATIONS: Final[Mapping[str, Message]] = {
     "backup-into-store": Message("{target} is the artifact store itself.", "Name a folder elsewhere."),
     "backup-manifest-damaged": Message("The manifest of the backup {place} is damaged.", "Use another backup."),
     "backup-of-other-service": Message(
-        "{target} holds backups of another service ({present}).", "Give every service a folder or file of its own."
+        "{target} holds backups of another service ({present}).", "Use a separate folder or file for each service."
     ),
     "backup-part-unreadable": Message("A part of the backup holds no rows: {reason}.", "Use another backup."),
     "backup-row-count-differs": Message(
@@ -36,15 +36,15 @@ OPERATIONS: Final[Mapping[str, Message]] = {
         "{target} would be a folder.", "Backups are folders, or files that are named ….zip."
     ),
     "backup-zip-not-local": Message(
-        "{target} is no file of this machine.", "Name a URL that does not end in .zip: a folder."
+        "{target} is not a file on this machine.", "Name a URL that does not end in .zip: a folder."
     ),
     "bootstrap-token-unreadable": Message(
         "The bootstrap token {file} cannot be read: {reason}.",
         "Let this user read the file that ONBOARD_BOOTSTRAP_TOKEN_FILE names.",
     ),
     "host-without-token": Message(
-        "Others can reach {host}, and there is no token yet.",
-        "onboard token create NAME --scope admin (or set ONBOARD_BOOTSTRAP_TOKEN_FILE)",
+        "{host} can be reached from other machines, and there is no token yet.",
+        "Create one: onboard token create NAME --scope admin (or set ONBOARD_BOOTSTRAP_TOKEN_FILE)",
     ),
     "maintenance-at-work": Message(
         "Other maintenance is at work: {holder}.",
@@ -69,8 +69,17 @@ OPERATIONS: Final[Mapping[str, Message]] = {
     "webhook-address-private": Message(
         "{host} is {address}, which is not a public address.", "Webhooks go to public addresses only."
     ),
-    "webhook-gone": Message("{host} answered 410: it is gone."),
-    "webhook-host-unresolved": Message("The name {host} cannot be resolved: {reason}."),
-    "webhook-refused": Message("{host} answered {status}."),
-    "webhook-unanswered": Message("No answer from {host}: {reason}."),
+    "webhook-gone": Message(
+        "{host} answered with status 410: the receiver is gone.", "Remove it from ONBOARD_WEBHOOK_URLS."
+    ),
+    "webhook-host-unresolved": Message(
+        "The name {host} cannot be resolved: {reason}.",
+        "Check the name in ONBOARD_WEBHOOK_URLS; the message is sent again later.",
+    ),
+    "webhook-refused": Message(
+        "{host} answered with status {status}.", "Check the receiver; the message is sent again later."
+    ),
+    "webhook-unanswered": Message(
+        "{host} did not answer: {reason}.", "Check the receiver; the message is sent again later."
+    ),
 }

@@ -17,7 +17,9 @@ REGISTRY: Final[Mapping[str, Message]] = {
         "{task}@{alias} has never been anything before v{present} that it could go back to.",
         "Name a version: onboard promote {task}@vN --alias {alias}",
     ),
-    "attempt-fenced": Message("Attempt {attempt} no longer owns job {job}."),
+    "attempt-fenced": Message(
+        "Attempt {attempt} no longer owns job {job}.", "Nothing needs to be done: the later attempt goes on."
+    ),
     "backup-columns-differ": Message(
         "Rows of {table} in the backup have other columns than its schema.", "Use another backup."
     ),
@@ -25,10 +27,10 @@ REGISTRY: Final[Mapping[str, Message]] = {
     "backup-table-unknown": Message(
         "The backup has a table {table}, which its schema does not know.", "Use another backup."
     ),
-    "bulk-job-stopped": Message("Job {job} was stopped while it ran."),
+    "bulk-job-stopped": Message("Job {job} was stopped while it ran.", "Submit it again if it is still needed."),
     "database-busy": Message("Every connection to the database is busy.", "Try again in a moment."),
     "database-damaged": Message("The database is damaged.", "Its service has to be restored from a backup."),
-    "database-deadlock": Message("Somebody else changes the same rows at this moment.", "Try again in a moment."),
+    "database-deadlock": Message("Another transaction changes the same rows at this moment.", "Try again in a moment."),
     "database-disk-full": Message("The disk of the database is full.", "Free some space on the server."),
     "database-disk-full-at": Message("The disk of the database {file} is full.", "Free some space, then try again."),
     "database-encoding-wrong": Message(
@@ -58,7 +60,7 @@ REGISTRY: Final[Mapping[str, Message]] = {
     "database-unreachable": Message("The database cannot be reached.", "Try again in a moment."),
     "database-unreachable-at": Message(
         "The database {place} cannot be reached: {reason}.",
-        "Start PostgreSQL, or correct ONBOARD_DATABASE_URL; `onboard doctor` tells what is reachable.",
+        "Start PostgreSQL, or correct ONBOARD_DATABASE_URL. `onboard doctor` checks the connections.",
     ),
     "database-url-parameter": Message(
         "ONBOARD_DATABASE_URL has the parameter {parameter!r}, which the driver of PostgreSQL does not know.",
@@ -87,25 +89,34 @@ REGISTRY: Final[Mapping[str, Message]] = {
         "The base's hypernetwork is at version {head} now, not {expected}.",
         "Look at it, then try again: onboard hypernetwork list",
     ),
-    "hypernetwork-not-revertible": Message(
+    "hypernetwork-not-usable": Message(
         "Hypernetwork version {version} {reason}.", "List those that are there with: onboard hypernetwork list"
     ),
-    "job-cancelled-before-restore": Message("The job was cancelled while it ran; the service was restored since."),
-    "job-needs-no-retry": Message("Job {job} is {state}; it needs no retry."),
+    "job-cancelled-before-restore": Message(
+        "The job was cancelled while it ran, and the service was restored from a backup since.",
+        "Submit it again if it is still needed.",
+    ),
+    "job-needs-no-retry": Message(
+        "Job {job} is {state}; only a job that failed, died or was cancelled can be retried.",
+        "See it with: onboard jobs show {job}",
+    ),
     "job-task-deleted": Message(
         "The task of job {job} was deleted, and its rows with it.",
         "Submit the dataset again: onboard submit --dataset FILE",
     ),
     "key-in-use": Message(
-        "The key {key!r} already belongs to job {job}, which asked for something else.",
-        "Use another --key for another request.",
+        "The key {key!r} already belongs to job {job}, which is a different request.", "Use another --key."
     ),
     "labels-differ": Message(
         "Task {task!r} has other labels: {had} instead of {now}.",
         "Give the new task another name with --task, or say --new-labels.",
     ),
-    "prior-refitted-meanwhile": Message("The prior was refitted meanwhile.", "onboard prior list"),
-    "rows-dangling": Message("{rows} rows refer to rows that do not exist; nothing was changed."),
+    "prior-refitted-meanwhile": Message(
+        "The prior was refitted by another process meanwhile.", "List its versions with: onboard prior list"
+    ),
+    "rows-dangling": Message(
+        "{rows} rows refer to rows that do not exist; nothing was changed.", "Restore the database from a backup."
+    ),
     "s3-key-incomplete": Message(
         "{missing} is not set though the other of the two is.", "Set {missing}, or unset both."
     ),
@@ -118,7 +129,10 @@ REGISTRY: Final[Mapping[str, Message]] = {
     "service-not-empty": Message(
         "The service is not empty: {named}.", "Restore into a new ONBOARD_HOME or a new database."
     ),
-    "shard-fenced": Message("Attempt {attempt} no longer owns shard {shard} of job {job}."),
+    "shard-fenced": Message(
+        "Attempt {attempt} no longer owns shard {shard} of job {job}.",
+        "Nothing needs to be done: the later attempt goes on.",
+    ),
     "sqlite-damaged": Message(
         "The database {file} is damaged: {reason}.",
         "Move it away with its log, then restore a backup: mv {file}* ELSEWHERE && onboard restore BACKUP",
@@ -133,11 +147,12 @@ REGISTRY: Final[Mapping[str, Message]] = {
     ),
     "sqlite-unusable": Message("The database {file} cannot be used: {reason}.", "Try again in a moment."),
     "tables-of-other-program": Message(
-        "The database has tables of another program: {tables}.", "Let ONBOARD_DATABASE_URL name a database of its own."
+        "The database has tables of another program: {tables}.",
+        "Let ONBOARD_DATABASE_URL name a database that only Onboard uses.",
     ),
     "token-name-ambiguous": Message("{count} tokens are named {which!r}.", "Name one by its id: {ids}"),
     "unknown-alias": Message("There is no {task}@{alias}.", "List them with: onboard versions {task}"),
-    "unknown-dataset": Message("There is no dataset {digest}."),
+    "unknown-dataset": Message("There is no dataset {digest}.", "Submit the dataset again: onboard submit FILE"),
     "unknown-hypernetwork-version": Message(
         "There is no hypernetwork version {version} of this base.", "List them with: onboard hypernetwork list"
     ),
@@ -161,7 +176,7 @@ REGISTRY: Final[Mapping[str, Message]] = {
         "Wait for its job: onboard jobs list --task {name}",
     ),
     "version-not-yet-learned": Message(
-        "There is no {named} yet: the task is being learned, {where}.", "onboard jobs watch {job}"
+        "There is no {named} yet: a job is learning the task, {where}.", "Wait for it with: onboard jobs watch {job}"
     ),
     "version-number-missing": Message("{reference!r} names no number.", "Name a version: TASK@vN"),
     "worker-name-taken": Message(

@@ -33,22 +33,22 @@ SERVING: Final[Mapping[str, Message]] = {
         "The folder {folder} does not hold the readout of its embedding.", "Fetch it again: onboard fetch TASK"
     ),
     "embedding-width-differs": Message(
-        "{task}@v{version} has {shape} numbers, this hypernetwork takes {size}.", "onboard base show"
+        "{task}@v{version} has {shape} numbers, but this hypernetwork takes {size}.",
+        "Compare it with the base: onboard base show",
     ),
     "folder-not-servable": Message(
         "{folder} is neither a fetched version, nor a base, nor the home of a service.",
         "Name a folder that onboard fetch made, or see onboard base list.",
     ),
     "input-changed": Message(
-        "{inputs} has changed since the run began.",
-        "Put the file back as it was, or start anew: --output another folder",
+        "{inputs} has changed since the run began.", "Restore the file, or start again with another --output folder."
     ),
     "input-field-wrong": Message("Input {row}: {field} {trouble}.", "{remedy}"),
     "input-file-gone": Message(
-        "{path} is gone.", "Put the file back as it was, or start anew: --output another folder"
+        "{path} no longer exists.", "Restore the file, or start again with another --output folder."
     ),
     "input-file-unreadable": Message(
-        "{path} is gone: {reason}.", "Put the file back as it was, or start anew: --output another folder"
+        "{path} can no longer be read: {reason}.", "Restore the file, or start again with another --output folder."
     ),
     "input-labels-of-regression": Message(
         "Input {row}: {version} answers with a number: it has no labels to choose from.", "Leave labels out."
@@ -58,30 +58,37 @@ SERVING: Final[Mapping[str, Message]] = {
     ),
     "input-mixes-pairs": Message("{single} has one text a row, {width} has two.", "Ask for them in two runs."),
     "input-name-invalid": Message("Input {row}: {field}: {reason}", "{remedy}"),
-    "input-not-object": Message("Input {row} is no JSON object.", 'give {{"task": …, "text": …}}'),
+    "input-not-object": Message("Input {row} is not a JSON object.", 'Give {{"task": …, "text": …}}.'),
     "input-pairs-differ": Message("{task} takes {taken}, and the input has {has}.", "Say which they are: {fields}"),
     "input-path-missing": Message("There is no {root}.", "Check the path."),
     "input-texts-differ": Message(
         "Input {row}: {version} takes {taken}, and {got} given.", "Give {wanted} for {task}."
     ),
-    "input-url-missing": Message("There is no {place}.", "Check the URL: aws s3 ls shows what is there."),
+    "input-url-missing": Message("There is no {place}.", "Check the URL: `aws s3 ls` lists the files there."),
     "input-without-files": Message("{place} holds no files.", "Give a folder of JSONL, CSV, TSV or Parquet files."),
     "input-without-rows": Message("None of the {files:,} files holds a row.", "Pass files with rows in them."),
     "output-being-written": Message(
-        "Job {job} writes to {output}.", "--output another folder, or: onboard jobs watch {job}"
+        "Job {job} is writing to {output}.",
+        "Name another folder with --output, or wait for the job: onboard jobs watch {job}",
     ),
     "output-has-other-files": Message(
-        "{output} holds files that are not those of a run.", "Start anew: --output another folder"
+        "{output} holds files that do not belong to a run.", "Name another folder with --output."
     ),
-    "output-inside-input": Message("{output} lies in {place}, which is read.", "--output a folder beside it"),
+    "output-inside-input": Message(
+        "{output} is inside {place}, which is read.", "Name a folder outside of it with --output."
+    ),
     "output-of-other-input": Message(
-        "{output} holds the answers of another run: {place} has other files now.", "Start anew: --output another folder"
+        "{output} holds the answers of another run: {place} has other files now.", "Name another folder with --output."
     ),
     "output-of-other-request": Message(
-        "{output} holds the answers of another run: it was asked something else.", "Start anew: --output another folder"
+        "{output} holds the answers of another run with other options.", "Name another folder with --output."
     ),
-    "output-taken": Message("Job {job} writes to {output}.", "onboard jobs watch {job}, then submit this again"),
-    "plan-damaged": Message("{place}/plan.json is not the plan of a run: {reason}.", "--output another folder"),
+    "output-taken": Message(
+        "Job {job} is writing to {output}.", "Wait for it, then submit this again: onboard jobs watch {job}"
+    ),
+    "plan-damaged": Message(
+        "{place}/plan.json is not the plan of a run: {reason}.", "Name another folder with --output."
+    ),
     "plan-missing": Message(
         "There is no plan in {output}.", "The folder has to be one that all workers of the queue see."
     ),
@@ -90,19 +97,19 @@ SERVING: Final[Mapping[str, Message]] = {
         "Look for the cause in their logs (out of memory?), then: onboard jobs retry {id}",
     ),
     "shard-rows-differ": Message(
-        "{shard} has {written:,} rows, the plan says {rows:,}.", "Start anew: --output another folder"
+        "{shard} has {written:,} rows, but the plan says {rows:,}.", "Name another folder with --output."
     ),
     "source-changed": Message(
         (
-            "{source} has changed since the job was submitted: {files:,} files of {size_bytes:,} bytes then, "
-            "{files_now:,} of {size_bytes_now:,} now."
+            "{source} has changed since the job was submitted: {files:,} files of {size_bytes:,} bytes "
+            "then, {files_now:,} of {size_bytes_now:,} now."
         ),
-        "Put the file back as it was, or start anew: --output another folder",
+        "Restore the file, or start again with another --output folder.",
     ),
-    "version-not-in-base": Message("Base {base} has no {reference}.", "onboard base show {base}"),
+    "version-not-in-base": Message("Base {base} has no {reference}.", "List its tasks with: onboard base show {base}"),
     "version-of-other-backbone": Message(
         "{version} is pinned to backbone {pinned:.19}…, base {base} has {present:.19}….",
-        "set ONBOARD_BASE to the base that it was trained on, or submit the task again",
+        "Set ONBOARD_BASE to the base that the version was trained on, or submit the task again.",
     ),
     "version-without-novelty": Message(
         "{named} cannot say whether a text is unknown: it was published without, as shipped tasks are.",

@@ -8,9 +8,7 @@ from typing import Final
 from onboard.messages.message import Message
 
 SETTINGS: Final[Mapping[str, Message]] = {
-    "env-file-not-utf8": Message(
-        "{file} is no text in UTF-8: byte {byte} is none of it.", "Save it as UTF-8, or remove it."
-    ),
+    "env-file-not-utf8": Message("{file} is not UTF-8: byte {byte} is invalid.", "Save it as UTF-8, or remove it."),
     "env-file-unreadable": Message("{file} cannot be read: {reason}.", "Let this user read it."),
     "root-path-invalid": Message(
         "ONBOARD_ROOT_PATH is {given!r}, which is not the path of a proxy.",
@@ -21,28 +19,28 @@ SETTINGS: Final[Mapping[str, Message]] = {
         "Let that user read the file, or set the variable of its name.",
     ),
     "setting-not-address": Message(
-        "ONBOARD_TRUSTED_PROXIES has {address!r}, which is no address or network.",
+        "ONBOARD_TRUSTED_PROXIES has {address!r}, which is not an address or network.",
         "Set it to addresses such as 10.0.0.7 or networks such as 10.0.0.0/8.",
     ),
     "setting-not-boolean": Message(
         "ONBOARD_{setting} is {value!r}, which is neither true nor false.", "Set it to true or false, or unset it."
     ),
     "setting-not-number": Message(
-        "ONBOARD_{setting} is {value!r}, which is no number of {unit}.", "Set it to {example}, or unset it."
+        "ONBOARD_{setting} is {value!r}, which is not a number of {unit}.", "Set it to {example}, or unset it."
     ),
     "setting-not-seconds": Message(
-        "ONBOARD_JOB_TIME_LIMIT_SECONDS is {value!r}, which is no number of seconds.",
+        "ONBOARD_JOB_TIME_LIMIT_SECONDS is {value!r}, which is not a number of seconds.",
         "Set it to a positive number, or unset it.",
     ),
     "token-beside-other-url": Message(
         (
-            "{here} comes from {env_file}, and {elsewhere} from elsewhere: a token is sent only to the address "
-            "that stands beside it."
+            "{here} comes from {env_file}, and {elsewhere} from elsewhere: a token is only sent to the "
+            "address that is set in the same place."
         ),
         "Set both in one place: the environment, or .env.",
     ),
     "unknown-log-format": Message(
-        "ONBOARD_LOG_FORMAT is {value!r}, which is no format of logs.", "Set it to one of: {formats}."
+        "ONBOARD_LOG_FORMAT is {value!r}, which is not a log format.", "Set it to one of: {formats}."
     ),
     "webhook-host-not-allowed": Message(
         "The webhook to {host} is not allowed.", "Allow that host: ONBOARD_WEBHOOK_HOSTS={host}"
@@ -59,7 +57,9 @@ SETTINGS: Final[Mapping[str, Message]] = {
         "ONBOARD_WEBHOOK_SECRET is not set though ONBOARD_WEBHOOK_URLS is.",
         "Make one: echo whsec_$(openssl rand -base64 32)",
     ),
-    "webhook-url-invalid": Message("ONBOARD_WEBHOOK_URLS has an entry that is no URL: {reason}."),
+    "webhook-url-invalid": Message(
+        "ONBOARD_WEBHOOK_URLS has an entry that is not a URL: {reason}.", "Write each as https://HOST/PATH."
+    ),
     "webhook-url-wrong": Message(
         "ONBOARD_WEBHOOK_URLS has an entry that is not like https://HOST/PATH.",
         "Separate URLs by spaces; leave user names and passwords out, messages are signed.",

@@ -15,14 +15,16 @@ VERSIONS: Final[Mapping[str, Message]] = {
     "carrying-busy": Message("Other tasks are being carried.", "Try again in a moment."),
     "comparison-busy": Message("Other versions are being compared.", "Try again in a moment."),
     "hub-not-signed-in": Message("Nobody is signed in at the hub.", "{remedy}"),
-    "hub-place-invalid": Message("{place!r} is no place on the hub.", "Write hf://OWNER/NAME"),
+    "hub-place-invalid": Message("{place!r} is not a place on the hub.", "Write hf://OWNER/NAME."),
     "hub-unreachable-for-version": Message("The hub cannot be reached for {place}: {reason}.", "Try again later."),
     "hub-version-gated": Message("{place} is gated.", "Accept its terms on the hub and sign in: hf auth login"),
     "hub-without-version": Message(
         "{place} holds no version of Onboard.", "Push one: onboard push TASK hf://OWNER/NAME"
     ),
     "hub-write-forbidden": Message("The hub does not let you write to {place}.", "{remedy}"),
-    "hypernetwork-moved-while-carrying": Message("The base's hypernetwork is at version {head} now, not {expected}."),
+    "hypernetwork-moved-while-carrying": Message(
+        "The hypernetwork of the base is at version {head} now, not {expected}.", "Carry the task again."
+    ),
     "measuring-busy": Message("Other versions are being measured.", "Try again in a moment."),
     "not-better-than-majority": Message(
         "{alias} is new, and {version} was not shown to be better than always giving the commonest answer.",
@@ -34,7 +36,7 @@ VERSIONS: Final[Mapping[str, Message]] = {
         "Export it with --format adapters.",
     ),
     "onnx-not-installed": Message(
-        "ONNX needs a package that is not installed: {reason}.", "pip install 'onboard[onnx]'"
+        "ONNX needs a package that is not installed: {reason}.", "Install it: pip install 'onboard[onnx]'"
     ),
     "onnx-too-large": Message(
         "The T5 of base {base} has {gigabytes:.1f} GB, and a file of ONNX holds 2 GB.",
@@ -48,13 +50,13 @@ VERSIONS: Final[Mapping[str, Message]] = {
         "{file} of {place} differs from its digest.", "Pull another revision, or have it pushed again."
     ),
     "pull-file-exists": Message(
-        "{file} exists and holds something else.", "--output another folder, or --force to overwrite it"
+        "{file} exists with other content.", "Name another folder with --output, or overwrite it with --force."
     ),
     "pull-file-missing": Message("{place} lacks {file}.", "Have it pushed again."),
     "pull-file-name-invalid": Message(
         "{place} lists {file!r}, which is not taken.", "A version has {own_files} and the files of a base in base/."
     ),
-    "pull-folder-occupied": Message("{folder} holds something else.", "--output another folder"),
+    "pull-folder-occupied": Message("{folder} has other content.", "Name another folder with --output."),
     "pull-manifest-damaged": Message("{file} of {place} cannot be read: {reason}.", "Have it pushed again."),
     "pull-of-later-release": Message("{place} was pushed by a later release.", "Install that: pip install -U onboard"),
     "pull-older-than-before": Message(
@@ -76,8 +78,10 @@ VERSIONS: Final[Mapping[str, Message]] = {
         "{name} is not a file of a version, and is not pushed.",
         "Leave it out, or look at what onboard fetch writes: {own_files}.",
     ),
-    "push-with-revision": Message("What is pushed becomes a new revision.", "hf://{repository}"),
-    "readout-labels-differ": Message("The readout of {version} has other labels.", "restore it from a backup"),
+    "push-with-revision": Message(
+        "A push creates a new revision, so the place must not name one.", "Leave the revision out: hf://{repository}"
+    ),
+    "readout-labels-differ": Message("The readout of {version} has other labels.", "Restore it from a backup."),
     "signature-invalid": Message(
         "The signature model.sig does not hold under {key}: {reason}.",
         "Use the public key of whoever pushed it, or have it pushed again.",
@@ -87,15 +91,15 @@ VERSIONS: Final[Mapping[str, Message]] = {
         "Have it pushed with --signing-key, or leave the trusted key away.",
     ),
     "signature-of-other-place": Message(
-        "What lies in {place} was signed for {signed_for:.200}.",
+        "The files in {place} were signed for {signed_for:.200}.",
         "Pull it from there: onboard pull hf://{signed_for:.200}",
     ),
     "signature-of-other-revision": Message(
-        "What lies in {place} was signed by an earlier release, without the name of its repository.",
+        "The files in {place} were signed by an earlier release, without the name of the repository.",
         "Have it pushed and signed again.",
     ),
     "signing-key-forbidden": Message("The key {key} cannot be read: {reason}.", "Let this user read it."),
-    "signing-key-invalid": Message("{key} is no key that is taken here: {kinds}.", "{remedy}"),
+    "signing-key-invalid": Message("{key} is not a key that can be used here: {kinds} is needed.", "{remedy}"),
     "signing-key-missing": Message("There is no key {key}.", "{remedy}"),
     "task-taught-base": Message(
         "A base was trained on {task!r}, so it cannot be unlearned.",

@@ -23,10 +23,10 @@ WORKERS: Final[Mapping[str, Message]] = {
         "The broker {broker} refuses the password: {reason}.",
         "Correct user and password in ONBOARD_BROKER_URL: redis://USER:PASSWORD@HOST:PORT/0",
     ),
-    "broker-unreachable": Message("The broker cannot be reached."),
+    "broker-unreachable": Message("The broker cannot be reached.", "Try again later."),
     "broker-unreachable-at": Message(
         "The broker {broker} cannot be reached: {reason}.",
-        "Start Redis, or correct ONBOARD_BROKER_URL; `onboard doctor` tells what is reachable.",
+        "Start Redis, or correct ONBOARD_BROKER_URL. `onboard doctor` checks the connections.",
     ),
     "broker-unusable": Message("The broker cannot be used.", "Whoever runs the service finds the reason in its log."),
     "broker-url-database-invalid": Message(
@@ -76,23 +76,31 @@ WORKERS: Final[Mapping[str, Message]] = {
         "The broker {broker} does not speak TLS.",
         "Write redis:// for rediss:// in ONBOARD_BROKER_URL, or switch TLS on there.",
     ),
-    "claim-fenced": Message("Another has what {name} was of."),
-    "claim-stopped": Message("What {name} was of was stopped."),
+    "claim-fenced": Message("Another attempt owns {name} now.", "Nothing needs to be done: the later attempt goes on."),
+    "claim-stopped": Message("The job of {name} was stopped while it ran.", "Submit it again if it is still needed."),
     "detached-worker-left": Message(
         "The job waits: worker {last} has left. {reason}",
         "{advice}; then start a worker: onboard worker --queue {queue} --idle-exit 60",
     ),
-    "job-cancelled": Message("The job was cancelled."),
-    "job-cancelled-running": Message("Job {job} was cancelled while it ran."),
-    "job-cancelled-unresponsive": Message("Job {id} was cancelled while it ran; its process did not listen."),
-    "job-fenced": Message("Attempt {attempt} no longer owns job {job}."),
+    "job-cancelled": Message("The job was cancelled.", "Submit it again if it is still needed."),
+    "job-cancelled-running": Message("Job {job} was cancelled while it ran.", "Submit it again if it is still needed."),
+    "job-cancelled-unresponsive": Message(
+        "Job {id} was cancelled while it ran; its process did not react and was killed.",
+        "Submit it again if it is still needed.",
+    ),
+    "job-fenced": Message(
+        "Attempt {attempt} no longer owns job {job}.", "Nothing needs to be done: the later attempt goes on."
+    ),
     "metrics-host-unknown": Message("This machine has no address {host!r}.", "Correct --metrics-host."),
     "metrics-not-served": Message(
         "Metrics cannot be served on {place}: {reason}.", "Correct --metrics-host or --metrics-port."
     ),
     "metrics-port-forbidden": Message("Listening on {place} is not allowed.", "Give a --metrics-port above 1023."),
-    "metrics-port-taken": Message("Something listens on {place} already.", "Give another --metrics-port."),
-    "nothing-published": Message("The pipeline ended without publishing a version."),
+    "metrics-port-taken": Message("Another program listens on {place} already.", "Give another --metrics-port."),
+    "nothing-published": Message(
+        "The pipeline ended without publishing a version.",
+        "Report it as a bug, with the log of the job: onboard jobs logs JOB",
+    ),
     "worker-machine-fails": Message(
         "The worker's machine cannot go on: {reason}.", "The job is tried again by itself."
     ),
