@@ -3,6 +3,7 @@
 OnboardError                     exit  HTTP  retryable
 ├── InputError                     2    422   no     what was handed in is wrong
 │   ├── DatasetError               2    422   no     rows of a dataset are wrong (all problems together)
+│   ├── MethodNotAllowedError      2    405   no     a path does not take the method of a request
 │   ├── HostError                  2    421   no     a request was sent to a name that is not ours
 │   ├── TooLargeError              2    413   no     a request or an upload has more bytes, rows or letters than it may
 │   │   └── HeadTooLargeError      2    431   no     address and headers of a request have more bytes than they may
@@ -28,6 +29,7 @@ OnboardError                     exit  HTTP  retryable
 ├── JobFailedError                 1    500   no     the job itself failed
 │   ├── CancelledError             1    500   no     the job was cancelled while it ran
 │   └── OutOfMemoryError           1    500   no     a GPU's memory is too small, even for one row
+├── InternalError                  1    500   no     a fault of the service
 └── DamagedError                   1    500   no     stored bytes do not match their digest
     └── BaseDamagedError           1    500   no     the files of a base are broken (the machine is at fault)
 """
@@ -54,7 +56,9 @@ __all__ = [
     "HeadTooLargeError",
     "HostError",
     "InputError",
+    "InternalError",
     "JobFailedError",
+    "MethodNotAllowedError",
     "NotAllowedError",
     "NotBetterError",
     "NotFoundError",
@@ -165,6 +169,10 @@ def _plain(value: Any) -> Any:
     return value if value is None or isinstance(value, str | int | float | list | dict) else str(value)
 
 
+class InternalError(OnboardError, code="internal"):
+    """A fault of the service. Its log says more."""
+
+
 class InputError(OnboardError, code="input", exit_code=2, http_status=422):
     """What was handed in is wrong: usage, a name, a file."""
 
@@ -179,6 +187,10 @@ class PreconditionRequiredError(InputError, code="precondition_required", http_s
 
 class HostError(InputError, code="host", http_status=421):
     """A request was sent to a name that is not ours."""
+
+
+class MethodNotAllowedError(InputError, code="method_not_allowed", http_status=405):
+    """A request to a path that does not take its method."""
 
 
 class TooLargeError(InputError, code="too_large", http_status=413):

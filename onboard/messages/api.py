@@ -60,6 +60,7 @@ API: Final[Mapping[str, Message]] = {
         "If-Match is missing.", "Send the ETag of this alias, or If-None-Match: * for a new one."
     ),
     "list-cursor-invalid": Message("Invalid cursor for this list.", "Start again without a cursor."),
+    "method-not-allowed": Message("{method} is not possible at {path}.", "See /docs for the methods of this path."),
     "multipart-damaged": Message(
         "The multipart/form-data is damaged.", "Send multipart/form-data with the file as dataset."
     ),
@@ -78,11 +79,14 @@ API: Final[Mapping[str, Message]] = {
     "prediction-too-late": Message(
         "The prediction was not made within {seconds:g} s.", "Ask again, for fewer texts or with more time."
     ),
+    "request-invalid": Message("{place}: {reason}.", "See the description of this request at /docs."),
+    "request-refused": Message("{reason}", "See the description of this request at /docs."),
     "root-path-taken": Message(
         "ONBOARD_ROOT_PATH is {root!r}, where the service has a page.", "Choose another path, such as /onboard."
     ),
     "service-did-not-start": Message("The service could not start.", "The lines above say why."),
     "service-ending": Message("The service is ending.", "Try again later."),
+    "service-failed": Message("The service failed.", "See the log of the service."),
     "token-lacks-scope": Message(
         "The token {token!r} does not have the scope '{scope}'.",
         "Use another token, or make one: onboard token create NAME --scope {scope}",
@@ -107,7 +111,7 @@ API: Final[Mapping[str, Message]] = {
     "unknown-listen-address": Message(
         "{host!r} is not an address of this machine.", "Give --host 127.0.0.1 or 0.0.0.0."
     ),
-    "unknown-path": Message("There is nothing at /static/{name}.", "Begin at /."),
+    "unknown-path": Message("There is nothing at {path}.", "See /docs for the paths of this service."),
     "upload-cut-off": Message("The upload was cut off.", "Send it again, whole."),
     "upload-folder-forbidden": Message(
         "Uploads cannot be stored in {folder}.", "Let the service write to ONBOARD_HOME."
