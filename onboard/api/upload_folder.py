@@ -35,10 +35,9 @@ def upload_folder(home: Path) -> Iterator[Path]:
             own = Path(tempfile.mkdtemp(dir=parent))
             held = _hold(own)
     except PermissionError as error:
-        message = f"Uploads cannot be stored in {home / FOLDER}."
-        raise NotAllowedError(message, "Let the service write to ONBOARD_HOME.") from error
+        raise NotAllowedError("upload-folder-forbidden", folder=home / FOLDER) from error
     except OSError as error:
-        raise StorageError(f"Uploads cannot be stored: {error.strerror or error}.", "Free some space.") from error
+        raise StorageError("uploads-not-stored", reason=error.strerror or error) from error
     try:
         yield own
     finally:

@@ -86,9 +86,5 @@ class Aliases:
         if is_ours and not earlier and last.actor == me:
             return last
         raise PreconditionFailedError(
-            f"{last.task}@{alias} is v{last.version} now: {last.actor or 'somebody'} moved it meanwhile.",
-            "Look at it again, then decide.",
-            task=last.task,
-            alias=alias,
-            version=last.version,
+            "alias-moved-meanwhile", task=last.task, alias=alias, version=last.version, actor=last.actor or "somebody"
         )

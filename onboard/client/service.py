@@ -122,9 +122,7 @@ class Onboard(Tasks, Operations, Predictions):
             try:
                 Path(file).write_text(page, encoding="utf-8")
             except OSError as error:
-                raise NotAllowedError(
-                    f"The report cannot be written to {file}: {error.strerror}.", "Name another file."
-                ) from error
+                raise NotAllowedError("report-not-writable", file=file, reason=error.strerror) from error
         return report
 
     def job(self, job: str, since: int | None = None) -> JobStatus:
@@ -248,7 +246,7 @@ def _default_cache() -> Path:
     try:
         return Path.home() / ".cache" / "onboard"
     except RuntimeError as error:  # a user without a name and without HOME
-        raise InputError("There is no home for the cache.", "Onboard(url, token, cache=FOLDER)") from error
+        raise InputError("cache-without-home") from error
 
 
 def require_success(job: JobStatus) -> JobStatus:
@@ -261,9 +259,7 @@ def require_success(job: JobStatus) -> JobStatus:
 
 def not_ended(job: str, timeout_seconds: float) -> UnavailableError:
     """The error for a job that goes on when the time to wait for it is over."""
-    return UnavailableError(
-        f"Job {job} has not ended within {timeout_seconds:g} s.", f"onboard jobs watch {job}", job=job
-    )
+    return UnavailableError("job-not-ended", job=job, timeout_seconds=timeout_seconds)
 
 
 def _over(deadline: float | None) -> bool:

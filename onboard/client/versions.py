@@ -89,10 +89,7 @@ class Versions(Asking):
         path = f"/v1/tasks/{require_name(task)}{'?' if options else ''}{options}"
         document = self.send("DELETE", path, timeout_seconds=PATIENCE_SECONDS)
         if not document:
-            raise UnavailableError(
-                f"The service is of an earlier version: it has only hidden {task!r}.",
-                "Upgrade the service, then delete the task again.",
-            )
+            raise UnavailableError("task-only-hidden", task=task)
         return document
 
     def version_document(self, reference: str | Reference) -> Document:
@@ -113,7 +110,7 @@ class Versions(Asking):
         asked = Reference(document.read("task", str), None, document.read("version", int))
         promised = document.given("readout", str)
         if promised is None:
-            raise NotFoundError(f"{asked} has no readout.", f"onboard versions {asked.task}")
+            raise NotFoundError("version-without-readout", version=asked, task=asked.task)
         return download_readout(self._connection, asked, promised)
 
     def weights(self, reference: str | Reference) -> bytes:
@@ -128,7 +125,7 @@ class Versions(Asking):
         asked = Reference(document.read("task", str), None, document.read("version", int))
         method = document.read("method", str)
         if content_of(method, str(asked)) == "embedding":
-            raise NotFoundError(f"{asked} is an embedding, without weights of its own.", f"embedding({str(asked)!r})")
+            raise NotFoundError("version-without-weights", asked=asked)
         return download_weights(self._connection, asked, document.read("artifact", str))
 
     def hypernetworks(self, base: str | None = None) -> Document:
@@ -156,7 +153,7 @@ class Versions(Asking):
         """The bases that jobs can name, or the one of that name. Raises NotFoundError when there is none of it."""
         bases = list(self.get("/v1/bases", name=name).parts("bases"))
         if name is not None and not bases:
-            raise NotFoundError(f"The service has no base {name!r}.", "onboard base list", base=name)
+            raise NotFoundError("unknown-base-of-service", base=name)
         return bases
 
     def base_card(self, digest: str) -> str:

@@ -85,21 +85,15 @@ class ReadOptions:
 
     def __post_init__(self) -> None:
         if self.kind not in _KINDS:
-            raise InputError(
-                f"{self.kind!r} is not a kind of task.", f"Use one of {', '.join(_KINDS)}.", kind=self.kind
-            )
+            raise InputError("unknown-kind", kind=self.kind, kinds=list(_KINDS))
         if self.shots is not None and self.shots < 1:
-            message = f"--shots {self.shots} is not a number of rows."
-            raise InputError(message, "Ask for at least one row per label.", shots=self.shots)
+            raise InputError("too-few-shots", shots=self.shots)
         if self.kind == "regression" and self.labels:
-            raise InputError("A regression has no label set.", "Leave out --labels, or --kind regression.")
+            raise InputError("labels-with-regression")
         if len(self.text_fields) > 2:
-            message = f"--text-field is given {len(self.text_fields)} times; a row has one text or two."
-            raise InputError(message, "Give it once, or twice for pairs.", text_fields=list(self.text_fields))
+            raise InputError("text-field-count", text_fields=list(self.text_fields), count=len(self.text_fields))
         if self.labels and len({label_key(label) for label in self.labels}) < 2:
-            raise InputError(
-                "--labels names fewer than two labels.", "Give them all: --labels A,B", labels=list(self.labels)
-            )
+            raise InputError("labels-too-few", labels=list(self.labels))
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,21 +91,13 @@ def sources_of(target: JobState) -> frozenset[JobState]:
 def require_transition(job_id: str, present: JobState, target: JobState) -> None:
     """Raise ConflictError when a job in `present` may not become `target`."""
     if target not in TRANSITIONS[present]:
-        raise ConflictError(
-            f"Job {job_id} is {present.value}; it cannot become {target.value}.",
-            f"See it with: onboard jobs show {job_id}",
-            job=job_id,
-            state=present.value,
-            wanted=target.value,
-        )
+        raise ConflictError("job-state-forbids", job=job_id, state=present.value, wanted=target.value)
 
 
 def require_time_limit(seconds: float | None) -> None:
     """Raise InputError unless a time limit is None or a positive number of seconds."""
     if seconds is not None and not (seconds > 0 and math.isfinite(seconds)):
-        raise InputError(
-            f"A time limit of {seconds:g} s is not possible.", "Give a positive number of seconds: --time-limit 3600"
-        )
+        raise InputError("time-limit-invalid", seconds=seconds)
 
 
 def job_failure(
@@ -227,11 +219,7 @@ class JobSpec:
         """Read what `to_json` wrote. Fields this code does not know raise InputError: they were asked for."""
         unknown = set(document) - {declared.name for declared in fields(cls)}
         if unknown:
-            raise InputError(
-                f"Unknown fields in a job's spec: {', '.join(sorted(unknown))}.",
-                "Install the version of onboard that it was submitted with, or a later one.",
-                fields=sorted(unknown),
-            )
+            raise InputError("job-fields-unknown", fields=sorted(unknown))
         return cls(**document)
 
     @classmethod

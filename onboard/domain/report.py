@@ -47,9 +47,12 @@ def require_metric(metric: str, kind: str) -> None:
     """Raise InputError unless a task of this kind has the metric; an empty one leaves the choice."""
     if metric and metric not in METRICS[kind]:
         raise InputError(
-            f"There is no metric {metric!r} for {kind}.{did_you_mean(metric, METRICS[kind])}",
-            f"Use one of: --metric {', '.join(METRICS[kind])}", metric=metric,
-        )  # fmt: skip
+            "unknown-metric-of-kind",
+            metric=metric,
+            kind=kind,
+            guess=did_you_mean(metric, METRICS[kind]),
+            allowed=list(METRICS[kind]),
+        )
 
 
 class MetricJson(TypedDict):
@@ -154,6 +157,7 @@ class WarningJson(TypedDict, total=False):
     """
 
     code: str
+    type: str
     message: str
     remedy: str | None
     count: int | None

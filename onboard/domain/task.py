@@ -152,17 +152,22 @@ class EmbeddingVersion:
         content = self.content
         if content == "readout" and self.provisional:
             raise ConflictError(
-                f"{self.reference} has no embedding {purpose}: it is provisional, a readout alone, which its job "
-                "published before it had learned an embedding.",
-                remedy or f"See whether the job has published another version: onboard jobs show {self.job}",
-                version=self.reference, method=self.method,
-            )  # fmt: skip
+                "version-provisional",
+                version=self.reference,
+                method=self.method,
+                purpose=purpose,
+                remedy=remedy or f"See whether the job has published another version: onboard jobs show {self.job}",
+            )
         if content != "embedding":
             instead = "a readout alone" if content == "readout" else "weights of its own"
             raise ConflictError(
-                f"{self.reference} has no embedding {purpose}: its method, {self.method}, makes {instead}.",
-                remedy or f"onboard versions {self.task}", version=self.reference, method=self.method,
-            )  # fmt: skip
+                "version-without-embedding",
+                version=self.reference,
+                method=self.method,
+                purpose=purpose,
+                instead=instead,
+                remedy=remedy or f"onboard versions {self.task}",
+            )
 
     @property
     def unmeasured(self) -> bool:

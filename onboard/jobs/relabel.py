@@ -47,14 +47,14 @@ def relabeled(services: Services, job: Job, document: Mapping[str, Any], picked:
     """
     suspects, labels = suspects_of(document), labels_of(document)
     if len(picked) != len(suspects) or any(place is not None and place >= len(labels) for place in picked):
-        raise InputError("The form does not fit this job's suspects.", "Load the page of the job again.", field="label")
+        raise InputError("suspects-form-outdated", field="label")
     changes = {
         (suspect["text"], json.dumps(suspect["label"])): labels[place]
         for suspect, place in zip(suspects, picked, strict=True)
         if place is not None
     }
     if not changes:
-        raise InputError("No label was changed.", "Choose another label for at least one row.", field="label")
+        raise InputError("no-label-changed", field="label")
     dataset = _rows_of(services, job)
     _require_unambiguous(dataset.train, changes)
     return replace(dataset, train=tuple(_changed(row, changes) for row in dataset.train))
@@ -97,9 +97,7 @@ def _rows_of(services: Services, job: Job) -> Dataset:
     from onboard.versions.trained_rows import read_snapshot
 
     if not job.spec.dataset:
-        raise ConflictError(
-            f"The rows of job {job.id} were deleted.", "Submit the corrected file: onboard submit FILE", job=job.id
-        )
+        raise ConflictError("job-rows-deleted", job=job.id)
     return load(read_snapshot(services, job.spec.dataset))
 
 
@@ -110,10 +108,7 @@ def _require_unambiguous(rows: Iterable[Example], changes: Mapping[tuple[str, st
             texts.setdefault(key, set()).add((row.text_a, row.text_b))
     for (shown, _), meant in texts.items():
         if len(meant) > 1:
-            raise InputError(
-                f"{len(meant)} rows begin with “{shown}”.", "Correct them in your file and submit it again.",
-                field="label",
-            )  # fmt: skip
+            raise InputError("row-ambiguous", field="label", rows=len(meant), shown=shown)  # fmt: skip
 
 
 def _changed(row: Example, changes: Mapping[tuple[str, str], Any]) -> Example:

@@ -139,15 +139,9 @@ def _version_to_start_from(versions: VersionRepository, start: Init, base: Base)
         version = versions.resolve(Reference.parse(start.name))
     except NotFoundError as error:
         known = {*_WITHOUT_NAME, *anchors, *(candidate.task for candidate in versions.startable(base.digest))}
-        raise InputError(
-            f"There is no embedding {start.name!r} to start from.{did_you_mean(start.name, known)}",
-            "--init auto, --init random, or one of: onboard tasks list",
-            init=start.name,
-        ) from error
+        raise InputError("unknown-init", init=start.name, guess=did_you_mean(start.name, known)) from error
     if version.base_digest != base.digest:
-        raise InputError(
-            f"{version.reference} belongs to another base than {base.name!r}.", "--init auto", init=start.name
-        )
+        raise InputError("init-of-other-base", init=start.name, version=version.reference, base=base.name)
     version.require_embedding("to start from")
     versions.require_startable(version.reference)
     return version.reference

@@ -65,9 +65,7 @@ def run(job: Job, services: Services, progress: Progress) -> None:
             return _run(job, services, progress)
         except HeadMovedError as moved:
             progress.note(str(moved))
-    raise ConflictError(
-        f"The base's hypernetwork moved {MOST_STARTS} times while the job ran.", f"onboard jobs retry {job.id}"
-    )
+    raise ConflictError("hypernetwork-moved", times=MOST_STARTS, id=job.id)
 
 
 @dataclass(frozen=True)

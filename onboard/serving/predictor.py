@@ -254,11 +254,7 @@ class Predictor:
 
 def _no_novelty(request: PredictionRequest, served: ServedVersion) -> InputError:
     named = f"{request.reference.task}@v{served.version}"
-    return InputError(
-        f"{named} cannot say whether a text is unknown: it was published without, as shipped tasks are.",
-        f"Submit {request.reference.task} again with 8 rows or more, or leave unknown out.",
-        task=request.reference.task, field="unknown",
-    )  # fmt: skip
+    return InputError("version-without-novelty", task=request.reference.task, field="unknown", named=named)  # fmt: skip
 
 
 def _groups(
@@ -307,8 +303,5 @@ def _services_of(base_or_home: Base | Services | str | Path | None) -> Services 
         return open_services(Settings(home=folder, database_url="", broker_url="", artifact_url=""))
     known = any((folder / name).is_file() for name in ("base.json", "config.json", "base/base.json"))
     if folder.is_dir() and not known and bundle_at(folder) is None:
-        raise InputError(
-            f"{folder} is neither a fetched version, nor a base, nor the home of a service.",
-            "Name a folder that onboard fetch made, or see onboard base list.",
-        )
+        raise InputError("folder-not-servable", folder=folder)
     return None

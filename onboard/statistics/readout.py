@@ -58,10 +58,7 @@ class Readout:
         """
         own = self.weights.shape[1]
         if width < own:
-            raise InputError(
-                f"The readout takes {own} features, and got {width}.",
-                "It belongs to another base: submit the task again.",
-            )
+            raise InputError("readout-width-differs", own=own, width=width)
         if not self.of_roots and own * BLOCKS == width * len(_BEFORE):
             return np.arange(width).reshape(BLOCKS, -1)[list(_BEFORE)].ravel()
         return np.arange(own)
@@ -210,10 +207,7 @@ def weights_of_prior(prior: Prior | np.ndarray | None, names: np.ndarray | None,
     if isinstance(prior, Prior):
         prior = None if names is None else prior.weights(names_on_scale(names))
     if prior is not None and prior.shape[1] != width:
-        raise InputError(
-            f"The prior has weights for {prior.shape[1]} features, and the rows have {width}: it is of another base.",
-            "onboard doctor",
-        )
+        raise InputError("prior-width-differs", shape=prior.shape[1], width=width)
     return prior
 
 
@@ -357,11 +351,11 @@ def packed(weights: np.ndarray, bias: np.ndarray) -> Readout:
 def require_finite(features: np.ndarray) -> None:
     """Raise InputError unless all of these features are finite numbers."""
     if not np.isfinite(features).all():
-        raise InputError("Features of a text are not finite numbers.", "onboard doctor")
+        raise InputError("features-not-finite")
 
 
 def _require_rows(targets: np.ndarray, *, regression: bool) -> None:
     if len(targets) < 2:
-        raise InputError("A readout needs two rows at least.", "Submit more rows.")
+        raise InputError("readout-needs-two-rows")
     if not regression and (targets.sum(0) <= 0).any():
-        raise InputError("A label has no training row.", "Submit a row of every label, or --readout never.")
+        raise InputError("label-without-training-row")

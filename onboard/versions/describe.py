@@ -57,10 +57,7 @@ def current(database: Database, reference: Reference) -> Current:
     with database.glance() as session:
         present = SearchRepository(session).current(reference)
     if present is None:
-        raise NotFoundError(
-            f"There is no {reference}.", f"List its versions with: onboard versions {reference.task}",
-            task=reference.task,
-        )  # fmt: skip
+        raise NotFoundError("unknown-version-reference", task=reference.task, named=reference)  # fmt: skip
     return present
 
 

@@ -12,10 +12,11 @@ from onboard.domain.dataset import Example, label_text
 from onboard.domain.evaluation import Evaluation
 from onboard.domain.report import METRICS
 from onboard.domain.task import EmbeddingVersion
+from onboard.errors import UnavailableError
 from onboard.hypernetworks.files import Manifests, require_base
 from onboard.registry.services import Services
 from onboard.registry.versions import VersionRepository
-from onboard.versions.compare import TURN, answered_by, drawn, one_at_a_time, unseen_by
+from onboard.versions.compare import RETRY_SECONDS, TURN, answered_by, drawn, one_at_a_time, unseen_by
 from onboard.versions.side_by_side import texts_of, truth
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ def evaluate_version(
     Args:
         manifests: of the bases that were read already; without them the whole base is read.
     """
-    with one_at_a_time(TURN, "Other versions are being measured."):
+    with one_at_a_time(TURN, UnavailableError("measuring-busy", retry_after_seconds=RETRY_SECONDS)):
         base = require_base(services, version, manifests)
         fresh = unseen_by(services, base, [version], file.rows)
         rows = drawn(fresh)

@@ -86,7 +86,7 @@ def push(
     from huggingface_hub import HfApi
 
     if place.revision is not None:
-        raise InputError("What is pushed becomes a new revision.", f"{SCHEME}{place.repository}", place=str(place))
+        raise InputError("push-with-revision", place=str(place), repository=place.repository)
     verify((folder / file_name(version)).read_bytes(), version)
     api = HfApi(endpoint=endpoint)
     with tempfile.TemporaryDirectory(prefix="onboard-push-") as temporary:
@@ -129,8 +129,7 @@ def _names(folder: Path) -> Iterator[str]:
         if name == CARD_HERE:
             continue
         if not is_taken(name):
-            message = f"{name} is not a file of a version, and is not pushed."
-            raise InputError(message, f"Leave it out, or look at what onboard fetch writes: {', '.join(OWN_FILES)}.")
+            raise InputError("push-file-foreign", name=name, own_files=list(OWN_FILES))
         yield name
 
 

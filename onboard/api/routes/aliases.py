@@ -82,15 +82,11 @@ def roll_alias_back(
 def _expected(services: Services, task: str, alias: str, if_match: str | None) -> int:
     """The version that the alias means now, if the client has seen that; the move compares once more."""
     if if_match is None:
-        raise PreconditionRequiredError(
-            "If-Match is missing.", "Send the ETag of this alias, or If-None-Match: * for a new one.", field="If-Match"
-        )
+        raise PreconditionRequiredError("if-match-missing", field="If-Match")
     present = meaning(services.database, task, alias)
     if present is None or not matches(if_match, _tag(present)):
         now = f"is v{present} now" if present else "does not exist"
-        raise PreconditionFailedError(
-            f"{task}@{alias} {now}.", "Look at it again, then decide.", task=task, alias=alias, version=present
-        )
+        raise PreconditionFailedError("alias-changed-meanwhile", task=task, alias=alias, version=present, now=now)
     return present
 
 

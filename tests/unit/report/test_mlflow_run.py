@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 from support.command_line import CommandLine
+from support.refusals import refused as error_of
 from support.registry_samples import sample_spec
 
-from onboard.errors import ConflictError, InputError, NotFoundError, UnavailableError
+from onboard.errors import InputError, NotFoundError, UnavailableError
 from onboard.registry.jobs import JobRepository
 from onboard.registry.services import Services
 from onboard.report.mlflow_run import JOB_TAG, JobRun, log_job
@@ -102,7 +103,7 @@ def test_the_same_job_in_another_experiment_is_a_run_of_its_own(document: dict[s
 
 
 def test_a_job_without_a_version_is_refused_before_anything_is_asked(document: dict[str, Any]) -> None:
-    with pytest.raises(ConflictError, match="is failed and has published no version"):
+    with error_of("job-without-version"):
         log_job({**document, "version": None, "state": "failed"}, "nowhere://", "tickets")
 
 
@@ -110,7 +111,7 @@ def test_a_server_that_is_away_is_told_at_once(document: dict[str, Any], store: 
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    with pytest.raises(UnavailableError, match="MLflow cannot be reached"):
+    with error_of("mlflow-unreachable"):
         log_job(document, f"http://127.0.0.1:{port}", "tickets")
 
 
