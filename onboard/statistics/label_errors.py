@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 # Between the probability of the other label and of the given one. With labels flipped on purpose:
-# - readouts of mini, 20 draws of 64 rows of tasks that it was not trained on, 3 flipped: 13 suspects, all of them flipped;
+# - readouts of mini, 20 draws of 64 rows of tasks new to it, 3 flipped: 13 suspects, all of them flipped;
 #   at 0.6 there were 29, of which 19 were.
 # - bags of words, 400 rows each, every 20th flipped: 88% of the suspects were flipped; at 0.6 it was 72%.
 MARGIN: Final = 0.85
