@@ -228,8 +228,8 @@ class LocalGateway:
         return describe.list_tasks(self._database, search)
 
     def tasks_map(self) -> Document:
-        """Every task's latest embedding in two dimensions, see `task_map.map_tasks`. Raises DamagedError."""
-        return task_map.map_tasks(task_map.embedded_tasks(self._services))
+        """Every task in two dimensions, see `task_map.map_tasks`. Raises DamagedError."""
+        return task_map.present_map(self._services)
 
     def task(self, task: str) -> Document:
         """A task with its latest version and its aliases. Raises NotFoundError."""

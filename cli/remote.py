@@ -149,10 +149,8 @@ class RemoteGateway(Versions, Operations):
         return self._client.prior(form, version, base).parsed(PriorDetail)
 
     def tasks_map(self) -> Document:
-        """Every task's latest embedding in two dimensions, laid out here: the service has told all numbers."""
-        from onboard.versions.task_map import Embedded, map_tasks
-
-        return map_tasks([document.read_by(Embedded.from_document) for document in self.numbers()])
+        """Every task in two dimensions, as the service lays it out."""
+        return dict(self.map_document())
 
     def fetch(self, reference: str, folder: Path, bundle: bool) -> Sequence[Path]:
         """Write a version's files, verified."""

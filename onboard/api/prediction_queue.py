@@ -44,14 +44,14 @@ class PredictionQueue:
         self._predictor: Predictor | None = None
 
     def load(self) -> None:
-        """Load the model before anybody asks.
+        """Load the model before anybody asks, and let it answer a text of its own.
 
         Raises:
             DamagedError: the files of the base are broken.
             OutOfMemoryError: the GPU has no room for it.
         """
         with self._turns.taken():
-            self._loaded()
+            self._loaded().warm_up()
 
     def predict(
         self,

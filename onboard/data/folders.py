@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from onboard.data.cards import require_bounded_card
+from onboard.domain.temporary import temporary_folder
 from onboard.errors import InputError
 
 SPLIT_NAMES: Final = {
@@ -113,11 +113,11 @@ def _built(folder: Path, shown: str, config: str | None, remedy: str) -> FolderF
     if not any(path.suffix.lower() in SUFFIXES or path.suffix == ".gz" for path in folder.rglob("*")):
         raise InputError("folder-without-rows", source=shown, remedy=remedy)
     try:
-        with tempfile.TemporaryDirectory(prefix="onboard-builder-") as cache:
+        with temporary_folder("onboard-builder-") as cache:
             configs = datasets.get_dataset_config_names(str(folder))
             chosen = chosen_config(configs, shown, config)
             name = chosen if len(configs) > 1 else None  # the only one is built without its name
-            builder = datasets.load_dataset_builder(str(folder), name=name, cache_dir=cache)
+            builder = datasets.load_dataset_builder(str(folder), name=name, cache_dir=str(cache))
     except (DatasetsError, ValueError, FileNotFoundError, TypeError, RuntimeError) as error:  # scripts: RuntimeError
         reason = str(error).partition("\n")[0].rstrip(".")
         raise InputError("folder-not-a-dataset", source=shown, reason=reason, remedy=remedy) from error

@@ -24,7 +24,7 @@ from onboard.data.report import CheckReport, label_rows, validation_of
 from onboard.data.rows import LabelledRow, Origin, Table, read_table
 from onboard.data.snapshot import digest
 from onboard.data.splits import shots
-from onboard.data.suspects import suspected_errors
+from onboard.data.suspects import contradicted_by_words
 from onboard.data.texts import telling_texts
 from onboard.data.unlabelled import Pool, pool_of
 from onboard.data.vanished import without_vanished
@@ -282,7 +282,7 @@ def _dataset_findings(
 
 
 def _suspects(dataset: Dataset, train: list[LabelledRow]) -> Finding | None:
-    suspects = suspected_errors(dataset.train)
+    suspects = contradicted_by_words(dataset.train)
     if not suspects:
         return None
     numbers = {example_key(row.example()): row.number for row in train}

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Final
 
 from onboard.data.previews import preview_texts
 from onboard.data.snapshot import load
 from onboard.domain.dataset import Dataset, Example
-from onboard.domain.job import Job
+from onboard.domain.job import Job, JobSpec
 from onboard.domain.submission import Submission
 from onboard.errors import ConflictError, InputError
 from onboard.registry.services import Services
 from onboard.report.reading import listing, mapping, mappings
 
 _CODE: Final = "contradicted_labels"
+_OF_THE_FILE: Final = ("dataset", "shots")  # settled when the rows were read
 _SPLITS: Final = {"train": "dataset", "validation": "validation", "test": "test"}  # and the field of a submission
 
 
@@ -77,20 +78,15 @@ def as_jsonl(rows: Iterable[Example]) -> str:
 
 
 def again(job: Job, files: Mapping[str, Path]) -> Submission:
-    """A submission of these files as the job was asked for; its start and its seed stay."""
-    spec = job.spec
-    return Submission(
-        dataset=files["dataset"],
-        validation=files.get("validation"),
-        test=files.get("test"),
-        task=spec.task,
-        init=spec.init,
-        tune_hypernetwork=spec.tune_hypernetwork,
-        method=spec.method,
-        metric=spec.metric,
-        seed=spec.seed,
-        base=spec.base,
-    )
+    """A submission of these files as the job was asked for: with its start, method, options, queue and time limit.
+
+    The rows were drawn and read already, so nothing is drawn again and no field is named.
+    """
+    names = {declared.name for declared in fields(Submission)}
+    asked = {declared.name: getattr(job.spec, declared.name) for declared in fields(JobSpec)} | job.spec.options
+    kept = {name: value for name, value in asked.items() if name in names and name not in _OF_THE_FILE}
+    waits = {"queue": job.queue, "priority": job.priority, "time_limit": job.time_limit_seconds}
+    return Submission(**{**kept, **waits, **files})
 
 
 def _rows_of(services: Services, job: Job) -> Dataset:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import torch
@@ -42,6 +42,8 @@ from onboard.serving.versions import (
 )
 from onboard.settings import Settings
 from onboard.statistics.temperature import tempered
+
+_ANY_TEXT: Final = "Warm-up."
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,7 @@ class Predictor:
     ) -> None:
         services = _services_of(base_or_home)
         if services is not None:
-            base = find_base(services.settings.base)
+            self._base = base = find_base(services.settings.base)
             register_base(services, base)
             self._engine = load_engine(base, services.device)
             self._versions: ServedVersions = RegistryVersions(services, base, self._engine, kept_bytes)
@@ -88,13 +90,20 @@ class Predictor:
             base = base_of(bundle)
         else:
             base = base_or_home if isinstance(base_or_home, Base) else find_base(str(base_or_home))
-        self._engine = load_engine(base, device)
+        self._base, self._engine = base, load_engine(base, device)
         self._versions = BundledVersions(bundle, base, self._engine) if bundle else SourceVersions(base, self._engine)
 
     @property
     def kept_bytes(self) -> int:
         """About what the versions that are ready to answer take in memory."""
         return self._versions.kept_bytes
+
+    def warm_up(self) -> None:
+        """Answer a text by a task of the base, so that the first one that somebody asks is as fast as any other."""
+        bare_features(self._engine, self._engine.encoder.encode([(_ANY_TEXT, None)]))  # what a readout reads
+        for source in self._base.sources[:1]:
+            texts = {"text_a": _ANY_TEXT, "text_b": _ANY_TEXT} if source.pairs else {"text": _ANY_TEXT}
+            self.outcomes([{"task": source.name, **texts}])  # a deleted task is an outcome too
 
     def predict(self, inputs: Sequence[Mapping[str, Any]]) -> list[Prediction]:
         """Answers in input order; tasks may be mixed freely.

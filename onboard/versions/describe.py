@@ -61,10 +61,10 @@ def current(database: Database, reference: Reference) -> Current:
     return present
 
 
-def named(database: Database, alias: str) -> Sequence[Current]:
-    """The embedding that an alias means in every task, by task; versions of other methods are left out."""
+def named(database: Database, alias: str, *, every: bool = False) -> Sequence[Current]:
+    """The embedding that an alias means in every task, by task; versions without one only if `every` is asked."""
     with database.glance() as session:
-        return SearchRepository(session).named(alias)
+        return SearchRepository(session).named(alias, every=every)
 
 
 def describe_task(database: Database, name: str) -> dict[str, Any]:

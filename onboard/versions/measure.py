@@ -78,7 +78,9 @@ class Evaluated:
             return f"{self.version.reference} was trained on every row of {self.file.source}."
         name = METRICS[self.version.task_kind][0]
         metric, on_rows = self.metrics[name], f"on {counted(self.rows, 'row')}"
-        more = f", drawn from {self.rows + self.left_out:,}" if self.left_out else ""
+        more = (
+            f", drawn from {self.rows + self.left_out:,}: a server answers no more at a time" if self.left_out else ""
+        )
         shown = f"{metric.value:.3f}"
         if metric.low is not None and metric.high is not None:
             shown += f" (95%: {metric.low:.3f} to {metric.high:.3f})"
@@ -89,7 +91,7 @@ class Evaluated:
 
 
 def evaluate(services: Services, reference: str, asked: Evaluation) -> Evaluated:
-    """Let a version answer the rows of a file that it was not trained on.
+    """Let a version answer the rows of a file that it was not trained on: every one, however many there are.
 
     Args:
         services: where the version lies.
@@ -105,7 +107,7 @@ def evaluate(services: Services, reference: str, asked: Evaluation) -> Evaluated
     """
     with services.database.read() as session:
         version = VersionRepository(session).resolve(reference)
-    return evaluate_version(services, version, read_labelled(asked, takes_of(version)))
+    return evaluate_version(services, version, read_labelled(asked, takes_of(version)), bounded=False)
 
 
 def takes_of(version: EmbeddingVersion) -> Takes:
@@ -114,17 +116,23 @@ def takes_of(version: EmbeddingVersion) -> Takes:
 
 
 def evaluate_version(
-    services: Services, version: EmbeddingVersion, file: LabelledRows, manifests: Manifests | None = None
+    services: Services,
+    version: EmbeddingVersion,
+    file: LabelledRows,
+    manifests: Manifests | None = None,
+    *,
+    bounded: bool = True,
 ) -> Evaluated:
     """The same for a version that was looked up and rows that were read before.
 
     Args:
         manifests: of the bases that were read already; without them the whole base is read.
+        bounded: whether at most `compare.MOST_ROWS` are answered, so that a server is not kept from others.
     """
     with one_at_a_time(TURN, UnavailableError("measuring-busy", retry_after_seconds=RETRY_SECONDS)):
         base = require_base(services, version, manifests)
         fresh = unseen_by(services, base, [version], file.rows)
-        rows = drawn(fresh)
+        rows = drawn(fresh) if bounded else fresh
         numbers = len(rows), len(fresh) - len(rows), len(file.rows) - len(fresh)
         if not rows:
             return Evaluated(version, file, *numbers, metrics={})

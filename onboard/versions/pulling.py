@@ -6,7 +6,6 @@ See `onboard.versions.shelf` for what lies there.
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -17,6 +16,7 @@ from onboard.bases.placing import whole_folder
 from onboard.data.hub_deadline import within_deadline
 from onboard.domain.names import Reference, require_name
 from onboard.domain.task import EmbeddingVersion
+from onboard.domain.temporary import temporary_folder
 from onboard.domain.untrusted_json import parse_json
 from onboard.errors import ConflictError, DamagedError, InputError, NotAllowedError, NotFoundError
 from onboard.versions.card import render_card
@@ -92,8 +92,7 @@ def pull(
     if terms.key is not None:
         require_public_key(terms.key)  # before anything is downloaded
     api = HfApi(endpoint=endpoint)
-    with tempfile.TemporaryDirectory(prefix="onboard-pull-") as temporary, translated(place):
-        folder = Path(temporary)
+    with temporary_folder("onboard-pull-") as folder, translated(place):
         sizes, commit = within_deadline(lambda: listed(api, place))
 
         def download(name: str) -> Path:

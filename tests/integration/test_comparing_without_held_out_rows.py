@@ -26,6 +26,7 @@ from onboard.errors import DatasetError
 from onboard.hypernetworks import engines
 from onboard.registry.aliases import AliasRepository
 from onboard.storage.out_of_fold import pack_out_of_fold, unpack_out_of_fold
+from onboard.versions import compare as comparing
 from onboard.versions.compare import both_versions, compare, compare_versions
 from onboard.versions.measure import evaluate, takes_of
 from onboard.versions.promote import promote
@@ -204,6 +205,18 @@ def caller(few: Desk) -> Iterator[TestClient]:
 
 def upload(folder: Path, rows: list[dict[str, Any]]) -> dict[str, Any]:
     return {"dataset": ("mine.jsonl", write_rows(folder / "sent.jsonl", rows).read_bytes())}
+
+
+def test_a_server_answers_some_of_many_rows_and_says_so_and_the_command_here_all(
+    caller: TestClient, few: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(comparing, "MOST_ROWS", 12)
+    files = upload(few.folder, opinions(20, start=500))
+    measured = caller.post("/v1/tasks/mood/evaluate", files=files).raise_for_status().json()
+    assert (measured["rows"], measured["rows_left_out"]) == (12, 8)
+    assert "on 12 rows, drawn from 20: a server answers no more at a time" in measured["reason"]
+    here = evaluate(few.services, "mood", Evaluation(few.folder / "sent.jsonl")).to_json()
+    assert (here["rows"], here["rows_left_out"]) == (20, 0)
 
 
 def test_over_http_a_file_is_uploaded(caller: TestClient, few: Desk) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import tempfile
 import warnings
 from collections.abc import Sequence
 from functools import partial
@@ -18,6 +17,7 @@ from torch import Tensor, nn
 from onboard.bases import Base
 from onboard.domain.private import open_new, part_beside
 from onboard.domain.task import EmbeddingVersion
+from onboard.domain.temporary import temporary_folder
 from onboard.errors import DamagedError, InputError
 from onboard.hypernetworks.engines import engine_at
 from onboard.hypernetworks.files import require_base
@@ -135,8 +135,8 @@ def export_onnx(services: Services, reference: str, output: Path) -> Fetched:
     size = sum(parameter.numel() * 4 for parameter in engine.backbone.parameters())
     if size > MOST_BYTES:
         raise InputError("onnx-too-large", base=base.name, gigabytes=size / 1e9)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / MODEL
+    with temporary_folder("onboard-export-") as folder:
+        path = folder / MODEL
         write_model(Conditioned(engine, z, version.words, readout, version.temperature), engine, path)
         _require_agreement(runtime, path, engine, partial(_served, engine, z, version, readout))
         parts = {MODEL: partial(_copy, path), **_beside(version, base, engine)}

@@ -17,6 +17,7 @@ from onboard.api.turns import Turns
 from onboard.domain.task import EmbeddingVersion
 from onboard.errors import UnavailableError
 from onboard.registry.services import Services
+from onboard.serving import predictor
 
 ROW = {"task": "mood", "text": "a good film"}
 
@@ -128,7 +129,14 @@ def test_the_wrong_number_of_texts_is_refused_before_the_model_is_loaded(
 
 
 @pytest.mark.parametrize("preload", [True, False])
-def test_with_preload_the_model_is_there_before_the_first_request(tiny_services: Services, preload: bool) -> None:
+def test_with_preload_the_model_has_answered_before_the_first_request(
+    tiny_services: Services, preload: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answered: list[str] = []
+    for name in ("mixed_log_probabilities", "bare_features"):  # a task's answer, and what a readout reads
+        original = getattr(predictor, name)
+        monkeypatch.setattr(predictor, name, lambda *asked, _n=name, _o=original: answered.append(_n) or _o(*asked))
     app = create_app(tiny_services.settings, preload=preload)
     with TestClient(app):
         assert (app.state.predictions._predictor is not None) is preload
+        assert answered == (["bare_features", "mixed_log_probabilities"] if preload else [])

@@ -30,6 +30,7 @@ ROWS = (
     Example("x" * 200 + "one", None, "dog"),
     Example("x" * 200 + "two", None, "dog"),
 )
+OPTIONS = {"probe": "exhaustive", "readout": "never", "label_description": ["cat=it meows"]}
 LONG = "x" * 79 + "…"
 SUSPECTS = (
     {"text": "it barks", "label": "cat", "likelier": "dog"},
@@ -45,7 +46,9 @@ def job(services: Services) -> str:
     rows = Dataset(
         kind="classification", labels=LABELS, low=None, high=None, train=ROWS, validation=(), test=(ROWS[3],)
     )
-    spec = replace(sample_spec("pets"), dataset=digest(rows), seed=3, init="mean")
+    spec = replace(
+        sample_spec("pets"), dataset=digest(rows), seed=3, init="mean", kind="classification", options=dict(OPTIONS)
+    )
     artifact = services.store(save(rows), "dataset")
     with services.database.write() as session:
         SnapshotRepository(session).add(
@@ -53,7 +56,7 @@ def job(services: Services) -> str:
                 spec.dataset, artifact, artifact, "classification", LABELS, {"train": 6, "validation": 0, "test": 1}
             )
         )
-        JobRepository(session).add(spec)
+        JobRepository(session).add(spec, priority=7, time_limit_seconds=90.0)
     claimed = claim_job(services.database)
     warning = {"code": "contradicted_labels", "message": "3 rows look mislabelled", "count": 3, "examples": SUSPECTS}
     dataset = {"labels": [{"label": label, "word": "a", "count": 2} for label in LABELS], "warnings": [warning]}
@@ -104,6 +107,8 @@ def test_they_are_learned_again_as_the_job_was_asked(
     assert answer.headers["location"] != f"/jobs/{job}"
     ((submission, rows, test),) = sent
     assert (submission.task, submission.seed, submission.init) == ("pets", 3, "mean")
+    assert (submission.kind, submission.priority, submission.time_limit) == ("classification", 7, 90.0)
+    assert {name: getattr(submission, name) for name in OPTIONS} == OPTIONS
     assert submission.validation is None
     assert ("it barks", "dog") in rows_of(rows)
     assert rows_of(test) == [("it purrs", "cat")]
