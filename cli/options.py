@@ -75,11 +75,9 @@ def _file(dataset: Field, default: Any) -> Parameter:
 def _dataset(file: str | None, named: str | None, *, labels: bool) -> str | None:
     """The dataset; None where a label set stands for it."""
     if file is None and named is None and not labels:
-        raise InputError(
-            "There is no dataset.", "onboard submit FILE, or without rows: onboard submit --task NAME --labels A,B"
-        )
+        raise InputError("dataset-missing")
     if file is not None and named is not None:
-        raise InputError(f"There are two datasets: {file} and {named}.", "Give one: onboard submit FILE")
+        raise InputError("dataset-given-twice", file=file, named=named)
     return file or named
 
 

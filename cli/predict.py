@@ -93,7 +93,7 @@ def _read(
 
 def _on_error(choice: str) -> str:
     if choice not in ("skip", REFUSE):
-        raise InputError(f"{choice!r} is not a choice of --on-error.", "Use one of skip, refuse.", on_error=choice)
+        raise InputError("unknown-on-error", on_error=choice)
     return choice
 
 
@@ -105,7 +105,7 @@ def _outcomes(
     target: Path | None,
 ) -> Iterator[Outcome]:
     """Answers of the rows that can be answered, in their order."""
-    from onboard.serving.requests import parse_requests
+    from onboard.contract.requests import parse_requests
 
     good = [(row, named) for row, named in rows if isinstance(row, TextRow)]
     inputs = [{**row.texts, "task": named.task, "ref": named.ref, **more} for row, named in good]
@@ -177,9 +177,9 @@ def _say_skipped(skipped: Sequence[BadRow], rows: int) -> None:
 def _require_one_source(given: Mapping[str, str], path: str | None, text_fields: tuple[str, ...]) -> None:
     sources = ["text" in given, "text_a" in given or "text_b" in given, path is not None]
     if sum(sources) != 1:
-        raise InputError("Give one of --text, --text-a with --text-b, or --input.", "onboard predict --help")
+        raise InputError("predict-without-text")
     if path is None and text_fields:
-        raise InputError("--text-field names fields of a file.", "Give the file: --input FILE")
+        raise InputError("text-field-without-file")
 
 
 def _remedy(error: InputError, task: str, path: str | None, several: bool) -> str:

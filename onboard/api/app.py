@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from functools import cache
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
+from starlette.routing import BaseRoute
 
 from onboard import __version__
 from onboard.api import guarding, heads, openapi, root_path
@@ -27,6 +29,7 @@ from onboard.api.upload_folder import upload_folder
 from onboard.api.upload_places import UploadPlaces
 from onboard.api.uploads import MAX_AT_ONCE
 from onboard.bases import find_base
+from onboard.errors import OnboardError
 from onboard.hypernetworks.register import register_base
 from onboard.operations.prometheus import make_registry
 from onboard.registry.services import open_services
@@ -54,17 +57,25 @@ def create_app(settings: Settings | None = None, *, preload: bool = False) -> Fa
         generate_unique_id_function=_operation_id,
         redirect_slashes=False,
         openapi_url=None,  # described by a route of ours, which needs a token like any other
+        routes=[*_routes()],
     )
     app.state.settings, app.state.preload = settings, preload
     errors.install(app)
-    for router in (*ROUTERS, *PAGES):
-        app.include_router(router)
     openapi.install(app)
     guarding.install(app, app.state.settings, errors.answer)
     root_path.install(app, settings.root_path)
     heads.install(app)
     require_guarded(app)
     return app
+
+
+@cache
+def _routes() -> tuple[BaseRoute, ...]:
+    """Return every route. FastAPI analyzes their arguments once a process, however many applications are created."""
+    every = APIRouter(generate_unique_id_function=_operation_id)
+    for router in (*ROUTERS, *PAGES):
+        every.include_router(router)
+    return tuple(every.routes)
 
 
 @asynccontextmanager
@@ -75,11 +86,12 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         app.state.services = services
         await run_in_threadpool(register_base, services, find_base(services.settings.base))
         app.state.shelf = Shelf(services)
-        app.state.maps = Maps(app.state.shelf)
+        app.state.maps = Maps(services)
         app.state.metrics = make_registry(services.database)
         app.state.predictions = PredictionQueue(services)
         if app.state.preload:
             await run_in_threadpool(app.state.predictions.load)
+            await run_in_threadpool(_draw_map, app.state.maps)
         app.state.readers, app.state.pulse, app.state.overview = Readers(), Pulse(), Overview()
         with upload_folder(services.settings.resolved_home) as folder, Intake(services.settings, folder) as intake:
             app.state.uploads = folder
@@ -88,6 +100,11 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
             yield
     finally:
         await run_in_threadpool(services.close)
+
+
+def _draw_map(maps: Maps) -> None:
+    with suppress(OnboardError):  # the page says it to whoever opens it
+        maps.document()
 
 
 def _operation_id(route: APIRoute) -> str:

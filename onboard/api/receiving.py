@@ -42,7 +42,7 @@ class Received:
     def evaluation(self) -> Evaluation:
         """The labeled rows to measure versions on. Raises InputError: they are not a file."""
         if self.dataset is None or self.dataset.startswith(_HUB):
-            raise InputError("dataset: it is not a file.", "Send the file of labeled rows as dataset.", field="dataset")
+            raise InputError("dataset-not-a-file", field="dataset")
         return Evaluation(dataset=self.dataset, **self.form.model_dump(exclude_none=True))
 
 
@@ -119,11 +119,7 @@ def _source(fields: dict[str, list[str]], upload: Upload) -> str:
     if "dataset" not in upload.files and len(named) == 1 and named[0].startswith(_HUB):
         upload.content_bytes = MAX_FILE_BYTES  # nobody knows before it is fetched
         return named[0]
-    raise InputError(
-        "dataset: neither one file nor one hf:// name.",
-        "Send the file as dataset, with its name; or, for a task without rows, its names as task and labels.",
-        field="dataset",
-    )
+    raise InputError("dataset-not-one-file", field="dataset")
 
 
 def _task_of(name: str) -> str:
@@ -131,9 +127,7 @@ def _task_of(name: str) -> str:
     try:
         return task_name_of(name)
     except InputError as error:
-        raise InputError(
-            error.message, f"Send the task's name as task, for example {proposal(stem_of(name))}."
-        ) from error
+        raise InputError.like(error, f"Send the task's name as task, for example {proposal(stem_of(name))}.") from error
 
 
 def _values(fields: Mapping[str, list[str]]) -> dict[str, Any]:
@@ -143,7 +137,7 @@ def _values(fields: Mapping[str, list[str]]) -> dict[str, Any]:
         if name in REPEATED:
             values[name] = given
         elif len(given) > 1:
-            raise InputError(f"{name[:100]}: it is given {len(given)} times.", "Give it once.", field=name[:100])
+            raise InputError("form-field-repeated", field=name[:100], times=len(given))
         else:
             values[name] = given[0]
     return values

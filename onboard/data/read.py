@@ -24,7 +24,7 @@ from onboard.data.report import CheckReport, label_rows, validation_of
 from onboard.data.rows import LabelledRow, Origin, Table, read_table
 from onboard.data.snapshot import digest
 from onboard.data.splits import shots
-from onboard.data.suspects import suspected_errors
+from onboard.data.suspects import contradicted_by_words
 from onboard.data.texts import telling_texts
 from onboard.data.unlabelled import Pool, pool_of
 from onboard.data.vanished import without_vanished
@@ -85,21 +85,15 @@ class ReadOptions:
 
     def __post_init__(self) -> None:
         if self.kind not in _KINDS:
-            raise InputError(
-                f"{self.kind!r} is not a kind of task.", f"Use one of {', '.join(_KINDS)}.", kind=self.kind
-            )
+            raise InputError("unknown-kind", kind=self.kind, kinds=list(_KINDS))
         if self.shots is not None and self.shots < 1:
-            message = f"--shots {self.shots} is not a number of rows."
-            raise InputError(message, "Ask for at least one row per label.", shots=self.shots)
+            raise InputError("too-few-shots", shots=self.shots)
         if self.kind == "regression" and self.labels:
-            raise InputError("A regression has no label set.", "Leave out --labels, or --kind regression.")
+            raise InputError("labels-with-regression")
         if len(self.text_fields) > 2:
-            message = f"--text-field is given {len(self.text_fields)} times; a row has one text or two."
-            raise InputError(message, "Give it once, or twice for pairs.", text_fields=list(self.text_fields))
+            raise InputError("text-field-count", text_fields=list(self.text_fields), count=len(self.text_fields))
         if self.labels and len({label_key(label) for label in self.labels}) < 2:
-            raise InputError(
-                "--labels names fewer than two labels.", "Give them all: --labels A,B", labels=list(self.labels)
-            )
+            raise InputError("labels-too-few", labels=list(self.labels))
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,7 +282,7 @@ def _dataset_findings(
 
 
 def _suspects(dataset: Dataset, train: list[LabelledRow]) -> Finding | None:
-    suspects = suspected_errors(dataset.train)
+    suspects = contradicted_by_words(dataset.train)
     if not suspects:
         return None
     numbers = {example_key(row.example()): row.number for row in train}

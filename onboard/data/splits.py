@@ -34,7 +34,7 @@ def shots(dataset: Dataset, rows: int, seed: int) -> Dataset:
         InputError: `rows` is below one.
     """
     if rows < 1:
-        raise InputError(f"--shots {rows} is not a number of rows.", "Ask for at least one row per label.", shots=rows)
+        raise InputError("shots-not-positive", shots=rows)
     if rows >= len(dataset.train):
         return dataset
     strata = _strata(dataset, seed)

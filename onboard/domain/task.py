@@ -152,17 +152,22 @@ class EmbeddingVersion:
         content = self.content
         if content == "readout" and self.provisional:
             raise ConflictError(
-                f"{self.reference} has no embedding {purpose}: it is provisional, a readout alone, which its job "
-                "published before it had learned an embedding.",
-                remedy or f"See whether the job has published another version: onboard jobs show {self.job}",
-                version=self.reference, method=self.method,
-            )  # fmt: skip
+                "version-provisional",
+                version=self.reference,
+                method=self.method,
+                purpose=purpose,
+                remedy=remedy or f"See whether the job has published another version: onboard jobs show {self.job}",
+            )
         if content != "embedding":
             instead = "a readout alone" if content == "readout" else "weights of its own"
             raise ConflictError(
-                f"{self.reference} has no embedding {purpose}: its method, {self.method}, makes {instead}.",
-                remedy or f"onboard versions {self.task}", version=self.reference, method=self.method,
-            )  # fmt: skip
+                "version-without-embedding",
+                version=self.reference,
+                method=self.method,
+                purpose=purpose,
+                instead=instead,
+                remedy=remedy or f"onboard versions {self.task}",
+            )
 
     @property
     def unmeasured(self) -> bool:
@@ -179,13 +184,9 @@ class EmbeddingVersion:
         """Everything that it was initialised from, by name; empty for a shipped source."""
         return tuple(self.mixed_from) or ((self.parent,) if self.parent else ())
 
-    def to_json(self) -> dict[str, Any]:
-        """The version as a JSON-compatible document without fingerprint and held-out rows; times are ISO 8601, UTC."""
-        return {**document_of(self, *_NOT_TOLD), "unmeasured": self.unmeasured}
-
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> EmbeddingVersion:
-        """Read what `to_json` wrote, here or in an older service: without mixtures, carried versions, `pairs`,
+        """Read the document of a version, of here or of an older service: without mixtures, carried versions, `pairs`,
         readouts, priors, temperatures, bytes and provisional versions.
 
         Raises KeyError, TypeError, ValueError for anything else.
@@ -225,10 +226,6 @@ class HypernetworkVersion:
     retired_at: float | None = None
     collected_at: float | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        """The hypernetwork version as a JSON-compatible document; the time is ISO 8601 in UTC."""
-        return document_of(self, "retired_at")
-
 
 @dataclass(frozen=True, slots=True)
 class BaseRecord:
@@ -264,10 +261,6 @@ class AliasMove:
     actor: str | None = None
     reason: str = ""
 
-    def to_json(self) -> dict[str, Any]:
-        """The move as a JSON-compatible document; the time is ISO 8601 in UTC."""
-        return document_of(self)
-
 
 @dataclass(frozen=True, slots=True)
 class SnapshotRecord:
@@ -289,17 +282,6 @@ class SnapshotRecord:
     rows: dict[str, int]
     name: str = ""
     created_at: float = 0.0
-
-
-def task_document(task: Task, latest: EmbeddingVersion | None) -> dict[str, Any]:
-    """A task with its latest version, as `tasks list --json` and GET /v1/tasks show it."""
-    return {
-        **task.to_json(),
-        "version": latest.version if latest else None,
-        "weak": bool(latest and latest.weak),
-        "pairs": latest.pairs if latest else None,
-        "latest": latest.to_json() if latest else None,
-    }
 
 
 def marks(version: Mapping[str, Any]) -> str:

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Final
 
 from onboard.data.previews import preview_texts
 from onboard.data.snapshot import load
 from onboard.domain.dataset import Dataset, Example
-from onboard.domain.job import Job
+from onboard.domain.job import Job, JobSpec
 from onboard.domain.submission import Submission
 from onboard.errors import ConflictError, InputError
 from onboard.registry.services import Services
 from onboard.report.reading import listing, mapping, mappings
 
 _CODE: Final = "contradicted_labels"
+_OF_THE_FILE: Final = ("dataset", "shots")  # settled when the rows were read
 _SPLITS: Final = {"train": "dataset", "validation": "validation", "test": "test"}  # and the field of a submission
 
 
@@ -47,14 +48,14 @@ def relabeled(services: Services, job: Job, document: Mapping[str, Any], picked:
     """
     suspects, labels = suspects_of(document), labels_of(document)
     if len(picked) != len(suspects) or any(place is not None and place >= len(labels) for place in picked):
-        raise InputError("The form does not fit this job's suspects.", "Load the page of the job again.", field="label")
+        raise InputError("suspects-form-outdated", field="label")
     changes = {
         (suspect["text"], json.dumps(suspect["label"])): labels[place]
         for suspect, place in zip(suspects, picked, strict=True)
         if place is not None
     }
     if not changes:
-        raise InputError("No label was changed.", "Choose another label for at least one row.", field="label")
+        raise InputError("no-label-changed", field="label")
     dataset = _rows_of(services, job)
     _require_unambiguous(dataset.train, changes)
     return replace(dataset, train=tuple(_changed(row, changes) for row in dataset.train))
@@ -77,29 +78,22 @@ def as_jsonl(rows: Iterable[Example]) -> str:
 
 
 def again(job: Job, files: Mapping[str, Path]) -> Submission:
-    """A submission of these files as the job was asked for; its start and its seed stay."""
-    spec = job.spec
-    return Submission(
-        dataset=files["dataset"],
-        validation=files.get("validation"),
-        test=files.get("test"),
-        task=spec.task,
-        init=spec.init,
-        tune_hypernetwork=spec.tune_hypernetwork,
-        method=spec.method,
-        metric=spec.metric,
-        seed=spec.seed,
-        base=spec.base,
-    )
+    """A submission of these files as the job was asked for: with its start, method, options, queue and time limit.
+
+    The rows were drawn and read already, so nothing is drawn again and no field is named.
+    """
+    names = {declared.name for declared in fields(Submission)}
+    asked = {declared.name: getattr(job.spec, declared.name) for declared in fields(JobSpec)} | job.spec.options
+    kept = {name: value for name, value in asked.items() if name in names and name not in _OF_THE_FILE}
+    waits = {"queue": job.queue, "priority": job.priority, "time_limit": job.time_limit_seconds}
+    return Submission(**{**kept, **waits, **files})
 
 
 def _rows_of(services: Services, job: Job) -> Dataset:
     from onboard.versions.trained_rows import read_snapshot
 
     if not job.spec.dataset:
-        raise ConflictError(
-            f"The rows of job {job.id} were deleted.", "Submit the corrected file: onboard submit FILE", job=job.id
-        )
+        raise ConflictError("job-rows-deleted", job=job.id)
     return load(read_snapshot(services, job.spec.dataset))
 
 
@@ -110,10 +104,7 @@ def _require_unambiguous(rows: Iterable[Example], changes: Mapping[tuple[str, st
             texts.setdefault(key, set()).add((row.text_a, row.text_b))
     for (shown, _), meant in texts.items():
         if len(meant) > 1:
-            raise InputError(
-                f"{len(meant)} rows begin with “{shown}”.", "Correct them in your file and submit it again.",
-                field="label",
-            )  # fmt: skip
+            raise InputError("row-ambiguous", field="label", rows=len(meant), shown=shown)  # fmt: skip
 
 
 def _changed(row: Example, changes: Mapping[tuple[str, str], Any]) -> Example:

@@ -94,10 +94,7 @@ def prepare(spec: JobSpec, services: Services, record: BaseRecord) -> Workbench:
 
 def _require_pinned(spec: JobSpec, base: Base, pinned: str) -> None:
     if base.digest != pinned:
-        raise OtherBaseError(
-            f"The job was submitted for base {pinned}, this worker has {base.digest} as {spec.base!r}.",
-            "Install the same version of onboard on every worker, or submit again.",
-        )
+        raise OtherBaseError("job-of-other-base", pinned=pinned, base_digest=base.digest, base=spec.base)
 
 
 def label_words(dataset: Dataset, engine: Engine) -> tuple[str, ...]:

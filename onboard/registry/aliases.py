@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
+from typing import Any
 
 from sqlalchemy import ColumnElement, and_, insert, select
 
+from onboard.domain.documents import document_of
 from onboard.domain.names import require_alias
 from onboard.domain.task import AliasMove
 from onboard.domain.webhook import MOVED
@@ -78,8 +80,7 @@ class AliasRepository(Repository):
         statement = insert(AliasMoveRow).values(task=task, alias=alias, at=database_now(), **facts)
         move = record_of(AliasMove, self._session.scalars(statement.returning(AliasMoveRow)).one())
         if announce:
-            document = move.to_json()
-            del document["at"]  # an event has a time of its own
+            document = document_of(move, "at")  # an event has a time of its own
             OutboxRepository(self._session).add(MOVED, document)
         return move
 
@@ -100,16 +101,11 @@ class AliasRepository(Repository):
         self._lock(task)
         present = self.find(task, alias)
         if present is None:
-            raise NotFoundError(f"There is no {task}@{alias}.", f"List them with: onboard versions {task}", task=task)
+            raise NotFoundError("unknown-alias", task=task, alias=alias)
         require_unmoved(task, alias, present, expected)
         before = self._line(task, alias)[:-1]
         if not before:
-            raise ConflictError(
-                f"{task}@{alias} has never been anything before v{present} that it could go back to.",
-                f"Name a version: onboard promote {task}@vN --alias {alias}",
-                task=task,
-                alias=alias,
-            )
+            raise ConflictError("alias-without-past", task=task, alias=alias, present=present)
         reason = f"{_ROLLBACK}: {because}" if because else _ROLLBACK
         return self.move(task, alias, before[-1], actor=actor, reason=reason)
 
@@ -153,19 +149,16 @@ class AliasRepository(Repository):
             )
         ).one_or_none()
         if moves is None:
-            raise NotFoundError(f"There is no {task}@v{version}.", f"List them with: onboard versions {task}")
+            raise NotFoundError("unknown-version", task=task, version=version)
 
 
 def require_unmoved(task: str, alias: str, present: int | None, expected: int | None) -> None:
     """Compare, before the swap. Raises PreconditionFailedError unless `expected`, if given, is present; 0 is none."""
     if expected is None or expected == (present or 0):
         return
-    raise PreconditionFailedError(
-        f"{task}@{alias} is v{present} now{f', not v{expected}' if expected else ''}."
-        if present
-        else f"{task}@{alias} does not exist.",
-        f"Look at it with: onboard versions {task}",
-        task=task,
-        alias=alias,
-        version=present,
-    )
+    facts: dict[str, Any] = {"task": task, "alias": alias, "version": present}
+    if not present:
+        raise PreconditionFailedError("alias-gone", **facts)
+    if not expected:
+        raise PreconditionFailedError("alias-exists", **facts)
+    raise PreconditionFailedError("alias-moved", expected=expected, **facts)

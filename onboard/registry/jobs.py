@@ -98,13 +98,8 @@ class JobRepository(Repository):
 
     def _earlier(self, key: str, spec: JobSpec) -> Job:
         job = to_job(self._session.scalars(select(JobRow).where(JobRow.key == key)).one())
-        if job.spec != spec:
-            raise ConflictError(
-                f"The key {key!r} already belongs to job {job.id}, which asked for something else.",
-                "Use another --key for another request.",
-                key=key,
-                job=job.id,
-            )
+        if job.spec.pinned_to(None) != spec.pinned_to(None):  # an alias may have moved between the two requests
+            raise ConflictError("key-in-use", key=key, job=job.id)
         return job
 
     def get(self, job_id: str) -> Job:
@@ -177,14 +172,10 @@ class JobRepository(Repository):
         require_time_limit(time_limit_seconds)
         present = self._locked(job_id)
         if not present.state.finished:
-            raise ConflictError(f"Job {job_id} is {present.state.value}; it needs no retry.", job=job_id)
+            raise ConflictError("job-needs-no-retry", job=job_id, state=present.state.value)
         require_transition(job_id, present.state, JobState.QUEUED)
         if not present.spec.dataset and not present.spec.is_bulk:
-            raise ConflictError(
-                f"The task of job {job_id} was deleted, and its rows with it.",
-                "Submit the dataset again: onboard submit --dataset FILE",
-                job=job_id,
-            )
+            raise ConflictError("job-task-deleted", job=job_id)
         record(self._session, "job.retry", job_id, task=present.spec.task)
         ShardRepository(self._session).renew(job_id)
         return self._change(
@@ -240,7 +231,7 @@ def _brief(row: Any) -> Job:
 
 
 def _no_job(job_id: str) -> NotFoundError:
-    return NotFoundError(f"There is no job {job_id}.", "List them with: onboard jobs list", job=job_id)
+    return NotFoundError("unknown-job", job=job_id)
 
 
 def _paged(statement: Select[Any], search: JobSearch, order: JobOrder, edge: Edge | None) -> Select[Any]:

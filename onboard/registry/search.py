@@ -60,8 +60,8 @@ class SearchRepository(Repository):
         ]
         return {asked[first, second]: Current(*row) for asked, of_kind in rows for first, second, *row in of_kind}
 
-    def named(self, alias: str) -> Sequence[Current]:
-        """The embedding that the alias names in every task, by task; versions of other methods are left out."""
+    def named(self, alias: str, *, every: bool = False) -> Sequence[Current]:
+        """The embedding that the alias names in every task, by task; versions without one only if `every` is asked."""
         statement = (
             select(
                 EmbeddingVersionRow.task,
@@ -71,7 +71,7 @@ class SearchRepository(Repository):
             )
             .join(AliasRow, and_(names_version(), AliasRow.alias == alias))
             .join(TaskRow, TaskRow.name == EmbeddingVersionRow.task)
-            .where(TaskRow.deleted_at.is_(None), HAS_EMBEDDING)
+            .where(TaskRow.deleted_at.is_(None), *(() if every else (HAS_EMBEDDING,)))
             .order_by(EmbeddingVersionRow.task)
         )
         return [Current(*row) for row in self._session.execute(statement)]

@@ -46,7 +46,7 @@ class SnapshotRepository(Repository):
         """The snapshot. Raises NotFoundError."""
         row = self._session.scalars(select(SnapshotRow).where(SnapshotRow.digest == digest)).one_or_none()
         if row is None:
-            raise NotFoundError(f"There is no dataset {digest}.", digest=digest)
+            raise NotFoundError("unknown-dataset", digest=digest)
         return record_of(SnapshotRecord, row)
 
 

@@ -24,8 +24,7 @@ class TaskRepository(Repository):
         task = self.find(name)
         if task is None:
             known = self._session.scalars(select(TaskRow.name).where(TaskRow.deleted_at.is_(None)))
-            message = f"There is no task {name!r}.{did_you_mean(name, known)}"
-            raise NotFoundError(message, "List them with: onboard tasks list", task=name)
+            raise NotFoundError("unknown-task", task=name, guess=did_you_mean(name, known))
         return task
 
     def find(self, name: str) -> Task | None:
@@ -84,9 +83,5 @@ def _require_same(present: Task, kind: Kind, labels: Sequence[Label]) -> None:
     had = ", ".join(map(repr, present.labels)) or present.kind
     now = ", ".join(map(repr, labels)) or kind
     raise ConflictError(
-        f"Task {present.name!r} has other labels: {had} instead of {now}.",
-        "Give the new task another name with --task, or say --new-labels.",
-        task=present.name,
-        present=list(present.labels),
-        wanted=list(labels),
+        "labels-differ", task=present.name, present=list(present.labels), wanted=list(labels), had=had, now=now
     )

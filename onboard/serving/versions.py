@@ -133,7 +133,7 @@ class SourceVersions:
     def _source(self, reference: Reference) -> ServedVersion | OnboardError:
         source = self._sources.get(reference.task)
         if source is None or reference not in (Reference(source.name), Reference(source.name, None, 1)):
-            return NotFoundError(f"Base {self._base.name} has no {reference}.", f"onboard base show {self._base.name}")
+            return NotFoundError("version-not-in-base", base=self._base.name, reference=reference)
         if source.name not in self._ready:
             task = Task(source.name, source.kind, source.labels, source.words, source.low, source.high, source=True)
             z = self._base.embeddings[source.name]
@@ -232,12 +232,11 @@ def require_pins(version: EmbeddingVersion, base: Base) -> None:
     """Raise PinMismatchError unless the version belongs to this base and its backbone."""
     if version.backbone_digest != base.backbone_digest or version.base_digest != base.digest:
         raise PinMismatchError(
-            f"{version.reference} is pinned to backbone {version.backbone_digest[:19]}…, "
-            f"base {base.name} has {base.backbone_digest[:19]}….",
-            "set ONBOARD_BASE to the base that it was trained on, or submit the task again",
+            "version-of-other-backbone",
             version=version.reference,
             pinned=version.backbone_digest,
             present=base.backbone_digest,
+            base=base.name,
         )
 
 
@@ -252,9 +251,11 @@ def fitting(served: ServedVersion, engine: Engine) -> ServedVersion:
     size = engine.hypernetwork.sizes["task_embedding_size"]
     if served.learned.shape != (size,):
         raise PinMismatchError(
-            f"{served.task.name}@v{served.version} has {served.learned.shape} numbers, this hypernetwork takes {size}.",
-            "onboard base show",
+            "embedding-width-differs",
             task=served.task.name,
+            version=served.version,
+            shape=served.learned.shape,
+            size=size,
         )
     return replace(served, learned=np.array(served.learned, dtype=np.float32))
 

@@ -41,7 +41,7 @@ def _sound(readout: Readout) -> Readout:
     whole = weights.ndim == 2 and bias.shape == weights.shape[:1]
     numbers = (weights, bias, np.array([readout.scale, readout.share]))
     if not whole or not all(np.isfinite(part).all() for part in numbers):
-        raise DamagedError("The bytes hold no readout.", "onboard doctor")
+        raise DamagedError("readout-unreadable")
     return readout
 
 
@@ -71,12 +71,7 @@ def unpack_readout(content: bytes, base: str) -> Readout:
         readout = readout_of_tensors(tensors, float(facts["scale"]), float(facts["share"]))
         pinned = str(facts["base"])
     except (SafetensorError, KeyError, TypeError, ValueError) as error:
-        raise DamagedError("The bytes hold no readout.", "onboard doctor") from error
+        raise DamagedError("readout-unreadable") from error
     if pinned != base:
-        raise PinMismatchError(
-            f"The readout is pinned to base {pinned[:19]}…, not to {base[:19]}….",
-            "set ONBOARD_BASE to the base that it was trained on, or submit the task again",
-            pinned=pinned,
-            present=base,
-        )
+        raise PinMismatchError("readout-of-other-base", pinned=pinned, present=base)
     return readout

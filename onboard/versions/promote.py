@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from onboard.contract.evaluations import Evidence
 from onboard.domain.names import LATEST, Reference, require_alias
 from onboard.domain.task import AliasMove, EmbeddingVersion
 from onboard.errors import NotBetterError, NotFoundError
@@ -20,7 +21,7 @@ from onboard.registry.services import Services
 from onboard.registry.tasks import TaskRepository
 from onboard.registry.versions import VersionRepository
 from onboard.versions.compare import compare_versions
-from onboard.versions.side_by_side import Evidence, SideBySide
+from onboard.versions.side_by_side import SideBySide
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
@@ -109,7 +110,7 @@ def alias_history(database: Database, task: str, alias: str, most: int) -> tuple
         version = AliasRepository(session).find(task, alias)
         history = AliasRepository(session).history(task, alias, most)
     if version is None:
-        raise NotFoundError(f"There is no {task}@{alias}.", f"List them with: onboard versions {task}", task=task)
+        raise NotFoundError("unknown-alias", task=task, alias=alias)
     return version, history
 
 
@@ -166,9 +167,7 @@ def _beats_the_commonest(version: EmbeddingVersion) -> bool:
 
 def _no_better_than_the_commonest(version: EmbeddingVersion, alias: Reference) -> NotBetterError:
     return NotBetterError(
-        f"{alias} is new, and {version.reference} was not shown to be better than always giving the commonest answer.",
-        f"See how it was measured: onboard tasks show {alias.task}; or promote it all the same, without --if-better",
-        comparison=None,
+        "not-better-than-majority", comparison=None, alias=alias, version=version.reference, task=alias.task
     )
 
 
@@ -187,7 +186,13 @@ def _refused(
         what = "not shown to be better"
     back = f"; or go back: onboard rollback {alias.task} --alias {alias.alias}" if alias.alias == LATEST else ""
     return NotBetterError(
-        f"{version.reference} is {what} than {alias}, v{present.version}: {comparison.reason}",
-        f"{_how_to_compare(present, version, comparison)}{back}",
-        comparison=comparison.to_json(),
+        "not-better-than-present",
+        comparison=comparison.to_document().to_json(),
+        version=version.reference,
+        verdict=what,
+        alias=alias,
+        present=present.version,
+        reason=comparison.reason,
+        how=_how_to_compare(present, version, comparison),
+        back=back,
     )

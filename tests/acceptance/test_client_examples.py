@@ -57,8 +57,8 @@ def test_the_example_fetches_verifies_and_predicts(service: Served) -> None:
     assert (service.place.folder / ".cache" / "onboard" / "contents").is_dir()
 
 
-def test_the_client_is_shown() -> None:
-    assert SHOWN
+def test_the_readme_and_the_page_of_the_client_show_how_to_use_it() -> None:
+    assert {"README.md", "client.md"} <= {shown.id for shown in SHOWN}
 
 
 @pytest.mark.parametrize("block", SHOWN)

@@ -82,8 +82,7 @@ def _queued(services: Services, spec: JobSpec, request: BulkRequest, queue: str)
     with services.database.write() as session:
         writing = ShardRepository(session).job_writing_to(request.output)
         if writing is not None:
-            remedy = f"--output another folder, or: onboard jobs watch {writing}"
-            raise ConflictError(f"Job {writing} writes to {request.output}.", remedy, job=writing)
+            raise ConflictError("output-being-written", job=writing, output=request.output)
         return JobRepository(session).add(spec, queue=queue)[0]
 
 

@@ -120,7 +120,7 @@ def _hold(session: Session, outcome: Outcome) -> None:
     present = outcome.present
     head = InUseRepository(session).hold_head(present.base_digest)
     if head != outcome.head:
-        raise ConflictError(f"The base's hypernetwork is at version {head} now, not {outcome.head}.")
+        raise ConflictError("hypernetwork-moved-while-carrying", head=head, expected=outcome.head)
     # a move to where it is moves nothing, but locks the task and looks whether it is there
     AliasRepository(session).move(present.task, LATEST, present.version, expected=present.version)
 

@@ -18,13 +18,14 @@ import uvicorn
 import waiting_child
 from fastapi import FastAPI
 from support.real_services import wait_until
+from support.refusals import refused as error_of
 
 from onboard.api import intake, serve
 from onboard.api.child import Bounds, call_in_child
 from onboard.api.intake import Intake
 from onboard.domain.access import acting
 from onboard.domain.submission import Submission
-from onboard.errors import DatasetError, InputError, OnboardError, TooLargeError, UnavailableError
+from onboard.errors import DatasetError, OnboardError, TooLargeError, UnavailableError
 from onboard.jobs.submission import check
 from onboard.settings import Settings
 
@@ -67,7 +68,7 @@ def test_after_a_child_that_died_the_next_dataset_is_checked(
     taking: Intake, dataset: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(intake.submissions, "check", waiting_child.die)
-    with pytest.raises(InputError, match="died"):
+    with error_of("check-died"):
         taking.check(Submission(dataset), LARGE, stays)
     monkeypatch.setattr(intake.submissions, "check", check)
     assert taking.check(Submission(dataset), LARGE, stays)["rows"]["train"] == 20
@@ -92,7 +93,7 @@ def test_a_client_that_leaves_ends_its_child_and_frees_the_place(
     assert psutil.pid_exists(child)
     left.set()
     thread.join()
-    assert "went away" in errors[0].message
+    assert errors[0].type == "client-went-away"
     assert not psutil.pid_exists(child)
     monkeypatch.setattr(intake.submissions, "check", check)
     assert taking.check(Submission(dataset), LARGE, stays)["task"] == "weather"
@@ -117,7 +118,7 @@ def test_who_waits_for_a_turn_may_leave_and_the_fifth_is_sent_away(
     left.set()
     for thread, errors in waiting:
         thread.join()
-        assert "went away" in errors[0].message
+        assert errors[0].type == "client-went-away"
     monkeypatch.setattr(intake.submissions, "check", check)
     assert taking.check(Submission(dataset), LARGE, stays)["task"] == "weather"
 
@@ -159,6 +160,34 @@ def test_a_child_ends_with_a_service_that_is_killed(tmp_path: Path) -> None:
     child.wait(30)
 
 
+_CHECKING = """
+import sys
+from pathlib import Path
+import onboard.api.preloaded
+before = set(sys.modules)
+from onboard.api import intake
+from onboard.domain.submission import Submission
+from onboard.jobs.submission import Outside
+from onboard.settings import Settings
+dataset, home = sys.argv[1:]
+settings = Settings(home=home, base="mini")
+outside = Outside(settings.hub_terms, Path(home).parent)
+intake.submissions.check(Submission(dataset), settings.base, outside=outside)
+intake._submit(settings, Submission(dataset), "somebody", None, outside)
+print(*(name for name in set(sys.modules) - before if name.split(".")[0] in ("onboard", "workers", "migrations")))
+print(*({"torch", "transformers", "sklearn", "pandas"} & set(sys.modules)))
+"""
+
+
+def test_a_child_imports_nothing_of_ours_that_the_server_it_is_forked_of_could_have(
+    dataset: str, tmp_path: Path
+) -> None:
+    words = [sys.executable, "-c", _CHECKING, dataset, tmp_path / "home"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["", ""]
+
+
 def test_what_a_child_returns_comes_back() -> None:
     assert call_in_child(stays, Bounds(LARGE_ENOUGH, 60), os.getpid) != os.getpid()
 
@@ -180,7 +209,7 @@ def test_a_check_that_takes_too_long_is_ended(
     monkeypatch.setattr(intake, "CHECK_SECONDS", 1.0)
     monkeypatch.setattr(intake.submissions, "check", waiting_child.wait_for_ever)
     marker = tmp_path / "there"
-    with pytest.raises(TooLargeError, match="more than 1 second") as caught:
+    with error_of("check-needs-time") as caught:
         taking.check(Submission(dataset, task=str(marker)), content_bytes, stays)
     assert caught.value.data["limit_seconds"] == 1.0
     assert not (marker.exists() and psutil.pid_exists(int(marker.read_text())))  # on a busy machine it is never there
