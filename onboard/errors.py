@@ -1,4 +1,4 @@
-"""The error tree of the package. Errors carry data, are rendered once, and name the command that mends them.
+"""The errors of the package. Each has a type, data, a message and a remedy.
 
 OnboardError                     exit  HTTP  retryable
 ├── InputError                     2    422   no     what was handed in is wrong
@@ -97,7 +97,7 @@ or the worker's machine, where no other job would do better."""
 
 
 class OnboardError(Exception):
-    """Base of every error that Onboard raises on purpose.
+    """Base class of all errors that Onboard raises.
 
     Its class says how it is handled (exit code, HTTP status, `code`), its `type` what exactly is wrong.
 
@@ -144,16 +144,16 @@ class OnboardError(Exception):
 
     @classmethod
     def like(cls, error: OnboardError, remedy: str = "", **data: Any) -> Self:
-        """The same fault as an error of this class: type, message and facts stay, the remedy may be another."""
+        """The same error as an instance of this class: type, message and data stay, the remedy may differ."""
         return cls.reported(error.type, error.message, remedy or error.remedy, {**error.data, **data})
 
     @property
     def outside(self) -> OnboardError:
-        """What somebody elsewhere is told of it; the rest is for whoever runs the service."""
+        """The message for remote clients; the original is for the operator of the service."""
         return self._outside or self
 
     def hide(self, outside: OnboardError) -> Self:
-        """Keep the message from those elsewhere, who are told `outside` instead."""
+        """Show `outside` to remote clients instead of the message."""
         self._outside = outside
         return self
 
@@ -170,35 +170,35 @@ def _plain(value: Any) -> Any:
 
 
 class InternalError(OnboardError, code="internal"):
-    """A fault of the service. Its log says more."""
+    """A bug in the service. See its log."""
 
 
 class InputError(OnboardError, code="input", exit_code=2, http_status=422):
-    """What was handed in is wrong: usage, a name, a file."""
+    """Invalid input: an option, a name, a file."""
 
 
 class DatasetError(InputError, code="dataset"):
-    """Rows of a dataset are wrong. `data["problems"]` lists all of them with row, field and remedy."""
+    """Rows of a dataset are invalid. `data["problems"]` lists all of them with row, field and remedy."""
 
 
 class PreconditionRequiredError(InputError, code="precondition_required", http_status=428):
-    """A change over HTTP that does not say, by If-Match, which state it changes."""
+    """A change over HTTP without If-Match."""
 
 
 class HostError(InputError, code="host", http_status=421):
-    """A request was sent to a name that is not ours."""
+    """A request was sent to an unknown host name."""
 
 
 class MethodNotAllowedError(InputError, code="method_not_allowed", http_status=405):
-    """A request to a path that does not take its method."""
+    """The path does not support the request's method."""
 
 
 class TooLargeError(InputError, code="too_large", http_status=413):
-    """A request or an upload has more bytes, rows or letters than it may. `data["limit"]` says how many."""
+    """A request or an upload exceeds a limit of bytes, rows or characters, `data["limit"]`."""
 
 
 class HeadTooLargeError(TooLargeError, http_status=431):
-    """The address and the headers of a request have more bytes than they may."""
+    """The URL and headers of a request are too long."""
 
 
 class NotFoundError(OnboardError, code="not_found", exit_code=3, http_status=404):
@@ -210,30 +210,30 @@ class BaseMissingError(NotFoundError, fault="place"):
 
 
 class ConflictError(OnboardError, code="conflict", exit_code=4, http_status=409):
-    """The present state forbids it (another label set, a finished job, a name in use)."""
+    """Not possible in the current state (different labels, a finished job, a name in use)."""
 
 
 class PinMismatchError(ConflictError, code="pin_mismatch"):
-    """An embedding is pinned to another backbone or hypernetwork version than the one at hand."""
+    """An embedding is pinned to another backbone or hypernetwork than the available one."""
 
 
 class OtherBaseError(PinMismatchError, fault="place"):
-    """The base of that name on this machine is not the one that a job was submitted for."""
+    """The base with this name on this machine differs from the one that the job was submitted for."""
 
 
 class NotBetterError(ConflictError, code="not_better"):
-    """A version is significantly worse than the one that it should replace, or not better.
+    """The version is significantly worse than the one it would replace, or not better.
 
     `data["comparison"]` says how; it is None where there is no other version, only the commonest answer.
     """
 
 
 class PreconditionFailedError(ConflictError, code="precondition_failed", http_status=412):
-    """It was changed since it was looked at: another one came first."""
+    """The resource has changed since it was read."""
 
 
 class FencedError(ConflictError, code="fenced"):
-    """The job is owned by a later attempt (or was ended): this worker must drop its work."""
+    """A later attempt owns the job, or the job has ended. This worker must discard its work."""
 
 
 class UnavailableError(OnboardError, code="unavailable", exit_code=5, http_status=503, retryable=True):
@@ -241,19 +241,19 @@ class UnavailableError(OnboardError, code="unavailable", exit_code=5, http_statu
 
 
 class DeadlockError(UnavailableError, code="deadlock"):
-    """Two transactions waited for each other, and the database undid this one. The same again will do."""
+    """The database cancelled one of two transactions that waited for each other. Repeat the request."""
 
 
 class SlotTakenError(UnavailableError, code="slot_taken"):
-    """What only one job may have at a time is another one's now. `data["holder"]` is that job."""
+    """Another job holds something that only one job may hold at a time. `data["holder"]` is that job."""
 
 
 class StorageError(UnavailableError, code="storage"):
-    """An artifact cannot be written: full disk, read-only folder."""
+    """An artifact cannot be written, for example because the disk is full or the folder is read-only."""
 
 
 class AnswerError(UnavailableError, code="answer"):
-    """A service answered what its client cannot read: asked again it answers the same.
+    """The client cannot read the service's response. Repeating the request does not help.
 
     `data["missing"]` or `data["wrong"]` is the key.
     """
@@ -262,44 +262,44 @@ class AnswerError(UnavailableError, code="answer"):
 
 
 class RateLimitError(UnavailableError, code="rate_limit", http_status=429):
-    """Too many requests at once. `data["retry_after_seconds"]` says when the next one is answered."""
+    """Too many requests. Wait `data["retry_after_seconds"]`."""
 
 
 class DeadlineError(UnavailableError, code="deadline", http_status=504):
-    """A prediction was not made in the time that its client gave it."""
+    """A prediction exceeded the client's time limit."""
 
 
 class NotAllowedError(OnboardError, code="not_allowed", exit_code=6, http_status=403):
-    """Permissions forbid it."""
+    """Not allowed by permissions."""
 
 
 class BaseForbiddenError(NotAllowedError, fault="machine"):
-    """The files of a base may not be read by whoever runs this process."""
+    """This process is not allowed to read the files of a base."""
 
 
 class SignInError(NotAllowedError, code="sign_in", http_status=401):
-    """Nobody is signed in: no token, or one that is unknown, expired or revoked."""
+    """The token is missing, unknown, expired or revoked."""
 
 
 class ScopeError(NotAllowedError, code="scope"):
-    """The token is good, but lacks a scope."""
+    """The token is valid but lacks a scope."""
 
 
 class JobFailedError(OnboardError, code="job_failed"):
-    """The job itself failed."""
+    """The job failed."""
 
 
 class CancelledError(JobFailedError, code="cancelled"):
-    """The job was cancelled while it ran."""
+    """The job was cancelled while it was running."""
 
 
 class OutOfMemoryError(JobFailedError, code="out_of_memory"):
-    """A GPU's memory is too small, even for one row at a time."""
+    """The memory of the GPU is too small, even for one row at a time."""
 
 
 class DamagedError(OnboardError, code="damaged"):
-    """Stored bytes are gone, or do not match their digest."""
+    """Stored bytes are missing, or do not match their digest."""
 
 
 class BaseDamagedError(DamagedError, fault="machine"):
-    """The files of a base on this machine are broken."""
+    """The files of a base on this machine are damaged."""

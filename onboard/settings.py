@@ -40,99 +40,105 @@ _OF_A_SERVICE: Final = ("api_url", "token", "api_insecure")  # one place gives t
 
 
 class Settings(BaseSettings):
-    """What the environment says. Nothing set is the embedded default: all under one folder, no server to start."""
+    """The settings from the environment. Without any, everything is in one folder and nothing has to be started."""
 
     model_config = SettingsConfigDict(env_prefix="ONBOARD_", env_file_encoding="utf-8", extra="ignore", frozen=True)
 
     home: Path = Field(
         default_factory=lambda: Path.home() / ".onboard",
-        description="Folder of the embedded default: database, broker, artifacts, logs.",
+        description="Folder of embedded mode: database, broker, artifacts, logs.",
     )
-    database_url: str = Field(default="", description="SQLAlchemy URL; empty means SQLite in the home folder.")
+    database_url: str = Field(
+        default="", description="`postgresql://user:password@host/name`; default: SQLite in the home folder."
+    )
     database_prepared_statements: bool = Field(
         default=True,
-        description="Whether PostgreSQL prepares statements; false behind a pooler that pools transactions.",
+        description="Whether to use prepared statements on PostgreSQL; set it to false behind a transaction pooler.",
     )
-    broker_url: str = Field(default="", description="Celery broker URL; empty means filesystem:// in the home folder.")
+    broker_url: str = Field(
+        default="",
+        description="`redis://user:password@host:6379/0`, or `rediss://…` for TLS; default: files in the home folder.",
+    )
     artifact_url: str = Field(
-        default="", description="fsspec URL of the artifact store; empty means a folder in the home folder."
+        default="",
+        description="A folder, `s3://bucket/prefix` or another fsspec URL; default: a folder in the home folder.",
     )
-    base: str = Field(default="mini", description="Name or folder of the base that new tasks are learned on.")
+    base: str = Field(default="mini", description="Name or folder of the base for new tasks.")
     device: str = Field(default="auto", description="auto, cpu, cuda or cuda:N.")
     job_time_limit_seconds: float | None = Field(
         default=None,
-        description="How long an attempt of a job may take that names no limit itself; empty means for ever.",
+        description="Limit for an attempt of a job without `--time-limit`, set for workers; default: none.",
     )
     log_format: LogFormat = Field(
-        default="auto", description="How workers log: json, text, or auto: text on a terminal, else json."
+        default="auto", description="Log format of workers: json, text, or auto (text on a terminal, otherwise json)."
     )
     traces: bool = Field(
         default=False,
-        description="Whether jobs and requests are traced by OpenTelemetry, whose own variables say where to.",
+        description="Whether to trace jobs and requests with OpenTelemetry; set for workers and `onboard serve`.",
     )
     retention_job_days: int = Field(
         default=0,
-        description="Days after its end that a job which published nothing keeps its row; 0 means for ever.",
+        description="Days to keep jobs that published nothing, after their end; 0 means for ever.",
     )
     retention_event_days: int = Field(
         default=90,
-        description="Days after its end that a job keeps the progress in its log, and its stage outputs for a retry; "
-        "0 means for ever.",
+        description="Days to keep the progress in a finished job's log, and its stage outputs for retries; 0 "
+        "means for ever.",
     )
-    retention_audit_days: int = Field(
-        default=0, description="Days that an entry of the audit log is kept; 0 means for ever."
-    )
-    start_worker: bool = Field(
-        default=True, description="Whether, on the embedded default, what is submitted starts a worker."
-    )
+    retention_audit_days: int = Field(default=0, description="Days to keep entries of the audit log; 0 means for ever.")
+    start_worker: bool = Field(default=True, description="Whether `submit` starts a worker in embedded mode.")
     bootstrap_token_file: Path | None = Field(
         default=None,
-        description="File with a token of every scope that `onboard serve` lets in, for a start without a person.",
+        description="File with a token of every scope for `onboard serve`, for unattended setups.",
     )
     allowed_hosts: str = Field(
         default="",
-        description="Names by which `onboard serve` may be asked, beside localhost, its machine's and addresses.",
+        description="Host names that `onboard serve` accepts, separated by spaces, in addition to localhost, "
+        "the machine's name and IP addresses.",
     )
     requests_per_minute: int = Field(
         default=6000,
-        description="Requests that `onboard serve` answers a caller in a minute; 0 means any number.",
+        description="Requests per minute that `onboard serve` accepts from one token, or from one address "
+        "without a token; 0 means no limit.",
     )
     trusted_proxies: str = Field(
         default="",
-        description="Addresses or networks of proxies whose X-Forwarded-For and -Proto `onboard serve` believes.",
+        description="Addresses or networks of proxies, separated by spaces, whose X-Forwarded-For and "
+        "X-Forwarded-Proto `onboard serve` trusts.",
     )
-    root_path: _RootPath = Field(default="", description="Path below which a proxy offers `onboard serve`; empty is /.")
+    root_path: _RootPath = Field(
+        default="", description="Path below which a proxy offers `onboard serve`, such as /onboard."
+    )
     hub_owners: str = Field(
         default="",
-        description="Owners on the Hugging Face hub, separated by spaces, whose public datasets `onboard serve` reads "
-        "for others; * for everybody's.",
+        description="Owners on the Hugging Face hub, separated by spaces, whose public datasets `onboard "
+        "serve` may read; * means everyone.",
     )
     hub_token_owners: str = Field(
         default="",
-        description="Owners whose datasets it reads for others with its own hub token, private ones too.",
+        description="Owners whose public and private datasets `onboard serve` may read with its own hub token.",
     )
     signing_key: Path | None = Field(
-        default=None, description="File with the private key that `onboard push` signs with; PEM, an elliptic curve's."
+        default=None, description="File with the private key for `onboard push`: PEM, elliptic curve."
     )
     trusted_key: Path | None = Field(
         default=None,
-        description="File with the public key by which whatever `onboard pull` takes must be signed.",
+        description="File with the public key that must have signed everything `onboard pull` accepts.",
     )
-    api_url: str = Field(default="", description="URL of a remote service; when set the commands talk to it.")
+    api_url: str = Field(default="", description="URL of a remote service; if set, commands use it.")
     token: SecretStr = Field(default=SecretStr(""), description="Bearer token for the remote service.")
-    api_insecure: bool = Field(
-        default=False, description="Whether a remote service beyond this machine may be asked by plain http://."
-    )
+    api_insecure: bool = Field(default=False, description="Whether plain http:// to another machine is allowed.")
 
     webhook_urls: str = Field(
-        default="", description="URLs, separated by spaces, that are told of published versions and moved aliases."
+        default="",
+        description="URLs, separated by spaces, to notify of published versions and moved aliases; set for workers.",
     )
-    webhook_hosts: str = Field(default="", description="Hosts, separated by spaces, that those URLs may name.")
+    webhook_hosts: str = Field(default="", description="Hosts, separated by spaces, that webhook URLs may use.")
     webhook_secret: SecretStr = Field(
-        default=SecretStr(""), description="Secrets (whsec_…), separated by spaces, that the messages are signed with."
+        default=SecretStr(""), description="Secrets (whsec_…), separated by spaces, that sign webhook messages."
     )
     webhook_insecure: bool = Field(
-        default=False, description="For tests: webhooks may use http:// and addresses of private networks."
+        default=False, description="For tests: allow http:// and private addresses in webhook URLs."
     )
 
     @classmethod
@@ -219,17 +225,17 @@ class Settings(BaseSettings):
 
     @property
     def webhooks(self) -> Webhooks:
-        """Who is told of what was published, and how the messages are signed. It makes no connection."""
+        """Receivers of webhooks, and the keys that sign their messages. Makes no connection."""
         secret = self.webhook_secret.get_secret_value()
         return Webhooks.parse(self.webhook_urls, self.webhook_hosts, secret, insecure=self.webhook_insecure)
 
     @property
     def hub_terms(self) -> HubTerms:
-        """Whose datasets of the hub are read for those who come by HTTP."""
+        """Owners whose hub datasets may be read over HTTP."""
         return HubTerms.parse(self.hub_owners, self.hub_token_owners)
 
     def for_worker(self) -> dict[str, Any]:
-        """What a worker needs to know, as JSON-compatible values with secrets in them: for a pipe, nothing else."""
+        """The settings of a worker as JSON-compatible values. They contain secrets, so use them only for a pipe."""
         facts = self.model_dump(mode="json", exclude=set(_OF_A_SERVICE))
         return {**facts, "webhook_secret": self.webhook_secret.get_secret_value()}
 
@@ -240,24 +246,24 @@ class Settings(BaseSettings):
 
     @property
     def resolved_database_url(self) -> str:
-        """The database's URL, with the embedded default filled in. postgresql:// means psycopg 3."""
+        """The database URL, also in embedded mode. postgresql:// means psycopg 3."""
         if not self.database_url:
             return embedded_url(self.resolved_home)
         return server_url(self.database_url, prepared=self.database_prepared_statements)
 
     @property
     def resolved_broker_url(self) -> str:
-        """The broker's URL, with the embedded default filled in."""
+        """The broker URL, also in embedded mode."""
         return self.broker_url or "filesystem://"
 
     @property
     def resolved_artifact_url(self) -> str:
-        """The artifact store's URL, with the embedded default filled in."""
+        """The artifact store URL, also in embedded mode."""
         return self.artifact_url or str(self.resolved_home / "artifacts")
 
     @property
     def embedded(self) -> bool:
-        """Whether database and broker are the embedded ones; only then is anything started by itself."""
+        """Whether this is embedded mode. Only then are workers started automatically."""
         return not self.database_url and not self.broker_url
 
 

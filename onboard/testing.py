@@ -1,4 +1,4 @@
-"""Fakes behind the real interfaces, for tests of ours and of those who build on this package."""
+"""Fakes of the real interfaces, for tests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["MemoryDoorbell", "RecordedProgress"]
 
 @dataclass
 class MemoryDoorbell:
-    """A doorbell that only counts. With `broken` set it behaves like a broker that is away."""
+    """A doorbell that only counts. With `broken` it behaves like an unavailable broker."""
 
     rung: Counter[str] = field(default_factory=Counter)
     broken: bool = False
@@ -28,26 +28,26 @@ class MemoryDoorbell:
 
 @dataclass
 class RecordedProgress:
-    """A Progress that keeps what it is told: (what, name or message, numbers). `cancelled` stops the pipeline."""
+    """A Progress that records its calls as (kind, name or message, numbers). `cancelled` stops the pipeline."""
 
     calls: list[tuple[str, str, dict[str, Any]]] = field(default_factory=list)
     cancelled: bool = False
 
     @property
     def stages(self) -> list[str]:
-        """The stages that finished, in order."""
+        """The finished stages, in order."""
         return [name for what, name, _ in self.calls if what == "finished"]
 
     def stage_started(self, stage: Stage) -> None:
-        """Keep it."""
+        """Record the call."""
         self.calls.append(("started", stage.value, {}))
 
     def stage_finished(self, stage: Stage, seconds: float, numbers: dict[str, Any]) -> None:
-        """Keep it."""
+        """Record the call."""
         self.calls.append(("finished", stage.value, {"seconds": seconds, **numbers}))
 
     def note(self, message: str, **numbers: Any) -> None:
-        """Keep it."""
+        """Record the call."""
         self.calls.append(("note", message, numbers))
 
     def raise_if_cancelled_or_fenced(self) -> None:

@@ -1,4 +1,4 @@
-"""The application: what is opened when it starts, its routes, how its errors and its description look."""
+"""The HTTP application: its routes, errors and OpenAPI description."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _DESCRIPTION = "Submit labelled tasks, watch how they are learned, fetch their e
 
 
 def create_app(settings: Settings | None = None, *, preload: bool = False) -> FastAPI:
-    """The HTTP door to the deployment that the settings name; its database is opened when the server starts.
+    """The HTTP application for these settings. Its database is opened when the server starts.
 
     Args:
         settings: None reads the environment.

@@ -1,5 +1,5 @@
-"""The client of a remote service: `Onboard(url, token)`. It needs httpx, numpy and pydantic; no torch, no database. Its
-answers are frozen documents: `.document` is the JSON that came, `.to_json()` that of the fields.
+"""The client of a remote service: `Onboard(url, token)`. It needs httpx, numpy and pydantic, but neither torch nor a
+database. Results are frozen documents: `.document` is the received JSON, `.to_json()` returns the fields.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Pins:
-    """What an embedding belongs to: with another backbone or hypernetwork its numbers mean nothing.
+    """The backbone, hypernetwork and dataset that an embedding belongs to. It only works with them.
 
     Args:
         parent: what it was initialised from: "sst2@v1", "random", "mixture", …
@@ -78,12 +78,12 @@ class Embedding:
 
     @property
     def age_seconds(self) -> float:
-        """How long ago the service said that this is what was asked for; it grows."""
+        """Seconds since the service last confirmed this version."""
         return max(0.0, time.time() - self.confirmed_at)
 
     @property
     def reference(self) -> str:
-        """The reference that always means this version: `task@vN`."""
+        """The reference of this version: `task@vN`."""
         return f"{self.task}@v{self.version}"
 
 

@@ -24,7 +24,7 @@ class Asking:
         self._connection = connection
 
     def get(self, path: str, **params: Any) -> Document:
-        """The JSON document at a path below the service's URL; None among the parameters is left out."""
+        """The JSON document at a path of the service. Parameters that are None are omitted."""
         given = {name: value for name, value in params.items() if value is not None}
         return document_of(self._connection.request("GET", path, repeatable=True, build=lambda: {"params": given}))
 
@@ -37,7 +37,7 @@ class Asking:
         repeatable: bool = False,
         timeout_seconds: float | None = None,
     ) -> Document:
-        """The JSON document that a change answers with; an empty one where it answers with nothing."""
+        """The JSON response to a change, or an empty document."""
         response = self._connection.request(
             method, path, repeatable=repeatable, timeout_seconds=timeout_seconds,
             build=lambda: {} if body is None else {"json": body},
@@ -45,11 +45,11 @@ class Asking:
         return document_of(response)
 
     def text(self, path: str) -> str:
-        """The text at a path below the service's URL."""
+        """The text at a path of the service."""
         return self._connection.request("GET", path, repeatable=True, headers={"Accept": "*/*"}).text
 
     def pages(self, path: str, entries: str, most: int = sys.maxsize, **params: Any) -> Iterator[Document]:
-        """The pages of a listing, one after the other, until it ends or has given enough.
+        """The pages of a list, until its end or a maximum.
 
         Args:
             entries: what a page's entries stand under.

@@ -28,7 +28,7 @@ class Note:
 
 
 class EmbeddingCache:
-    """Bytes by digest, and notes of which address answered with which.
+    """A cache of files by digest, and of the last response of each URL.
 
     Every file is written whole or not at all, and is worth only what its digest says, so processes need no lock:
     the worst that a race costs is one request. A cache that cannot be written (full disk, read-only folder) is
@@ -46,7 +46,7 @@ class EmbeddingCache:
         self._most_bytes = most_bytes
 
     def note(self, address: str) -> Note | None:
-        """What the address last answered, or None; a file that is no note counts as none."""
+        """The last response of the URL, or None."""
         try:
             document = parse_json(self._note_file(address).read_bytes())
             return Note(str(document["etag"]), str(document["digest"]), float(document["at"]))
@@ -54,7 +54,7 @@ class EmbeddingCache:
             return None
 
     def content(self, digest: str) -> bytes | None:
-        """The bytes of that digest, or None. Damaged ones are deleted."""
+        """The bytes with this digest, or None. Damaged ones are deleted."""
         path = self._content_file(digest)
         try:
             content = path.read_bytes()
@@ -68,23 +68,23 @@ class EmbeddingCache:
         return content
 
     def keep(self, address: str, etag: str, content: bytes) -> None:
-        """Remember an answer. `shrink` belongs after the last one."""
+        """Store a response. Call `shrink` after the last one."""
         note = Note(etag, digest_of_file(content), time.time())
         with contextlib.suppress(OSError):
             _write(self._content_file(note.digest), content)
             self._remember(address, note)
 
     def confirm(self, address: str, note: Note) -> None:
-        """The address answered that nothing has changed."""
+        """Record that the URL's content has not changed."""
         with contextlib.suppress(OSError):
             self._remember(address, replace(note, at=time.time()))
 
     def forget(self, address: str) -> None:
-        """The address answers no more: what it once said must not be given out when the service is away."""
+        """Forget the URL's response, so that it is not returned when the service is unavailable."""
         _forget(self._note_file(address))
 
     def shrink(self) -> None:
-        """Let what was not used for the longest time go, as far as there is too much."""
+        """Delete the least recently used files until the cache fits its limit."""
         with contextlib.suppress(OSError):  # another process may be at it
             self._shrink()
 

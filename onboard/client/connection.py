@@ -71,7 +71,7 @@ class Connection:
         self._client = httpx.Client(base_url=self.url, headers=headers, timeout=timeout_seconds, transport=transport)
 
     def close(self) -> None:
-        """Close the sockets."""
+        """Close the connections."""
         self._client.close()
 
     def request(

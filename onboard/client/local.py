@@ -1,4 +1,4 @@
-"""Onboard without a server: what `onboard check`, `submit` and `predict` do here, for programs and notebooks.
+"""Onboard without a server: `onboard check`, `submit` and `predict` for programs and notebooks on this machine.
 
     from onboard.client import local
 
@@ -37,7 +37,7 @@ _WORKER_LOOK_SECONDS: Final = 10.0
 
 
 def check(dataset: Any, task: str | None = None, **options: Any) -> CheckDocument:
-    """The checks of a dataset and a time estimate; nothing is queued.
+    """Check a dataset and estimate the time. Nothing is queued.
 
     Args:
         dataset: a file, a folder, `hf://OWNER/NAME`, a `Dataset`, a `DatasetDict`, or a frame of pandas or polars.
@@ -56,7 +56,7 @@ def check(dataset: Any, task: str | None = None, **options: Any) -> CheckDocumen
 
 
 def submit(dataset: Any, task: str | None = None, *, wait: bool = False, **options: Any) -> JobStatus:
-    """Hand a dataset in; a worker of this machine learns it.
+    """Submit a dataset. A worker on this machine learns it.
 
     Args:
         dataset, task, options: as of `check`, and what `onboard submit` takes beyond.
@@ -82,7 +82,7 @@ def wait(
     timeout_seconds: float | None = None,
     on_event: Callable[[JobEventDocument], None] | None = None,
 ) -> JobStatus:
-    """Wait until a job has ended, and see that it has a worker meanwhile.
+    """Wait until a job ends, and start a worker if it has none.
 
     Args:
         job: its id, its task's name, or what `submit` returned.
@@ -99,7 +99,7 @@ def wait(
 
 
 def predict(inputs: Sequence[Mapping[str, Any]]) -> list[Prediction]:
-    """Answers in the order of the inputs, with every label's probability; tasks may be mixed.
+    """Predictions with all probabilities, in the order of the inputs. Tasks may be mixed.
 
     Args:
         inputs: `{"task", "ref"?, "labels"?, "unknown"?, "text" | "text_a", "text_b"}` each.

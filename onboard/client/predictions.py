@@ -22,7 +22,7 @@ class Predictions(Asking):
     """Answers for any mix of tasks."""
 
     def predict(self, inputs: Sequence[Mapping[str, Any]], *, probabilities: bool = False) -> list[Prediction]:
-        """Answers in the order of the inputs; tasks may be mixed freely.
+        """Predictions in the order of the inputs. Tasks may be mixed.
 
         One version answers all inputs of a task and reference, though they go in several requests.
 
@@ -39,7 +39,7 @@ class Predictions(Asking):
         return [answer for part in self._outcomes(inputs, probabilities) for answer in all_answered(part)]
 
     def outcomes(self, inputs: Sequence[Mapping[str, Any]], *, probabilities: bool = False) -> list[Outcome]:
-        """The same, but an input whose version cannot answer is `Unanswered`, with its error; the others are answered.
+        """Like `predict`, but an input whose version cannot answer becomes `Unanswered` with its error.
 
         Raises:
             InputError: as of `predict`.

@@ -33,7 +33,7 @@ _AWAY_SECONDS: Final = 2.0
 
 
 class Onboard(Tasks, Operations, Predictions):
-    """A remote service. Threads may share one; close it, or use it with `with`.
+    """A remote service. Threads may share an instance. Close it, or use it in a `with` statement.
 
     Args:
         url: of the service, for example https://onboard.example.org.
@@ -72,12 +72,12 @@ class Onboard(Tasks, Operations, Predictions):
         self.close()
 
     def close(self) -> None:
-        """Close the sockets."""
+        """Close the connections."""
         self._connection.close()
 
     @taking(Submission)
     def submit(self, submission: Submission) -> JobStatus:
-        """Hand a dataset in; it is checked at once and learned by a worker.
+        """Submit a dataset. It is checked at once and learned by a worker.
 
         It takes what `onboard submit` takes, in its words: submit("paws.jsonl", "paws", init="sst2", shots=32). Without
         a key it makes a random one, so that a lost answer does no harm.
@@ -93,7 +93,7 @@ class Onboard(Tasks, Operations, Predictions):
 
     @taking(Submission)
     def check(self, submission: Submission) -> CheckDocument:
-        """The checks of a dataset and a time estimate, as `onboard check` shows them. Raises as `submit`.
+        """Check a dataset and estimate the time, as `onboard check` does. Raises the same errors as `submit`.
 
         It takes what `onboard check` takes, in its words.
         """
@@ -102,12 +102,12 @@ class Onboard(Tasks, Operations, Predictions):
     def jobs(
         self, states: str | Sequence[str] = (), task: str | None = None, limit: int = 50, sort: str = "newest"
     ) -> list[JobStatus]:
-        """Jobs, of this state, of these or of all, the newest first or as `sort` says (`onboard jobs list --help`)."""
+        """Jobs in one state, in several or in all, in the order of `sort` (`onboard jobs list --help`)."""
         states = [states] if isinstance(states, str) else states
         return [document.parsed(JobStatus) for document in self.job_documents(states, task, limit, sort)]
 
     def report(self, job: str, file: str | Path | None = None) -> Report:
-        """What a job has come to, by its id, or a task's newest job by the task's name.
+        """The report of a job, given by id, or by task name for its newest job.
 
         Args:
             file: where the report goes as one HTML page; None writes none.
@@ -126,7 +126,7 @@ class Onboard(Tasks, Operations, Predictions):
         return report
 
     def job(self, job: str, since: int | None = None) -> JobStatus:
-        """A job by its id, or a task's newest job by the task's name; its document with the events after `since`.
+        """A job, given by id, or by task name for its newest job, with the events after `since`.
 
         Raises:
             NotFoundError: there is no such job.
@@ -137,16 +137,16 @@ class Onboard(Tasks, Operations, Predictions):
         return job_in_commands(self.get(f"/v1/jobs/{quote(job, safe='')}", since=since))
 
     def cancel(self, job: str) -> JobStatus:
-        """Cancel a queued job at once, a running one at its next step. Raises ConflictError when it has ended."""
+        """Cancel a queued job at once, or a running one at its next step. Raises ConflictError if it has ended."""
         return job_in_commands(self.send("POST", f"/v1/jobs/{quote(job, safe='')}/cancel")).parsed(JobStatus)
 
     def retry(self, job: str, time_limit_seconds: float | None = None) -> JobStatus:
-        """Queue a failed, cancelled or dead job again. Raises ConflictError when it is none of these."""
+        """Queue a failed, cancelled or dead job again. Raises ConflictError in other states."""
         body = {} if time_limit_seconds is None else {"time_limit": time_limit_seconds}
         return job_in_commands(self.send("POST", f"/v1/jobs/{quote(job, safe='')}/retry", body)).parsed(JobStatus)
 
     def events(self, job: str, since: int = 0) -> Iterator[JobEventDocument]:
-        """A job's events after `since` as they come, until it has ended. Raises UnavailableError when cut off."""
+        """Yield the events of a job after `since` until it ends. Raises UnavailableError if the connection is lost."""
         return (event for event in self._heard(job, since) if event is not None)
 
     def _heard(self, job: str, since: int = 0) -> Iterator[JobEventDocument | None]:
@@ -162,7 +162,7 @@ class Onboard(Tasks, Operations, Predictions):
         timeout_seconds: float | None = None,
         on_event: Callable[[JobEventDocument], None] | None = None,
     ) -> JobStatus:
-        """Wait until a job has ended. A service that goes away meanwhile is waited for.
+        """Wait until a job ends. Tolerates a temporarily unavailable service.
 
         Args:
             timeout_seconds: how long at most, to some 15 s; None is for ever.
@@ -207,7 +207,7 @@ class Onboard(Tasks, Operations, Predictions):
             self._connection.sleep(pause)
 
     def embedding(self, reference: str) -> Embedding:
-        """A verified embedding of TASK[@latest|@vN|@ALIAS].
+        """The verified embedding of TASK[@latest|@vN|@ALIAS].
 
         A version that was fetched before costs no request; an alias costs one that is answered by 304 unless it has
         moved. Where the service is away, what the alias meant last is returned: `stale`, with its `age_seconds`, and
@@ -221,14 +221,14 @@ class Onboard(Tasks, Operations, Predictions):
         return self._fetcher.embedding(Reference.parse(reference))
 
     def embeddings(self, ref: str = LATEST) -> dict[str, Embedding]:
-        """Every task's embedding of that alias, by task. Raises as `embedding`.
+        """The embeddings that an alias names, by task. Raises the same errors as `embedding`.
 
         One request when nothing has changed, never more than ten however many tasks there are.
         """
         return self._fetcher.embeddings(ref)
 
     def me(self) -> Me:
-        """What the token is good for. Raises NotAllowedError when it is good for nothing."""
+        """The scopes of the token. Raises NotAllowedError if it is invalid."""
         return self.get("/v1/me").parsed(Me)
 
     def _upload(self, path: str, upload: Upload, headers: Mapping[str, str] | None = None) -> Document:

@@ -35,7 +35,7 @@ class PublishedVersion(VersionDocument):
 
     @property
     def aliases(self) -> tuple[str, ...]:
-        """The names that mean it."""
+        """The aliases that name it."""
         return self._aliases
 
 
@@ -45,7 +45,7 @@ class Tasks(Versions):
     def tasks(
         self, *, label: str | None = None, metric: str | None = None, at_least: float | None = None
     ) -> list[TaskDetail]:
-        """The tasks that fit, by name; the arguments are the options of `onboard tasks list`. Raises InputError."""
+        """Matching tasks by name; the arguments are the options of `onboard tasks list`. Raises InputError."""
         from onboard.domain.task_search import TaskSearch  # with the metrics of every kind of task
 
         documents = self.task_documents(TaskSearch(label=label, metric=metric, at_least=at_least))
@@ -56,7 +56,7 @@ class Tasks(Versions):
         return self.task_document(task).parsed(TaskDetail)
 
     def versions(self, task: str, limit: int = 200, before: int | None = None) -> list[PublishedVersion]:
-        """The newest `limit` versions of a task, by number, or those before that number. Raises NotFoundError."""
+        """The newest `limit` versions of a task, or those before a number. Raises NotFoundError."""
         page = self.versions_page(task, limit, before)
         aliases = page.mapped("aliases", int)
         return [published(document, aliases) for document in page.parts("versions")]
@@ -64,7 +64,7 @@ class Tasks(Versions):
     def compare(
         self, earlier: str, later: str, test: Any = None, *, text_field: str | Sequence[str] = (), **options: Any
     ) -> ComparisonDocument:
-        """Two versions of a task side by side, as `onboard compare` shows them; the verdict is about `later`.
+        """Compare two versions of a task, as `onboard compare` does. The verdict is about `later`.
 
         Args:
             test: a file or frame of labeled rows to compare them on; None takes the rows of the versions' datasets.
@@ -86,7 +86,7 @@ class Tasks(Versions):
     def evaluate(
         self, reference: str, dataset: Any, *, text_field: str | Sequence[str] = (), **options: Any
     ) -> EvaluationDocument:
-        """A version measured on labeled rows, without those that it was trained on, as `onboard evaluate` shows it.
+        """Measure a version on labeled rows that it was not trained on, as `onboard evaluate` does.
 
         Args:
             reference: TASK[@REF].
@@ -126,7 +126,7 @@ class Tasks(Versions):
         dry_run: bool = False,
         on_page: Callable[[CarriedTasks], None] | None = None,
     ) -> CarriedTasks:
-        """Let a task, or all that are not at the head, go on under it, as `onboard tasks carry` does.
+        """Carry a task, or all tasks that are not at the head, to the head, as `onboard tasks carry` does.
 
         Args:
             dry_run: judge only, change nothing.

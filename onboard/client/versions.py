@@ -27,16 +27,16 @@ class Versions(Asking):
     """Tasks, their versions, the names that they have, and what they are pinned to."""
 
     def task_documents(self, search: TaskSearch) -> list[Document]:
-        """The tasks that fit, by name, each with its latest version."""
+        """Matching tasks by name, with their latest versions."""
         pages = self.pages("/v1/tasks", "tasks", **asdict(search))
         return [task for page in pages for task in page.parts("tasks")]
 
     def task_document(self, task: str) -> Document:
-        """A task with its latest version and its aliases. Raises NotFoundError."""
+        """A task with its latest version and aliases. Raises NotFoundError."""
         return self.get(f"/v1/tasks/{require_name(task)}")
 
     def versions_page(self, task: str, limit: int, before: int | None = None) -> Document:
-        """The newest `versions`, those before that number, and the `aliases`. Raises NotFoundError."""
+        """A page of `versions`, newest first, before a number, and the `aliases`. Raises NotFoundError."""
         path, cursor = f"/v1/tasks/{require_name(task)}/versions", None if before is None else str(before)
         pages = list(self.pages(path, "versions", limit, cursor=cursor))
         # a page is in the order of the numbers, and the newest page comes first
@@ -44,11 +44,11 @@ class Versions(Asking):
         return Document.of({**pages[-1], "versions": versions}, pages[-1].place)
 
     def map_document(self) -> Document:
-        """The map of tasks, as `onboard tasks map --json` prints it."""
+        """The map of tasks, as printed by `onboard tasks map --json`."""
         return self.get("/map.json")
 
     def promote(self, reference: str, alias: str, *, if_better: bool = False) -> AliasMoveDocument:
-        """Let an alias mean TASK@vN, or what another alias means. Somebody else's move meanwhile is not overwritten.
+        """Move an alias to TASK@vN, or to the version of another alias. Never overwrites a concurrent move.
 
         Args:
             if_better: only when it is significantly better than what the alias means now.
@@ -63,7 +63,7 @@ class Versions(Asking):
         return Aliases(self._connection, asked.task).promote(name, version, if_better=if_better)
 
     def rollback(self, task: str, alias: str) -> AliasMoveDocument:
-        """Let an alias mean what it meant before; again goes one further back.
+        """Move an alias to its previous version. Repeat to go further back.
 
         Raises:
             NotFoundError: no such alias.
@@ -73,7 +73,7 @@ class Versions(Asking):
         return Aliases(self._connection, require_name(task)).rollback(require_alias(alias))
 
     def delete_task(self, task: str, *, unlearn: bool = False, dry_run: bool = False) -> dict[str, Any]:
-        """Delete a task for good, as `onboard tasks delete --json` prints it. Needs the scope admin.
+        """Delete a task permanently; returns the output of `onboard tasks delete --json`. Needs the scope admin.
 
         Args:
             unlearn: rebuild what descends from it, from its own rows.
@@ -93,14 +93,14 @@ class Versions(Asking):
         return document
 
     def version_document(self, reference: str | Reference) -> Document:
-        """A version's document without its numbers, as `onboard versions --json` prints it. Raises NotFoundError."""
+        """A version without its numbers, as printed by `onboard versions --json`. Raises NotFoundError."""
         asked = Reference.parse(reference) if isinstance(reference, str) else reference
         document = self.get(f"/v1/tasks/{asked.task}/embeddings/{asked.ref}")
         document.pop("z", None)
         return document
 
     def readout(self, reference: str | Reference) -> bytes:
-        """The file of a version's readout, which answers beside what it learned, verified: `readout.safetensors`.
+        """The verified file of a version's readout, `readout.safetensors`.
 
         Raises:
             NotFoundError: no such version, or it has none.
@@ -114,7 +114,7 @@ class Versions(Asking):
         return download_readout(self._connection, asked, promised)
 
     def weights(self, reference: str | Reference) -> bytes:
-        """The file of a version without an embedding, verified: `weights.safetensors`.
+        """The verified file of a version without an embedding, `weights.safetensors`.
 
         Raises:
             InputError: the version is of a method that this release does not know.
@@ -129,35 +129,35 @@ class Versions(Asking):
         return download_weights(self._connection, asked, document.read("artifact", str))
 
     def hypernetworks(self, base: str | None = None) -> Document:
-        """The line of a base, by its name or digest; None is the service's default one. Raises NotFoundError."""
+        """The hypernetworks of a base, given by name or digest; None means the default base. Raises NotFoundError."""
         return self.get("/v1/hypernetworks", base=self._digest(base))
 
     def hypernetwork_version(self, version: int, base: str | None = None) -> Document:
-        """One version with what is pinned to it and the guard's verdict. Raises NotFoundError."""
+        """A hypernetwork with the versions pinned to it and the guard's verdict. Raises NotFoundError."""
         return self.get(f"/v1/hypernetworks/{version}", base=self._digest(base))
 
     def revert_hypernetwork(self, version: int, base: str | None = None) -> Document:
-        """Make a version the head again. Needs the scope ops. Raises NotFoundError, ConflictError."""
+        """Make a hypernetwork the head again. Needs the scope ops. Raises NotFoundError, ConflictError."""
         digest = self._digest(base)
         return self.send("POST", f"/v1/hypernetworks/{version}/revert{f'?base={digest}' if digest else ''}")
 
     def priors(self, base: str | None = None) -> Document:
-        """The versions of a base's priors, and what earlier tasks contributed. Raises NotFoundError: no such base."""
+        """The priors of a base, and the contributions of earlier tasks. Raises NotFoundError."""
         return self.get("/v1/priors", base=self._digest(base))
 
     def prior(self, form: Form = "single", version: int | None = None, base: str | None = None) -> Document:
-        """One version of a prior (None is the head) with what taught it. Raises NotFoundError."""
+        """A prior (None means the head) with the tasks that taught it. Raises NotFoundError."""
         return self.get(f"/v1/priors/{form}", version=version, base=self._digest(base))
 
     def bases(self, name: str | None = None) -> list[Document]:
-        """The bases that jobs can name, or the one of that name. Raises NotFoundError when there is none of it."""
+        """Available bases, or the one with this name. Raises NotFoundError."""
         bases = list(self.get("/v1/bases", name=name).parts("bases"))
         if name is not None and not bases:
             raise NotFoundError("unknown-base-of-service", base=name)
         return bases
 
     def base_card(self, digest: str) -> str:
-        """The card of a base as Markdown. Raises NotFoundError, also where it was never used there."""
+        """The card of a base as Markdown. Raises NotFoundError, also if the service has never used the base."""
         return self.text(f"/v1/bases/{digest}/card.md")
 
     def _digest(self, base: str | None) -> str | None:
@@ -167,7 +167,7 @@ class Versions(Asking):
         return self.bases(base)[0].read("digest", str)
 
     def base(self, digest: str, folder: str | Path) -> Path:
-        """The files of the base of that digest, verified: with an embedding all that predictions elsewhere need.
+        """Download and verify the files of a base. With an embedding, they suffice for predictions.
 
         An embedding that is pinned to a later hypernetwork than the base's first needs that, too: see `hypernetwork`.
 
@@ -182,7 +182,7 @@ class Versions(Asking):
         return download_base(self._connection, digest, Path(folder))
 
     def hypernetwork(self, pins: Pins, path: str | Path) -> Path:
-        """The file of the hypernetwork that an embedding is pinned to, verified. The first one lies in the base, too.
+        """Download and verify the hypernetwork that an embedding is pinned to. The first one is also part of the base.
 
         Args:
             pins: of the embedding: `embedding.pins`.

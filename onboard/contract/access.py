@@ -43,7 +43,7 @@ class TokenCreated(TokenDocument):
 
 
 class Me(Document):
-    """Who asks, and who answers."""
+    """The owner of the token, and the version of the service."""
 
     name: str
     actor: Annotated[str, Field(description="How the audit log and the history of aliases name this token.")]

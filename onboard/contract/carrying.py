@@ -28,7 +28,7 @@ class CarrySome(CarryTask):
 
 
 class CarriedTask(Document):
-    """What became of one task."""
+    """The result for one task."""
 
     task: str
     earlier_version: Annotated[int, Field(alias="from", description="What `latest` named.")]
@@ -42,7 +42,7 @@ class CarriedTask(Document):
 
 
 class CarriedTasks(Document):
-    """Tasks that were not at the head. What was refused stays as it is."""
+    """Tasks that were not at the head. Refused tasks are unchanged."""
 
     dry_run: bool
     carried: tuple[CarriedTask, ...]
@@ -50,6 +50,6 @@ class CarriedTasks(Document):
 
 
 class CarriedDocument(CarriedTasks):
-    """Tasks that were not at the head. What was refused stays as it is."""
+    """Tasks that were not at the head. Refused tasks are unchanged."""
 
     next: Annotated[str | None, Field(description="The cursor of those that follow.")]

@@ -12,7 +12,7 @@ from onboard.domain.dataset import Kind
 
 
 class CheckedLabel(Document):
-    """A label, the words that it is learned as, and its rows in each split."""
+    """A label, its label words, and its rows per split."""
 
     label: Label
     word: str
@@ -22,7 +22,7 @@ class CheckedLabel(Document):
 
 
 class DatasetWarning(Document):
-    """A finding about a dataset that can be used in spite of it.
+    """A warning about a dataset.
 
     code: short stable name, such as `exact_duplicates`.
     count: how many rows or labels it is about.
@@ -40,7 +40,7 @@ class DatasetWarning(Document):
 
 
 class CheckDocument(Document):
-    """What `onboard check --json` prints."""
+    """The output of `onboard check --json`."""
 
     model_config = ConfigDict(extra="allow", json_schema_serialization_defaults_required=True)
 

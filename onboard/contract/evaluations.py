@@ -17,7 +17,7 @@ _ALL_SENT: Final = ConfigDict(json_schema_serialization_defaults_required=True)
 
 
 class Side(Document):
-    """One of two versions that are compared. shared: its metrics on the shared rows; confusion: true × predicted."""
+    """One of two compared versions. shared: its metrics on the shared rows; confusion: true × predicted."""
 
     model_config = _ALL_SENT
 
@@ -34,7 +34,8 @@ class Side(Document):
 
 
 class PairedComparison(Document):
-    """The later version against the earlier one; `increase` of the loss with its 95% interval, below zero is better.
+    """The later version compared with the earlier one; `increase` of the loss with its 95% interval, below zero is
+    better.
 
     `decided_by`: "answers" or the loss, for the verdicts better and worse.
     """
@@ -102,7 +103,9 @@ class FlippedRow(Document):
 
 
 class ComparisonDocument(Document):
-    """Two versions on rows that neither was trained on, or on cross-validated ones; the verdict is about `b`."""
+    """Two versions, compared on rows that neither was trained on, or on cross-validated answers. The verdict is about
+    `b`.
+    """
 
     model_config = _ALL_SENT
 
@@ -147,7 +150,7 @@ class MistakenRow(Document):
 
 
 class EvaluationDocument(Document):
-    """A version measured on the rows of a file that it was not trained on."""
+    """The metrics of a version on rows of a file that it was not trained on."""
 
     model_config = _ALL_SENT
 

@@ -17,7 +17,7 @@ GuardEvidence = Literal["held-out rows", "divergence"]
 
 
 class GuardedTask(Partial):
-    """What the guard found: the increase of the task's log-loss in nats, with its one-sided bounds.
+    """The guard's verdict: the increase of the task's log-loss in nats, with one-sided bounds.
 
     The task passes where `high` is within the margin. `rows` counts rows or texts, `flipped` those of them with another
     answer.
@@ -38,7 +38,7 @@ class GuardedTask(Partial):
 
     @classmethod
     def unjudged(cls, task: str, trouble: str) -> Self:
-        """The verdict on a task that cannot be judged. It does not pass."""
+        """The verdict on a task that cannot be judged; it does not pass."""
         return cls(
             task=task, verdict="not enough evidence", evidence=None, increase=None, low=None, high=None, rows=0,
             flipped=None, detectable=None, trouble=trouble,
@@ -46,7 +46,7 @@ class GuardedTask(Partial):
 
     @property
     def passed(self) -> bool:
-        """Whether it was shown that the task loses no more than the margin."""
+        """Whether the evidence shows that the task loses no more than the margin."""
         return self.verdict == "pass"
 
     @property

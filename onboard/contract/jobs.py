@@ -15,7 +15,7 @@ Name = Annotated[str, Field(pattern=NAME)]
 
 
 class JobStatus(Document):
-    """A job, by what every document about one says.
+    """The fields that every document about a job has.
 
     version: number of the version that it published, once it has.
     """
@@ -27,7 +27,7 @@ class JobStatus(Document):
 
 
 class Report(JobStatus):
-    """The result of a job. A fact that is not known yet is None.
+    """The result of a job. Fields that are not known yet are None.
 
     metrics: by split, as of a version.
     weak: whether the version is no better than always giving the commonest answer; weak_reason: the numbers that
@@ -84,7 +84,7 @@ class JobList(Document):
 
 
 class JobEventDocument(Document):
-    """One line of a job's log."""
+    """One event in a job's log."""
 
     model_config = ConfigDict(json_schema_serialization_defaults_required=True)
 

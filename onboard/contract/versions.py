@@ -69,7 +69,7 @@ class VersionDocument(Document):
 
     @property
     def reference(self) -> str:
-        """The reference that always means this version: `task@vN`."""
+        """The reference of this version: `task@vN`."""
         return f"{self.task}@v{self.version}"
 
 
@@ -151,7 +151,7 @@ class AliasWanted(BaseModel, extra="forbid"):
 
 
 class AliasMoveDocument(Document):
-    """One move of an alias: it means `version` now; before that it meant `previous`, null when it is new."""
+    """One move of an alias, from `previous` (null if it is new) to `version`."""
 
     task: str
     alias: str

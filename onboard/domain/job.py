@@ -325,7 +325,7 @@ EventKind = Literal["state", "stage_started", "stage_finished", "note"]
 
 @dataclass(frozen=True, slots=True)
 class JobEvent:
-    """One line of a job's log.
+    """One event in a job's log.
 
     Args:
         id: grows within a job and over all jobs; "since" of the next reading.

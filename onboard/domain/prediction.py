@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """An answer.
+    """A prediction.
 
     Args:
         label: as it was submitted; a number for a regression.
@@ -36,7 +36,7 @@ class Prediction:
     unknown: bool | None = None
 
     def to_json(self, *, probabilities: bool = False) -> dict[str, Any]:
-        """The answer as `predict --json` prints it, and with `--probabilities`."""
+        """The prediction as printed by `predict --json`, optionally with all probabilities."""
         answer = {"label": self.label, "probability": self.probability, "task": self.task, "version": self.version}
         if self.unknown is not None:
             answer["unknown"] = self.unknown
@@ -49,7 +49,7 @@ class Prediction:
 
 @dataclass(frozen=True, slots=True)
 class Unanswered:
-    """A row that cannot be answered, beside others that are.
+    """An input that cannot be answered.
 
     Args:
         task, ref: what was asked.
@@ -61,7 +61,7 @@ class Unanswered:
     error: OnboardError
 
     def to_json(self, *, probabilities: bool = False) -> dict[str, Any]:  # noqa: ARG002 - as of an answer
-        """The row as `predict --json` prints it."""
+        """The input as printed by `predict --json`."""
         return {"task": self.task, "ref": self.ref, "error": self.error.outside.to_json()}
 
 

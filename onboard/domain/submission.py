@@ -50,7 +50,8 @@ class Submission:
     """A dataset, or labels without rows, and what is wanted of it.
 
     A field that is added here, with its `Option`, is an option of `onboard submit`, a field of `POST /v1/jobs`, an
-    argument of `onboard.client.Onboard.submit` and a row of docs/reference/http-api.md; a job finds it among `JobSpec.options`.
+    argument of `onboard.client.Onboard.submit` and a row of docs/reference/http-api.md. A job finds it among
+    `JobSpec.options`.
 
     Raises:
         InputError: a choice that is none.
@@ -86,14 +87,14 @@ class Submission:
     readout: Annotated[
         ReadoutChoice,
         Option(
-            "Let a closed-form readout of the frozen encoder answer beside what is trained: never, auto (if it pays).",
+            "Add a closed-form readout of the frozen encoder to the answers: never, auto (if it helps).",
             wrong="is no choice of --readout",
         ),
     ] = "auto"
     method: Annotated[
         str,
         Option(
-            "Method; left out, the base's own: an embedding. Others: auto, linear, compacter, … (docs/reference/methods.md).",
+            "Method; default: an embedding. Others: auto, linear, compacter, … (docs/reference/methods.md).",
             limits=_SHORT,
         ),
     ] = ""

@@ -130,7 +130,7 @@ class EmbeddingVersion:
 
     @property
     def reference(self) -> str:
-        """The reference that always means this version: `task@vN`."""
+        """The reference of this version: `task@vN`."""
         return f"{self.task}@v{self.version}"
 
     @property

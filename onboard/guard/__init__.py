@@ -1,4 +1,4 @@
-"""The guard: lets a change of the shared hypernetwork through only if no earlier task loses by it (docs/explanation/guard.md)."""
+"""The guard: accept a change of the shared hypernetwork only if no earlier task loses (docs/explanation/guard.md)."""
 
 from onboard.guard.line_search import Step, clear, guard
 from onboard.guard.settings import GuardSettings

@@ -71,7 +71,8 @@ DOMAIN: Final[Mapping[str, Message]] = {
     "unknown-device": Message("{device!r} is not a device.", "ONBOARD_DEVICE (or --device): auto, cpu, cuda or cuda:N"),
     "unknown-form": Message("{name!r} is not a form of tasks.", "Use single or pairs."),
     "unknown-method": Message(
-        "There is no method {method!r}.{guess}", "Use one of: --method {allowed} (the table is in docs/reference/methods.md)."
+        "There is no method {method!r}.{guess}",
+        "Use one of: --method {allowed} (the table is in docs/reference/methods.md).",
     ),
     "unknown-metric-of-kind": Message(
         "There is no metric {metric!r} for {kind}.{guess}", "Use one of: --metric {allowed}"

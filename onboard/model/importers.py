@@ -1,4 +1,4 @@
-"""Models of other code as modules: what the authors' two repositories save, hyperformer and compacter."""
+"""Modules that load checkpoints of the authors' repositories hyperformer and compacter."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class HyperFormer(nn.Module):
             parameter.requires_grad_(True)
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor | None, labels: Tensor, tasks: Sequence[str]) -> Any:
-        """Teacher forcing, each row under its own task's adapters.
+        """Teacher forcing; each row uses the adapters of its task.
 
         Args:
             input_ids: (B, S).
@@ -75,7 +75,7 @@ def load_hyperformer(folder: str | Path) -> HyperFormer:
 
 
 class SingleTask(nn.Module):
-    """A frozen T5 with the parameters of one task, which alone require a gradient.
+    """A frozen T5 with the trainable parameters of one task.
 
     Args:
         backbone: a stock T5; it gets attached.
@@ -92,7 +92,7 @@ class SingleTask(nn.Module):
     def forward(
         self, input_ids: Tensor, attention_mask: Tensor | None, labels: Tensor, tasks: Sequence[str] | None = None
     ) -> Any:
-        """Teacher forcing, every row under the task.
+        """Teacher forcing; every row uses the task.
 
         Args:
             input_ids: (B, S).
@@ -112,7 +112,7 @@ class SingleTask(nn.Module):
             return self.backbone(input_ids=input_ids, attention_mask=attention_mask, labels=labels)
 
     def official_gradients(self) -> dict[str, Tensor]:
-        """The gradient of every part that has one, by the name that the authors give it."""
+        """The gradients by the authors' names of the parameters."""
         return self.module.official_gradients(self.task)
 
 

@@ -1,4 +1,4 @@
-"""Serving: the base loaded once, any task by its embedding, tasks mixed in one batch."""
+"""Predictions for any task from one loaded base, with tasks mixed in one batch."""
 
 from __future__ import annotations
 

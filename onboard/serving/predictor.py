@@ -60,7 +60,7 @@ class _Rows:
 
 
 class Predictor:
-    """Answers for every task of a home, or for the source tasks of a base.
+    """Predicts for every task of a home folder, or for the source tasks of a base.
 
     Args:
         base_or_home: a folder that `onboard fetch` made, the home folder of a service, its opened services, a `Base`, a
@@ -95,18 +95,18 @@ class Predictor:
 
     @property
     def kept_bytes(self) -> int:
-        """About what the versions that are ready to answer take in memory."""
+        """Approximate memory of the versions that are loaded, in bytes."""
         return self._versions.kept_bytes
 
     def warm_up(self) -> None:
-        """Answer a text by a task of the base, so that the first one that somebody asks is as fast as any other."""
+        """Predict one text with a task of the base, so that the first request is as fast as later ones."""
         bare_features(self._engine, self._engine.encoder.encode([(_ANY_TEXT, None)]))  # what a readout reads
         for source in self._base.sources[:1]:
             texts = {"text_a": _ANY_TEXT, "text_b": _ANY_TEXT} if source.pairs else {"text": _ANY_TEXT}
             self.outcomes([{"task": source.name, **texts}])  # a deleted task is an outcome too
 
     def predict(self, inputs: Sequence[Mapping[str, Any]]) -> list[Prediction]:
-        """Answers in input order; tasks may be mixed freely.
+        """Predictions in the order of the inputs. Tasks may be mixed.
 
         Args:
             inputs: `{"task", "ref"?, "labels"?, "unknown"?, "text" | "text_a", "text_b"}` each; with `labels` the
@@ -122,7 +122,7 @@ class Predictor:
         return self.answer(parse_requests(inputs))
 
     def outcomes(self, inputs: Sequence[Mapping[str, Any]]) -> list[Outcome]:
-        """The same, but a row whose version cannot answer is `Unanswered`, with its error; the others are answered.
+        """Like `predict`, but an input whose version cannot answer becomes `Unanswered` with its error.
 
         Raises:
             InputError: as of `predict`.
@@ -132,7 +132,7 @@ class Predictor:
     def answer(
         self, requests: Sequence[PredictionRequest], before_batch: Callable[[], None] = lambda: None
     ) -> list[Prediction]:
-        """`predict` of parsed requests; `before_batch` is called before every batch and may raise to stop."""
+        """Like `predict`, for parsed requests. `before_batch` is called before every batch and may raise to stop."""
         rows = self._rows(requests)
         if rows.errors:
             raise rows.errors[min(rows.errors)]
@@ -141,7 +141,7 @@ class Predictor:
     def answer_others(
         self, requests: Sequence[PredictionRequest], before_batch: Callable[[], None] = lambda: None
     ) -> list[Outcome]:
-        """`outcomes` of parsed requests; `before_batch` as of `answer`."""
+        """Like `outcomes`, for parsed requests, with `before_batch` as in `answer`."""
         return self._outcomes(requests, self._rows(requests), before_batch)
 
     def _rows(self, requests: Sequence[PredictionRequest]) -> _Rows:

@@ -64,8 +64,8 @@ class FewShotSettings:
         return replace(self, steps=steps, batch=batch)
 
 
-# What learns few rows in few steps (docs/reference/methods.md); the authors' rates, which hold for the other methods, are for
-# thousands of steps.
+# Learning rates for few rows and few steps (docs/reference/methods.md). The other methods use the authors' rates, which
+# are meant for thousands of steps.
 FEW_STEPS_RATES: Final[Mapping[str, float]] = {
     **dict.fromkeys(("adapters", "adapters-dagger", "pfeiffer-adapter", "adapter-drop"), 2e-3),
     **dict.fromkeys(("adapter-low-rank", "phm-adapter", "compacter", "compacter++", "bitfit"), 6e-3),
@@ -75,7 +75,7 @@ FEW_STEPS_RATES: Final[Mapping[str, float]] = {
 
 @dataclass(frozen=True)
 class OwnWeightsSettings:
-    """How a task's own weights are trained (docs/reference/methods.md); the rate is in `FEW_STEPS_RATES`, or the method's.
+    """How task-specific weights are trained (docs/reference/methods.md). See `FEW_STEPS_RATES` for the rate.
 
     Args:
         steps: optimiser steps, at least.

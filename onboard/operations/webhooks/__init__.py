@@ -1,4 +1,4 @@
-"""Webhooks: tell the services outside of versions that were published and aliases that moved (docs/how-to/webhooks.md)."""
+"""Webhooks: notify other services of published versions and moved aliases (docs/how-to/webhooks.md)."""
 
 from onboard.operations.webhooks.deliver import deliver, give_up
 
