@@ -13,7 +13,9 @@ from onboard.domain.submission import asked
 
 if TYPE_CHECKING:
     from onboard.client import Onboard
+    from onboard.domain.addition import Addition
     from onboard.domain.evaluation import Evaluation
+    from onboard.domain.label_change import LabelChange
     from onboard.domain.prediction import Outcome, Prediction
     from onboard.domain.submission import Submission
     from onboard.domain.task_search import TaskSearch
@@ -48,6 +50,27 @@ class RemoteGateway(Versions, Operations):
         if job["warning"]:
             say(f"warning: {job['warning']}")
         return {"job": job["job"], "state": job["state"], "task": job["task"]}
+
+    def add(self, task: str, addition: Addition) -> Document:
+        """Upload rows for a task, to be checked and queued."""
+        options = asked(addition)
+        job = self._client.add(task, options.pop("dataset"), **options).document
+        for finding in job["warnings"]:
+            say(f"warning: {finding['message']} {finding['remedy']}")
+        if job["warning"]:
+            say(f"warning: {job['warning']}")
+        return {name: job[name] for name in ("job", "state", "task", "change")}
+
+    def labels_document(self, task: str) -> Document:
+        """The labels of a task's newest rows."""
+        return dict(super().labels_document(task))
+
+    def change_labels(self, task: str, asked: LabelChange, *, fast: bool = False) -> Document:
+        """Change labels; warnings are said."""
+        changed = dict(super().change_labels(task, asked, fast=fast))
+        if warning := changed.pop("warning", None):
+            say(f"warning: {warning}")
+        return changed
 
     def progress(self, job: str, since: int) -> Document:
         """What is new about a job, and why it waits."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -201,6 +201,7 @@ class MovedAlias:
     Args:
         at: ISO 8601 in UTC.
         actor: who moved it.
+        names: pairs of a label and what the alias calls it; None where it answers with the version's labels.
     """
 
     task: str
@@ -210,6 +211,7 @@ class MovedAlias:
     at: str
     actor: str | None
     reason: str
+    names: Sequence[Sequence[Any]] | None = None
 
     @classmethod
     def of(cls, document: Document) -> MovedAlias:
@@ -217,12 +219,15 @@ class MovedAlias:
         return cls(
             document.read("task", str), document.read("alias", str), document.read("version", int),
             document.read_or_none("previous", int), document.read("at", str), document.read_or_none("actor", str),
-            document.read("reason", str),
+            document.read("reason", str), document.given("names", list),
         )  # fmt: skip
 
     def to_json(self) -> dict[str, Any]:
         """The document again."""
-        return asdict(self)
+        document = asdict(self)
+        if self.names is None:
+            del document["names"]
+        return document
 
 
 @dataclass(frozen=True, slots=True)

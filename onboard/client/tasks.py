@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from typing import Any
 
 from onboard.client.carried import CarriedTasks
+from onboard.client.changed import ChangedLabels, TaskLabel
 from onboard.client.compared import ComparedVersions, EvaluatedVersion
 from onboard.client.connection import PATIENCE_SECONDS, document_of
 from onboard.client.document import Document
@@ -15,7 +16,9 @@ from onboard.client.learned import LearnedTask, PublishedVersion
 from onboard.client.uploads import Upload
 from onboard.client.versions import Versions
 from onboard.domain.arguments import speaking_of_arguments
+from onboard.domain.dataset import Label as LabelValue
 from onboard.domain.evaluation import Evaluation
+from onboard.domain.label_change import LabelChange
 from onboard.domain.names import Reference, require_name
 from onboard.domain.task_search import TaskSearch
 
@@ -39,6 +42,35 @@ class Tasks(Versions):
         page = self.versions_page(task, limit, before)
         aliases = page.mapped("aliases", int)
         return [PublishedVersion.of(document, aliases) for document in page.parts("versions")]
+
+    def labels(self, task: str) -> list[TaskLabel]:
+        """The labels of a task's newest rows, with their training rows and descriptions. Raises NotFoundError."""
+        return [TaskLabel.of(part) for part in self.labels_document(task).parts("labels")]
+
+    def rename_label(self, task: str, label: LabelValue, to: LabelValue) -> ChangedLabels:
+        """Give a label another name: a new version that answers as before; no alias moves. Nothing is trained.
+
+        Raises:
+            InputError: the task does not have the label.
+            ConflictError: the name is in use, or a job of the task is open.
+            NotFoundError: no such task.
+        """
+        return ChangedLabels.of(self.change_labels(task, LabelChange("rename", (label,), to)))
+
+    def merge_labels(
+        self, task: str, labels: Sequence[LabelValue], to: LabelValue, *, fast: bool = False
+    ) -> ChangedLabels:
+        """Make one label of several; a job learns the new version. Raises as `rename_label`."""
+        return ChangedLabels.of(self.change_labels(task, LabelChange("merge", tuple(labels), to), fast=fast))
+
+    def delete_label(self, task: str, label: LabelValue, *, fast: bool = False) -> ChangedLabels:
+        """Delete a label with its rows; a job learns the new version. Raises as `rename_label`."""
+        return ChangedLabels.of(self.change_labels(task, LabelChange("delete", (label,)), fast=fast))
+
+    def describe_label(self, task: str, label: LabelValue, description: str, *, fast: bool = False) -> ChangedLabels:
+        """Say what a label means; a job learns the new version. Raises as `rename_label`."""
+        asked = LabelChange("describe", (label,), description=description)
+        return ChangedLabels.of(self.change_labels(task, asked, fast=fast))
 
     def compare(
         self, earlier: str, later: str, test: Any = None, *, text_field: str | Sequence[str] = (), **options: Any

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from onboard.domain.documents import document_of
 
 NodeKind = Literal["dataset", "init", "hypernetwork", "version"]
-EdgeKind = Literal["trained_on", "started_from", "carried_from", "adapted_by", "tuned_from", "tuned_on"]
+EdgeKind = Literal["trained_on", "started_from", "carried_from", "adapted_by", "tuned_from", "tuned_on", "made_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,8 @@ class Node:
 class Edge:
     """`target` was made with `source`.
 
-    A version was trained on a dataset, started or was carried from another version, and is adapted by a hypernetwork; a
+    A dataset was made of an earlier one, and of the rows that it was changed by. A version was trained on a dataset,
+    started or was carried from another version, and is adapted by a hypernetwork; a
     hypernetwork was tuned from another one, on a dataset.
 
     Args:

@@ -1,24 +1,21 @@
-"""Use case: the rows of a job's dataset with other labels for those that look mislabeled, to be learned again."""
+"""Use case: other labels for the rows of a job that look mislabeled, as corrections of the task's rows."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Final
 
 from onboard.data.previews import preview_texts
 from onboard.data.snapshot import load
 from onboard.domain.dataset import Dataset, Example
 from onboard.domain.job import Job
-from onboard.domain.submission import Submission
 from onboard.errors import ConflictError, InputError
 from onboard.registry.services import Services
 from onboard.report.reading import listing, mapping, mappings
 
 _CODE: Final = "contradicted_labels"
-_SPLITS: Final = {"train": "dataset", "validation": "validation", "test": "test"}  # and the field of a submission
 
 
 def suspects_of(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -60,37 +57,17 @@ def relabeled(services: Services, job: Job, document: Mapping[str, Any], picked:
     return replace(dataset, train=tuple(_changed(row, changes) for row in dataset.train))
 
 
-def written(dataset: Dataset, folder: Path, name: str) -> dict[str, Path]:
-    """Write each split that has rows as JSONL; returns the files by their fields of a submission."""
-    files = {}
-    for split, field in _SPLITS.items():
-        rows: Sequence[Example] = getattr(dataset, split)
-        if rows:
-            files[field] = folder / (f"{name}.jsonl" if split == "train" else f"{name}-{split}.jsonl")
-            files[field].write_text(as_jsonl(rows), encoding="utf-8")
-    return files
-
-
 def as_jsonl(rows: Iterable[Example]) -> str:
     """Rows as `onboard submit` takes them."""
     return "".join(f"{json.dumps(_as_row(row), ensure_ascii=False)}\n" for row in rows)
 
 
-def again(job: Job, files: Mapping[str, Path]) -> Submission:
-    """A submission of these files as the job was asked for; its start and its seed stay."""
-    spec = job.spec
-    return Submission(
-        dataset=files["dataset"],
-        validation=files.get("validation"),
-        test=files.get("test"),
-        task=spec.task,
-        init=spec.init,
-        tune_hypernetwork=spec.tune_hypernetwork,
-        method=spec.method,
-        metric=spec.metric,
-        seed=spec.seed,
-        base=spec.base,
-    )
+def corrected(services: Services, job: Job, document: Mapping[str, Any], picked: Sequence[int | None]) -> list[Example]:
+    """The rows that get another label, with it, for `onboard add --replace`. Takes and raises as `relabeled`."""
+    before = {(row.text_a, row.text_b, json.dumps(row.label)) for row in _rows_of(services, job).train}
+    rows = relabeled(services, job, document, picked).train
+    changed = [row for row in rows if (row.text_a, row.text_b, json.dumps(row.label)) not in before]
+    return list(dict.fromkeys(changed))
 
 
 def _rows_of(services: Services, job: Job) -> Dataset:

@@ -46,7 +46,14 @@ def show_alias(task: TaskName, alias: AliasName, services: OpenServices, respons
     """The version that the alias means, its ETag for a later change, and its history."""
     version, history = alias_history(services.database, task, alias, _MOVES)
     response.headers.update({"ETag": _tag(version), "Cache-Control": REVALIDATE})
-    return {"task": task, "alias": alias, "version": version, "history": [move.to_json() for move in history]}
+    names = history[0].names if history else None
+    return {
+        "task": task,
+        "alias": alias,
+        "version": version,
+        "names": names,
+        "history": [move.to_json() for move in history],
+    }
 
 
 @router.put("/{alias}", response_model=AliasMoveDocument, dependencies=_PROMOTE)
@@ -62,7 +69,10 @@ def move_alias(
     """Let the alias mean a version. Needs If-Match, or `If-None-Match: *` for a new alias."""
     expected = 0 if seen.nothing else _expected(services, task, alias, seen.if_match)
     version, better = f"{task}@v{body.version}", body.if_better
-    move = promote(services, version, alias, if_better=better, expected=expected, manifests=shelf.manifests)
+    move = promote(
+        services, version, alias, if_better=better, as_before=body.as_before, expected=expected,
+        manifests=shelf.manifests,
+    )  # fmt: skip
     start_webhook_worker(services)
     return _told(move, response)
 

@@ -14,6 +14,12 @@ Pairs = Annotated[
     bool | None,
     Field(description="Whether it takes text_a and text_b instead of text; null where that was never noted."),
 ]
+Names = Annotated[
+    list[list[Label]] | None,
+    Field(
+        description="Pairs of a label of the version and what the alias calls it; null where it calls none otherwise."
+    ),
+]
 
 
 class VersionDocument(BaseModel):
@@ -21,7 +27,7 @@ class VersionDocument(BaseModel):
 
     task: str
     version: int
-    kind: Literal["source", "onboarded", "carried"]
+    kind: Literal["source", "onboarded", "carried", "relabeled"]
     method: Annotated[str, Field(description="What made it: the base's own for an embedding, or of docs/methods.md.")]
     artifact: Annotated[
         str, Field(description="Digest of embedding.safetensors; without an embedding of weights.safetensors.")
@@ -63,6 +69,9 @@ class VersionDocument(BaseModel):
     provisional: Annotated[
         bool, Field(description="Whether it is a readout that its job published before it had learned an embedding.")
     ]
+    change: Annotated[
+        dict[str, Any] | None, Field(description="How its rows or labels were made of an earlier version's.")
+    ] = None
     job: str | None
     created_at: str | None
 
@@ -132,6 +141,9 @@ class AliasWanted(BaseModel, extra="forbid"):
     if_better: Annotated[
         bool, Field(description="Only if it is significantly better than what the alias means now.")
     ] = False
+    as_before: Annotated[
+        bool, Field(description="Answer with the labels of before, where labels were renamed since.")
+    ] = False
 
 
 class AliasMoveDocument(BaseModel):
@@ -144,6 +156,7 @@ class AliasMoveDocument(BaseModel):
     at: str | None
     actor: str | None
     reason: str
+    names: Names = None
 
 
 class AliasDocument(BaseModel):
@@ -152,6 +165,7 @@ class AliasDocument(BaseModel):
     task: str
     alias: str
     version: int
+    names: Names = None
     history: list[AliasMoveDocument]
 
 
