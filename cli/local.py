@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from onboard.domain.prediction import Outcome, Prediction
     from onboard.domain.prior import Form
     from onboard.domain.submission import Submission
-    from onboard.domain.task import AliasMove
+    from onboard.domain.task import AliasMove, AliasNames
     from onboard.domain.task_search import TaskSearch
     from onboard.registry.services import Services
     from onboard.serving.predictor import Predictor
@@ -284,6 +284,10 @@ class LocalGateway:
         """A version. Raises InputError, NotFoundError."""
         (version,) = describe.resolve(self._database, reference)
         return version.to_json()
+
+    def alias_names(self, reference: str) -> AliasNames:
+        """What the alias of a reference calls labels; empty where it calls them as the version does."""
+        return describe.alias_names(self._database, reference)
 
     def compare(self, earlier: str, later: str, test: Evaluation | None = None) -> Document:
         """Two versions side by side, on the rows of a file if one is given.

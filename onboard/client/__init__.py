@@ -5,6 +5,7 @@ from __future__ import annotations
 from onboard.client.answers import Embedding, JobEventSeen, JobStatus, Me, MovedAlias, Pins
 from onboard.client.cache import EmbeddingCache
 from onboard.client.carried import CarriedTask, CarriedTasks, GuardedTask
+from onboard.client.changed import ChangedLabels, TaskLabel
 from onboard.client.checked import CheckedDataset, CheckedLabel, DatasetWarning
 from onboard.client.compared import ComparedVersion, ComparedVersions, FlippedAnswers, PairedComparison
 from onboard.client.learned import LearnedTask, PublishedVersion, Report
@@ -14,6 +15,7 @@ from onboard.domain.prediction import Prediction, Unanswered
 __all__ = [
     "CarriedTask",
     "CarriedTasks",
+    "ChangedLabels",
     "CheckedDataset",
     "CheckedLabel",
     "ComparedVersion",
@@ -34,5 +36,6 @@ __all__ = [
     "Prediction",
     "PublishedVersion",
     "Report",
+    "TaskLabel",
     "Unanswered",
 ]

@@ -192,18 +192,19 @@ def _spec(stands: Standing, made: Made) -> JobSpec:
     last, dataset = stands.spec, made.amended.dataset
     options = {name: value for name, value in last.options.items() if name not in _OF_ONE_SUBMISSION}
     options |= {**(made.options or {}), "change": made.change}
-    last = _with_embedding(stands, last)
+    last = _with_embedding(last)
     if options.get("fast"):
         options[_BEFORE_FAST] = {name: getattr(last, name) for name in _LEARNED_HOW}
     known = stands.present is None or label_keys(stands.present.labels) == label_keys(dataset.labels)
     return replace(last, dataset="", shots=None, new_labels=not known, options=options)
 
 
-def _with_embedding(stands: Standing, last: JobSpec) -> JobSpec:
+def _with_embedding(last: JobSpec) -> JobSpec:
     """The same as it was before `--fast`, or a task without rows, left out the embedding."""
     if before := last.options.get(_BEFORE_FAST):
         return replace(last, **before)
-    without_rows = stands.job is not None and not stands.job.spec.options["dataset_report"]["rows"]["train"]
+    rows = last.options.get("dataset_report", {}).get("rows", {})
+    without_rows = rows.get("train") == 0
     if not (last.fast or without_rows):
         return last
     return replace(last, **{name: getattr(JobSpec("", ""), name) for name in _LEARNED_HOW})

@@ -11,6 +11,7 @@ from onboard.domain.counting import counted
 from onboard.domain.dataset import Dataset
 from onboard.errors import ConflictError, DamagedError, NotFoundError
 from onboard.jobs.standing import standing
+from onboard.registry.snapshots import SnapshotRepository
 
 if TYPE_CHECKING:
     from onboard.domain.change import ChangeJson
@@ -30,8 +31,10 @@ def as_addition(services: Services, request: Request) -> tuple[Request, str | No
         return request, None
     with suppress(NotFoundError, ConflictError, DamagedError):  # nothing here that it could add to
         stands = standing(services, spec.task)
-        stored = stands.dataset(services)
-        if is_superset(dataset, stored):
+        with services.database.read() as session:
+            fewer = SnapshotRepository(session).get(stands.digest).rows["train"] < len(dataset.train)
+        stored = stands.dataset(services) if fewer else None
+        if stored is not None and is_superset(dataset, stored):
             before = set(stored.train)
             new = tuple(row for row in dataset.train if row not in before)
             file = request.checked.report.source

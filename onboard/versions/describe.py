@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from onboard.domain.names import Reference
-from onboard.domain.task import EmbeddingVersion, task_document
+from onboard.domain.task import AliasNames, EmbeddingVersion, task_document
 from onboard.domain.task_search import TaskSearch
 from onboard.errors import NotFoundError
 from onboard.registry.aliases import AliasRepository
@@ -67,6 +67,15 @@ def named(database: Database, alias: str) -> Sequence[Current]:
     """The embedding that an alias means in every task, by task; versions of other methods are left out."""
     with database.glance() as session:
         return SearchRepository(session).named(alias)
+
+
+def alias_names(database: Database, reference: str) -> AliasNames:
+    """What the alias of a reference calls labels of its version; empty where it calls them as the version does."""
+    named = Reference.parse(reference)
+    if named.alias is None:
+        return ()
+    with database.read() as session:
+        return AliasRepository(session).names(named.task, named.alias) or ()
 
 
 def describe_task(database: Database, name: str) -> dict[str, Any]:

@@ -67,13 +67,15 @@ def promote(
     expected, good = _judged(services, version, Reference(version.task, alias), expected, if_better, manifests)
     with services.database.write() as session:
         names = _names(session, version, alias) if as_before else None
+        called = AliasRepository(session).names(version.task, alias)
         shown = ["answers with the labels of before"] if names else []
         said = ", ".join(filter(None, (good, *shown, because)))
         moved = AliasRepository(session).move(
             version.task, alias, version.version, expected=expected, actor=actor(),
             reason=f"promoted: {said}" if said else "promoted", names=names,
         )  # fmt: skip
-        return _recorded(session, "alias.promote", moved)
+        renamed = [*map(list, names or ())] != [*map(list, called or ())]
+        return _recorded(session, "alias.promote", moved, renamed=renamed)
 
 
 def _names(session: Session, version: EmbeddingVersion, alias: str) -> AliasNames | None:
@@ -129,8 +131,8 @@ def alias_history(database: Database, task: str, alias: str, most: int) -> tuple
     return version, history
 
 
-def _recorded(session: Session, action: str, move: AliasMove) -> AliasMove:
-    if move.previous != move.version:
+def _recorded(session: Session, action: str, move: AliasMove, *, renamed: bool = False) -> AliasMove:
+    if move.previous != move.version or renamed:
         record(session, action, f"{move.task}@{move.alias}", version=move.version, previous=move.previous)
     return move
 
