@@ -39,10 +39,10 @@ def labels(
     asked = parsed(change) if change else None
     with connected() as service:
         if asked is None:
-            document = service.labels_document(task)
+            document = service.labels(task)
             emit(document, as_json, lambda: _listed(document))
             return
-        changed = service.change_labels(task, asked, fast=fast)
+        changed = service.relabel(task, asked, fast=fast)
         if wait and changed["job"] is not None:
             from cli.watch import wait_for
 

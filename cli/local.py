@@ -89,13 +89,13 @@ class LocalGateway:
         start_worker(self._services, addition.queue)
         return added.to_json()
 
-    def labels_document(self, task: str) -> Document:
+    def labels(self, task: str) -> Document:
         """The labels of a task's newest rows. Raises NotFoundError, ConflictError."""
         from onboard.jobs.labels import list_labels
 
         return list_labels(self._services, require_name(task))
 
-    def change_labels(self, task: str, asked: LabelChange, *, fast: bool = False) -> Document:
+    def relabel(self, task: str, asked: LabelChange, *, fast: bool = False) -> Document:
         """Change labels; warnings are said. Raises as `onboard.jobs.labels.change_labels`."""
         from onboard.jobs.labels import change_labels
 

@@ -62,13 +62,13 @@ class RemoteGateway(Versions, Operations):
             say(f"warning: {job['warning']}")
         return {name: job[name] for name in ("job", "state", "task", "change")}
 
-    def labels_document(self, task: str) -> Document:
+    def labels(self, task: str) -> Document:
         """The labels of a task's newest rows."""
-        return dict(super().labels_document(task))
+        return dict(self.labels_document(task))
 
-    def change_labels(self, task: str, asked: LabelChange, *, fast: bool = False) -> Document:
+    def relabel(self, task: str, asked: LabelChange, *, fast: bool = False) -> Document:
         """Change labels; warnings are said."""
-        changed = dict(super().change_labels(task, asked, fast=fast))
+        changed = dict(self.change_labels(task, asked, fast=fast))
         if warning := changed.pop("warning", None):
             say(f"warning: {warning}")
         return changed

@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, cast, get_args
+from typing import Final, Literal, get_args
 
 from onboard.domain.dataset import Label, label_key, label_text
 from onboard.domain.names import did_you_mean
@@ -67,7 +67,7 @@ class LabelChange:
             raise InputError(f"A label of {task!r} is given twice.", "Give each label once.", field="labels")
         to = self.to
         if to is not None:
-            same = [label for label in known if label_text(label) == label_text(cast(Label, to))]
+            same = [label for label in known if label_text(label) == label_text(to)]
             to = same[0] if same else to
             _require_free(task, to, known, labels)
         left = len(labels) - {"merge": len(known) - 1, "delete": 1}.get(self.action, 0)

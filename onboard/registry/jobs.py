@@ -153,7 +153,8 @@ class JobRepository(Repository):
         statement = select(JobRow).where(JobRow.task == job.spec.task, is_open).order_by(JobRow.number)
         for row in self._session.scalars(statement):
             later = to_job(row)
-            if (later.spec.change or {}).get("job") == job.id:
+            change = later.spec.change
+            if change is not None and change["job"] == job.id:
                 return later
         return None
 

@@ -173,8 +173,9 @@ class RegistryVersions:
             if ready is None:
                 missing.append(reference)
             else:
-                named = isinstance(ready, ServedVersion) and current is not None and current.names
-                resolved[str(reference)] = ready.called(current.names) if named else ready
+                names = None if current is None else current.names
+                called = ready.called(names) if names and isinstance(ready, ServedVersion) else ready
+                resolved[str(reference)] = called
         if missing:  # why there is none; one may have been published this moment
             for text, known in resolve_known(self._services.database, missing).items():
                 resolved[text] = known if isinstance(known, NotFoundError) else self._load(known)

@@ -39,7 +39,7 @@ def pack_features(read: Mapping[TokenIds, np.ndarray], base: str) -> bytes | Non
     width = int(said[-1]) + 1 if len(said) else 1
     keys = np.frombuffer(b"".join(map(features_key, chosen)), dtype=np.uint8).reshape(-1, _KEY_BYTES)
     order = np.lexsort(keys.T[::-1])
-    tensors = {
+    tensors: dict[str, np.ndarray] = {
         "keys": np.ascontiguousarray(keys[order]), "features": np.ascontiguousarray(features[order, :width]),
     }  # fmt: skip
     return with_sorted_header(save(tensors, metadata={"base": base, "width": str(features.shape[1])}))

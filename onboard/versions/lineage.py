@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from onboard.domain.lineage import Edge, EdgeKind, Lineage, Node
 from onboard.domain.names import Reference
@@ -148,7 +148,7 @@ def _leads(edges: Sequence[Edge], source: str, target: str) -> bool:
 
 def _made_of(version: EmbeddingVersion) -> list[Node]:
     """The datasets that its dataset was made of: the one before, and the rows that were sent."""
-    change = version.change or {}
+    change: Mapping[str, Any] = version.change or {}
     digests = [str(change[part]) for part in ("dataset", "rows") if change.get(part)]
     return [node for digest in digests if digest != version.dataset_digest and (node := _dataset(digest)) is not None]
 
