@@ -10,8 +10,8 @@ from support.real_jobs import Desk, opinions, write_rows
 from onboard.data.snapshot import load
 from onboard.domain.addition import Addition
 from onboard.domain.dataset import Dataset
-from onboard.domain.job import Job
-from onboard.errors import ConflictError, DatasetError, InputError, NotFoundError
+from onboard.domain.job import Job, JobSpec
+from onboard.errors import ConflictError, DatasetError, InputError, NotFoundError, SlotTakenError
 from onboard.jobs.add import Added, add
 from onboard.registry.task_features import TaskFeatureRepository
 from onboard.report.lineage import render_lineage
@@ -22,6 +22,7 @@ from onboard.versions.promote import promote
 from onboard.versions.trained_rows import read_snapshot
 
 NEW = opinions(6, start=900)
+_PROVISIONAL = JobSpec.provisional
 
 
 def adding(desk: Desk, rows: list[dict[str, Any]], task: str = "mood", **options: Any) -> Added:
@@ -246,3 +247,24 @@ def test_lineage_shows_the_rows_and_the_dataset_before_even_where_rows_go_again(
     assert (added.change["rows"], added.job.spec.dataset) in made_of
     assert desk.version("mood@v3").dataset_digest == desk.version("mood@v1").dataset_digest
     assert render_lineage(drawn).startswith("<svg")
+
+
+def test_a_job_whose_rows_were_added_to_leaves_the_embedding_to_the_later_job(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(JobSpec, "provisional", _PROVISIONAL)
+    desk.submit(opinions(24))
+    later = adding(desk, NEW)
+    result = desk.run(desk.claim()).result or {}
+    assert result["provisional"]["confirmed"] is True
+    assert result["provisional"]["reason"].startswith(f"Job {later.job.id} learns these rows")
+    assert [version.method for version in desk.versions("mood")] == ["linear"]
+
+
+def test_new_labels_wait_for_the_job_that_learns_the_task_without_them(desk: Desk) -> None:
+    desk.learn(opinions(24), method="linear")
+    adding(desk, NEW)
+    adding(desk, [{"text": f"it is what it is {place}", "label": "neutral"} for place in range(4)], new_labels=True)
+    first, second = desk.claim(1), desk.claim(2)
+    with pytest.raises(SlotTakenError, match=first.id):
+        desk.run(second)

@@ -15,7 +15,8 @@ from onboard.domain.label_change import MOST_LETTERS, LabelAction
 Change = Annotated[
     dict[str, Any], Field(description="What was done: `action`, what it was made of, `counts` of rows, or `labels`.")
 ]
-_Label = Annotated[str, Field(min_length=1, max_length=MOST_LETTERS)] | bool | int | float
+_Text = Annotated[str, Field(min_length=1, max_length=MOST_LETTERS)]
+_Label = _Text | bool | int | Annotated[float, Field(allow_inf_nan=False)]
 
 
 class AcceptedRows(Accepted):
