@@ -324,7 +324,8 @@ class Judged:
             return None
         its_own = engine_at(services, bench.base, present.hypernetwork_version)
         task, readout = task_of_version(services, its_own, present, bench.dataset.labels)
-        before = answers(its_own, present, task, words_in_order(present, bench.dataset.labels), rows, readout)
+        read = None if readout is None else bench.features(rows, self._progress.raise_if_cancelled_or_fenced)
+        before = answers(its_own, present, task, words_in_order(present, bench.dataset.labels), rows, readout, read)
         after = self.tempered(self.predict(rows))
         if bench.buckets is not None:
             return compare_regression(_values(rows), before, self._expectation(after))
