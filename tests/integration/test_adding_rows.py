@@ -211,6 +211,13 @@ def test_a_file_with_all_rows_and_more_is_noted_as_an_addition(desk: Desk) -> No
     assert desk.submit(opinions(20), method="linear").spec.change is None
 
 
+def test_a_larger_file_that_is_sent_again_under_its_key_is_one_job(desk: Desk) -> None:
+    desk.learn(opinions(24), method="linear")
+    first, again = (desk.submit(opinions(28), method="linear", key="once") for _ in range(2))
+    assert first.id == again.id
+    assert again.spec.change is not None
+
+
 def test_only_new_rows_are_read_and_what_is_kept_goes_with_the_task(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
