@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
 from onboard.data.duplicates import without_repeats
 from onboard.data.formats import FileProblems
-from onboard.data.labels import Asked, Settled, settle_labels
+from onboard.data.labels import Asked, Settled, number_of, settle_labels
 from onboard.data.located import FromHub, located
 from onboard.data.parts import Part
-from onboard.data.problems import Finding, Problem, Problems
+from onboard.data.problems import Finding, Problem, Problems, preview
 from onboard.data.regression import BUCKETS
 from onboard.data.rows import LabelledRow, Origin, read_table
+from onboard.domain.counting import counted
 from onboard.domain.dataset import Example, Label, label_key, label_text
 from onboard.domain.evaluation import Evaluation
 
@@ -51,7 +52,9 @@ class LabelledRows:
     findings: tuple[Finding, ...] = field(default=())
 
 
-def read_labelled(asked: Evaluation, takes: Takes, *, hide_folders: bool = False) -> LabelledRows:
+def read_labelled(
+    asked: Evaluation, takes: Takes, *, hide_folders: bool = False, new_labels: bool | None = None
+) -> LabelledRows:
     """Read a file whose labels are those of a task.
 
     Labels that are written like one of the task's labels stand for it: a CSV file has only texts.
@@ -60,6 +63,8 @@ def read_labelled(asked: Evaluation, takes: Takes, *, hide_folders: bool = False
         asked: the file and its fields.
         takes: what the task takes.
         hide_folders: name files without their folder in errors.
+        new_labels: of rows that are added to the task: whether they may bring labels that it does not have; None of
+            rows that are measured on.
 
     Raises:
         DatasetError: `data["problems"]` lists what is wrong.
@@ -84,6 +89,8 @@ def read_labelled(asked: Evaluation, takes: Takes, *, hide_folders: bool = False
         message = f"has {kinds[len(fields.texts) - 1]} a row, the task takes {kinds[takes.pairs]}"
         problems.add(Problem("text_field", message, name, remedy="Name the fields of the texts: --text-field NAME"))
     origin = Origin(name, fields.label if fields else "")
+    if new_labels is not None and takes.labels:
+        rows, takes = _with_strangers(rows, origin, takes, new_labels, problems)
     settled = _settled(rows, origin, asked, takes, problems)
     step = 0.0 if takes.low is None or takes.high is None else (takes.high - takes.low) / (BUCKETS - 1)
     distinct, repeats = without_repeats(settled.splits["test"], "test", origin, step, problems)
@@ -102,12 +109,40 @@ def _settled(rows: list[LabelledRow], origin: Origin, asked: Evaluation, takes: 
     """The rows with labels of the task; those with others are problems, or dropped."""
     declared = Asked("classification" if takes.labels else "regression", (), asked.unknown_labels)
     if takes.labels:
-        same = {label_key(label) for label in takes.labels}
-        written = {label_text(label): label for label in reversed(takes.labels)}
-        rows = [
-            row if label_key(row.label) in same else row._replace(label=written.get(label_text(row.label), row.label))
-            for row in rows
-        ]
+        rows = _as_written(rows, takes.labels)
     return settle_labels(
         {"train": [], "test": rows}, takes.labels, {"train": origin, "test": origin}, declared, problems
     )
+
+
+def _as_written(rows: list[LabelledRow], labels: tuple[Label, ...]) -> list[LabelledRow]:
+    """The rows, with the task's label where one is written like it."""
+    same = {label_key(label) for label in labels}
+    written = {label_text(label): label for label in reversed(labels)}
+    return [
+        row if label_key(row.label) in same else row._replace(label=written.get(label_text(row.label), row.label))
+        for row in rows
+    ]
+
+
+def _with_strangers(
+    rows: list[LabelledRow], origin: Origin, takes: Takes, welcome: bool, problems: Problems
+) -> tuple[list[LabelledRow], Takes]:
+    """The rows and the labels that the task will have: new ones are problems unless they are welcome."""
+    rows, known = _as_written(rows, takes.labels), {label_key(label) for label in takes.labels}
+    firsts = {label_key(row.label): row for row in reversed(rows) if label_key(row.label) not in known}
+    are_numbers = all(number_of(label) is not None for label in takes.labels)
+    for key, row in firsts.items():
+        count = sum(label_key(other.label) == key for other in rows)
+        shown = repr(preview(label_text(row.label)))
+        message = f"the task does not have the label {shown} ({counted(count, 'row')})"
+        remedy = "Correct the rows, or let them bring new labels: --new-labels"
+        if welcome and not are_numbers and isinstance(row.label, float):
+            message = f"the label {shown} is a number; the task's labels are classes"
+            remedy = "Submit a task of its kind under another name: onboard submit FILE --task NAME"
+        elif welcome:
+            continue
+        where = row.number, row.line, origin.field
+        problems.add(Problem("unknown_label", message, origin.file, *where, remedy))
+    strangers = tuple(row.label for row in firsts.values())
+    return rows, replace(takes, labels=(*takes.labels, *strangers))

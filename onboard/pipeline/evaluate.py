@@ -13,6 +13,7 @@ from onboard.contract.evaluations import PairedComparison
 from onboard.data.hashes import row_hashes, unseen
 from onboard.data.limits import FEWEST_FOLDED_ROWS
 from onboard.domain.calibration import CalibrationJson
+from onboard.domain.change import OF_LABELS
 from onboard.domain.dataset import Example
 from onboard.domain.job import JobSpec
 from onboard.domain.names import LATEST, Reference
@@ -46,6 +47,7 @@ from onboard.versions.compare import held_out as held_out_of
 from onboard.versions.trained_rows import TrainedRows, made_of_rows
 
 Metrics = dict[str, Metric]
+_RELABELED = "Labels were changed, so `latest` stays until the version is promoted."
 _TRIVIAL = {"classification": "majority", "regression": "mean"}
 
 
@@ -289,6 +291,11 @@ class Judged:
                 present = VersionRepository(session).resolve(Reference(self.spec.task))
         except NotFoundError:
             return {"alias": LATEST, "moved": True, "reason": "It is the first version.", "comparison": None}
+        if self._relabeled(present):
+            return {
+                "alias": LATEST, "moved": False, "reason": _RELABELED, "comparison": None,
+                "present": present.reference,
+            }  # fmt: skip
         try:
             comparison = self._compare(services, present)
         except (DamagedError, InputError) as error:  # the second of a method that this release does not know
@@ -303,6 +310,11 @@ class Judged:
             "comparison": comparison.to_json() if comparison else None, "present": present.reference,
         }  # fmt: skip
 
+    def _relabeled(self, present: EmbeddingVersion) -> bool:
+        """Whether somebody changed labels that the present version has: those who ask it decide when to follow."""
+        change, labels = self.spec.change, label_keys(self.bench.dataset.labels)
+        return change is not None and (change["action"] in OF_LABELS or not label_keys(present.labels) <= labels)
+
     def _compare(self, services: Services, present: EmbeddingVersion) -> PairedComparison | None:
         bench = self.bench
         alike = label_keys(present.labels) == label_keys(bench.dataset.labels)
@@ -313,7 +325,8 @@ class Judged:
             return None
         its_own = engine_at(services, bench.base, present.hypernetwork_version)
         task, readout = task_of_version(services, its_own, present, bench.dataset.labels)
-        before = answers(its_own, present, task, words_in_order(present, bench.dataset.labels), rows, readout)
+        read = None if readout is None else bench.features(rows, self._progress.raise_if_cancelled_or_fenced)
+        before = answers(its_own, present, task, words_in_order(present, bench.dataset.labels), rows, readout, read)
         after = self.tempered(self.predict(rows))
         if bench.buckets is not None:
             return compare_regression(_values(rows), before, self._expectation(after))

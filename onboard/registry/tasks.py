@@ -34,6 +34,11 @@ class TaskRepository(Repository):
         ).one_or_none()
         return None if row is None else record_of(Task, row)
 
+    def held(self, name: str) -> Task | None:
+        """The same as `find`; nobody publishes of it, deletes it or moves its aliases until the transaction ends."""
+        self._session.execute(select(TaskRow.name).where(TaskRow.name == name).with_for_update())
+        return self.find(name)
+
     def list(self) -> Sequence[Task]:
         """Every task by name."""
         rows = self._session.scalars(select(TaskRow).where(TaskRow.deleted_at.is_(None)).order_by(TaskRow.name))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
+from onboard.domain.change import ChangeJson, change_sentence
 from onboard.domain.methods import AUTO
 from onboard.report.by_label import neglect, neglect_steps
 from onboard.report.reading import bulk_request, mapping, mappings, number, text, within
@@ -40,6 +41,7 @@ def callouts(document: Mapping[str, Any]) -> list[Callout]:
         _alarm(document),
         _guard(document),
         _latest(document),
+        _changed(document),
         _cross_validated(document),
     ]
     return [callout for callout in callouts if callout is not None]
@@ -166,6 +168,16 @@ def _latest(document: Mapping[str, Any]) -> Callout | None:
     alias = text(move.get("alias")) or "latest"
     step = f"Move it all the same: `onboard promote {task}@v{version} --alias {alias}`"
     return Callout("warn", f"`{alias}` stays where it was", text(move.get("reason")), (step,))
+
+
+def _changed(document: Mapping[str, Any]) -> Callout | None:
+    """What a version was made of, and how it compares with the one before where `latest` followed."""
+    change, move = mapping(document.get("change")), mapping(document.get("latest"))
+    if not change.get("action") or document.get("version") is None:
+        return None
+    compared = text(move.get("reason")) if move.get("moved") else ""
+    said = change_sentence(cast(ChangeJson, change))
+    return Callout("info", "An earlier version was changed", f"{said} {compared}".strip())
 
 
 def _cross_validated(document: Mapping[str, Any]) -> Callout | None:
