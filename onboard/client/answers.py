@@ -254,7 +254,7 @@ def prediction_of(document: Document) -> Prediction:
         document.label("label"), document.read("probability", float), document.read("task", str),
         document.read("version", int), tuple(share.read("probability", float) for share in shares),
         document.given("weak", bool) or False, tuple(share.label("label") for share in shares),
-        document.given("unknown", bool),
+        document.given("unknown", bool), None if document.get("labels") is None else document.labels("labels"),
     )  # fmt: skip
 
 

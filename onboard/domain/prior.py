@@ -101,8 +101,8 @@ class PriorJson(TypedDict, total=False):
         with it.
     scale: how far the readout was drawn towards the prior; 0 where rows left out are better without.
     tasks: the five that contributed most; lessons: how many there are.
-    rows, metric, with_prior, without: accuracy, in points, of the readout on so many rows that were predicted without
-        themselves, with the prior and without it; absent where there are too few of them.
+    rows, metric, with_prior, without: accuracy, or micro-F1 of sets of labels, in points, of the readout on so many
+        rows that were predicted without themselves, with the prior and without it; absent where these are too few.
     """
 
     form: Form

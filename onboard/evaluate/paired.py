@@ -19,6 +19,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Literal, cast
 
+import numpy as np
+from numpy.typing import NDArray
+
 from onboard.domain.report import ComparisonJson
 from onboard.evaluate.metrics import FloatArray, IntArray, row_log_loss, squared_error
 from onboard.statistics.proportions import mcnemar
@@ -106,8 +109,16 @@ def compare_classification(true_index: IntArray, earlier: FloatArray, later: Flo
     if not n:
         return Comparison("not enough evidence", 0, 0, 0, 1.0, "log_loss", None, None, None)
     was_right, is_right = earlier.argmax(axis=1) == true_index, later.argmax(axis=1) == true_index
+    return compare_right(was_right, is_right, row_log_loss(true_index, later) - row_log_loss(true_index, earlier))
+
+
+def compare_right(was_right: NDArray[np.bool_], is_right: NDArray[np.bool_], change: FloatArray) -> Comparison:
+    """Compare two versions by which of n rows each answered rightly, and the change of each row's log-loss; n may be
+    0."""
+    n = len(change)
+    if not n:
+        return Comparison("not enough evidence", 0, 0, 0, 1.0, "log_loss", None, None, None)
     newly_right, newly_wrong = int((is_right & ~was_right).sum()), int((was_right & ~is_right).sum())
-    change = row_log_loss(true_index, later) - row_log_loss(true_index, earlier)  # (n,)
     low, high = student_interval(change) if n >= FEWEST_ROWS_LOSSES else (None, None)
     verdict, by_answers = _verdict(n, newly_right, newly_wrong, low, high)
     return Comparison(

@@ -10,8 +10,9 @@ from typing import Any, Final
 
 from onboard.data.previews import preview_texts
 from onboard.data.snapshot import load
-from onboard.domain.dataset import Dataset, Example
+from onboard.domain.dataset import Dataset, Example, Kind
 from onboard.domain.job import Job
+from onboard.domain.label_set import MULTILABEL, labels_in
 from onboard.domain.submission import Submission
 from onboard.errors import ConflictError, InputError
 from onboard.registry.services import Services
@@ -67,13 +68,13 @@ def written(dataset: Dataset, folder: Path, name: str) -> dict[str, Path]:
         rows: Sequence[Example] = getattr(dataset, split)
         if rows:
             files[field] = folder / (f"{name}.jsonl" if split == "train" else f"{name}-{split}.jsonl")
-            files[field].write_text(as_jsonl(rows), encoding="utf-8")
+            files[field].write_text(as_jsonl(rows, dataset.kind), encoding="utf-8")
     return files
 
 
-def as_jsonl(rows: Iterable[Example]) -> str:
+def as_jsonl(rows: Iterable[Example], kind: Kind = "classification") -> str:
     """Rows as `onboard submit` takes them."""
-    return "".join(f"{json.dumps(_as_row(row), ensure_ascii=False)}\n" for row in rows)
+    return "".join(f"{json.dumps(_as_row(row, kind), ensure_ascii=False)}\n" for row in rows)
 
 
 def again(job: Job, files: Mapping[str, Path]) -> Submission:
@@ -126,6 +127,8 @@ def _key(row: Example) -> tuple[str, str]:
     return shown, json.dumps(row.label)
 
 
-def _as_row(row: Example) -> dict[str, Any]:
+def _as_row(row: Example, kind: Kind) -> dict[str, Any]:
     texts = {"text": row.text_a} if row.text_b is None else {"text_a": row.text_a, "text_b": row.text_b}
+    if kind == MULTILABEL:
+        return {**texts, "labels": list(labels_in(row.label))}
     return {**texts, "label": row.label}

@@ -13,6 +13,7 @@ import numpy as np
 
 from onboard.bases import Base
 from onboard.data.hashes import unpack_hashes
+from onboard.domain.label_set import ANSWERED_FROM
 from onboard.domain.prior import Form, PriorJson, PriorVersion, Taught, form_of
 from onboard.domain.task import EmbeddingVersion
 from onboard.hypernetworks.prior.fitting import PinnedPrior, fitted
@@ -116,12 +117,22 @@ def contributed(
     """
     facts = contributions(pinned, names, fitted_with.scale)
     if len(fitted_with.judged) >= FEWEST_JUDGING:
-        truth = targets[fitted_with.judged].argmax(1)
-        facts["rows"], facts["metric"] = len(truth), "accuracy"
+        truth, independent = targets[fitted_with.judged], fitted_with.readout.independent
+        facts["rows"], facts["metric"] = len(truth), "micro_f1" if independent else "accuracy"
+        measure = _micro_f1 if independent else _accuracy
         facts["with_prior"], facts["without"] = (
-            round(100 * float((readout.probabilities.argmax(1) == truth).mean()), 2) for readout in (fitted_with, plain)
+            round(100 * measure(readout.probabilities, truth), 2) for readout in (fitted_with, plain)
         )
     return facts
+
+
+def _accuracy(probabilities: np.ndarray, truth: np.ndarray) -> float:
+    return float((probabilities.argmax(1) == truth.argmax(1)).mean())
+
+
+def _micro_f1(scores: np.ndarray, truth: np.ndarray) -> float:
+    answered = scores >= ANSWERED_FROM
+    return float(2 * (answered * truth).sum() / max(1.0, float(answered.sum() + truth.sum())))
 
 
 def drawn_towards(draft: EmbeddingVersion, trained: TrainOutput) -> EmbeddingVersion:

@@ -83,8 +83,11 @@ def _require_same(present: Task, kind: Kind, labels: Sequence[Label]) -> None:
         return
     had = ", ".join(map(repr, present.labels)) or present.kind
     now = ", ".join(map(repr, labels)) or kind
+    message = f"Task {present.name!r} has other labels: {had} instead of {now}."
+    if present.kind != kind and present.labels and labels:
+        message = f"Task {present.name!r} is of kind {present.kind}, and these rows are of kind {kind}."
     raise ConflictError(
-        f"Task {present.name!r} has other labels: {had} instead of {now}.",
+        message,
         "Give the new task another name with --task, or say --new-labels.",
         task=present.name,
         present=list(present.labels),

@@ -19,7 +19,7 @@ class CheckDocument(BaseModel):
     model_config = ConfigDict(extra="allow")
 
     task: str
-    kind: Literal["classification", "regression"]
+    kind: Literal["classification", "regression", "multilabel"]
     rows: dict[str, int]
     warnings: list[dict[str, Any]]
     estimated_seconds: Annotated[int, Field(description="If the hypernetwork is not tuned.")]

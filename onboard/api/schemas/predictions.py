@@ -43,10 +43,16 @@ class LabelShare(BaseModel):
 
 
 class PredictionDocument(BaseModel):
-    """An answer: the label as it was submitted, a number for a regression."""
+    """An answer: the label as it was submitted, a number for a regression, or a set of labels."""
 
-    label: str | bool | int | float
-    probability: float
+    label: Annotated[str | bool | int | float, Field(description="Of several labels, their set as JSON.")]
+    labels: Annotated[
+        list[str | bool | int | float] | None,
+        Field(description="The labels of the answer, of a task with several labels per text; may be empty."),
+    ] = None
+    probability: Annotated[
+        float, Field(description="Of the label; of several labels, that of the least sure decision about one of them.")
+    ]
     task: str
     version: int
     weak: Annotated[bool, Field(description="Whether the version is no better than the commonest answer.")]
