@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
 from onboard.data.duplicates import without_repeats
 from onboard.data.formats import FileProblems
-from onboard.data.labels import Asked, Settled, number_of, settle_labels
+from onboard.data.labels import number_of, settle_labels
 from onboard.data.located import FromHub, located
 from onboard.data.parts import Part
 from onboard.data.problems import Finding, Problem, Problems, preview
 from onboard.data.regression import BUCKETS
 from onboard.data.rows import LabelledRow, Origin, read_table
+from onboard.data.settled import Asked, Settled
 from onboard.domain.counting import counted
-from onboard.domain.dataset import Example, Label, label_key, label_text
+from onboard.domain.dataset import Example, Kind, Label, label_key, label_text
 from onboard.domain.evaluation import Evaluation
+from onboard.domain.label_set import MULTILABEL
 
 _PREFERRED: Final = ("test", "validation", "train")  # split of a folder or hub dataset that is measured on
 
@@ -30,12 +32,21 @@ class Takes:
         labels: of the version; empty for a regression.
         low, high: range of a regression, else None.
         pairs: whether a row has two texts; None where that was never noted.
+        multilabel: whether a text may have several of the labels.
     """
 
     labels: tuple[Label, ...]
     low: float | None
     high: float | None
     pairs: bool | None
+    multilabel: bool = False
+
+    @property
+    def kind(self) -> Kind:
+        """Of the task."""
+        if self.multilabel:
+            return MULTILABEL
+        return "classification" if self.labels else "regression"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +87,7 @@ def read_labelled(
         split = next((split for split in _PREFERRED if split in place.splits), "train")
         paths = place.splits[split]
         name = place.name_of(paths[0], hide_folders)
-        parts = [_part(path, place.name_of(path, hide_folders), asked, place.class_names) for path in paths]
+        parts = [_part(path, place.name_of(path, hide_folders), asked, place.class_names, takes.kind) for path in paths]
         parts = [part for part in parts if not part.is_empty] or parts
         source = place.source
     for part in parts:
@@ -98,17 +109,19 @@ def read_labelled(
     return LabelledRows(source, tuple(row.example() for row in distinct), (*settled.findings, *repeats))
 
 
-def _part(path: Path, name: str, asked: Evaluation, class_names: Mapping[str, tuple[str, ...]]) -> Part:
+def _part(path: Path, name: str, asked: Evaluation, class_names: Mapping[str, tuple[str, ...]], kind: Kind) -> Part:
     problems = Problems()
     text_fields = tuple(asked.text_field)
-    table = read_table(path, FileProblems(problems, name), text_fields, asked.label_field, class_names)
+    table = read_table(path, FileProblems(problems, name), text_fields, asked.label_field, class_names, kind)
     return Part(name, table, problems)
 
 
 def _settled(rows: list[LabelledRow], origin: Origin, asked: Evaluation, takes: Takes, problems: Problems) -> Settled:
     """The rows with labels of the task; those with others are problems, or dropped."""
-    declared = Asked("classification" if takes.labels else "regression", (), asked.unknown_labels)
-    if takes.labels:
+    declared = Asked(takes.kind, (), asked.unknown_labels)
+    if takes.kind == MULTILABEL:
+        rows = [row._replace(members=_as_the_task_has_them(row.labels, takes.labels)) for row in rows]
+    elif takes.labels:
         rows = _as_written(rows, takes.labels)
     return settle_labels(
         {"train": [], "test": rows}, takes.labels, {"train": origin, "test": origin}, declared, problems
@@ -146,3 +159,10 @@ def _with_strangers(
         problems.add(Problem("unknown_label", message, origin.file, *where, remedy))
     strangers = tuple(row.label for row in firsts.values())
     return rows, replace(takes, labels=(*takes.labels, *strangers))
+
+
+def _as_the_task_has_them(members: Sequence[Label], labels: Sequence[Label]) -> tuple[Label, ...]:
+    """The labels of a row; one that is written like a label of the task stands for it."""
+    same = {label_key(label) for label in labels}
+    written = {label_text(label): label for label in reversed(labels)}
+    return tuple(label if label_key(label) in same else written.get(label_text(label), label) for label in members)

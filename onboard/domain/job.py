@@ -32,7 +32,7 @@ BULK: Final = "bulk"  # the option of a job's spec that makes it one that answer
 EVENTS_AT_ONCE: Final = 1000  # of a job's log; fewer mean that there are no more
 
 TuneHypernetwork = Literal["never", "auto", "always"]
-KindChoice = Literal["auto", "classification", "regression"]
+KindChoice = Literal["auto", "classification", "regression", "multilabel"]
 ProbeStrategy = Literal["race", "exhaustive"]
 ReadoutChoice = Literal["never", "auto"]
 UnknownLabels = Literal["refuse", "drop"]

@@ -70,7 +70,7 @@ class EmbeddingVersion:
             `hypernetwork_version`; None where the two are the same.
         dataset_digest: snapshot of the rows; for a shipped source what the base says, or "".
         parent: what it was initialised from: "sst2@v1", "random", "mean", "mixture", …; "(own)" without an embedding.
-        task_kind: classification or regression.
+        task_kind: classification, regression or multilabel.
         labels: class labels of this version (empty for regression); `words` has one word for each.
         low: lowest value of a regression version, else None; `high` likewise.
         pairs: whether it takes two texts; None where that was never noted (earlier releases, imported bases).

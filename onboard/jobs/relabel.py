@@ -9,8 +9,9 @@ from typing import Any, Final
 
 from onboard.data.previews import preview_texts
 from onboard.data.snapshot import load
-from onboard.domain.dataset import Dataset, Example
+from onboard.domain.dataset import Dataset, Example, Kind
 from onboard.domain.job import Job
+from onboard.domain.label_set import MULTILABEL, labels_in
 from onboard.errors import ConflictError, InputError
 from onboard.registry.services import Services
 from onboard.report.reading import listing, mapping, mappings
@@ -57,9 +58,9 @@ def relabeled(services: Services, job: Job, document: Mapping[str, Any], picked:
     return replace(dataset, train=tuple(_changed(row, changes) for row in dataset.train))
 
 
-def as_jsonl(rows: Iterable[Example]) -> str:
+def as_jsonl(rows: Iterable[Example], kind: Kind = "classification") -> str:
     """Rows as `onboard submit` takes them."""
-    return "".join(f"{json.dumps(_as_row(row), ensure_ascii=False)}\n" for row in rows)
+    return "".join(f"{json.dumps(_as_row(row, kind), ensure_ascii=False)}\n" for row in rows)
 
 
 def corrected(services: Services, job: Job, document: Mapping[str, Any], picked: Sequence[int | None]) -> list[Example]:
@@ -98,6 +99,8 @@ def _key(row: Example) -> tuple[str, str]:
     return shown, json.dumps(row.label)
 
 
-def _as_row(row: Example) -> dict[str, Any]:
+def _as_row(row: Example, kind: Kind) -> dict[str, Any]:
     texts = {"text": row.text_a} if row.text_b is None else {"text_a": row.text_a, "text_b": row.text_b}
+    if kind == MULTILABEL:
+        return {**texts, "labels": list(labels_in(row.label))}
     return {**texts, "label": row.label}

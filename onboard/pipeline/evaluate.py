@@ -27,6 +27,7 @@ from onboard.evaluate.evaluation import evaluate_classification, evaluate_regres
 from onboard.evaluate.intervals import Metric
 from onboard.evaluate.metrics import calibration_error, confusion
 from onboard.evaluate.paired import compare_classification, compare_regression
+from onboard.evaluate.sets import compare_sets, evaluate_sets
 from onboard.evaluate.verdicts import Weakness, may_replace, weakness
 from onboard.hypernetworks.engines import engine_at
 from onboard.model.readout import probabilities_of
@@ -48,7 +49,7 @@ from onboard.versions.trained_rows import TrainedRows, made_of_rows
 
 Metrics = dict[str, Metric]
 _RELABELED = "Labels were changed, so `latest` stays until the version is promoted."
-_TRIVIAL = {"classification": "majority", "regression": "mean"}
+_TRIVIAL = {"classification": "majority", "regression": "mean", "multilabel": "commonest_set"}
 
 
 def judge_briefly(judged: Judged, services: Services) -> EvaluateOutput:
@@ -178,12 +179,12 @@ class Judged:
         return tempered(probabilities, self._temperature[0])
 
     def calibration(self, validation: Metrics | None, test: Metrics | None) -> CalibrationJson | None:
-        """How sure the answers sound, and how far that is from what is right; None of a regression.
+        """How sure the answers sound, and how far that is from what is right; None of other tasks than classification.
 
         Args:
             validation, test: metrics of what is published, where there are rows.
         """
-        if self.bench.buckets is not None:
+        if self.bench.dataset.kind != "classification":
             return None
         temperature, evidence, rows = self._temperature
         measured = {"validation": validation, "test": test}
@@ -229,6 +230,8 @@ class Judged:
         if self.bench.buckets is not None:
             return evaluate_regression(_values(rows), self._expectation(probabilities), self.spec.metric)
         labels = self.bench.dataset.labels
+        if self.bench.dataset.several_labels:
+            return evaluate_sets(self.bench.targets(rows), probabilities, self.spec.metric, labels)
         return evaluate_classification(self._truth(rows), probabilities, self.spec.metric, labels)
 
     def _chosen_in_folds(self) -> str:
@@ -276,9 +279,10 @@ class Judged:
         return baselines
 
     def confusion(self) -> ConfusionJson | None:
-        """Held-out rows, or those of the folds, by true and predicted label; None for a regression or without rows."""
+        """Held-out rows, or those of the folds, by true and predicted label; None of other tasks, and without rows."""
         split: Literal["test", "validation"] = "test" if self._splits["test"] else "validation"
-        if self.bench.buckets is not None or not (self._splits[split] or self._trained.folds):
+        kind = self.bench.dataset.kind
+        if kind != "classification" or not (self._splits[split] or self._trained.folds):
             return None
         labels, (rows, probabilities) = self.bench.dataset.labels, self._answered(split)
         matrix = confusion(self._truth(rows), probabilities.argmax(1), len(labels))
@@ -318,6 +322,7 @@ class Judged:
     def _compare(self, services: Services, present: EmbeddingVersion) -> PairedComparison | None:
         bench = self.bench
         alike = label_keys(present.labels) == label_keys(bench.dataset.labels)
+        alike = alike and present.task_kind == bench.dataset.kind
         if present.base_digest != bench.base.digest or not alike:
             return None
         rows = self._shared_rows(services, present)
@@ -330,6 +335,8 @@ class Judged:
         after = self.tempered(self.predict(rows))
         if bench.buckets is not None:
             return compare_regression(_values(rows), before, self._expectation(after))
+        if bench.dataset.several_labels:
+            return compare_sets(bench.targets(rows), before, after)
         return compare_classification(self._truth(rows), before, after)
 
     def _shared_rows(self, services: Services, present: EmbeddingVersion) -> Sequence[Example]:

@@ -18,6 +18,7 @@ from onboard.data.verbaliser import words_finding
 from onboard.domain.dataset import label_key
 from onboard.domain.job import Stage
 from onboard.domain.label_scores import collapsed, label_scores
+from onboard.domain.label_set import all_labels
 from onboard.domain.names import LATEST, Reference
 from onboard.domain.release import code_version
 from onboard.domain.report import AliasMoveJson, MoreRowsJson
@@ -389,8 +390,8 @@ def _more_rows(trained: TrainOutput, evaluated: EvaluateOutput) -> MoreRowsJson 
 def _dataset(attempt: Run, draft: EmbeddingVersion, trained: TrainOutput) -> dict[str, Any]:
     dataset, report = attempt.bench.dataset, attempt.job.spec.options.get("dataset_report", {})
     counts: dict[str, int] = {}
-    for row in dataset.train:
-        counts[label_key(row.label)] = counts.get(label_key(row.label), 0) + 1
+    for label in all_labels(dataset.kind, dataset.train):
+        counts[label_key(label)] = counts.get(label_key(label), 0) + 1
     labels = [
         {"label": label, "word": word, "count": counts.get(label_key(label), 0)}
         for label, word in zip(dataset.labels, draft.words, strict=False)

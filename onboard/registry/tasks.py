@@ -87,6 +87,8 @@ def _require_same(present: Task, kind: Kind, labels: Sequence[Label]) -> None:
         return
     had = ", ".join(map(repr, present.labels)) or present.kind
     now = ", ".join(map(repr, labels)) or kind
+    if present.kind != kind and present.labels and labels:
+        raise ConflictError("task-kind-differs", task=present.name, present=present.kind, wanted=kind)
     raise ConflictError(
         "labels-differ", task=present.name, present=list(present.labels), wanted=list(labels), had=had, now=now
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 from onboard.domain.change import ChangeJson, change_sentence
+from onboard.domain.label_set import MULTILABEL
 from onboard.domain.methods import AUTO
 from onboard.report.by_label import neglect, neglect_steps
 from onboard.report.reading import bulk_request, mapping, mappings, number, text, within
@@ -87,6 +88,8 @@ def next_steps(document: Mapping[str, Any]) -> list[str]:
     if rows is not None and rows < FEW_ROWS and not neglect(document):
         again = submit_again(document)
         steps.append(f"Add labelled rows ({rows:.0f} were trained on) and submit again: `{again}`")
+    if dataset.get("kind") == MULTILABEL:  # there is no other method for it
+        return [*steps, *_words_alone(document)]
     if own_start(document):
         steps.append("See what other methods make of these rows: `onboard compare-methods FILE`")
         return [*steps, *_words_alone(document)]

@@ -32,8 +32,8 @@ def answers(
     readout: Readout | None,
     features: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Probabilities (n, K) in the order of the words, at the version's temperature; of a regression the expected
-    numbers (n,), on its own scale.
+    """Probabilities (n, K) in the order of the words, at the version's temperature; scores of sets of labels; of a
+    regression the expected numbers (n,), on its own scale.
 
     Args:
         engine: under the hypernetwork that is to be asked.

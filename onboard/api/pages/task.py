@@ -168,18 +168,18 @@ def _moves(services: Any, task: str, alias: str) -> list[dict[str, Any]]:
 
 
 def _shares(answer: dict[str, Any]) -> RowChart:
-    """Every label with its probability as a bar, the likeliest first."""
+    """Every label with its probability as a bar, the likeliest first; those of the answer stand out."""
     shares = sorted(answer["probabilities"], key=lambda share: -share["probability"])
-    scale = Scale(0.0, 1.0)
+    scale, answered = Scale(0.0, 1.0), answer.get("labels")
     return RowChart(
-        title="Probability of each label",
+        title="Probability of each label" if answered is None else "Score of each label: from 50% on it is answered",
         origin=0.0,
         tracks=[
             Track(
                 label=label_name(share["label"]),
                 shown=f"{100 * share['probability']:.1f}%",
                 at=scale.at(share["probability"]),
-                emphasised=index == 0,
+                emphasised=index == 0 if answered is None else share["label"] in answered,
             )
             for index, share in enumerate(shares)
         ],

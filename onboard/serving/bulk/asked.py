@@ -92,7 +92,8 @@ def answered_line(row: TextRow, answers: Sequence[Prediction], probabilities: bo
     """One line of JSON: the row's columns, and its answer; of several tasks `answers`, by task."""
     documents = [answer.to_json(probabilities=probabilities) for answer in answers]
     answer = documents[0] if len(documents) == 1 else {"answers": documents}
-    return _line({**renamed(row.given, ("error", "answers")), **answer})
+    sets = ("labels",) if "labels" in answer else ()
+    return _line({**renamed(row.given, ("error", "answers", *sets)), **answer})
 
 
 def bad_line(row: BadRow) -> str:
