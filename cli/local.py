@@ -22,12 +22,12 @@ from onboard.domain.names import require_name
 from onboard.hypernetworks import line
 from onboard.hypernetworks.prior import line as prior_line
 from onboard.jobs import control, logs, many, status
+from onboard.jobs.detached import require_no_trouble
 from onboard.jobs.doorbell import DEFAULT_QUEUE
+from onboard.jobs.waking import doorbell
 from onboard.operations import access
+from onboard.operations.worker_logs import log_files
 from onboard.versions import carry, compare, delete, describe, fetch, promote, task_map
-from workers.detached import require_no_trouble
-from workers.logs import log_files
-from workers.waking import doorbell
 
 if TYPE_CHECKING:
     from onboard.contract.carrying import CarriedTasks

@@ -9,6 +9,7 @@ from sqlalchemy import make_url
 
 from cli.standing import require_served, workers_standing
 from onboard.bases import RESTORE, find_base, is_shipped, require_as_installed
+from onboard.broker.doorbell import CeleryDoorbell
 from onboard.domain.counting import counted
 from onboard.domain.database_url import NO_PREPARED_STATEMENTS
 from onboard.domain.moment import rough_text
@@ -19,10 +20,9 @@ from onboard.jobs import status
 from onboard.jobs.doorbell import DEFAULT_QUEUE
 from onboard.operations.access import list_tokens
 from onboard.operations.health import base_at, claimable, database_clock, live_workers, webhook_standing
+from onboard.operations.processes import lives
 from onboard.registry.schema import make_home, open_database
 from onboard.registry.services import open_services
-from workers.doorbell import CeleryDoorbell
-from workers.recovery import lives
 
 if TYPE_CHECKING:
     from onboard.bases import Base

@@ -154,8 +154,8 @@ def _submit(
 ) -> tuple[Job, str | None]:
     """What a child does: it opens its own connections."""
     from onboard.jobs.submit import submit
+    from onboard.jobs.waking import doorbell
     from onboard.registry.services import open_services
-    from workers.waking import doorbell
 
     with closing(open_services(settings)) as services, acting(actor) if actor else nullcontext():
         request = submissions.prepare(submission, settings.base, owner=owner, outside=outside)

@@ -14,11 +14,12 @@ from __future__ import annotations
 import math
 import secrets
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Any, Final, Literal
 
 from onboard.domain.documents import document_of
+from onboard.domain.init import INIT_VERSION, Init
 from onboard.domain.methods import FROM_ADAPTERS, WITHOUT_EMBEDDING, method_settings
 from onboard.domain.moment import to_iso
 from onboard.errors import ConflictError, InputError, JobFailedError
@@ -188,6 +189,16 @@ class JobSpec:
         return self.fast or not (self.without_embedding or self.readout == "never" or self.options.get("replaces"))
 
     @property
+    def start(self) -> Init:
+        """What `init` says, and the version that it named when the job was submitted."""
+        return Init.parse(self.init, self.options.get(INIT_VERSION))
+
+    def pinned_to(self, version: str | None) -> JobSpec:
+        """The same with the version that `init` names now; without one for None."""
+        options = {name: value for name, value in self.options.items() if name != INIT_VERSION}
+        return replace(self, options=options if version is None else {**options, INIT_VERSION: version})
+
+    @property
     def without_embedding(self) -> bool:
         """Whether its version is of weights of its own, or of a readout alone: no hypernetwork has a part in it."""
         return self.method in WITHOUT_EMBEDDING
@@ -195,7 +206,7 @@ class JobSpec:
     @property
     def starts_from_adapters(self) -> bool:
         """Whether weights of the task's own start at what the embedding of a task's version generates."""
-        return self.method == FROM_ADAPTERS and self.init not in ("auto", "random")
+        return self.method == FROM_ADAPTERS and self.start.is_given
 
     def settings_on(self, reduction_factor: int) -> dict[str, Any]:
         """Settings of the method on a base whose adapters have this one: what starts at those has their size."""

@@ -8,11 +8,11 @@ from dataclasses import replace
 from onboard.bases import Base
 from onboard.data.splits import holdout
 from onboard.domain.dataset import Dataset, label_key
+from onboard.domain.init import InitKind
 from onboard.domain.job import JobSpec
 from onboard.domain.methods import AUTO, FROM_ADAPTERS, LINEAR, OWN_WEIGHTS
 from onboard.domain.methods import require_method as require_known
 from onboard.errors import InputError
-from onboard.probe.candidates import FINGERPRINT, MEAN
 
 
 def require_method(spec: JobSpec, dataset: Dataset, base: Base) -> None:
@@ -79,7 +79,7 @@ def _require_names_do(spec: JobSpec) -> None:
     given = {
         f"--method {spec.method}": spec.method not in ("", LINEAR),
         "--method-setting": bool(spec.method_settings),
-        f"--init {spec.init}": spec.init not in ("auto", "random"),
+        f"--init {spec.init}": spec.start.is_given,
         "--probe exhaustive": spec.options.get("probe") not in (None, "race"),
         "--tune-hypernetwork always": spec.tune_hypernetwork == "always",
         "--readout never": spec.readout == "never",
@@ -104,7 +104,7 @@ def _require_alone(spec: JobSpec) -> None:
             fast and bool(spec.method_settings), "publishes a readout alone", "Leave --method-setting out."
         ),
         f"--init {spec.init}": (
-            spec.init not in ("auto", "random") and not spec.starts_from_adapters,
+            spec.start.is_given and not spec.starts_from_adapters,
             "starts as its paper says, not from an embedding",
             f"Leave --init out, or start at an embedding's adapters: --method {FROM_ADAPTERS}.",
         ),
@@ -127,7 +127,7 @@ def _require_alone(spec: JobSpec) -> None:
 
 def _require_one_task(spec: JobSpec, base: Base) -> None:
     """Raise InputError unless the adapters that a hypernetwork makes of one task can be the start."""
-    if spec.init in {MEAN, FINGERPRINT, *(anchor.name for anchor in base.anchors)}:
+    if spec.start.kind is not InitKind.NAMED or spec.init in {anchor.name for anchor in base.anchors}:
         raise InputError(
             f"--init {spec.init} has no meaning with --method {spec.method}, which starts at the adapters of one task.",
             "--init TASK[@REF], or leave --init out.", method=spec.method,

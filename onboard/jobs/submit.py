@@ -11,6 +11,7 @@ from onboard.data.hashes import pack_hashes, row_hashes
 from onboard.data.snapshot import digest as snapshot_digest
 from onboard.data.snapshot import save as save_snapshot
 from onboard.domain.dataset import Dataset
+from onboard.domain.init import Init, InitKind
 from onboard.domain.job import Job, JobSpec, require_time_limit
 from onboard.domain.names import Reference, did_you_mean, require_name
 from onboard.domain.report import require_metric
@@ -19,7 +20,6 @@ from onboard.errors import InputError, NotFoundError
 from onboard.hypernetworks.register import register_base
 from onboard.jobs.doorbell import ring_or_warn
 from onboard.jobs.methods import as_queued, require_method
-from onboard.probe.candidates import FINGERPRINT, MEAN, RANDOM
 from onboard.registry.jobs import JobRepository
 from onboard.registry.snapshots import SnapshotRepository
 from onboard.registry.tasks import TaskRepository
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from onboard.jobs.doorbell import Doorbell
     from onboard.registry.services import Services
 
-_PROBED = ("auto", RANDOM, MEAN)
+_WITHOUT_NAME = (InitKind.AUTO, InitKind.RANDOM, InitKind.MEAN)
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def submit(
     require_method(request.spec, dataset, base)
     register_base(services, base)
     with services.database.read() as session:
-        _require_init(VersionRepository(session), request.spec.init, base)
+        start = _version_to_start_from(VersionRepository(session), request.spec.start, base)
         if not request.spec.new_labels:
             TaskRepository(session).require_labels(request.spec.task, dataset.kind, dataset.labels)
     accepted()
@@ -96,6 +96,7 @@ def submit(
         snapshots.append(_store_snapshot(services, pool.dataset, request.spec.task))
         options["unlabelled"] = {**pool.to_json(), "digest": snapshots[-1].digest}
     spec = replace(queued, dataset=snapshot.digest, options=options)
+    spec = spec.pinned_to(start if spec.start.kind is InitKind.NAMED else None)
     with services.database.write() as session:
         for stored in snapshots:
             SnapshotRepository(session).add(stored)
@@ -122,25 +123,34 @@ def warn_of_queue(services: Services, queue: str) -> str | None:
     )
 
 
-def _require_init(versions: VersionRepository, init: str, base: Base) -> None:
+def _version_to_start_from(versions: VersionRepository, start: Init, base: Base) -> str | None:
+    """The version that a start names now, as `task@vN`; None where it names none.
+
+    Raises:
+        InputError: there is no such start, or it belongs to another base.
+        ConflictError: the version is being rebuilt without a deleted task.
+    """
     anchors = {anchor.name for anchor in base.anchors}
-    if init in _PROBED or init in anchors:
-        return
-    if init == FINGERPRINT and base.fingerprints is not None:
-        return
+    if start.kind in _WITHOUT_NAME or start.name in anchors:
+        return None
+    if start.kind is InitKind.FINGERPRINT and base.fingerprints is not None:
+        return None
     try:
-        version = versions.resolve(Reference.parse(init))
+        version = versions.resolve(Reference.parse(start.name))
     except NotFoundError as error:
-        known = {*_PROBED, *anchors, *(candidate.task for candidate in versions.startable(base.digest))}
+        known = {*_WITHOUT_NAME, *anchors, *(candidate.task for candidate in versions.startable(base.digest))}
         raise InputError(
-            f"There is no embedding {init!r} to start from.{did_you_mean(init, known)}",
+            f"There is no embedding {start.name!r} to start from.{did_you_mean(start.name, known)}",
             "--init auto, --init random, or one of: onboard tasks list",
-            init=init,
+            init=start.name,
         ) from error
     if version.base_digest != base.digest:
-        raise InputError(f"{version.reference} belongs to another base than {base.name!r}.", "--init auto", init=init)
+        raise InputError(
+            f"{version.reference} belongs to another base than {base.name!r}.", "--init auto", init=start.name
+        )
     version.require_embedding("to start from")
     versions.require_startable(version.reference)
+    return version.reference
 
 
 def _store_snapshot(services: Services, dataset: Dataset, name: str) -> SnapshotRecord:

@@ -72,7 +72,7 @@ def own_start(attempt: Run, method: str) -> ProbeOutput:
 def _at_adapters(attempt: Run, alone: ProbeOutput, rows: np.ndarray) -> ProbeOutput:
     """The same, started at the adapters of the embedding that is asked for; what trained that is known."""
     spec, services, base = attempt.job.spec, attempt.services, attempt.bench.base
-    named = named_candidate(services, base, spec.seed, spec.init, None, rows)
+    named = named_candidate(services, base, spec.seed, spec.start, None, rows)
     trained = TrainedRows(services, base).of_start([named.embedding])
     return replace(
         alone,

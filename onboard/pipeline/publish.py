@@ -48,8 +48,8 @@ from onboard.storage.weights import pack_weights, weights_digest
 from onboard.versions.protected import newcomers
 
 
-class NewcomersError(Exception):
-    """Versions came into use that the guard did not know of; nothing was published."""
+class _UnguardedError(Exception):
+    """Versions came into use that the guard did not know of: the transaction is rolled back."""
 
     def __init__(self, versions: Sequence[EmbeddingVersion]) -> None:
         super().__init__(", ".join(version.reference for version in versions))
@@ -70,7 +70,7 @@ class Drafts:
 
 def publish(
     attempt: Run, probed: ProbeOutput, outcome: Outcome, judged: Judged, evaluated: EvaluateOutput
-) -> EmbeddingVersion:
+) -> Sequence[EmbeddingVersion]:
     """Store the tensors, then, fenced by the attempt: insert the version, move `latest` and the head, end the job.
 
     Without a tuned hypernetwork the version is pinned to the one that it was learned under, be that still the head or
@@ -83,9 +83,12 @@ def publish(
         judged: the same as it was evaluated.
         evaluated: output of the evaluation.
 
+    Returns:
+        The versions that are in use by now and that the guard of a tuned hypernetwork did not see. Where there are any,
+        nothing was published.
+
     Raises:
         FencedError: another attempt owns the job.
-        NewcomersError: the hypernetwork was tuned, and the guard did not see everything that is in use by now.
         HeadMovedError: the hypernetwork was tuned, and from one that is not the head any more; or the one that the
             version is to be pinned to was collected.
     """
@@ -104,9 +107,12 @@ def publish(
         result = result_document(attempt, drafts.version, probed, outcome, evaluated)
         result |= {**beside(attempt, outcome, evaluated, novelty), "readout": judged.together.facts}
         try:
-            return _commit(attempt, replace(drafts, version=version), outcome, present, result)
+            _commit(attempt, replace(drafts, version=version), outcome, present, result)
+        except _UnguardedError as met:
+            return met.versions
         except (NumberTakenError, PreconditionFailedError):
             continue  # another job of this task was published in between, or `latest` moved: look again
+        return ()
 
 
 def _stored_hypernetwork(attempt: Run, outcome: Outcome) -> HypernetworkVersion | None:
@@ -199,8 +205,14 @@ def task_of(attempt: Run, draft: EmbeddingVersion) -> Task:
     return Task(draft.task, dataset.kind, dataset.labels, draft.words, dataset.low, dataset.high)
 
 
-def _commit(attempt: Run, drafts: Drafts, outcome: Outcome, present: int, result: dict[str, Any]) -> EmbeddingVersion:
-    """Raises NumberTakenError, and PreconditionFailedError when `latest` is to move and is not `present` any more."""
+def _commit(attempt: Run, drafts: Drafts, outcome: Outcome, present: int, result: dict[str, Any]) -> None:
+    """Write it all in one transaction.
+
+    Raises:
+        NumberTakenError: the version's number went to another job.
+        PreconditionFailedError: `latest` is to move, and is not `present` any more.
+        _UnguardedError, HeadMovedError: as `publish` says.
+    """
     spec, moved = attempt.job.spec, bool(result["latest"]["moved"])
     draft = drafts.version
     task = task_of(attempt, draft)
@@ -224,7 +236,6 @@ def _commit(attempt: Run, drafts: Drafts, outcome: Outcome, present: int, result
         )
         if published.version != draft.version:
             raise NumberTakenError
-    return published
 
 
 def _advance(session: Session, attempt: Run, draft: HypernetworkVersion, outcome: Outcome) -> None:
@@ -239,7 +250,7 @@ def _advance(session: Session, attempt: Run, draft: HypernetworkVersion, outcome
     versions = InUseRepository(session).versions(attempt.base.digest)
     met = newcomers(versions, outcome.considered, attempt.job.spec.task, outcome.line)
     if met:
-        raise NewcomersError(met)
+        raise _UnguardedError(met)
 
 
 def hold(session: Session, attempt: Run) -> None:

@@ -98,7 +98,7 @@ class JobRepository(Repository):
 
     def _earlier(self, key: str, spec: JobSpec) -> Job:
         job = to_job(self._session.scalars(select(JobRow).where(JobRow.key == key)).one())
-        if job.spec != spec:
+        if job.spec.pinned_to(None) != spec.pinned_to(None):  # an alias may have moved between the two requests
             raise ConflictError(
                 f"The key {key!r} already belongs to job {job.id}, which asked for something else.",
                 "Use another --key for another request.",

@@ -9,6 +9,7 @@ Of versions with a readout the bare encoder reads the texts, too; a readout alon
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,19 @@ from onboard.serving.versions import (
 )
 from onboard.settings import Settings
 from onboard.statistics.temperature import tempered
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """The rows of a request.
+
+    Args:
+        versions: what answers a row, by its index.
+        errors: why a row cannot be answered, by its index.
+    """
+
+    versions: Mapping[int, ServedVersion]
+    errors: Mapping[int, OnboardError]
 
 
 class Predictor:
@@ -110,76 +124,69 @@ class Predictor:
         self, requests: Sequence[PredictionRequest], before_batch: Callable[[], None] = lambda: None
     ) -> list[Prediction]:
         """`predict` of parsed requests; `before_batch` is called before every batch and may raise to stop."""
-        asked = self._asked(requests)
-        for version in asked:
-            if isinstance(version, OnboardError):
-                raise version
-        return all_answered(self._outcomes(requests, asked, before_batch))
+        rows = self._rows(requests)
+        if rows.errors:
+            raise rows.errors[min(rows.errors)]
+        return all_answered(self._outcomes(requests, rows, before_batch))
 
     def answer_others(
         self, requests: Sequence[PredictionRequest], before_batch: Callable[[], None] = lambda: None
     ) -> list[Outcome]:
         """`outcomes` of parsed requests; `before_batch` as of `answer`."""
-        return self._outcomes(requests, self._asked(requests), before_batch)
+        return self._outcomes(requests, self._rows(requests), before_batch)
 
-    def _asked(self, requests: Sequence[PredictionRequest]) -> list[ServedVersion | OnboardError]:
-        """What each is to be answered by. Raises InputError."""
+    def _rows(self, requests: Sequence[PredictionRequest]) -> _Rows:
+        """What answers each row, or why nothing can. Raises InputError."""
         resolved = self._versions.resolve({request.reference for request in requests}) if requests else {}
         ready = {text: served for text, served in resolved.items() if isinstance(served, ServedVersion)}
         chosen = require_fitting(requests, ready)
         narrowed: dict[tuple[str, tuple[int, ...]], ServedVersion] = {}
-        asked: list[ServedVersion | OnboardError] = []
+        versions: dict[int, ServedVersion] = {}
+        errors: dict[int, OnboardError] = {}
         for row, request in enumerate(requests):
             text = str(request.reference)
-            if request.unknown and text in ready and ready[text].novelty is None:
-                asked.append(_no_novelty(request, ready[text]))
+            served = resolved[text]
+            if isinstance(served, OnboardError):
+                errors[row] = served
+            elif request.unknown and served.novelty is None:
+                errors[row] = _no_novelty(request, served)
             elif row in chosen:
                 places = chosen[row]
                 if (text, places) not in narrowed:
-                    narrowed[text, places] = ready[text].among(places)
-                asked.append(narrowed[text, places])
+                    narrowed[text, places] = served.among(places)
+                versions[row] = narrowed[text, places]
             else:
-                asked.append(resolved[text])
-        return asked
+                versions[row] = served
+        return _Rows(versions, errors)
 
     def _outcomes(
-        self,
-        requests: Sequence[PredictionRequest],
-        asked: Sequence[ServedVersion | OnboardError],
-        before_batch: Callable[[], None],
+        self, requests: Sequence[PredictionRequest], rows: _Rows, before_batch: Callable[[], None]
     ) -> list[Outcome]:
-        outcomes: list[ServedVersion | OnboardError | Prediction] = list(asked)
-        for hypernetworks in self._hypernetworks(asked):
-            rows: dict[int, ServedVersion] = {}
-            for row, version in enumerate(asked):
-                if isinstance(version, ServedVersion) and version.hypernetwork in hypernetworks:
-                    made = hypernetworks[version.hypernetwork]
-                    if isinstance(made, OnboardError):
-                        outcomes[row] = made
-                    else:
-                        rows[row] = version
-            ready = {version: made for version, made in hypernetworks.items() if isinstance(made, Hypernetwork)}
-            answers = self._answers([requests[row] for row in rows], list(rows.values()), ready, before_batch)
-            for row, answer in zip(rows, answers, strict=True):
-                outcomes[row] = answer
+        """As many hypernetworks at a time are used as stay in memory together."""
+        answers: dict[int, Prediction] = {}
+        errors = dict(rows.errors)
+        pinned = sorted({version.hypernetwork for version in rows.versions.values()})
+        for start in range(0, len(pinned), KEPT_HYPERNETWORKS):
+            ready, missing = self._hypernetworks(pinned[start : start + KEPT_HYPERNETWORKS])
+            errors |= {row: missing[v.hypernetwork] for row, v in rows.versions.items() if v.hypernetwork in missing}
+            served = {row: version for row, version in rows.versions.items() if version.hypernetwork in ready}
+            answered = self._answers([requests[row] for row in served], list(served.values()), ready, before_batch)
+            answers |= zip(served, answered, strict=True)
         return [
-            outcome if isinstance(outcome, Prediction) else _unanswered(request, outcome)
-            for request, outcome in zip(requests, outcomes, strict=True)
+            answers[row] if row in answers else Unanswered(request.reference.task, request.reference.ref, errors[row])
+            for row, request in enumerate(requests)
         ]
 
-    def _hypernetworks(
-        self, asked: Sequence[ServedVersion | OnboardError]
-    ) -> Iterator[dict[int, Hypernetwork | OnboardError]]:
-        """Those that the versions are pinned to, as many at a time as stay in memory together."""
-        pinned = sorted({version.hypernetwork for version in asked if isinstance(version, ServedVersion)})
-        for start in range(0, len(pinned), KEPT_HYPERNETWORKS):
-            yield {version: self._hypernetwork(version) for version in pinned[start : start + KEPT_HYPERNETWORKS]}
-
-    def _hypernetwork(self, version: int) -> Hypernetwork | OnboardError:
-        try:
-            return self._versions.hypernetwork(version)
-        except OF_A_ROW as error:
-            return error
+    def _hypernetworks(self, versions: Sequence[int]) -> tuple[dict[int, Hypernetwork], dict[int, OnboardError]]:
+        """Those of these versions that can be had, and what is wrong with the others."""
+        ready: dict[int, Hypernetwork] = {}
+        missing: dict[int, OnboardError] = {}
+        for version in versions:
+            try:
+                ready[version] = self._versions.hypernetwork(version)
+            except OF_A_ROW as error:
+                missing[version] = error
+        return ready, missing
 
     def _answers(
         self,
@@ -271,11 +278,6 @@ def _groups(
             with torch.inference_mode():
                 weights = version.learned.weights()
             yield [place], weights
-
-
-def _unanswered(request: PredictionRequest, error: ServedVersion | OnboardError) -> Unanswered:
-    assert isinstance(error, OnboardError)
-    return Unanswered(request.reference.task, request.reference.ref, error)
 
 
 def _answer(served: ServedVersion, probabilities: np.ndarray, unknown: bool | None) -> Prediction:

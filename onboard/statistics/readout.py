@@ -23,6 +23,7 @@ from onboard.statistics.share import usual_share
 
 RIDGES: Final = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # of the mean squared length of the rows
 SHARPNESSES: Final = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)  # inverse temperatures of the scores
+SHARPNESS_PRIOR: Final = 1.0  # nats that a sharpness e times as large or small as the usual one costs
 RIDGE_PRIOR: Final = 1.0  # nats that a ridge e times as large or small as the usual one costs: held-out tasks say so
 USUAL: Final = (1.0, 4.0)  # ridge and sharpness where too few rows judge
 FEWEST_JUDGING: Final = 8
@@ -94,7 +95,8 @@ class Fitted:
         readout: of all of them.
         judged: indices of the rows that a group held (m,), ascending.
         probabilities: (m, K) of these, each predicted without its group.
-        ridge, sharpness: that these rows chose; of a regression the second is the deviation of what is predicted.
+        ridge: that these rows chose.
+        sharpness: that these rows chose; None of a regression.
         loss: of these rows in all, in nats, and what a ridge far from the usual one costs.
         names: (K, h) of the labels' own words, each a row of its label; None where rows left out are better without.
         drawn_to: (K, h) weights that it was drawn towards, on the rows' scale; None without a prior, or where rows left
@@ -106,7 +108,7 @@ class Fitted:
     judged: np.ndarray
     probabilities: np.ndarray
     ridge: float
-    sharpness: float
+    sharpness: float | None
     loss: float
     names: np.ndarray | None = None
     drawn_to: np.ndarray | None = None
@@ -188,21 +190,17 @@ def _fitted(
     centre = np.zeros(y.shape[1]) if values is None else y.mean(0)
     path = Path.of(rows.x, y - centre, rows.counted)
     judged = np.sort(np.concatenate(groups)) if len(groups) else np.zeros(0, dtype=np.int64)
-    chosen = _chosen(
-        _drawn_paths(path, rows.x, drawn_to, judged), groups, judged, targets,
-        None if values is None else (values, float(centre[0])),
-    )  # fmt: skip
+    regression = None if values is None else _Regression(values, float(centre[0]))
+    chosen = _chosen(_drawn_paths(path, rows.x, drawn_to, judged), groups, judged, targets, regression)
     solved = chosen.path.weights(chosen.ridge)  # (C, h + 1)
     weights, bias = solved[:, :-1], solved[:, -1]
     weights = weights / rows.lengths
     bias = bias - weights @ rows.mean + centre
-    if values is not None:
-        weights, bias = _of_buckets(weights[0], float(bias[0]), values, chosen.sharpness)
-    else:
-        weights, bias = chosen.sharpness * weights, chosen.sharpness * bias
+    weights, bias = chosen.curve.applied_to(weights, bias)
+    sharpness = chosen.curve.sharpness if isinstance(chosen.curve, _Softmax) else None
     towards = chosen.path.towards[:, :-1] if chosen.path.scale else None
     return Fitted(
-        packed(weights, bias), judged, chosen.probabilities, chosen.ridge, chosen.sharpness, chosen.loss,
+        packed(weights, bias), judged, chosen.probabilities, chosen.ridge, sharpness, chosen.loss,
         drawn_to=towards, scale=chosen.path.scale,
     )  # fmt: skip
 
@@ -231,12 +229,14 @@ def answers_after(
     Args:
         features, targets: (n, h) and (n, K) as of `fit_readout`, of the rows that it is made of; a label may have none.
         asked: features (m, h) of other rows.
-        like: the other; where it has rows of the labels' own words, so has this one, and it is drawn towards the same.
+        like: the other, of labels; where it has rows of the labels' own words, so has this one, and it is drawn towards
+            the same.
         blocks: of columns, as of `fit_readout`.
 
     Returns:
         Probabilities (m, K).
     """
+    assert like.sharpness is not None
     features = signed_roots(features)
     if like.names is not None:
         features, targets = with_names(features, targets, signed_roots(like.names), blocks)
@@ -257,10 +257,58 @@ def _drawn_paths(path: Path, x: np.ndarray, drawn_to: np.ndarray | None, judged:
 
 
 @dataclass(frozen=True)
+class _Regression:
+    """What a regression predicts: the buckets' values (K,), ascending, and the rows' mean, which scores leave out."""
+
+    values: np.ndarray
+    mean: float
+
+
+@dataclass(frozen=True)
+class _Softmax:
+    """How scores of labels become probabilities: by a softmax of so many times the scores."""
+
+    sharpness: float
+
+    @property
+    def cost(self) -> float:
+        """Nats that it costs to differ from the usual one."""
+        return SHARPNESS_PRIOR * abs(float(np.log(self.sharpness / USUAL[1])))
+
+    def probabilities(self, scores: np.ndarray) -> np.ndarray:
+        """(n, K), of scores (n, K)."""
+        return softmax(self.sharpness * scores)
+
+    def applied_to(self, weights: np.ndarray, bias: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Weights (K, h) and bias (K,) whose softmax are these probabilities."""
+        return self.sharpness * weights, self.sharpness * bias
+
+
+@dataclass(frozen=True)
+class _Normal:
+    """How a predicted value becomes probabilities of buckets: by a normal distribution around it."""
+
+    regression: _Regression
+    deviation: float
+    cost: float = 0.0
+
+    def probabilities(self, scores: np.ndarray) -> np.ndarray:
+        """(n, K), of scores (n, 1): predicted values without the rows' mean."""
+        predicted = scores[:, :1] + self.regression.mean
+        return softmax(-((predicted - self.regression.values) ** 2) / (2 * self.deviation**2))
+
+    def applied_to(self, weights: np.ndarray, bias: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Weights (K, h) and bias (K,) whose softmax are these probabilities, of those (1, h) and (1,) of the value."""
+        slopes = self.regression.values / self.deviation**2
+        squares = self.regression.values**2 / (2 * self.deviation**2)
+        return np.outer(slopes, weights[0]), slopes * float(bias[0]) - squares
+
+
+@dataclass(frozen=True)
 class _Chosen:
     path: Path
     ridge: float
-    sharpness: float  # of classes; of a regression the deviation of what is predicted
+    curve: _Softmax | _Normal
     probabilities: np.ndarray
     loss: float
 
@@ -270,47 +318,34 @@ def _chosen(
     groups: Sequence[np.ndarray],
     judged: np.ndarray,
     targets: np.ndarray,
-    scale: tuple[np.ndarray, float] | None,
+    regression: _Regression | None,
 ) -> _Chosen:
-    """Path, ridge and sharpness with the least loss on the rows that judge: a ridge or a share of the prior that is far
-    from the usual one only where they gain by it; `scale` of a regression: buckets and mean."""
+    """Path, ridge and curve with the least loss on the rows that judge: a ridge, a sharpness or a share of the prior
+    that is far from the usual one only where they gain by it."""
     few, usual = len(judged) < FEWEST_JUDGING, paths[0].scale
     options = []
     for path in paths:
         for ridge in (USUAL[0],) if few else RIDGES:
             scores = path.without(groups, ridge)[judged]
-            for sharpness in _sharpnesses(path, scores, targets[judged], scale, few=few):
-                if scale is None:
-                    probabilities = softmax(sharpness * scores)
-                else:
-                    probabilities = _normal(scores[:, 0] + scale[1], sharpness, scale[0])
+            for curve in _curves(path, scores, targets[judged], regression, few=few):
+                probabilities = curve.probabilities(scores)
                 loss = len(judged) * mean_loss(probabilities, targets[judged]) if len(judged) else 0.0
                 loss += RIDGE_PRIOR * abs(np.log(ridge / USUAL[0])) + SCALE_PRIOR * abs(usual - path.scale)
-                options.append(_Chosen(path, ridge, sharpness, probabilities, loss))
+                loss += curve.cost
+                options.append(_Chosen(path, ridge, curve, probabilities, loss))
     return min(options, key=lambda option: option.loss)
 
 
-def _sharpnesses(
-    path: Path, scores: np.ndarray, targets: np.ndarray, scale: tuple[np.ndarray, float] | None, *, few: bool
-) -> Sequence[float]:
-    if scale is None:
-        return (USUAL[1],) if few else SHARPNESSES
-    values, mean = scale
-    errors = (targets @ values) - scores[:, 0] - mean if not few else path.y[:, 0]
+def _curves(
+    path: Path, scores: np.ndarray, targets: np.ndarray, regression: _Regression | None, *, few: bool
+) -> Sequence[_Softmax | _Normal]:
+    """To choose from: of labels by their sharpness; of a regression the one with the deviation that its errors have."""
+    if regression is None:
+        return [_Softmax(sharpness) for sharpness in ((USUAL[1],) if few else SHARPNESSES)]
+    values = regression.values
+    errors = path.y[:, 0] if few else (targets @ values) - scores[:, 0] - regression.mean
     width = float(values[-1] - values[0]) / max(1, len(values) - 1)
-    return (max(float(np.sqrt((errors**2).mean())), width / 2),)
-
-
-def _of_buckets(
-    weights: np.ndarray, bias: float, values: np.ndarray, deviation: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Scores of buckets whose softmax is a normal distribution around the predicted value."""
-    slopes = values / deviation**2
-    return np.outer(slopes, weights), slopes * bias - values**2 / (2 * deviation**2)
-
-
-def _normal(mean: np.ndarray, deviation: float, values: np.ndarray) -> np.ndarray:
-    return softmax(-((mean[:, None] - values) ** 2) / (2 * deviation**2))
+    return [_Normal(regression, max(float(np.sqrt((errors**2).mean())), width / 2))]
 
 
 def packed(weights: np.ndarray, bias: np.ndarray) -> Readout:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from onboard.domain.dataset import label_key
 from onboard.domain.descent import Descent
 from onboard.domain.documents import document_of
+from onboard.domain.init import InitKind
 from onboard.domain.job import JobSpec, JobState
 from onboard.domain.names import Reference
 from onboard.domain.task import EmbeddingVersion
@@ -157,8 +158,10 @@ class _Work:
         """What was asked for once, but for a start that is gone."""
         options = {**spec.options, "replaces": references}
         gone = {self.task, *(reference.partition("@")[0] for reference in self.descendants.versions)}
-        init = "auto" if spec.init.partition("@")[0] in gone else spec.init
-        return replace(spec, init=init, new_labels=False, options=options)
+        again = replace(spec, new_labels=False, options=options)
+        if spec.init.partition("@")[0] not in gone:
+            return again
+        return replace(again, init=InitKind.AUTO.value).pinned_to(None)
 
     def _trouble(self, version: EmbeddingVersion) -> str:
         """Why it cannot be rebuilt; empty if it can."""

@@ -18,6 +18,7 @@ from support.registry_samples import sample_spec
 
 import migrations
 from onboard.bases import Base
+from onboard.broker.doorbell import CeleryDoorbell
 from onboard.domain.job import JobState
 from onboard.domain.worker import WorkerState
 from onboard.errors import UnavailableError
@@ -26,7 +27,6 @@ from onboard.registry.database import Database
 from onboard.registry.jobs import JobRepository
 from onboard.registry.workers import WorkerRepository
 from onboard.settings import Settings
-from workers.doorbell import CeleryDoorbell
 
 pytestmark = pytest.mark.services
 

@@ -11,6 +11,9 @@ from sqlalchemy import text
 from support.command_line import CommandLine
 from support.real_services import PostgresServer
 
+from onboard.broker.app import make_app
+from onboard.broker.doorbell import CeleryDoorbell
+from onboard.broker.url import require_broker_url
 from onboard.domain.task import Task
 from onboard.errors import ConflictError, InputError, UnavailableError
 from onboard.registry.database import Database
@@ -18,9 +21,6 @@ from onboard.registry.schema import open_database
 from onboard.registry.services import open_services
 from onboard.registry.tasks import TaskRepository
 from onboard.settings import Settings
-from workers.app import make_app
-from workers.broker_url import require_broker_url
-from workers.doorbell import CeleryDoorbell
 
 SECRET = "hunter2"
 

@@ -21,10 +21,10 @@ from onboard.domain.dataset import Dataset
 from onboard.domain.job import Job
 from onboard.jobs.control import cancel, find_job, full_document, retry
 from onboard.jobs.relabel import again, as_jsonl, labels_of, relabeled, suspects_of, written
+from onboard.jobs.waking import start_worker, wake
 from onboard.registry.services import Services
 from onboard.report.figures import live_curves
 from onboard.report.page import page_of
-from workers.waking import start_worker, wake
 
 _READ: Final = [Depends(requires(Scope.READ))]
 _SUBMIT: Final = [Depends(requires(Scope.SUBMIT))]

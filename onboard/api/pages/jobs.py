@@ -18,10 +18,10 @@ from onboard.domain.job_search import JobOrder, JobSearch
 from onboard.errors import InputError
 from onboard.jobs.control import brief
 from onboard.jobs.many import MOST_AT_ONCE, Change, Changed, JobPage, change_matching, change_selected, jobs_page
+from onboard.jobs.waking import wake
 from onboard.registry.database import Database
 from onboard.report.versions import result_of
 from onboard.versions.describe import published
-from workers.waking import wake
 
 PAGE: Final = 50  # jobs
 _MOST_LETTERS: Final = 200

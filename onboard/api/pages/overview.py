@@ -19,9 +19,9 @@ from onboard.domain.access import Identity, Scope, sorted_scopes
 from onboard.domain.names import MOST_LETTERS
 from onboard.jobs.control import drain, set_paused
 from onboard.jobs.status import Lately, service
+from onboard.jobs.waking import wake
 from onboard.registry.database import Database
 from onboard.report.versions import measured_text
-from workers.waking import wake
 
 _FRESH_SECONDS: Final = 1.0
 _MOST_WAITING: Final = 10  # jobs that are named

@@ -21,13 +21,13 @@ from onboard.domain.job_search import JobSearch
 from onboard.domain.limits import MAX_TEXT_CHARACTERS
 from onboard.domain.names import LATEST, MOST_LETTERS
 from onboard.jobs.many import jobs_page
+from onboard.jobs.waking import start_webhook_worker
 from onboard.report.charts import RowChart, Scale, Track
 from onboard.report.reading import label_name
 from onboard.report.versions import measured_text, versions_chart
 from onboard.versions.card import render_card
 from onboard.versions.describe import describe_task, resolve, versions_page
 from onboard.versions.promote import alias_history, promote, rollback
-from workers.waking import start_webhook_worker
 
 PAGE: Final = 50  # versions
 _RUNS: Final = 20

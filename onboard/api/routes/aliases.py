@@ -18,9 +18,9 @@ from onboard.domain.access import Scope
 from onboard.domain.names import MOST_LETTERS
 from onboard.domain.task import AliasMove
 from onboard.errors import PreconditionFailedError, PreconditionRequiredError
+from onboard.jobs.waking import start_webhook_worker
 from onboard.registry.services import Services
 from onboard.versions.promote import alias_history, meaning, promote, rollback
-from workers.waking import start_webhook_worker
 
 router = APIRouter(prefix="/v1/tasks/{task}/aliases", tags=["aliases"])
 AliasName = Annotated[str, Path(pattern=NAME, max_length=MOST_LETTERS, description="latest, production, …")]

@@ -12,9 +12,9 @@ from onboard.api.routes.embeddings import OpenShelf
 from onboard.api.routes.tasks import TaskName
 from onboard.contract.carrying import CarriedDocument, CarrySome, CarryTask
 from onboard.domain.access import Scope
+from onboard.jobs.waking import start_webhook_worker
 from onboard.registry.services import Services
 from onboard.versions.carry import Carried, carry_some, carry_task
-from workers.waking import start_webhook_worker
 
 router = APIRouter(prefix="/v1", tags=["tasks"], dependencies=[Depends(requires(Scope.PROMOTE))])
 _TASKS = "carry"

@@ -21,7 +21,7 @@ from onboard.errors import InputError, NotFoundError
 from onboard.jobs.control import brief, cancel, find_job, full_document, news_of, report_document, retry
 from onboard.jobs.logs import MOST_CURSOR_CHARACTERS, read_log
 from onboard.jobs.many import listed_jobs
-from workers.waking import start_worker, wake
+from onboard.jobs.waking import start_worker, wake
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 JobId = Annotated[str, Path(pattern=NAME, description="A job's id, or a task's name for its newest job.")]
@@ -103,7 +103,7 @@ def log_job(
     cursor: LogCursor = None,
 ) -> dict[str, Any]:
     """A job's events, and what its worker logged about it where that can be read by the service."""
-    from workers.logs import log_files
+    from onboard.operations.worker_logs import log_files
 
     return job_over_http(read_log(services.database, log_files(services.settings), job, attempt, cursor))
 

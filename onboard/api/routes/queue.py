@@ -13,7 +13,7 @@ from onboard.domain.access import Scope
 from onboard.domain.limits import MAX_PAGE
 from onboard.jobs.control import set_paused
 from onboard.jobs.status import open_jobs, queues
-from workers.waking import wake
+from onboard.jobs.waking import wake
 
 router = APIRouter(prefix="/v1/queue", tags=["operations"])
 

@@ -14,9 +14,9 @@ from onboard.contract.versions import TaskDetail, TaskList, VersionList
 from onboard.domain.access import Scope
 from onboard.domain.names import MOST_LETTERS
 from onboard.domain.task_search import TaskSearch
+from onboard.jobs.waking import start_webhook_worker, wake
 from onboard.versions import delete
 from onboard.versions import describe as tasks
-from workers.waking import start_webhook_worker, wake
 
 router = APIRouter(prefix="/v1/tasks", tags=["tasks"])
 TaskName = Annotated[str, Path(pattern=NAME, max_length=MOST_LETTERS, description="Name of a task.")]

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from guarded import Counted, earlier, pairs, shaken, texts
+from support.guarded import Counted, earlier, pairs, shaken, texts
 from support.published import embedding_of
 
 from onboard.contract.guard import GuardedTask, GuardVerdict, Objection
