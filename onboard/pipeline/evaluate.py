@@ -32,8 +32,8 @@ from onboard.model.task_weights import Answering
 from onboard.pipeline.calibration import temperature_of
 from onboard.pipeline.material import Workbench
 from onboard.pipeline.outputs import EvaluateOutput, ProbeOutput, TrainOutput
-from onboard.pipeline.own_weights import answering
 from onboard.pipeline.readout import Together, held_out, together
+from onboard.pipeline.stored_weights import answering
 from onboard.registry.services import Services
 from onboard.registry.versions import VersionRepository
 from onboard.statistics.temperature import tempered

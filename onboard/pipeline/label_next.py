@@ -17,8 +17,8 @@ from onboard.pipeline.calibration import temperature_of
 from onboard.pipeline.material import Workbench
 from onboard.pipeline.novelty import novelty_of
 from onboard.pipeline.outputs import TrainOutput
-from onboard.pipeline.own_weights import answering
 from onboard.pipeline.readout import held_out, together
+from onboard.pipeline.stored_weights import answering
 from onboard.statistics.temperature import tempered
 from onboard.train.labelling import Next, Unlike, by_worth, suggested
 
