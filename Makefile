@@ -5,9 +5,10 @@ BIN := $(VENV)/bin
 DEMO_HOME ?= $(CURDIR)/.demo
 BENCH ?= step_time
 CHAOS_SEED ?= 1
+TESTS_AT_ONCE ?= 4
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check fmt docs bench chaos packages lock sbom
+.PHONY: help install demo test tests check fmt docs bench chaos packages lock sbom wheels
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -26,10 +27,12 @@ demo: install ## onboard three tasks, fetch, predict, show the reports
 packages:
 	@sh .ci/packages
 
-# in the order of the folders: slow ones come first, and many quick files fill the end
 test: install packages ## every check and every test
-	$(MAKE) --no-print-directory check
-	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+	$(MAKE) --no-print-directory --jobs=2 check tests
+
+# more at once than two cores compute, because many tests wait; tests/conftest.py puts the files in order
+tests: install packages
+	$(BIN)/python -m pytest -n $(TESTS_AT_ONCE) --dist loadfile --no-loadscope-reorder --durations 20 --durations-min 5
 
 check: install ## format, lint and types, exactly as CI does
 	$(BIN)/ruff format --check .
@@ -48,6 +51,9 @@ bench: install ## measure, into bench/results; BENCH="curriculum ablations" for 
 
 chaos: install packages ## kill workers, Redis and PostgreSQL under real jobs, count what was lost; under ten minutes
 	$(BIN)/python -m bench.chaos --seed $(CHAOS_SEED)
+
+wheels: install ## write the wheels and sources of onboard-client and onboard into dist/
+	$(BIN)/python .ci/wheels
 
 lock: install ## write requirements.lock: what a deployment needs, each with the digest that pip checks
 	$(BIN)/python .ci/lock

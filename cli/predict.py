@@ -105,7 +105,7 @@ def _outcomes(
     target: Path | None,
 ) -> Iterator[Outcome]:
     """Answers of the rows that can be answered, in their order."""
-    from onboard.serving.requests import parse_requests
+    from onboard.contract.requests import parse_requests
 
     good = [(row, named) for row, named in rows if isinstance(row, TextRow)]
     inputs = [{**row.texts, "task": named.task, "ref": named.ref, **more} for row, named in good]

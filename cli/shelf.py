@@ -61,6 +61,7 @@ def pull(
     as_json: AsJson = False,
 ) -> None:
     """Take a version from the Hugging Face hub into a folder, as `onboard fetch` writes it, verified by digest."""
+    from onboard.contract.versions import VersionDocument
     from onboard.domain.names import Reference
     from onboard.settings import Settings
     from onboard.versions import hub_place, pulling
@@ -78,5 +79,5 @@ def pull(
         say("it is signed, which nobody checked: --trusted-key FILE, with the public key of whoever signs")
     files = [str(path) for path in pulled.files]
     signature = {"signed": pulled.signed, "signature_verified": pulled.verified}
-    document = {**pulled.version.to_json(), "commit": pulled.commit, **signature, "files": files}
+    document = {**VersionDocument.of(pulled.version).to_json(), "commit": pulled.commit, **signature, "files": files}
     emit(document, as_json, lambda: "\n".join([pulled.version.reference, *files]))

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from support.environment import forget_settings
+from support.order import places_of
 from support.real_services import PostgresServer, RedisServer, missing
 
 from onboard.registry.database import Database
@@ -34,13 +36,17 @@ def pytest_configure() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """See `support.order`; a single process keeps the order of the folders."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        places = places_of(item.path for item in items)
+        items.sort(key=lambda item: places[item.path])
+
+
 @pytest.fixture(autouse=True)
 def _no_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """None of the settings of whoever runs the tests; a home that is nobody's."""
-    for field in Settings.model_fields:
-        monkeypatch.delenv(f"ONBOARD_{field.upper()}", raising=False)
-    monkeypatch.setenv("ONBOARD_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("ONBOARD_SECRETS_DIR", str(tmp_path / "no-secrets"))
+    forget_settings(monkeypatch, tmp_path)
 
 
 @pytest.fixture(scope="session")

@@ -18,6 +18,7 @@ import psycopg
 import redis
 
 _SECONDS = 60.0  # for a server to come up
+_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.02, 0.1
 
 
 def missing(program: str) -> str | None:
@@ -39,12 +40,15 @@ def free_port() -> int:
 
 
 def wait_until(condition: Callable[[], Any], seconds: float = _SECONDS, what: str = "the condition") -> Any:
-    """Poll until `condition()` is true and return what it returned; AssertionError after `seconds`."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
+    """Poll until `condition()` is true and return what it returned; AssertionError after `seconds`.
+
+    The longer it takes, the less often it looks, so that looking does not slow down what is waited for.
+    """
+    began = time.monotonic()
+    while (waited := time.monotonic() - began) < seconds:
         if answer := condition():
             return answer
-        time.sleep(0.02)
+        time.sleep(min(_LONGEST_PAUSE_SECONDS, _PAUSE_SECONDS + waited / 50))
     raise AssertionError(f"waited {seconds} s in vain for {what}")
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import cache
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
+from starlette.routing import BaseRoute
 
 from onboard import __version__
 from onboard.api import guarding, heads, openapi, root_path
@@ -54,17 +56,25 @@ def create_app(settings: Settings | None = None, *, preload: bool = False) -> Fa
         generate_unique_id_function=_operation_id,
         redirect_slashes=False,
         openapi_url=None,  # described by a route of ours, which needs a token like any other
+        routes=[*_routes()],
     )
     app.state.settings, app.state.preload = settings, preload
     errors.install(app)
-    for router in (*ROUTERS, *PAGES):
-        app.include_router(router)
     openapi.install(app)
     guarding.install(app, app.state.settings, errors.answer)
     root_path.install(app, settings.root_path)
     heads.install(app)
     require_guarded(app)
     return app
+
+
+@cache
+def _routes() -> tuple[BaseRoute, ...]:
+    """Return every route. FastAPI analyzes their arguments once a process, however many applications are created."""
+    every = APIRouter(generate_unique_id_function=_operation_id)
+    for router in (*ROUTERS, *PAGES):
+        every.include_router(router)
+    return tuple(every.routes)
 
 
 @asynccontextmanager

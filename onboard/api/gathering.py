@@ -18,8 +18,8 @@ from onboard.api.turns import Turns
 from onboard.errors import DeadlineError, OnboardError
 
 if TYPE_CHECKING:
+    from onboard.contract.requests import PredictionRequest
     from onboard.domain.prediction import Outcome
-    from onboard.serving.requests import PredictionRequest
 
 WAIT_SECONDS: Final = 0.002  # of a leader, for others that come at the same time
 

@@ -19,10 +19,10 @@ from onboard.domain.prediction import all_answered
 from onboard.errors import InputError, RateLimitError
 
 if TYPE_CHECKING:
+    from onboard.contract.requests import PredictionRequest
     from onboard.domain.prediction import Outcome
     from onboard.registry.services import Services
     from onboard.serving.predictor import Predictor
-    from onboard.serving.requests import PredictionRequest
 
 MOST_WAITING: Final = 32  # requests that are answered or wait for it
 MOST_WAITING_CHARACTERS: Final = 16 << 20  # of all their texts
@@ -71,7 +71,7 @@ class PredictionQueue:
             InputError: the client has gone, or an input is wrong.
             NotFoundError, PinMismatchError, DamagedError: the only input cannot be answered.
         """
-        from onboard.serving.requests import parse_requests
+        from onboard.contract.requests import parse_requests
 
         deadline = Deadline(seconds)
 

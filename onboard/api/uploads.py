@@ -19,7 +19,8 @@ from starlette.requests import ClientDisconnect
 
 from onboard.api.measuring import content_bytes, too_large
 from onboard.api.upload_places import Sender, displaced
-from onboard.data.limits import MAX_FILE_BYTES, MAX_LABELS
+from onboard.data.limits import MAX_FILE_BYTES
+from onboard.domain.limits import MAX_LABELS
 from onboard.domain.submission import Submission, fields_of
 from onboard.errors import InputError, StorageError, TooLargeError
 

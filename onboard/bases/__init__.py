@@ -20,18 +20,22 @@ An anchor is an embedding learned on a made task of the curriculum: a candidate 
 from __future__ import annotations
 
 import base64
-import hashlib
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from onboard.contract.base_folder import LESSONS as LESSONS
+from onboard.contract.base_folder import RESTORE as RESTORE
+from onboard.contract.base_folder import digest_of_files as digest_of_files
+from onboard.contract.base_folder import file_digest as file_digest
+from onboard.contract.base_folder import folder_digest as folder_digest
+from onboard.contract.base_folder import readable_base
 from onboard.domain.dataset import Kind, Label
 from onboard.domain.untrusted_json import parse_json
-from onboard.errors import BaseDamagedError, BaseForbiddenError, BaseMissingError, InputError
+from onboard.errors import BaseDamagedError, BaseMissingError, InputError
 from onboard.settings import Settings
 
 if TYPE_CHECKING:
@@ -42,8 +46,6 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 _FILES = ("backbone/config.json", "hypernetwork.safetensors", "embeddings.safetensors", "trained_rows.safetensors")
-RESTORE = "make the base again or restore it"
-LESSONS: Final = "lessons.safetensors"
 _SHIPPED = Path(__file__).parent
 # The tasks of `mini`, whose base.json was written before a base said it, and names the base by its bytes.
 _PAIRS_OF_MINI: Final = {
@@ -233,9 +235,9 @@ def find_base(name: str) -> Base:
         BaseDamagedError: base.json cannot be read, or a file is missing.
         BaseForbiddenError: it may not be read.
     """
-    with _errors_in_our_words(Path(name)):
+    with readable_base(Path(name)):
         folder = next((place / name for place in _named() if _holds(place, name)), Path(name).expanduser())
-    with _errors_in_our_words(folder):
+    with readable_base(folder):
         return _open(name, folder)
 
 
@@ -277,18 +279,6 @@ def _arrays(path: Path) -> dict[str, np.ndarray]:
         return load_file(path)
     except (SafetensorError, OSError) as error:
         raise BaseDamagedError(f"{path} cannot be read: {error}", RESTORE) from error
-
-
-@contextmanager
-def _errors_in_our_words(folder: Path) -> Iterator[None]:
-    try:
-        yield
-    except PermissionError as error:
-        raise BaseForbiddenError(
-            f"The base {folder} may not be read: {error.filename}.", f"chmod -R a+rX {folder}", folder=str(folder)
-        ) from error
-    except OSError as error:
-        raise BaseDamagedError(f"The base {folder} cannot be read: {error.strerror}.", RESTORE) from error
 
 
 def home_bases() -> Path:
@@ -338,34 +328,9 @@ def require_as_installed(base: Base) -> None:
         path = Path(str(file.locate())).resolve()
         if file.hash is None or file.hash.mode != "sha256" or not path.is_relative_to(base.folder):
             continue
-        with _errors_in_our_words(base.folder):
+        with readable_base(base.folder):
             noted = base64.urlsafe_b64decode(file.hash.value + "=" * (-len(file.hash.value) % 4)).hex()
             if file_digest(path) != f"sha256:{noted}":
                 raise BaseDamagedError(
                     f"{path} is not the file that was installed.", "pip install --force-reinstall onboard"
                 )
-
-
-def folder_digest(folder: Path) -> str:
-    """`sha256:…` over the sorted relative names and the bytes of every file of a folder, without the lessons of a base.
-
-    Raises:
-        BaseForbiddenError, BaseDamagedError: a file may not, or cannot be read.
-    """
-    with _errors_in_our_words(folder):
-        files = [path for path in sorted(folder.rglob("*")) if path.is_file() and path != folder / LESSONS]
-        return digest_of_files((path.relative_to(folder).as_posix(), file_digest(path)) for path in files)
-
-
-def file_digest(path: Path) -> str:
-    """`sha256:…` of a file's bytes."""
-    with path.open("rb") as stream:
-        return "sha256:" + hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def digest_of_files(digests: Iterable[tuple[str, str]]) -> str:
-    """`sha256:…` over names and digests of files, in the order of their paths."""
-    total = hashlib.sha256()
-    for name, digest in digests:
-        total.update(f"{name}\0{digest.removeprefix('sha256:')}\n".encode())
-    return "sha256:" + total.hexdigest()

@@ -2,36 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-from onboard.bases import Base, folder_digest
-from onboard.domain.private import part_beside
-from onboard.errors import ConflictError, DamagedError, NotAllowedError, StorageError
+from onboard.bases import Base
+from onboard.contract.base_folder import place_base, whole_folder
+from onboard.errors import ConflictError, NotAllowedError, StorageError
 
-
-def place_base(target: Path, digest: str, fill: Callable[[Path], object]) -> Path:
-    """The folder with the base of that digest and nothing else; one that holds it already stays as it is.
-
-    Args:
-        fill: writes the base's files into the folder that it is given; that folder is to be made by it.
-
-    Raises:
-        ConflictError: the folder holds something else.
-        DamagedError: what came is not the base.
-        OSError: it cannot be written.
-    """
-    if target.exists():
-        if folder_digest(target) != digest:
-            raise ConflictError(f"{target} holds something else than base {digest[:19]}….", "--output a new folder")
-        return target
-    with whole_folder(target) as part:
-        fill(part)
-        if folder_digest(part) != digest:
-            raise DamagedError(f"What came is not the base {digest[:19]}….", "Fetch it again.")
-    return target
+__all__ = ["place_base", "whole_folder", "write_beside"]
 
 
 def write_beside(base: Base, name: str, content: bytes) -> Path:
@@ -55,14 +32,3 @@ def write_beside(base: Base, name: str, content: bytes) -> Path:
         raise StorageError(f"{target} cannot be written: {error.strerror}.", "Free some space.") from error
     finally:
         part.unlink(missing_ok=True)
-
-
-@contextmanager
-def whole_folder(target: Path) -> Iterator[Path]:
-    """Where to make a folder that becomes `target` when all went well, and else is gone."""
-    part = part_beside(target)
-    try:
-        yield part
-        part.rename(target)
-    finally:
-        shutil.rmtree(part, ignore_errors=True)

@@ -6,9 +6,9 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import quote
 
-from onboard.bases.placing import place_base
 from onboard.client.answers import Pins, digest_of_file
 from onboard.client.connection import Connection, document_of
+from onboard.contract.base_folder import place_base
 from onboard.domain.names import Reference
 from onboard.domain.private import open_new, part_beside
 from onboard.errors import DamagedError, StorageError

@@ -14,7 +14,6 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, Final
 
-from onboard.client.frame_rows import UnlikeRowsError, write_rows
 from onboard.errors import InputError
 
 _FILES: Final = ("dataset", "validation", "test", "unlabelled")  # fields of a submission that frames may stand for
@@ -100,6 +99,8 @@ def _written(frame: Any, path: Path, field: str) -> Path:
     kind = type(frame).__name__
     if not _is_table(frame):
         raise InputError(f"{field}: a {kind} is no table of rows.", _REMEDY, field=field)
+    from onboard.client.frame_rows import UnlikeRowsError  # with numpy
+
     try:
         return _written_by_library(frame, path)
     except (UnlikeRowsError, *_UNWRITABLE) as error:
@@ -136,6 +137,8 @@ def _written_by_library(frame: Any, path: Path) -> Path:
 
         parquet.write_table(frame if isinstance(frame, pa.Table) else pa.Table.from_batches([frame]), target)
     else:
+        from onboard.client.frame_rows import write_rows
+
         with target.open("w", encoding="utf-8", errors="surrogatepass", newline="\n") as stream:
             write_rows(frame, stream)
     return target

@@ -9,11 +9,11 @@ from typing import Any, Final
 from onboard.client.answers import outcome_of
 from onboard.client.asking import Asking
 from onboard.client.connection import PATIENCE_SECONDS
+from onboard.contract.requests import parse_requests
 from onboard.domain.limits import MAX_INPUTS
 from onboard.domain.names import LATEST
 from onboard.domain.prediction import Outcome, Prediction, Unanswered, all_answered
 from onboard.errors import AnswerError, DamagedError, NotFoundError, PinMismatchError
-from onboard.serving.requests import parse_requests
 
 _PART_BYTES: Final = 6 << 20  # of a request; the service takes 8 MiB
 

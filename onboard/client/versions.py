@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from onboard.client.aliases import Aliases
-from onboard.client.answers import MovedAlias, Pins
+from onboard.client.answers import Pins
 from onboard.client.asking import Asking
 from onboard.client.bases import download_base, download_hypernetwork, download_readout, download_weights
 from onboard.client.connection import PATIENCE_SECONDS
 from onboard.client.document import Document
+from onboard.contract.versions import AliasMoveDocument
 from onboard.domain.methods import content_of
 from onboard.domain.names import LATEST, Reference, require_alias, require_name
 from onboard.errors import NotFoundError, UnavailableError
@@ -46,7 +47,7 @@ class Versions(Asking):
         """Every task's embedding of that alias as a document, its vector under `z`; unlike `embeddings` of no cache."""
         return list(self.get("/v1/embeddings", ref=ref).parts("embeddings"))
 
-    def promote(self, reference: str, alias: str, *, if_better: bool = False) -> MovedAlias:
+    def promote(self, reference: str, alias: str, *, if_better: bool = False) -> AliasMoveDocument:
         """Let an alias mean TASK@vN, or what another alias means. Somebody else's move meanwhile is not overwritten.
 
         Args:
@@ -61,7 +62,7 @@ class Versions(Asking):
         version = asked.version or self.version_document(asked).read("version", int)
         return Aliases(self._connection, asked.task).promote(name, version, if_better=if_better)
 
-    def rollback(self, task: str, alias: str) -> MovedAlias:
+    def rollback(self, task: str, alias: str) -> AliasMoveDocument:
         """Let an alias mean what it meant before; again goes one further back.
 
         Raises:
@@ -130,24 +131,24 @@ class Versions(Asking):
             raise NotFoundError(f"{asked} is an embedding, without weights of its own.", f"embedding({str(asked)!r})")
         return download_weights(self._connection, asked, document.read("artifact", str))
 
-    def hypernetworks(self, base: str | None = None) -> dict[str, Any]:
+    def hypernetworks(self, base: str | None = None) -> Document:
         """The line of a base, by its name or digest; None is the service's default one. Raises NotFoundError."""
         return self.get("/v1/hypernetworks", base=self._digest(base))
 
-    def hypernetwork_version(self, version: int, base: str | None = None) -> dict[str, Any]:
+    def hypernetwork_version(self, version: int, base: str | None = None) -> Document:
         """One version with what is pinned to it and the guard's verdict. Raises NotFoundError."""
         return self.get(f"/v1/hypernetworks/{version}", base=self._digest(base))
 
-    def revert_hypernetwork(self, version: int, base: str | None = None) -> dict[str, Any]:
+    def revert_hypernetwork(self, version: int, base: str | None = None) -> Document:
         """Make a version the head again. Needs the scope ops. Raises NotFoundError, ConflictError."""
         digest = self._digest(base)
         return self.send("POST", f"/v1/hypernetworks/{version}/revert{f'?base={digest}' if digest else ''}")
 
-    def priors(self, base: str | None = None) -> dict[str, Any]:
+    def priors(self, base: str | None = None) -> Document:
         """The versions of a base's priors, and what earlier tasks contributed. Raises NotFoundError: no such base."""
         return self.get("/v1/priors", base=self._digest(base))
 
-    def prior(self, form: Form = "single", version: int | None = None, base: str | None = None) -> dict[str, Any]:
+    def prior(self, form: Form = "single", version: int | None = None, base: str | None = None) -> Document:
         """One version of a prior (None is the head) with what taught it. Raises NotFoundError."""
         return self.get(f"/v1/priors/{form}", version=version, base=self._digest(base))
 

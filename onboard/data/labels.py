@@ -13,12 +13,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from onboard.data.limits import MAX_LABELS, MAX_NUMBER
+from onboard.data.limits import MAX_NUMBER
 from onboard.data.problems import Finding, Problem, Problems, preview
 from onboard.data.rows import UNKNOWN_LABEL_CODES, LabelledRow, Origin
 from onboard.domain.counting import counted
 from onboard.domain.dataset import Kind, Label, in_canonical_order, label_key, label_text
 from onboard.domain.job import KindChoice, UnknownLabels
+from onboard.domain.limits import MAX_LABELS
 
 REGRESSION_KINDS: Final = 20  # more distinct non-integer values than this are a scale, not classes
 _NUMBER: Final = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from onboard.domain.documents import document_of
 from onboard.errors import InputError
 
 LEAST_LETTERS: Final = 32  # of a token that somebody else made; ours have 43 random ones
@@ -87,10 +86,6 @@ class Token:
             return "revoked"
         return "expired" if self.expires_at is not None and self.expires_at <= now else "active"
 
-    def to_json(self) -> dict[str, Any]:
-        """The token as a JSON-compatible document; times are ISO 8601 in UTC."""
-        return document_of(self, scopes=sorted_scopes(self.scopes))
-
 
 @dataclass(frozen=True, slots=True)
 class BrowserSession:
@@ -108,10 +103,6 @@ class BrowserSession:
     scopes: frozenset[Scope]
     created_at: float
     expires_at: float
-
-    def to_json(self) -> dict[str, Any]:
-        """The session as a JSON-compatible document; times are ISO 8601 in UTC."""
-        return document_of(self, scopes=sorted_scopes(self.scopes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,10 +122,6 @@ class AuditEntry:
     action: str
     subject: str
     facts: dict[str, Any]
-
-    def to_json(self) -> dict[str, Any]:
-        """The entry as a JSON-compatible document; the time is ISO 8601 in UTC."""
-        return document_of(self)
 
 
 def sorted_scopes(scopes: Iterable[Scope]) -> list[str]:

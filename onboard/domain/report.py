@@ -15,10 +15,8 @@ from onboard.domain.label_next import LabelNextJson
 from onboard.domain.label_scores import LabelScoreJson
 from onboard.domain.memory_used import HalvedJson
 from onboard.domain.names import did_you_mean
-from onboard.domain.prior import PriorJson
 from onboard.domain.readout import ProvisionalJson, ReadoutJson
 from onboard.domain.tried import MethodsJson
-from onboard.domain.tuning import GuardJson, TuningJson
 from onboard.errors import InputError
 
 JsonLabel = str | int | bool | float
@@ -248,33 +246,13 @@ class MoreRowsJson(TypedDict, total=False):
     of_readout: bool
 
 
-class ComparisonJson(TypedDict, total=False):
-    """Two versions on the same held-out rows: the later one against the earlier one.
-
-    newly_right, newly_wrong: rows whose answer changed (null for regression); p_value: exact McNemar, two-sided.
-    decided_by: what a verdict "better" or "worse" rests on: "answers" or the loss; null for the others.
-    loss: "log_loss" or "squared_error"; increase: its mean change (below zero is better) with its 95% interval.
-    """
-
-    verdict: str
-    rows: int
-    newly_right: int | None
-    newly_wrong: int | None
-    p_value: float | None
-    loss: str
-    increase: float | None
-    low: float | None
-    high: float | None
-    decided_by: str | None
-
-
 class AliasMoveJson(TypedDict, total=False):
     """Whether an alias (`latest`) moved to this version, and why or why not; `present` is what it named before."""
 
     alias: str
     moved: bool
     reason: str
-    comparison: ComparisonJson | None
+    comparison: dict[str, Any] | None
     present: str
 
 
@@ -306,7 +284,7 @@ class JobReport(TypedDict, total=False):
     hypernetwork_version: int | None
     init: InitJson | None
     metrics: Splits | None
-    guard: GuardJson | None
+    guard: dict[str, Any] | None
     seconds: dict[str, float] | None
 
     metric: str | None
@@ -320,10 +298,10 @@ class JobReport(TypedDict, total=False):
     confusion: ConfusionJson | None
     dataset: DatasetJson | None
     training: TrainingJson | None
-    tuning: TuningJson | None
+    tuning: dict[str, Any] | None
     readout: ReadoutJson | None
     provisional: ProvisionalJson | None
-    prior: PriorJson | None
+    prior: dict[str, Any] | None
     calibration: CalibrationJson | None
     unknown: UnknownJson | None
     methods: MethodsJson | None

@@ -179,13 +179,9 @@ class EmbeddingVersion:
         """Everything that it was initialised from, by name; empty for a shipped source."""
         return tuple(self.mixed_from) or ((self.parent,) if self.parent else ())
 
-    def to_json(self) -> dict[str, Any]:
-        """The version as a JSON-compatible document without fingerprint and held-out rows; times are ISO 8601, UTC."""
-        return {**document_of(self, *_NOT_TOLD), "unmeasured": self.unmeasured}
-
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> EmbeddingVersion:
-        """Read what `to_json` wrote, here or in an older service: without mixtures, carried versions, `pairs`,
+        """Read the document of a version, of here or of an older service: without mixtures, carried versions, `pairs`,
         readouts, priors, temperatures, bytes and provisional versions.
 
         Raises KeyError, TypeError, ValueError for anything else.
@@ -225,10 +221,6 @@ class HypernetworkVersion:
     retired_at: float | None = None
     collected_at: float | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        """The hypernetwork version as a JSON-compatible document; the time is ISO 8601 in UTC."""
-        return document_of(self, "retired_at")
-
 
 @dataclass(frozen=True, slots=True)
 class BaseRecord:
@@ -264,10 +256,6 @@ class AliasMove:
     actor: str | None = None
     reason: str = ""
 
-    def to_json(self) -> dict[str, Any]:
-        """The move as a JSON-compatible document; the time is ISO 8601 in UTC."""
-        return document_of(self)
-
 
 @dataclass(frozen=True, slots=True)
 class SnapshotRecord:
@@ -289,17 +277,6 @@ class SnapshotRecord:
     rows: dict[str, int]
     name: str = ""
     created_at: float = 0.0
-
-
-def task_document(task: Task, latest: EmbeddingVersion | None) -> dict[str, Any]:
-    """A task with its latest version, as `tasks list --json` and GET /v1/tasks show it."""
-    return {
-        **task.to_json(),
-        "version": latest.version if latest else None,
-        "weak": bool(latest and latest.weak),
-        "pairs": latest.pairs if latest else None,
-        "latest": latest.to_json() if latest else None,
-    }
 
 
 def marks(version: Mapping[str, Any]) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from onboard.contract.evaluations import PairedComparison
 from onboard.domain.report import LOWER_IS_BETTER, METRICS, SHARE_METRICS, plain_number
 from onboard.evaluate.intervals import Metric
 from onboard.evaluate.metrics import CONSTANT_PREDICTIONS
-from onboard.evaluate.paired import Comparison
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class Replacement:
 
 
 def may_replace(
-    comparison: Comparison | None,
+    comparison: PairedComparison | None,
     *,
     weak: bool,
     predecessor_weak: bool,

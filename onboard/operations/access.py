@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from onboard.contract.access import Change
 from onboard.domain.access import (
     ALL_SCOPES,
     LIFETIME,
@@ -193,7 +194,7 @@ def changes(database: Database, limit: int, before: int | None = None) -> dict[s
     with database.read() as session:
         entries = audit.entries(session, limit + 1, before)
     older = str(entries[limit - 1].id) if len(entries) > limit else None
-    return {"changes": [entry.to_json() for entry in entries[:limit]], "next": older}
+    return {"changes": [Change.of(entry).to_json() for entry in entries[:limit]], "next": older}
 
 
 def adopt_bootstrap_token(database: Database, settings: Settings) -> None:

@@ -9,6 +9,7 @@ from typing import Literal
 
 import numpy as np
 
+from onboard.contract.evaluations import PairedComparison
 from onboard.data.hashes import row_hashes, unseen
 from onboard.data.limits import FEWEST_FOLDED_ROWS
 from onboard.domain.calibration import CalibrationJson
@@ -24,7 +25,7 @@ from onboard.evaluate.crossvalidation import cross_validated
 from onboard.evaluate.evaluation import evaluate_classification, evaluate_regression, headline_metric
 from onboard.evaluate.intervals import Metric
 from onboard.evaluate.metrics import calibration_error, confusion
-from onboard.evaluate.paired import Comparison, compare_classification, compare_regression
+from onboard.evaluate.paired import compare_classification, compare_regression
 from onboard.evaluate.verdicts import Weakness, may_replace, weakness
 from onboard.hypernetworks.engines import engine_at
 from onboard.model.readout import probabilities_of
@@ -302,7 +303,7 @@ class Judged:
             "comparison": comparison.to_json() if comparison else None, "present": present.reference,
         }  # fmt: skip
 
-    def _compare(self, services: Services, present: EmbeddingVersion) -> Comparison | None:
+    def _compare(self, services: Services, present: EmbeddingVersion) -> PairedComparison | None:
         bench = self.bench
         alike = label_keys(present.labels) == label_keys(bench.dataset.labels)
         if present.base_digest != bench.base.digest or not alike:

@@ -13,6 +13,7 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
+from onboard.contract.document import Document
 from onboard.data.verbaliser import words_finding
 from onboard.domain.dataset import label_key
 from onboard.domain.job import Stage
@@ -118,7 +119,7 @@ def _stored_hypernetwork(attempt: Run, outcome: Outcome) -> HypernetworkVersion 
     """The tuned hypernetwork, its file stored; None where nothing was tuned."""
     if outcome.tuned is None:
         return None
-    facts = {"guard": outcome.guard, "tuning": outcome.tuning}
+    facts = {"guard": _told(outcome.guard), "tuning": _told(outcome.tuning)}
     return store_hypernetwork(attempt.services, attempt.bench.base, outcome.tuned, attempt.job.id, **facts)
 
 
@@ -129,7 +130,7 @@ def beside(attempt: Run, outcome: Outcome, evaluated: EvaluateOutput, novelty: N
         **novelty_facts(novelty),
         "methods": outcome.methods,
         "provisional": outcome.provisional,
-        "prior": outcome.trained.prior,
+        "prior": _told(outcome.trained.prior),
         "memory_bytes": None if attempt.peak is None else attempt.peak.most_bytes,
     }
 
@@ -307,7 +308,7 @@ def result_document(
         "hypernetwork_version": draft.hypernetwork_version,
         "init": probed.init,
         "metrics": evaluated.metrics,
-        "guard": outcome.guard,
+        "guard": _told(outcome.guard),
         "seconds": attempt.seconds,
         "metric": evaluated.metric,
         "validation_kind": evaluated.validation_kind,
@@ -319,7 +320,7 @@ def result_document(
         "confusion": evaluated.confusion,
         "dataset": _dataset(attempt, draft, trained),
         "training": trained.training,
-        "tuning": outcome.tuning,
+        "tuning": _told(outcome.tuning),
         "more_rows": _more_rows(trained, evaluated),
         "label_next": trained.label_next,
         "halved": [{"stage": stage, **halving} for stage, halvings in attempt.halved.items() for halving in halvings],
@@ -333,6 +334,10 @@ def result_document(
             "code": draft.code_version,
         },
     }
+
+
+def _told(document: Document | None) -> dict[str, Any] | None:
+    return None if document is None else document.to_json()
 
 
 def _more_rows(trained: TrainOutput, evaluated: EvaluateOutput) -> MoreRowsJson | None:

@@ -11,8 +11,8 @@ from typing import Final
 
 import numpy as np
 
+from onboard.contract.priors import PriorUse
 from onboard.data.splits import evenly_spaced
-from onboard.domain.prior import PriorJson
 from onboard.domain.readout import ReadoutJson
 from onboard.errors import InputError
 from onboard.model.readout import probabilities_of
@@ -59,7 +59,7 @@ def fit(bench: Workbench, fold: np.ndarray | None, checkpoint: Callable[[], None
 
 def fit_and_compare(
     bench: Workbench, fold: np.ndarray | None, checkpoint: Callable[[], None]
-) -> tuple[Fitted, PriorJson | None]:
+) -> tuple[Fitted, PriorUse | None]:
     """The same, and what earlier tasks contributed to it; None without a prior. Takes and raises as `fit`."""
     fitted = fit(bench, fold, checkpoint)
     if bench.prior is None:

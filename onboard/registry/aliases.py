@@ -8,6 +8,7 @@ from itertools import groupby
 
 from sqlalchemy import ColumnElement, and_, insert, select
 
+from onboard.domain.documents import document_of
 from onboard.domain.names import require_alias
 from onboard.domain.task import AliasMove
 from onboard.domain.webhook import MOVED
@@ -78,8 +79,7 @@ class AliasRepository(Repository):
         statement = insert(AliasMoveRow).values(task=task, alias=alias, at=database_now(), **facts)
         move = record_of(AliasMove, self._session.scalars(statement.returning(AliasMoveRow)).one())
         if announce:
-            document = move.to_json()
-            del document["at"]  # an event has a time of its own
+            document = document_of(move, "at")  # an event has a time of its own
             OutboxRepository(self._session).add(MOVED, document)
         return move
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
+from typing import Any
 
 from sqlalchemy import ColumnElement, and_, exists, func, insert, or_, select, update
 
 from onboard.domain.names import LATEST
-from onboard.domain.prior import FORMS, Form, PriorJson, PriorVersion, Taught, form_of
+from onboard.domain.prior import FORMS, Form, PriorVersion, Taught, form_of
 from onboard.errors import ConflictError, NotFoundError
 from onboard.registry.aliases import names_version
 from onboard.registry.clock import database_now
@@ -177,7 +178,7 @@ class PriorRepository(Repository):
         deleted = self._session.scalar(select(func.max(TaskRow.deleted_at))) or 0.0
         return fitted is None or max(moved, deleted) >= fitted
 
-    def helped(self, base_digest: str, limit: int) -> Sequence[tuple[str, float, PriorJson]]:
+    def helped(self, base_digest: str, limit: int) -> Sequence[tuple[str, float, dict[str, Any]]]:
         """What earlier tasks contributed to the newest versions of a base, by reference and time; oldest first."""
         version, facts = EmbeddingVersionRow, JobRow.result["prior"]
         statement = (

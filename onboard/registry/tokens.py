@@ -8,6 +8,7 @@ from typing import Final
 from sqlalchemy import ColumnElement, and_, bindparam, or_, select, update
 
 from onboard.domain.access import Scope, Token, sorted_scopes
+from onboard.domain.moment import to_iso
 from onboard.errors import ConflictError, NotFoundError
 from onboard.registry.access_tables import TokenRow
 from onboard.registry.audit import record
@@ -122,8 +123,7 @@ def is_live() -> ColumnElement[bool]:
 
 
 def _given(token: Token) -> dict[str, object]:
-    document = token.to_json()
-    return {"scopes": document["scopes"], "expires_at": document["expires_at"]}
+    return {"scopes": sorted_scopes(token.scopes), "expires_at": to_iso(token.expires_at)}
 
 
 def _token(row: TokenRow) -> Token:

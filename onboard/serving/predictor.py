@@ -18,6 +18,7 @@ import torch
 
 from onboard.bases import Base, find_base
 from onboard.bases.load import load_engine
+from onboard.contract.requests import PredictionRequest, parse_requests, require_fitting
 from onboard.data.regression import Buckets
 from onboard.domain.prediction import Outcome, Prediction, Unanswered, all_answered
 from onboard.errors import InputError, OnboardError
@@ -31,7 +32,6 @@ from onboard.model.task_module import TaskModule
 from onboard.model.task_weights import Weights
 from onboard.registry.services import Services, open_services
 from onboard.serving.bundles import BundledVersions, base_of, bundle_at
-from onboard.serving.requests import PredictionRequest, parse_requests, require_fitting
 from onboard.serving.versions import (
     KEPT_BYTES,
     OF_A_ROW,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from onboard.contract.requests import PredictionRequest, require_fitting
 from onboard.domain.prediction import Outcome, Unanswered
 from onboard.domain.task import EmbeddingVersion
 from onboard.errors import NotFoundError
 from onboard.registry.database import Database
-from onboard.serving.requests import PredictionRequest, require_fitting
 from onboard.versions.describe import resolve_known
 
 Known = dict[str, EmbeddingVersion | NotFoundError]

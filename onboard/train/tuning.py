@@ -10,13 +10,12 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from onboard.domain.tuning import TuningJson
 from onboard.errors import JobFailedError
 from onboard.model.batch import TrainingSet
 from onboard.model.cores import side_by_side
@@ -54,8 +53,8 @@ class Tuned:
     penalties: tuple[float, ...]
     drift: float
 
-    def to_json(self) -> TuningJson:
-        """The course of the tuning (without the weights) as a JSON-compatible document."""
+    def facts(self) -> dict[str, Any]:
+        """The course of the tuning, without the weights, for its document."""
         return {
             "steps": len(self.losses), "loss": list(self.losses), "penalty": list(self.penalties), "drift": self.drift,
         }  # fmt: skip

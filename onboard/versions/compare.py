@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+from onboard.contract.evaluations import Evidence
 from onboard.data.hashes import unseen
 from onboard.domain.counting import counted
 from onboard.domain.dataset import Dataset, Example, Label
@@ -26,7 +27,7 @@ from onboard.registry.services import Services
 from onboard.registry.snapshots import SnapshotRepository
 from onboard.registry.versions import VersionRepository
 from onboard.versions.out_of_fold import Paired, all_rows, shared_rows
-from onboard.versions.side_by_side import Changed, Evidence, Measured, SideBySide, changed_answers, measured_on
+from onboard.versions.side_by_side import Changed, Measured, SideBySide, changed_answers, measured_on
 
 if TYPE_CHECKING:
     import numpy as np

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from onboard.contract.versions import TaskDetail, TaskDocument, VersionDocument
 from onboard.domain.names import Reference
-from onboard.domain.task import EmbeddingVersion, task_document
+from onboard.domain.task import EmbeddingVersion
 from onboard.domain.task_search import TaskSearch
 from onboard.errors import NotFoundError
 from onboard.registry.aliases import AliasRepository
@@ -22,7 +23,7 @@ def list_tasks(
     """The tasks that fit (or the first `limit`), by name and after `after`, each with its latest version."""
     with database.read() as session:
         tasks = SearchRepository(session).tasks(search, limit, after)
-    return [task_document(task, latest) for task, latest in tasks]
+    return [TaskDocument.with_latest(task, latest).to_json() for task, latest in tasks]
 
 
 def resolve(database: Database, *references: str | Reference) -> list[EmbeddingVersion]:
@@ -82,7 +83,7 @@ def describe_task(database: Database, name: str) -> dict[str, Any]:
             latest = VersionRepository(session).resolve(name)
         except NotFoundError:
             latest = None
-    return {**task_document(task, latest), "aliases": aliases}
+    return TaskDetail.with_latest(task, latest, aliases=aliases).to_json()
 
 
 def versions_page(database: Database, name: str, limit: int, before: int | None = None) -> dict[str, Any]:
@@ -103,4 +104,5 @@ def versions_page(database: Database, name: str, limit: int, before: int | None 
         versions = VersionRepository(session).newest(name, limit, before)
         aliases = AliasRepository(session).list(name)
     older = str(versions[0].version) if len(versions) == limit and versions[0].version > 1 else None
-    return {"task": name, "aliases": aliases, "versions": [version.to_json() for version in versions], "next": older}
+    shown = [VersionDocument.of(version).to_json() for version in versions]
+    return {"task": name, "aliases": aliases, "versions": shown, "next": older}

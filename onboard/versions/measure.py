@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from onboard.contract.evaluations import Commonest, EvaluationDocument, MistakenRow
 from onboard.data.labelled import LabelledRows, Takes, read_labelled
-from onboard.data.problems import preview
 from onboard.domain.counting import counted
-from onboard.domain.dataset import Example, Label, label_text
+from onboard.domain.dataset import Example, label_text
 from onboard.domain.evaluation import Evaluation
 from onboard.domain.report import METRICS
 from onboard.domain.task import EmbeddingVersion
@@ -16,7 +16,7 @@ from onboard.hypernetworks.files import Manifests, require_base
 from onboard.registry.services import Services
 from onboard.registry.versions import VersionRepository
 from onboard.versions.compare import TURN, answered_by, drawn, one_at_a_time, unseen_by
-from onboard.versions.side_by_side import truth
+from onboard.versions.side_by_side import texts_of, truth
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,30 +26,6 @@ if TYPE_CHECKING:
     from onboard.evaluate.intervals import Metric
 
 MOST_MISTAKES: Final = 50  # rows that are listed
-
-
-@dataclass(frozen=True)
-class Mistake:
-    """A row that was answered wrongly.
-
-    Args:
-        answer: the label that it got, and `probability` that label's.
-    """
-
-    example: Example
-    answer: Label
-    probability: float
-
-    def to_json(self) -> dict[str, Any]:
-        """The beginnings of the texts, label, answer, probability."""
-        second = self.example.text_b
-        return {
-            "text": preview(self.example.text_a),
-            "text_b": None if second is None else preview(second),
-            "label": self.example.label,
-            "answer": self.answer,
-            "probability": self.probability,
-        }
 
 
 @dataclass(frozen=True)
@@ -71,27 +47,27 @@ class Evaluated:
     trained: int
     metrics: dict[str, Metric]
     confusion: list[list[int]] | None = None
-    commonest: tuple[Label, float] | None = None
-    mistakes: tuple[Mistake, ...] = ()
+    commonest: Commonest | None = None
+    mistakes: tuple[MistakenRow, ...] = ()
 
-    def to_json(self) -> dict[str, Any]:
-        """The document of `evaluate --json` and of POST /v1/tasks/{task}/evaluate."""
-        return {
-            "task": self.version.task,
-            "version": self.version.version,
-            "weak": self.version.weak,
-            "kind": self.version.task_kind,
-            "rows": self.rows,
-            "rows_left_out": self.left_out,
-            "rows_trained_on": self.trained,
-            "reason": self.sentence,
-            "metrics": {name: metric.to_json() for name, metric in self.metrics.items()},
-            "labels": list(self.version.labels),
-            "confusion": self.confusion,
-            "commonest": self.commonest and {"label": self.commonest[0], "share": self.commonest[1]},
-            "mistakes": [mistake.to_json() for mistake in self.mistakes],
-            "warnings": [finding.to_json() for finding in self.file.findings],
-        }
+    def to_document(self) -> EvaluationDocument:
+        """What `evaluate --json` prints and POST /v1/tasks/{task}/evaluate answers."""
+        return EvaluationDocument(
+            task=self.version.task,
+            version=self.version.version,
+            weak=self.version.weak,
+            kind=self.version.task_kind,
+            rows=self.rows,
+            rows_left_out=self.left_out,
+            rows_trained_on=self.trained,
+            reason=self.sentence,
+            metrics={name: metric.to_json() for name, metric in self.metrics.items()},
+            labels=self.version.labels,
+            confusion=self.confusion,
+            commonest=self.commonest,
+            mistakes=self.mistakes,
+            warnings=tuple(finding.to_json() for finding in self.file.findings),
+        )
 
     @property
     def sentence(self) -> str:
@@ -107,7 +83,7 @@ class Evaluated:
             shown += f" (95%: {metric.low:.3f} to {metric.high:.3f})"
         said = f"{self.version.reference} has {name} {shown} {on_rows}{more}."
         if self.commonest is not None:
-            said += f" Always answering {label_text(self.commonest[0])} would have {self.commonest[1]:.3f}."
+            said += f" Always answering {label_text(self.commonest.label)} would have {self.commonest.share:.3f}."
         return said + left
 
 
@@ -180,6 +156,9 @@ def _measured(
         version, file, *numbers,
         metrics=evaluate_classification(true, answers, labels=labels),
         confusion=confusion(true, predicted, len(labels)).tolist(),
-        commonest=(labels[int(counts.argmax())], float(counts.max() / len(rows))),
-        mistakes=tuple(Mistake(rows[row], labels[predicted[row]], float(sure[row])) for row in wrong),
+        commonest=Commonest(label=labels[int(counts.argmax())], share=float(counts.max() / len(rows))),
+        mistakes=tuple(
+            MistakenRow(**texts_of(rows[row]), answer=labels[predicted[row]], probability=float(sure[row]))
+            for row in wrong
+        ),
     )  # fmt: skip

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from onboard.contract.evaluations import Evidence
 from onboard.domain.names import LATEST, Reference, require_alias
 from onboard.domain.task import AliasMove, EmbeddingVersion
 from onboard.errors import NotBetterError, NotFoundError
@@ -20,7 +21,7 @@ from onboard.registry.services import Services
 from onboard.registry.tasks import TaskRepository
 from onboard.registry.versions import VersionRepository
 from onboard.versions.compare import compare_versions
-from onboard.versions.side_by_side import Evidence, SideBySide
+from onboard.versions.side_by_side import SideBySide
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
@@ -189,5 +190,5 @@ def _refused(
     return NotBetterError(
         f"{version.reference} is {what} than {alias}, v{present.version}: {comparison.reason}",
         f"{_how_to_compare(present, version, comparison)}{back}",
-        comparison=comparison.to_json(),
+        comparison=comparison.to_document().to_json(),
     )

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from onboard.bases import file_digest
+from onboard.contract.versions import VersionDocument
 from onboard.data.hub import SCHEME
 from onboard.data.hub_deadline import ANSWER_SECONDS, within_deadline
 from onboard.domain.task import EmbeddingVersion
@@ -144,7 +145,7 @@ def _stage(version: EmbeddingVersion, folder: Path, staged: Path, place: Place, 
         _link(folder / name, staged / name)
     manifest = {
         "format": FORMAT, "repository": place.repository, "reference": version.reference,
-        "version": version.to_json(), "files": digests,
+        "version": VersionDocument.of(version).to_json(), "files": digests,
     }  # fmt: skip
     (staged / MANIFEST).write_text(json.dumps(manifest, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     (staged / CARD).write_text(model_card(version, licence), encoding="utf-8")

@@ -17,7 +17,7 @@ from support.served import Served, served
 from onboard.bases import Base
 
 ROOT = Path(__file__).parent.parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SHOWN = [
     pytest.param(block, id=page.name)
@@ -57,8 +57,8 @@ def test_the_example_fetches_verifies_and_predicts(service: Served) -> None:
     assert (service.place.folder / ".cache" / "onboard" / "contents").is_dir()
 
 
-def test_the_client_is_shown() -> None:
-    assert SHOWN
+def test_the_readme_and_the_page_of_the_client_show_how_to_use_it() -> None:
+    assert {"README.md", "client.md"} <= {shown.id for shown in SHOWN}
 
 
 @pytest.mark.parametrize("block", SHOWN)

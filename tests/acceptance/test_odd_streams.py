@@ -20,10 +20,11 @@ TEXTS = "".join(
 
 
 @pytest.fixture
-def environment(tmp_path: Path) -> dict[str, str]:
+def environment(tmp_path: Path, open_base: Path) -> dict[str, str]:
     rows = tmp_path / "rows.jsonl"
     rows.write_text(TEXTS)
-    return {**os.environ, "ONBOARD_HOME": str(tmp_path / "home"), "PYTHONUTF8": "0", "ONBOARD_START_WORKER": "false"}
+    onboard = {"ONBOARD_HOME": tmp_path / "home", "ONBOARD_BASE": open_base, "ONBOARD_START_WORKER": "false"}
+    return {**os.environ, **{name: str(value) for name, value in onboard.items()}, "PYTHONUTF8": "0"}
 
 
 def shell(command: str, environment: dict[str, str], folder: Path) -> subprocess.CompletedProcess[bytes]:

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.program import Place, remedy_of
+from support.command_line import CommandLine
+from support.program import Place
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +38,12 @@ def refusing(tmp_path_factory: pytest.TempPathFactory, open_base: Path) -> Itera
         place.leave()
 
 
+@pytest.fixture
+def onboard(refusing: Place, command_line: CommandLine) -> CommandLine:
+    """Commands in that home, run in this process: what they refuse is the same, and two seconds earlier."""
+    return command_line.in_place(refusing)
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -60,16 +67,16 @@ def refusing(tmp_path_factory: pytest.TempPathFactory, open_base: Path) -> Itera
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_what_is_wrong_with_a_submission_is_told_with_what_mends_it(
-    refusing: Place, words: list[str], message: str
+    onboard: CommandLine, words: list[str], message: str
 ) -> None:
-    done = refusing.run("submit", "--dataset", *words)
-    assert done.returncode == 2, done.stderr
-    assert done.stdout == ""
-    assert message in done.stderr
-    assert remedy_of(done)
+    said = onboard("submit", "--dataset", *words)
+    assert said.code == 2, said.err
+    assert said.out == ""
+    assert message in said.err
+    assert said.remedy
 
 
-def test_an_empty_file_is_refused(refusing: Place) -> None:
+def test_the_program_itself_refuses_an_empty_file(refusing: Place) -> None:
     done = refusing.run("submit", "--dataset", "empty.jsonl")
     assert (done.returncode, done.stdout) == (2, "")
     assert "empty.jsonl is empty" in done.stderr
@@ -82,17 +89,20 @@ def test_an_error_is_a_document_too_and_names_its_rows(refusing: Place) -> None:
     assert error["problems"][0]["field"] == "text"
 
 
-def test_what_does_not_exist_is_not_found(refusing: Place) -> None:
+def test_what_does_not_exist_is_not_found(onboard: CommandLine) -> None:
     for words in (
         ["predict", "nothing", "--text", "x"], ["fetch", "sst2@v7"], ["jobs", "show", "0123456789ab"],
         ["submit", "--dataset", "ok.jsonl", "--base", "no-such-base"],
     ):  # fmt: skip
-        done = refusing.run(*words)
-        assert done.returncode == 3, done.stderr
-        assert remedy_of(done).startswith(("onboard ", "List "))
+        said = onboard(*words)
+        assert said.code == 3, said.err
+        assert said.remedy.startswith(("onboard ", "List "))
 
 
-def test_a_bare_backbone_is_refused_with_the_command_that_makes_a_base(refusing: Place) -> None:
-    done = refusing.run("submit", "--dataset", "ok.jsonl", ONBOARD_BASE=str(refusing.base / "backbone"))
-    assert done.returncode == 2
-    assert "onboard base train" in remedy_of(done)
+def test_a_bare_backbone_is_refused_with_the_command_that_makes_a_base(
+    refusing: Place, onboard: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ONBOARD_BASE", str(refusing.base / "backbone"))
+    said = onboard("submit", "--dataset", "ok.jsonl")
+    assert said.code == 2
+    assert "onboard base train" in said.remedy

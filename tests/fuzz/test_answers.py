@@ -123,7 +123,7 @@ def test_any_base_json_is_a_base_or_refused(folder: Path, document: dict[str, An
 
     def read() -> None:
         base = find_base(str(folder))
-        assert isinstance(base.name, str)
+        assert base.name == str(document["name"])
         assert all(isinstance(task.labels, tuple) for task in (*base.sources, *base.anchors))
 
     require_ours(read)

@@ -209,9 +209,8 @@ def test_a_damaged_file_is_read_or_refused_in_little_memory(is_parquet: bool, at
         start = 8 + at % (len(data) - 16)
         data[start : start + len(damage)] = damage
         path.write_bytes(data)
-        codes, taken = codes_and_memory(path)
+        _, taken = codes_and_memory(path)
     assert taken < MOST_TAKEN
-    assert all(isinstance(code, str) for code in codes)
 
 
 # --- text files ---

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from ipaddress import IPv6Address, IPv6Network
 
 import pytest
 from bounded import bounded
@@ -80,12 +81,23 @@ def test_a_length_is_never_misread(value: bytes) -> None:
 
 
 @bounded(100)
-@given(some.text(max_size=60))
+@given(some.text(max_size=60) | some.ip_addresses().map(str))
 @example("fe80::1%25eth0")
 @example("::ffff:1.2.3.4")
 @example("1:2")
-def test_any_address_is_somebodys(address: str) -> None:
-    assert isinstance(caller_address({"client": (address, 1)}), str)
+def test_any_address_counts_as_itself_or_as_the_network_of_one_customer(address: str) -> None:
+    caller = caller_address({"client": (address, 1)})
+    if caller != address:
+        network = IPv6Network(caller)
+        assert IPv6Address(address.partition("%")[0]) in network
+        assert caller_address({"client": (str(network[-1]), 1)}) == caller
+        neighbor = IPv6Address(int(network[0]) ^ 1 << 64)
+        assert caller_address({"client": (str(neighbor), 1)}) != caller
+
+
+@pytest.mark.parametrize("address", ["192.0.2.1", "2001:db8::1"])
+def test_only_addresses_of_version_6_count_as_networks(address: str) -> None:
+    assert (caller_address({"client": (address, 1)}) == address) == ("." in address)
 
 
 @bounded(100)

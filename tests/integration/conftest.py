@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import uuid
 from collections.abc import Iterator
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.carried import LABELS
+from support.environment import forget_settings
 from support.lively_service import Empty, fill, server_settings
 from support.opposed import learn_rivals
 from support.program import Place
@@ -24,10 +27,11 @@ from support.tuned_jobs import tune_gently
 from onboard.bases import Base
 from onboard.domain.job import JobSpec
 from onboard.domain.task import EmbeddingVersion
+from onboard.hypernetworks.register import register_base
 from onboard.pipeline import train as training
 from onboard.probe.settings import FinalSettings, ProbeSettings
 from onboard.registry.schema import upgrade
-from onboard.registry.services import Services
+from onboard.registry.services import Services, open_services
 from onboard.settings import Settings
 from onboard.train.fewshot import Trained
 from onboard.train.learning import Learned
@@ -91,6 +95,10 @@ def remote(tmp_path_factory: pytest.TempPathFactory, tiny_base: Base) -> Iterato
 @pytest.fixture
 def few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is learned does not matter here, how often and in which order does; nor does a provisional version."""
+    learn_in_few_steps(monkeypatch)
+
+
+def learn_in_few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(JobSpec, "provisional", False)
     monkeypatch.setattr(training, "FewShotSettings", partial(FewShotSettings, steps=5, most_steps=5, batch=8))
     few = partial(ProbeSettings, finals=FinalSettings(steps=2))
@@ -105,19 +113,37 @@ def desk(tiny_services: Services, tmp_path: Path, few_steps: None) -> Desk:
 @pytest.fixture
 def trained_as(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Make the training come out with this embedding, and nothing answer beside it."""
+    return partial(train_as, monkeypatch)
 
-    def choose(z: np.ndarray) -> None:
-        monkeypatch.setattr(JobSpec, "readout", "never")
-        learned = Learned(Trained(z, (0.5,), (1.0,), 0.0))
-        monkeypatch.setattr(training, "learn", lambda *arguments, **named: learned)
 
-    return choose
+def train_as(monkeypatch: pytest.MonkeyPatch, z: np.ndarray) -> None:
+    monkeypatch.setattr(JobSpec, "readout", "never")
+    learned = Learned(Trained(z, (0.5,), (1.0,), 0.0))
+    monkeypatch.setattr(training, "learn", lambda *arguments, **named: learned)
+
+
+@pytest.fixture(scope="session")
+def _home_of_rivals(tmp_path_factory: pytest.TempPathFactory, tiny_base: Base) -> Path:
+    """A home in which the two versions were learned, once for the whole run."""
+    folder = tmp_path_factory.mktemp("rivals")
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        forget_settings(monkeypatch, folder)
+        learn_in_few_steps(monkeypatch)
+        settings = Settings(home=folder / "home", base=str(tiny_base.folder), device="cpu")
+        with closing(open_services(settings)) as services:
+            register_base(services, tiny_base)
+            learn_rivals(Desk(services, folder), tiny_base, partial(train_as, monkeypatch))
+    return folder / "home"
 
 
 @pytest.fixture
-def rivals(desk: Desk, tiny_base: Base, trained_as: Any) -> Desk:
+def rivals(desk: Desk, _home_of_rivals: Path) -> Desk:
     """mood@v1 answers all 40 test rows right, mood@v2 at most 22 of them."""
-    learn_rivals(desk, tiny_base, trained_as)
+    home = desk.services.settings.resolved_home
+    desk.services.database.dispose()
+    for file in home.glob("onboard.db*"):
+        file.unlink()
+    shutil.copytree(_home_of_rivals, home, dirs_exist_ok=True)
     return desk
 
 

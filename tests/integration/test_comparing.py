@@ -23,7 +23,7 @@ from onboard.versions.promote import promote, rollback
 
 
 def test_a_comparison_tells_metrics_confusion_flipped_answers_and_the_paired_interval(rivals: Desk) -> None:
-    comparison = compare(rivals.services, "mood@v1", "mood@v2").to_json()
+    comparison = compare(rivals.services, "mood@v1", "mood@v2").to_document().to_json()
     paired = comparison["comparison"]
     assert (comparison["better"], paired["verdict"], paired["rows"]) == (False, "worse", 40)
     assert paired["low"] <= paired["increase"] <= paired["high"]
@@ -89,7 +89,7 @@ def test_a_new_alias_takes_what_is_latest_only_where_that_beats_the_commonest_an
 
 def test_what_was_said_at_publication_is_what_a_comparison_says_later(rivals: Desk) -> None:
     (published,) = [job.result for job in rivals.jobs() if job.result and job.result["version"] == 2]
-    comparison = compare(rivals.services, "mood@v1", "mood@v2").to_json()
+    comparison = compare(rivals.services, "mood@v1", "mood@v2").to_document().to_json()
     assert published["latest"]["comparison"] == comparison["comparison"]
     assert comparison["comparison"]["decided_by"] == "answers"
     for reason in (published["latest"]["reason"], comparison["reason"]):
@@ -106,7 +106,7 @@ def reader(rivals: Desk) -> Iterator[TestClient]:
 
 def test_of_many_shared_rows_the_same_few_are_drawn_every_time(rivals: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(comparing, "MOST_ROWS", 25)
-    first, second = (compare(rivals.services, "mood@v1", "mood@v2").to_json() for _ in range(2))
+    first, second = (compare(rivals.services, "mood@v1", "mood@v2").to_document().to_json() for _ in range(2))
     assert first == second
     assert (first["comparison"]["rows"], first["rows_left_out"]) == (25, 15)
     assert "on 25 held-out rows that trained neither, drawn from 40:" in first["reason"]
@@ -139,7 +139,7 @@ def test_one_comparison_at_a_time_is_made_and_each_is_made_once(
             compare(rivals.services, "mood@v1", "mood@v2")
     made.clear()
     first = reader.get(address, params={"a": "v1", "b": "v2"}).raise_for_status()
-    assert first.json() == compare(rivals.services, "mood@v1", "mood@v2").to_json()
+    assert first.json() == compare(rivals.services, "mood@v1", "mood@v2").to_document().to_json()
     assert reader.get(address, params={"a": "latest", "b": "v2"}).content == first.content
     assert made == ["mood@v1 mood@v2"]
     for _ in range(2):  # what could not be measured is looked at again

@@ -62,7 +62,7 @@ def let_out_of_fold_answers_be(desk: Desk, version: int, share_right: float) -> 
 
 def test_shared_rows_are_compared_by_answers_of_models_without_them(few: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engines, "engine_at", lambda *_: pytest.fail("A model is loaded."))
-    comparison = compare(few.services, "mood@v1", "mood@v2").to_json()
+    comparison = compare(few.services, "mood@v1", "mood@v2").to_document().to_json()
     assert comparison["evidence"] == "cross-validated"
     assert comparison["comparison"]["rows"] == 36  # those that kept their label
     assert comparison["relabeled"] == 4
@@ -78,7 +78,7 @@ def test_shared_rows_are_compared_by_answers_of_models_without_them(few: Desk, m
 def test_rows_whose_label_changed_are_listed_with_both_labels(few: Desk) -> None:
     let_out_of_fold_answers_be(few, 1, 1.0)
     let_out_of_fold_answers_be(few, 2, 1.0)
-    comparison = compare(few.services, "mood@v1", "mood@v2").to_json()
+    comparison = compare(few.services, "mood@v1", "mood@v2").to_document().to_json()
     assert [row["label_before"] == row["a"] != row["label"] == row["b"] for row in comparison["flipped_rows"]] == [
         True
     ] * 4
@@ -104,7 +104,7 @@ def test_what_is_better_by_cross_validated_answers_is_promoted_and_the_history_s
 def test_without_any_evidence_the_changed_answers_are_listed(few: Desk) -> None:
     with few.services.database.write() as session:
         session.execute(text("UPDATE embedding_versions SET out_of_fold = NULL"))
-    comparison = compare(few.services, "mood@v1", "mood@v2").to_json()
+    comparison = compare(few.services, "mood@v1", "mood@v2").to_document().to_json()
     assert (comparison["comparison"], comparison["evidence"], comparison["better"]) == (None, "training", False)
     assert "no cross-validated answers of v1 and v2" in comparison["reason"]
     assert "40 shared rows changed" in comparison["worth"]
@@ -118,7 +118,7 @@ def test_a_version_is_asked_for_rows_that_it_has_neither_seen_nor_answered(desk:
     rows = opinions(80)
     desk.learn(rows[:40], init="random")
     desk.learn(rows[36:76], init="random")  # shares four rows with the first
-    comparison = compare(desk.services, "mood@v1", "mood@v2").to_json()
+    comparison = compare(desk.services, "mood@v1", "mood@v2").to_document().to_json()
     assert comparison["evidence"] == "cross-validated"
     assert comparison["comparison"]["rows"] == 76  # each answers what only the other was trained on
 
@@ -132,7 +132,7 @@ def test_two_versions_are_compared_on_the_rows_of_a_file(desk: Desk, tiny_base: 
     a, b = both_versions(desk.services, "mood@v1", "mood@v2")
     comparison = compare_versions(desk.services, a, b, file=read_labelled(Evaluation(path), takes_of(b)))
     assert comparison.worse
-    document = comparison.to_json()
+    document = comparison.to_document().to_json()
     assert (document["evidence"], document["comparison"]["rows"], document["worth"]) == ("file", 40, None)
     assert "mine.jsonl that trained neither" in document["reason"]
     assert len(document["flipped_rows"]) == sum(flip["count"] for flip in document["flipped"]) >= 18

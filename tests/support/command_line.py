@@ -13,6 +13,7 @@ from support.program import remedy_in
 
 if TYPE_CHECKING:
     from onboard.settings import Settings
+    from support.program import Place
     from support.served import Served
 
 
@@ -50,12 +51,25 @@ class CommandLine:
         for name in ("home", "base", "device"):
             self.monkeypatch.setenv(f"ONBOARD_{name.upper()}", str(getattr(settings, name)))
 
+    def in_place(self, place: Place) -> CommandLine:
+        """From now on commands run where a user works, with that user's settings."""
+        for name, value in place.environment.items():
+            self.monkeypatch.setenv(name, value)
+        self.monkeypatch.chdir(place.folder)
+        return self
+
     def on_side(self, side: str, service: Served) -> None:
         """From now on commands work beside the service's database ("here") or ask the service ("there")."""
         for name, value in {**service.place.environment, **(service.settings if side == "there" else {})}.items():
             self.monkeypatch.setenv(name, value)
         if side == "here":
             self.monkeypatch.delenv("ONBOARD_API_URL", raising=False)
+
+    def json(self, *words: object, code: int = 0) -> Any:
+        """The one document that a command prints with --json; `code` is how it has to end."""
+        said = self(*words, "--json")
+        assert said.code == code, said.out + said.err
+        return said.document
 
     def __call__(self, *words: object) -> Said:
         """One command to its end."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from onboard.bases import Base
+from onboard.bases import Base, find_base
 from onboard.bases.load import load_engine
 from onboard.model.batched import log_probabilities
 from support.published import embedding_of
@@ -24,7 +26,14 @@ def rows_as_seen(base: Base, z: np.ndarray, count: int, start: int = 200) -> lis
 
 
 def opposed(base: Base) -> tuple[np.ndarray, np.ndarray, list[dict[str, Any]]]:
-    """Two embeddings that disagree, and rows that are labelled as the first sees them."""
+    """Two embeddings that disagree, and rows that are labelled as the first sees them: searched for once a process."""
+    good, bad, rows = _opposed(base.folder)
+    return good.copy(), bad.copy(), [dict(row) for row in rows]
+
+
+@cache
+def _opposed(folder: Path) -> tuple[np.ndarray, np.ndarray, list[dict[str, Any]]]:
+    base = find_base(str(folder))
     for seed in range(200):
         good = 3 * embedding_of(seed)
         rows = rows_as_seen(base, good, 40)

@@ -11,6 +11,7 @@ from starlette.responses import Response
 from onboard.api.access import requires
 from onboard.api.deps import OpenServices
 from onboard.api.pages.frame import page, place_of
+from onboard.contract.versions import VersionDocument
 from onboard.domain.access import Scope
 from onboard.domain.job import JobState
 from onboard.domain.job_search import JobOrder, JobSearch
@@ -164,7 +165,10 @@ def with_results(database: Database, jobs: JobPage) -> list[dict[str, Any]]:
         for job in jobs.jobs
     ]
     numbers = [(job["task"], job["version"]) for job in documents if job["version"] is not None]
-    versions = {(version.task, version.version): version.to_json() for version in published(database, numbers)}
+    versions = {
+        (version.task, version.version): VersionDocument.of(version).to_json()
+        for version in published(database, numbers)
+    }
     for job in documents:
         version = versions.get((job["task"], job["version"]))
         job["result"] = None if version is None else result_of(version)

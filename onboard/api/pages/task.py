@@ -14,7 +14,8 @@ from onboard.api.pages.frame import page, to
 from onboard.api.pages.jobs import with_results
 from onboard.api.routes.embeddings import OpenShelf
 from onboard.api.routes.tasks import TaskName
-from onboard.api.schemas.jobs import NAME
+from onboard.contract.jobs import NAME
+from onboard.contract.versions import AliasMoveDocument
 from onboard.domain.access import Scope
 from onboard.domain.job_search import JobSearch
 from onboard.domain.limits import MAX_TEXT_CHARACTERS
@@ -158,7 +159,7 @@ def try_texts(
 
 def _moves(services: Any, task: str, alias: str) -> list[dict[str, Any]]:
     _, moves = alias_history(services.database, task, alias, _MOVES)
-    return [move.to_json() for move in moves]
+    return [AliasMoveDocument.of(move).to_json() for move in moves]
 
 
 def _shares(answer: dict[str, Any]) -> RowChart:

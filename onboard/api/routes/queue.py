@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Query
 
 from onboard.api.access import requires
 from onboard.api.deps import OpenServices
-from onboard.api.schemas.operations import OpenJobs, QueueChoice, QueueList, QueuePaused
+from onboard.contract.operations import OpenJobs, QueueChoice, QueueList, QueuePaused
 from onboard.domain.access import Scope
 from onboard.domain.limits import MAX_PAGE
 from onboard.jobs.control import set_paused

@@ -8,9 +8,9 @@ from fastapi import APIRouter, Depends, Path, Query
 
 from onboard.api.access import requires
 from onboard.api.deps import Cursor, Limit, OpenServices, decode_name, decode_number, encode_cursor
-from onboard.api.schemas.deleting import DeletedDocument
-from onboard.api.schemas.jobs import NAME
-from onboard.api.schemas.versions import TaskDetail, TaskList, VersionList
+from onboard.contract.deleting import DeletedDocument
+from onboard.contract.jobs import NAME
+from onboard.contract.versions import TaskDetail, TaskList, VersionList
 from onboard.domain.access import Scope
 from onboard.domain.names import MOST_LETTERS
 from onboard.domain.task_search import TaskSearch

@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from onboard.contract.requests import parse_requests
 from onboard.domain.bulk import ShardClaim, ShardsStanding
 from onboard.domain.job import LEASE_SECONDS, Job, JobState, Stage
 from onboard.domain.prediction import Prediction
@@ -37,7 +38,6 @@ from onboard.serving.bulk.inputs import START_AGAIN, Inputs, inputs_of, listing_
 from onboard.serving.bulk.outputs import Outputs, outputs_at
 from onboard.serving.bulk.plan import Plan, make_plan, read_plan, require_form
 from onboard.serving.bulk.request import BulkRequest
-from onboard.serving.requests import parse_requests
 from onboard.versions.describe import resolve
 
 if TYPE_CHECKING:

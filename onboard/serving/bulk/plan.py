@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from onboard.contract.requests import PredictionRequest, label_places
 from onboard.data.text_stream import BadRow, stream_texts
 from onboard.data.texts import TextRow
 from onboard.domain.dataset import Label
@@ -17,7 +18,6 @@ from onboard.errors import DamagedError, InputError
 from onboard.serving.bulk.asked import BulkQuestion
 from onboard.serving.bulk.inputs import InputFile, Inputs, require_unchanged
 from onboard.serving.bulk.outputs import Outputs
-from onboard.serving.requests import PredictionRequest, label_places
 
 PLAN: Final = "plan.json"
 SHARD_ROWS: Final = 4_096

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from typing import Final
 
+from onboard.domain.limits import MAX_CARRIED
 from onboard.domain.names import Reference, require_name
 from onboard.domain.task import EmbeddingVersion
 from onboard.errors import ConflictError
@@ -18,7 +19,7 @@ from onboard.versions.carry.outcomes import Carried, Outcome
 from onboard.versions.carry.publishing import publish
 from onboard.versions.compare import one_at_a_time
 
-MOST_TASKS: Final = 20  # that are judged together: their rows are in memory at once
+MOST_TASKS: Final = MAX_CARRIED
 _NO_EMBEDDING: Final = (
     "It has no embedding: {method} trains nothing that a hypernetwork has a part in, so there is nothing to carry, and "
     "no head changes what it answers."

@@ -159,6 +159,34 @@ def test_a_child_ends_with_a_service_that_is_killed(tmp_path: Path) -> None:
     child.wait(30)
 
 
+_CHECKING = """
+import sys
+from pathlib import Path
+import onboard.api.preloaded
+before = set(sys.modules)
+from onboard.api import intake
+from onboard.domain.submission import Submission
+from onboard.jobs.submission import Outside
+from onboard.settings import Settings
+dataset, home = sys.argv[1:]
+settings = Settings(home=home, base="mini")
+outside = Outside(settings.hub_terms, Path(home).parent)
+intake.submissions.check(Submission(dataset), settings.base, outside=outside)
+intake._submit(settings, Submission(dataset), "somebody", None, outside)
+print(*(name for name in set(sys.modules) - before if name.split(".")[0] in ("onboard", "workers", "migrations")))
+print(*({"torch", "transformers", "sklearn", "pandas"} & set(sys.modules)))
+"""
+
+
+def test_a_child_imports_nothing_of_ours_that_the_server_it_is_forked_of_could_have(
+    dataset: str, tmp_path: Path
+) -> None:
+    words = [sys.executable, "-c", _CHECKING, dataset, tmp_path / "home"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["", ""]
+
+
 def test_what_a_child_returns_comes_back() -> None:
     assert call_in_child(stays, Bounds(LARGE_ENOUGH, 60), os.getpid) != os.getpid()
 

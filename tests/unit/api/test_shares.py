@@ -70,7 +70,7 @@ def test_a_single_place_is_for_anybody() -> None:
 def test_texts_of_one_token_do_not_fill_the_queue(tiny_services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prediction_queue, "MOST_WAITING_CHARACTERS", 10)
     queue = PredictionQueue(tiny_services)
-    from onboard.serving.requests import parse_requests
+    from onboard.contract.requests import parse_requests
 
     def room(who: str, letters: int, stack: ExitStack) -> None:
         with acting(who):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from fastapi import Depends, FastAPI
@@ -25,6 +26,7 @@ from onboard.registry.database import Database
 from onboard.registry.services import Services
 from onboard.registry.sessions import SessionRepository
 from onboard.registry.tokens import TokenRepository
+from onboard.settings import Settings
 
 HERE = {"Origin": "http://localhost"}
 JOBS = "/v1/jobs"
@@ -54,6 +56,13 @@ def test_a_route_that_forgets_its_scope_stops_the_start() -> None:
     app.get("/forgotten")(nothing)
     with pytest.raises(RuntimeError, match="/forgotten"):
         require_guarded(app)
+
+
+def test_applications_share_routes_that_were_analyzed_once_and_nothing_that_one_of_them_adds(tmp_path: Path) -> None:
+    one, other = (create_app(Settings(home=tmp_path / name)) for name in ("one", "other"))
+    assert [id(route) for route in one.routes] == [id(route) for route in other.routes]
+    one.get("/added")(lambda: None)
+    assert len(one.routes) == len(other.routes) + 1 == len(create_app(Settings(home=tmp_path)).routes) + 1
 
 
 def test_a_token_is_shown_once_and_kept_as_a_digest(client: TestClient, tiny_services: Services) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from guarded import Counted, shaken, texts
+from support.guarded import Counted, shaken, texts
 from support.published import embedding_of
 
 from onboard.errors import CancelledError

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from guarded import earlier, pairs, texts
+from support.guarded import earlier, pairs, texts
 
 from onboard.guard.evidence import OWN, PAIR, SINGLE, Canaries, Material, gather
 from onboard.guard.settings import GuardSettings

@@ -6,7 +6,7 @@ import copy
 
 import pytest
 import torch
-from guarded import shaken
+from support.guarded import shaken
 
 from onboard.model.engine import Engine
 from onboard.model.interpolate import between

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import torch
-from guarded import shaken
+from support.guarded import shaken
 from support.published import embedding_of
 
 from onboard.guard.risk import at_risk, drifts, most_at_risk
