@@ -33,7 +33,7 @@ from onboard.model.task_weights import Answering
 from onboard.pipeline.calibration import temperature_of
 from onboard.pipeline.material import Workbench
 from onboard.pipeline.outputs import EvaluateOutput, ProbeOutput, TrainOutput
-from onboard.pipeline.readout import Together, held_out, together
+from onboard.pipeline.readout import Together, together
 from onboard.pipeline.stored_weights import answering
 from onboard.registry.services import Services
 from onboard.registry.versions import VersionRepository
@@ -150,8 +150,7 @@ class Judged:
     def together(self) -> Together:
         """The readout that answers beside what was trained, if any, and what both say of rows without themselves."""
         checkpoint = self._progress.raise_if_cancelled_or_fenced
-        held = held_out(self.bench, self._words, self._trained, self._task, checkpoint)
-        return together(self.bench, self._trained, self.spec.readout, held)
+        return together(self.bench, self._words, self._trained, self._task, self.spec.readout, checkpoint)
 
     def _answered(self, split: str) -> tuple[Sequence[Example], np.ndarray]:
         """Rows and their probabilities before any temperature; of "validation" without rows those of the folds."""
