@@ -14,6 +14,7 @@ from cli.services import opened, require_here
 from cli.standard_input import STANDARD_INPUT
 from cli.text_fields import fields_of
 from onboard.domain.counting import counted
+from onboard.domain.task import labels_called
 from onboard.errors import InputError
 
 if TYPE_CHECKING:
@@ -153,13 +154,17 @@ def _predicted(
 
     versions = {str(reference): service.version(str(reference)) for reference in references}
     pinned = tuple(f"{version['task']}@v{version['version']}" for version in versions.values())
-    question = BulkQuestion(tuple(versions), pinned, **asked)
+    names = [service.alias_names(reference) for reference in versions]
+    question = BulkQuestion(tuple(versions), pinned, **asked, names=tuple(names) if any(names) else ())
     with row_progress() as rows:
 
         def begin(plan: Plan) -> None:
             if on_error == REFUSE and plan.bad_rows:
                 raise bad_rows_refused(plan.bad_rows, plan.rows)
             answering = {reference: service.version(reference) for reference in plan.question.pinned}
+            for reference, called in zip(plan.question.pinned, plan.question.names, strict=False):
+                labels = labels_called(answering[reference]["labels"], called)
+                answering[reference] = {**answering[reference], "labels": list(labels)}
             _require_fitting(plan, answering)
             say(f"{plan.rows:,} rows of {counted(len(plan.files), 'file')}, by {', '.join(plan.question.pinned)}")
             rows.begin(plan.rows)

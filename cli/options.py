@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from onboard.domain.addition import Addition
 from onboard.domain.evaluation import Evaluation
 from onboard.domain.submission import Field, Submission, fields_of
 from onboard.errors import InputError
@@ -31,7 +32,16 @@ def check_options(declaration: type[Any] = Submission) -> Callable[[Callable[...
 
 def labelled_options(command: Callable[..., None]) -> Callable[..., None]:
     """Gives a command, whose last argument is `options`, an option for each field of a file of labeled rows."""
-    _, *described = fields_of(Evaluation)
+    return _with_fields(command, Evaluation)
+
+
+def addition_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Gives a command, whose last argument is `options`, an option for each field of rows that are added."""
+    return _with_fields(command, Addition)
+
+
+def _with_fields(command: Callable[..., None], declaration: type[Any]) -> Callable[..., None]:
+    _, *described = fields_of(declaration)
     *own, _ = signature(command, eval_str=True).parameters.values()
 
     def run(**values: Any) -> None:

@@ -206,13 +206,21 @@ def _table(rows: Sequence[AskedRow], documents: Sequence[Document]) -> Renderabl
             answers.append(("–", "–", *["–"] * len(more + strange), str(named), text))
             continue
         listed = sorted(answer.get("probabilities", ()), key=lambda share: -share["probability"])
-        others = ", ".join(f"{_shown(share['label'])} {share['probability']:.3f}" for share in listed[1:_MOST_OTHERS])
+        listed = listed if "labels" in answer else listed[1:]  # a score by itself may be of a label of the answer
+        others = ", ".join(
+            f"{_shown(share['label'])} {share['probability']:.3f}" for share in listed[: _MOST_OTHERS - 1]
+        )
         answers.append((
-            _shown(answer["label"]), f"{answer['probability']:.3f}", *([others] if listed else []),
+            _set_shown(answer["labels"]) if "labels" in answer else _shown(answer["label"]),
+            f"{answer['probability']:.3f}", *([others] if more else []),
             *(("yes" if answer.get("unknown") else "no") for _ in strange),
             f"{answer['task']}@v{answer['version']}", preview_texts(list(row.texts.values())),
         ))  # fmt: skip
     return table(("label", "probability", *more, *strange, "version", "text"), answers, folded=(*more, "text"))
+
+
+def _set_shown(labels: Sequence[Any]) -> str:
+    return ", ".join(map(_shown, labels)) or "none"
 
 
 def _shown(label: Any) -> str:

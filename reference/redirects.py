@@ -16,6 +16,8 @@ MOVED: Final = {
     "api.md": "reference/http-api.md",
     "architecture.md": "explanation/architecture.md",
     "bases.md": "how-to/make-a-base.md",
+    "changing-tasks.md": "how-to/change-a-task.md",
+    "several-labels.md": "how-to/several-labels.md",
     "client.md": "how-to/use-the-client.md",
     "datasets.md": "reference/datasets.md",
     "deleting.md": "how-to/delete-a-task.md",

@@ -25,12 +25,14 @@ from onboard.api.child import (
 from onboard.api.places import Places
 from onboard.data.labelled import LabelledRows, Takes, read_labelled
 from onboard.domain.access import acting, current_actor
+from onboard.domain.addition import Addition
 from onboard.domain.counting import counted
 from onboard.domain.evaluation import Evaluation
 from onboard.domain.job import Job
 from onboard.domain.submission import Submission
 from onboard.errors import InputError, TooLargeError, UnavailableError
 from onboard.jobs import submission as submissions
+from onboard.jobs.add import Added
 from onboard.jobs.pace import Pace
 from onboard.jobs.submission import Outside
 from onboard.settings import Settings
@@ -95,6 +97,10 @@ class Intake:
         """See `onboard.jobs.submit.submit`; the rest as `check`."""
         with self._outside() as outside:
             return self._done(content_bytes, left, _submit, self._settings, submission, owner, current_actor(), outside)
+
+    def add(self, task: str, asked: Addition, owner: str, content_bytes: int, left: Callable[[], bool]) -> Added:
+        """See `onboard.jobs.add.add`; the rest as `check`."""
+        return self._done(content_bytes, left, _add, self._settings, task, asked, owner, current_actor())
 
     def labelled(self, asked: Evaluation, takes: Takes, content_bytes: int, left: Callable[[], bool]) -> LabelledRows:
         """See `onboard.data.labelled.read_labelled`; the rest as `check`."""
@@ -163,3 +169,13 @@ def _submit(
     with closing(open_services(settings)) as services, acting(actor) if actor else nullcontext():
         request = submissions.prepare(submission, settings.base, owner=owner, outside=outside)
         return submit(services, doorbell(services, outside=True), request)
+
+
+def _add(settings: Settings, task: str, asked: Addition, owner: str, actor: str | None) -> Added:
+    """What a child does: it opens its own connections."""
+    from onboard.jobs.add import add
+    from onboard.jobs.waking import doorbell
+    from onboard.registry.services import open_services
+
+    with closing(open_services(settings)) as services, acting(actor) if actor else nullcontext():
+        return add(services, doorbell(services, outside=True), task, asked, owner=owner, hide_folders=True)

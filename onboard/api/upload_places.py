@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from anyio import CancelScope
 
@@ -94,4 +94,4 @@ def displaced() -> UnavailableError:
     return UnavailableError("upload-too-slow", kibibytes_per_second=PACE_BYTES_PER_SECOND // 1024, **_LATER)
 
 
-_LATER: Final = {"retry_after_seconds": _RETRY_SECONDS}
+_LATER: Final[dict[str, Any]] = {"retry_after_seconds": _RETRY_SECONDS}

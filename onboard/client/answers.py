@@ -148,7 +148,7 @@ def prediction_of(document: Document) -> Prediction:
     shares = told.probabilities or ()
     return Prediction(
         told.label, told.probability, told.task, told.version, tuple(share.probability for share in shares),
-        told.weak, tuple(share.label for share in shares), told.unknown,
+        told.weak, tuple(share.label for share in shares), told.unknown, told.labels,
     )  # fmt: skip
 
 

@@ -19,6 +19,7 @@ from onboard.domain.names import Reference, require_alias, require_name
 from onboard.errors import NotFoundError, UnavailableError
 
 if TYPE_CHECKING:
+    from onboard.domain.label_change import LabelChange
     from onboard.domain.prior import Form
     from onboard.domain.task_search import TaskSearch
 
@@ -47,11 +48,14 @@ class Versions(Asking):
         """The map of tasks, as printed by `onboard tasks map --json`."""
         return self.get("/map.json")
 
-    def promote(self, reference: str, alias: str, *, if_better: bool = False) -> AliasMoveDocument:
+    def promote(
+        self, reference: str, alias: str, *, if_better: bool = False, as_before: bool = False
+    ) -> AliasMoveDocument:
         """Move an alias to TASK@vN, or to the version of another alias. Never overwrites a concurrent move.
 
         Args:
             if_better: only when it is significantly better than what the alias means now.
+            as_before: answer those who ask the alias with the labels that they know, where labels were renamed since.
 
         Raises:
             NotFoundError: no such version.
@@ -60,7 +64,7 @@ class Versions(Asking):
         """
         asked, name = Reference.parse(reference), require_alias(alias)
         version = asked.version or self.version_document(asked).read("version", int)
-        return Aliases(self._connection, asked.task).promote(name, version, if_better=if_better)
+        return Aliases(self._connection, asked.task).promote(name, version, if_better=if_better, as_before=as_before)
 
     def rollback(self, task: str, alias: str) -> AliasMoveDocument:
         """Move an alias to its previous version. Repeat to go further back.
@@ -71,6 +75,18 @@ class Versions(Asking):
             PreconditionFailedError: somebody else moved it just now.
         """
         return Aliases(self._connection, require_name(task)).rollback(require_alias(alias))
+
+    def labels_document(self, task: str) -> Document:
+        """The labels of a task's newest rows, as `onboard labels TASK --json` prints them. Raises NotFoundError."""
+        return self.get(f"/v1/tasks/{require_name(task)}/labels")
+
+    def change_labels(self, task: str, asked: LabelChange, *, fast: bool = False) -> Document:
+        """Change labels, as `onboard labels TASK rename A B --json` prints it. Raises as the command does."""
+        body: dict[str, Any] = {"action": asked.action, "labels": list(asked.labels)}
+        body |= {} if asked.to is None else {"to": asked.to}
+        body |= {} if asked.description is None else {"description": asked.description}
+        body |= {"fast": True} if fast else {}
+        return self.send("POST", f"/v1/tasks/{require_name(task)}/labels", body, timeout_seconds=PATIENCE_SECONDS)
 
     def delete_task(self, task: str, *, unlearn: bool = False, dry_run: bool = False) -> dict[str, Any]:
         """Delete a task permanently; returns the output of `onboard tasks delete --json`. Needs the scope admin.

@@ -10,12 +10,13 @@ from typing import Final
 from onboard.data.balance import alike_labels
 from onboard.data.descriptions import descriptions_of
 from onboard.data.duplicates import without_repeats
-from onboard.data.labels import Asked, settle_labels, typed_labels
+from onboard.data.labels import settle_labels, typed_labels
 from onboard.data.limits import MAX_LABEL_CHARACTERS
 from onboard.data.located import Located
 from onboard.data.problems import Finding, Problems, preview
 from onboard.data.read import Checked, ReadOptions, pool_beside, read_splits, report_of
 from onboard.data.rows import LabelledRow, Origin
+from onboard.data.settled import Asked
 from onboard.data.verbaliser import verbalise, words_finding, words_of
 from onboard.domain.dataset import Dataset, Label, in_canonical_rows, label_key, label_text
 from onboard.errors import InputError
@@ -87,7 +88,7 @@ def _require_labels(options: ReadOptions) -> None:
 def _require_no_rows_asked(options: ReadOptions) -> None:
     """Raise InputError where something is given that is about labeled rows of training."""
     given = {
-        "--kind regression": options.kind == "regression",
+        f"--kind {options.kind}": options.kind not in ("auto", "classification"),
         "--validation": options.validation is not None,
         f"--shots {options.shots}": options.shots is not None,
         "--label-field": options.label_field is not None and options.test is None,

@@ -13,7 +13,7 @@ from onboard.data.descriptions import descriptions_of
 from onboard.data.duplicates import without_repeats, without_shared
 from onboard.data.formats import FileProblems
 from onboard.data.hashes import text_hash
-from onboard.data.labels import Asked, Settled, settle_labels
+from onboard.data.labels import settle_labels
 from onboard.data.lengths import CountTokens, cut_finding
 from onboard.data.limits import MAX_EXAMPLES, MAX_TOKENS
 from onboard.data.located import FromHub, Located, located
@@ -22,6 +22,7 @@ from onboard.data.problems import Finding, Problem, Problems, preview
 from onboard.data.regression import BUCKETS
 from onboard.data.report import CheckReport, label_rows, validation_of
 from onboard.data.rows import LabelledRow, Origin, Table, read_table
+from onboard.data.settled import Asked, Settled
 from onboard.data.snapshot import digest
 from onboard.data.splits import shots
 from onboard.data.suspects import contradicted_by_words
@@ -32,10 +33,15 @@ from onboard.data.verbaliser import Verbaliser, verbalise, words_finding
 from onboard.domain.dataset import Dataset, Label, example_key, in_canonical_rows, label_key, label_text
 from onboard.domain.hub_terms import HubTerms
 from onboard.domain.job import KindChoice, UnknownLabels
+from onboard.domain.label_set import MULTILABEL, all_labels
 from onboard.errors import InputError
 
+_NOTHING_NEXT: Final = (
+    "--unlabelled has no meaning for a task with several labels per text: no text to label next is named.",
+    "Leave --unlabelled out.",
+)
 _SPLITS: Final = ("train", "validation", "test")
-_KINDS: Final = ("auto", "classification", "regression")
+_KINDS: Final = ("auto", "classification", "regression", "multilabel")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +96,8 @@ class ReadOptions:
             raise InputError("too-few-shots", shots=self.shots)
         if self.kind == "regression" and self.labels:
             raise InputError("labels-with-regression")
+        if self.kind == MULTILABEL and self.unlabelled is not None:
+            raise InputError(*_NOTHING_NEXT, field="unlabelled")
         if len(self.text_fields) > 2:
             raise InputError("text-field-count", text_fields=list(self.text_fields), count=len(self.text_fields))
         if self.labels and len({label_key(label) for label in self.labels}) < 2:
@@ -133,6 +141,8 @@ def read_dataset(source: Path | str, options: ReadOptions | None = None) -> Chec
     splits, repeats = _without_repeats(settled, origins, problems)
     problems.raise_if_any()
     settled, splits, vanished = without_vanished(settled, splits, declared=bool(options.labels))
+    if settled.kind == MULTILABEL and pool is not None:
+        raise InputError(*_NOTHING_NEXT, field="unlabelled")
     descriptions_of(options.descriptions, settled.labels)
     splits, shared = without_shared(splits)
     dataset = _drawn(settled, splits, options)
@@ -184,7 +194,9 @@ def _read_parts(place: Located, paths: Sequence[Path], options: ReadOptions) -> 
     parts: list[Part] = []
     for path in paths:
         name, own = place.name_of(path, options.hide_folders), Problems()
-        table = read_table(path, FileProblems(own, name), options.text_fields, options.label_field, place.class_names)
+        table = read_table(
+            path, FileProblems(own, name), options.text_fields, options.label_field, place.class_names, options.kind
+        )
         parts.append(Part(name, table, own))
     return parts
 
@@ -269,11 +281,12 @@ def _dataset_findings(
     dataset: Dataset, train: list[LabelledRow], words: Sequence[str], options: ReadOptions
 ) -> list[Finding]:
     findings: list[Finding | None] = []
-    if dataset.kind == "classification":
-        findings += label_findings(dataset.labels, [row.label for row in dataset.train])
+    if dataset.kind != "regression":
+        findings += label_findings(dataset.labels, all_labels(dataset.kind, dataset.train))
         findings.append(words_finding(dataset.labels, words) if options.verbaliser else None)
+    if dataset.kind == "classification":
         findings.append(_suspects(dataset, train) if options.suspects else None)
-    else:
+    elif dataset.kind == "regression":
         findings.append(bucket_finding([float(row.label) for row in dataset.train]))
     if options.count_tokens is not None:
         rows = (*dataset.train, *dataset.validation, *dataset.test)

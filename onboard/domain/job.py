@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Any, Final, Literal
 
+from onboard.domain.change import ChangeJson
 from onboard.domain.documents import document_of
 from onboard.domain.init import INIT_VERSION, Init
 from onboard.domain.methods import FROM_ADAPTERS, WITHOUT_EMBEDDING, method_settings
@@ -31,7 +32,7 @@ BULK: Final = "bulk"  # the option of a job's spec that makes it one that answer
 EVENTS_AT_ONCE: Final = 1000  # of a job's log; fewer mean that there are no more
 
 TuneHypernetwork = Literal["never", "auto", "always"]
-KindChoice = Literal["auto", "classification", "regression"]
+KindChoice = Literal["auto", "classification", "regression", "multilabel"]
 ProbeStrategy = Literal["race", "exhaustive"]
 ReadoutChoice = Literal["never", "auto"]
 UnknownLabels = Literal["refuse", "drop"]
@@ -141,7 +142,8 @@ class JobSpec:
         options: whatever else it takes; `probe` names the probe's strategy where it is not to race, `readout` is
             "never" where none is wanted, `fast` says that the first version is all that is wanted, `method_setting` has
             the method's settings as NAME=VALUE; `label_description` says what labels mean, as LABEL=TEXT; `bulk` says
-            what a job that answers files reads, asks and writes: it has no dataset.
+            what a job that answers files reads, asks and writes: it has no dataset; `change` says how the dataset was
+            made of an earlier one (`onboard.domain.change`).
     """
 
     task: str
@@ -189,6 +191,12 @@ class JobSpec:
         """The same with the version that `init` names now; without one for None."""
         options = {name: value for name, value in self.options.items() if name != INIT_VERSION}
         return replace(self, options=options if version is None else {**options, INIT_VERSION: version})
+
+    @property
+    def change(self) -> ChangeJson | None:
+        """How its dataset was made of the task's earlier one; None where it was submitted as a whole."""
+        change: ChangeJson | None = self.options.get("change")
+        return change
 
     @property
     def without_embedding(self) -> bool:

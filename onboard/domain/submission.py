@@ -114,7 +114,12 @@ class Submission:
         str | Path | None, Option("File of texts: the report names up to 20 to label next.", checked=True)
     ] = None
     kind: Annotated[
-        KindChoice, Option("auto, classification or regression.", checked=True, wrong="is not a kind of task")
+        KindChoice,
+        Option(
+            "auto, classification, multilabel (several labels per text) or regression.",
+            checked=True,
+            wrong="is not a kind of task",
+        ),
     ] = "auto"
     labels: Annotated[
         str,

@@ -32,6 +32,9 @@ def require_method(spec: JobSpec, dataset: Dataset, base: Base) -> None:
     if not dataset.train:
         _require_names_do(spec)
         return
+    if dataset.several_labels:
+        _require_readout_does(spec)
+        return
     if spec.fast:
         _require_alone(spec)
         return
@@ -58,11 +61,11 @@ def _require_without_embedding(spec: JobSpec, dataset: Dataset, base: Base) -> N
 
 def as_queued(spec: JobSpec, dataset: Dataset) -> JobSpec:
     """What the job is told: where no embedding is learned, no hypernetwork is tuned and nothing is probed; where there
-    are no rows, its first version is its only one."""
+    are no rows, its first version is its only one. Several labels per text are a readout's."""
     if not dataset.train:
         options = {name: value for name, value in spec.options.items() if name != "fast"}
         return replace(spec, method=LINEAR, tune_hypernetwork="never", init="random", options=options)
-    if spec.fast:
+    if spec.fast or dataset.several_labels:
         return replace(spec, method=LINEAR, tune_hypernetwork="never", init="random")
     if not spec.without_embedding:
         return spec
@@ -82,6 +85,24 @@ def _require_names_do(spec: JobSpec) -> None:
     for option, is_given in given.items():
         if is_given:
             raise InputError("option-without-rows", field=option.split()[0].strip("-"), option=option)  # fmt: skip
+
+
+def _require_readout_does(spec: JobSpec) -> None:
+    """Raise InputError where something else than a readout is asked for, of rows with several labels."""
+    given = {
+        f"--method {spec.method}": spec.method not in ("", LINEAR),
+        "--method-setting": bool(spec.method_settings),
+        f"--init {spec.init}": spec.init not in ("auto", "random"),
+        "--probe exhaustive": spec.options.get("probe") not in (None, "race"),
+        "--tune-hypernetwork always": spec.tune_hypernetwork == "always",
+        "--readout never": spec.readout == "never",
+    }
+    for option, is_given in given.items():
+        if is_given:
+            raise InputError(
+                f"{option} has no meaning for a task with several labels per text: its version is a readout alone.",
+                f"Leave {option} out.", field=option.split()[0].strip("-"),
+            )  # fmt: skip
 
 
 def _require_alone(spec: JobSpec) -> None:

@@ -1,25 +1,22 @@
-"""Use case: the rows of a job's dataset with other labels for those that look mislabeled, to be learned again."""
+"""Use case: other labels for the rows of a job that look mislabeled, as corrections of the task's rows."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import Any, Final
 
 from onboard.data.previews import preview_texts
 from onboard.data.snapshot import load
-from onboard.domain.dataset import Dataset, Example
-from onboard.domain.job import Job, JobSpec
-from onboard.domain.submission import Submission
+from onboard.domain.dataset import Dataset, Example, Kind
+from onboard.domain.job import Job
+from onboard.domain.label_set import MULTILABEL, labels_in
 from onboard.errors import ConflictError, InputError
 from onboard.registry.services import Services
 from onboard.report.reading import listing, mapping, mappings
 
 _CODE: Final = "contradicted_labels"
-_OF_THE_FILE: Final = ("dataset", "shots")  # settled when the rows were read
-_SPLITS: Final = {"train": "dataset", "validation": "validation", "test": "test"}  # and the field of a submission
 
 
 def suspects_of(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -61,32 +58,17 @@ def relabeled(services: Services, job: Job, document: Mapping[str, Any], picked:
     return replace(dataset, train=tuple(_changed(row, changes) for row in dataset.train))
 
 
-def written(dataset: Dataset, folder: Path, name: str) -> dict[str, Path]:
-    """Write each split that has rows as JSONL; returns the files by their fields of a submission."""
-    files = {}
-    for split, field in _SPLITS.items():
-        rows: Sequence[Example] = getattr(dataset, split)
-        if rows:
-            files[field] = folder / (f"{name}.jsonl" if split == "train" else f"{name}-{split}.jsonl")
-            files[field].write_text(as_jsonl(rows), encoding="utf-8")
-    return files
-
-
-def as_jsonl(rows: Iterable[Example]) -> str:
+def as_jsonl(rows: Iterable[Example], kind: Kind = "classification") -> str:
     """Rows as `onboard submit` takes them."""
-    return "".join(f"{json.dumps(_as_row(row), ensure_ascii=False)}\n" for row in rows)
+    return "".join(f"{json.dumps(_as_row(row, kind), ensure_ascii=False)}\n" for row in rows)
 
 
-def again(job: Job, files: Mapping[str, Path]) -> Submission:
-    """A submission of these files as the job was asked for: with its start, method, options, queue and time limit.
-
-    The rows were drawn and read already, so nothing is drawn again and no field is named.
-    """
-    names = {declared.name for declared in fields(Submission)}
-    asked = {declared.name: getattr(job.spec, declared.name) for declared in fields(JobSpec)} | job.spec.options
-    kept = {name: value for name, value in asked.items() if name in names and name not in _OF_THE_FILE}
-    waits = {"queue": job.queue, "priority": job.priority, "time_limit": job.time_limit_seconds}
-    return Submission(**{**kept, **waits, **files})
+def corrected(services: Services, job: Job, document: Mapping[str, Any], picked: Sequence[int | None]) -> list[Example]:
+    """The rows that get another label, with it, for `onboard add --replace`. Takes and raises as `relabeled`."""
+    before = {(row.text_a, row.text_b, json.dumps(row.label)) for row in _rows_of(services, job).train}
+    rows = relabeled(services, job, document, picked).train
+    changed = [row for row in rows if (row.text_a, row.text_b, json.dumps(row.label)) not in before]
+    return list(dict.fromkeys(changed))
 
 
 def _rows_of(services: Services, job: Job) -> Dataset:
@@ -117,6 +99,8 @@ def _key(row: Example) -> tuple[str, str]:
     return shown, json.dumps(row.label)
 
 
-def _as_row(row: Example) -> dict[str, Any]:
+def _as_row(row: Example, kind: Kind) -> dict[str, Any]:
     texts = {"text": row.text_a} if row.text_b is None else {"text_a": row.text_a, "text_b": row.text_b}
+    if kind == MULTILABEL:
+        return {**texts, "labels": list(labels_in(row.label))}
     return {**texts, "label": row.label}

@@ -111,7 +111,8 @@ def _estimated(submission: Submission, checked: Checked, report: Mapping[str, An
     size, texts = DatasetSize.of_report(report), len(checked.unlabelled.rows) if checked.unlabelled else 0
     first = None if size is None else round(pace.seconds(first_seconds(size)))
     estimated: dict[str, int | None] = dict.fromkeys(("estimated_seconds", "estimated_seconds_tuned"), first)
-    if size is not None and checked.dataset.train and not submission.fast:
+    alone = submission.fast or checked.dataset.several_labels
+    if size is not None and checked.dataset.train and not alone:
         estimated = {
             key: round(pace.seconds(estimate_seconds(size, unlabelled=texts, tuned=tuned)))
             for key, tuned in zip(estimated, (False, True), strict=True)

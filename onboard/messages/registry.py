@@ -111,6 +111,10 @@ REGISTRY: Final[Mapping[str, Message]] = {
         "Task {task!r} has other labels: {had} instead of {now}.",
         "Give the new task another name with --task, or say --new-labels.",
     ),
+    "task-kind-differs": Message(
+        "Task {task!r} is of kind {present}, and these rows are of kind {wanted}.",
+        "Give the new task another name with --task, or say --new-labels.",
+    ),
     "prior-refitted-meanwhile": Message(
         "The prior was refitted by another process meanwhile.", "List its versions with: onboard prior list"
     ),

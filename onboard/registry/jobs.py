@@ -102,6 +102,11 @@ class JobRepository(Repository):
             raise ConflictError("key-in-use", key=key, job=job.id)
         return job
 
+    def under(self, key: str) -> Job | None:
+        """The job that was queued under an idempotency key."""
+        row = self._session.scalars(select(JobRow).where(JobRow.key == key)).one_or_none()
+        return None if row is None else to_job(row)
+
     def get(self, job_id: str) -> Job:
         """The job. Raises NotFoundError."""
         return to_job(self._row(select(JobRow).where(JobRow.id == job_id), job_id))
@@ -119,6 +124,34 @@ class JobRepository(Repository):
         search = JobSearch(tuple(states or ()), task)
         statement = _paged(select(JobRow), search, JobOrder.NEWEST, None).limit(limit)
         return [to_job(row) for row in self._session.scalars(statement)]
+
+    def newest_learning(self, task: str, *, hold: bool = False) -> Job | None:
+        """The newest job that learned the task's rows, or will; None without one.
+
+        Jobs that failed, were cancelled, answer files or rebuild versions without a deleted task do not count.
+
+        Args:
+            hold: keep it as it is until the transaction ends.
+        """
+        counts = JobRow.state.in_([JobState.QUEUED, JobState.RUNNING, JobState.SUCCEEDED])
+        rows = JobRow.spec["dataset"].as_string() != ""
+        statement = select(JobRow).where(JobRow.task == task, counts, rows).order_by(JobRow.number.desc()).limit(50)
+        for row in self._session.scalars(statement.with_for_update() if hold else statement):
+            job = to_job(row)
+            if not job.spec.is_bulk and not job.spec.options.get("replaces"):
+                return job
+        return None
+
+    def building_on(self, job: Job) -> Job | None:
+        """A job of the task that is open and whose rows were made of this job's rows; None without one."""
+        is_open = JobRow.state.in_([JobState.QUEUED, JobState.RUNNING])
+        statement = select(JobRow).where(JobRow.task == job.spec.task, is_open).order_by(JobRow.number)
+        for row in self._session.scalars(statement):
+            later = to_job(row)
+            change = later.spec.change
+            if change is not None and change["job"] == job.id:
+                return later
+        return None
 
     def briefs(self, search: JobSearch, order: JobOrder, edge: Edge | None, limit: int) -> builtins.list[Job]:
         """Jobs that fit, in this order, without what is wide.

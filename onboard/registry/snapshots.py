@@ -15,8 +15,13 @@ from onboard.registry.repository import Repository, record_of
 from onboard.registry.tables import EmbeddingVersionRow, JobRow, SnapshotRow, StageOutputRow
 from onboard.registry.upsert import insert_for, put_row
 
-# the datasets that a job's request names: what it learns from, and the texts of which it is to say which to label next
-DATASETS_OF_JOB = JobRow.spec["dataset"].as_string(), JobRow.spec[("options", "unlabelled", "digest")].as_string()
+# the datasets that a job's request names: what it learns from, the texts of which it is to say which to label next, and
+# the rows that an earlier dataset was changed by
+DATASETS_OF_JOB = (
+    JobRow.spec["dataset"].as_string(),
+    JobRow.spec[("options", "unlabelled", "digest")].as_string(),
+    JobRow.spec[("options", "change", "rows")].as_string(),
+)
 
 
 def unnamed_snapshots() -> ColumnElement[bool]:

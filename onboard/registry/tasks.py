@@ -34,6 +34,11 @@ class TaskRepository(Repository):
         ).one_or_none()
         return None if row is None else record_of(Task, row)
 
+    def held(self, name: str) -> Task | None:
+        """The same as `find`; nobody publishes of it, deletes it or moves its aliases until the transaction ends."""
+        self._session.execute(select(TaskRow.name).where(TaskRow.name == name).with_for_update())
+        return self.find(name)
+
     def list(self) -> Sequence[Task]:
         """Every task by name."""
         rows = self._session.scalars(select(TaskRow).where(TaskRow.deleted_at.is_(None)).order_by(TaskRow.name))
@@ -82,6 +87,8 @@ def _require_same(present: Task, kind: Kind, labels: Sequence[Label]) -> None:
         return
     had = ", ".join(map(repr, present.labels)) or present.kind
     now = ", ".join(map(repr, labels)) or kind
+    if present.kind != kind and present.labels and labels:
+        raise ConflictError("task-kind-differs", task=present.name, present=present.kind, wanted=kind)
     raise ConflictError(
         "labels-differ", task=present.name, present=list(present.labels), wanted=list(labels), had=had, now=now
     )

@@ -20,6 +20,7 @@ from onboard.bases import Base, find_base
 from onboard.bases.load import load_engine
 from onboard.contract.requests import PredictionRequest, parse_requests, require_fitting
 from onboard.data.regression import Buckets
+from onboard.domain.label_set import MULTILABEL, chosen_set, set_text
 from onboard.domain.prediction import Outcome, Prediction, Unanswered, all_answered
 from onboard.errors import InputError, OnboardError
 from onboard.hypernetworks.engines import KEPT_HYPERNETWORKS
@@ -291,6 +292,11 @@ def _answer(served: ServedVersion, probabilities: np.ndarray, unknown: bool | No
     probabilities = tempered(own[None], served.temperature)[0]
     best = int(probabilities.argmax())
     shown = tuple(float(value) for value in probabilities)
+    if task.kind == MULTILABEL:
+        chosen, sure = chosen_set(task.labels, shown), min(max(score, 1 - score) for score in shown)
+        return Prediction(
+            set_text(chosen), sure, task.name, served.version, shown, served.weak, task.labels, unknown, chosen
+        )  # fmt: skip
     if task.low is None or task.high is None:
         labels, answer = task.labels, task.labels[best]
     else:

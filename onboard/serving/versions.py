@@ -17,7 +17,7 @@ import numpy as np
 from onboard.bases import Base
 from onboard.domain.dataset import Label
 from onboard.domain.names import Reference
-from onboard.domain.task import FIRST_HYPERNETWORK, EmbeddingVersion, Task
+from onboard.domain.task import FIRST_HYPERNETWORK, AliasNames, EmbeddingVersion, Task, labels_called
 from onboard.errors import DamagedError, InputError, NotFoundError, OnboardError, PinMismatchError
 from onboard.hypernetworks.engines import hypernetwork_at
 from onboard.model.engine import Engine
@@ -76,6 +76,10 @@ class ServedVersion:
     def mixes(self) -> bool:
         """Whether its rows go through the model, beside those of other versions."""
         return self.learned is not None and (not isinstance(self.learned, TaskModule) or self.learned.MIXES)
+
+    def called(self, names: AliasNames) -> ServedVersion:
+        """The same with other names for labels, as the alias has them that it was asked by."""
+        return replace(self, task=replace(self.task, labels=labels_called(self.task.labels, names)))
 
     def among(self, places: Sequence[int]) -> ServedVersion:
         """The same as if it had only the labels at these places."""
@@ -169,7 +173,9 @@ class RegistryVersions:
             if ready is None:
                 missing.append(reference)
             else:
-                resolved[str(reference)] = ready
+                names = None if current is None else current.names
+                called = ready.called(names) if names and isinstance(ready, ServedVersion) else ready
+                resolved[str(reference)] = called
         if missing:  # why there is none; one may have been published this moment
             for text, known in resolve_known(self._services.database, missing).items():
                 resolved[text] = known if isinstance(known, NotFoundError) else self._load(known)

@@ -211,17 +211,19 @@ def _verdict(pair: _Pair, shared: Sequence[Example], evidence: Evidence, named: 
     """
     rows, labels = drawn(shared), pair.later.labels
     before, after = (pair.answer(version, rows) for version in (pair.earlier, pair.later))
-    measured = measured_on(rows, labels, before, after, len(shared) - len(rows))
+    kind = pair.later.task_kind
+    measured = measured_on(rows, labels, before, after, len(shared) - len(rows), kind)
     named += f", drawn from {len(shared)}" if measured.left_out else ""
-    changed = changed_answers(rows, labels, before, after)
+    changed = changed_answers(rows, labels, before, after, kind=kind)
     return SideBySide(pair.earlier, pair.later, measured, _sentence(measured, named), evidence, None, changed)
 
 
 def _cross_validated(pair: _Pair, paired: Paired) -> SideBySide:
     labels, settled = pair.later.labels, paired.settled
     rows = [paired.rows[place] for place in settled]
-    measured = measured_on(rows, labels, paired.before[settled], paired.after[settled])
-    changed = changed_answers(paired.rows, labels, paired.before, paired.after, paired.labels_before)
+    kind = pair.later.task_kind
+    measured = measured_on(rows, labels, paired.before[settled], paired.after[settled], kind=kind)
+    changed = changed_answers(paired.rows, labels, paired.before, paired.after, paired.labels_before, kind)
     reason = _sentence(measured, "rows that were answered by cross-validation")
     return SideBySide(pair.earlier, pair.later, measured, reason, "cross-validated", OUT_OF_FOLD_WORTH, changed)
 
@@ -242,7 +244,7 @@ def _only_changed(pair: _Pair) -> SideBySide:
     without = [f"v{one.version}" for one in (pair.earlier, pair.later) if one.out_of_fold is None]
     reason += f", and no cross-validated answers of {' and '.join(without)}." if without else "."
     before, after = (pair.answer(version, shared) for version in (pair.earlier, pair.later))
-    changed: Changed = changed_answers(shared, pair.later.labels, before, after)
+    changed: Changed = changed_answers(shared, pair.later.labels, before, after, kind=pair.later.task_kind)
     flipped = sum(flip.count for flip in changed.flips)
     worth = f"{TRAINED_WORTH} {flipped:,} of {counted(len(shared), 'shared row')} changed."
     return SideBySide(pair.earlier, pair.later, None, reason, "training", worth, changed)

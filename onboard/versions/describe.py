@@ -7,7 +7,7 @@ from typing import Any
 
 from onboard.contract.versions import TaskDetail, TaskDocument, VersionDocument
 from onboard.domain.names import Reference
-from onboard.domain.task import EmbeddingVersion
+from onboard.domain.task import AliasNames, EmbeddingVersion
 from onboard.domain.task_search import TaskSearch
 from onboard.errors import NotFoundError
 from onboard.registry.aliases import AliasRepository
@@ -65,6 +65,15 @@ def named(database: Database, alias: str, *, every: bool = False) -> Sequence[Cu
     """The embedding that an alias means in every task, by task; versions without one only if `every` is asked."""
     with database.glance() as session:
         return SearchRepository(session).named(alias, every=every)
+
+
+def alias_names(database: Database, reference: str) -> AliasNames:
+    """What the alias of a reference calls labels of its version; empty where it calls them as the version does."""
+    named = Reference.parse(reference)
+    if named.alias is None:
+        return ()
+    with database.read() as session:
+        return AliasRepository(session).names(named.task, named.alias) or ()
 
 
 def describe_task(database: Database, name: str) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -10,6 +11,7 @@ from onboard.data.labelled import LabelledRows, Takes, read_labelled
 from onboard.domain.counting import counted
 from onboard.domain.dataset import Example, label_text
 from onboard.domain.evaluation import Evaluation
+from onboard.domain.label_set import MULTILABEL, chosen_set, set_shown, set_text
 from onboard.domain.report import METRICS
 from onboard.domain.task import EmbeddingVersion
 from onboard.errors import UnavailableError
@@ -37,7 +39,8 @@ class Evaluated:
         rows: that were answered; `left_out` is how many more there are, `trained` how many trained the version.
         metrics: on these rows; empty without any.
         confusion: true × answered, in the order of `version.labels`; None for a regression or without rows.
-        commonest: the commonest label of these rows and its share, which always answering it would reach.
+        commonest: the commonest label, or set of labels, of these rows and its share, which always answering it would
+            reach.
         mistakes: the surest first, MOST_MISTAKES at most.
     """
 
@@ -84,9 +87,13 @@ class Evaluated:
         shown = f"{metric.value:.3f}"
         if metric.low is not None and metric.high is not None:
             shown += f" (95%: {metric.low:.3f} to {metric.high:.3f})"
-        said = f"{self.version.reference} has {name} {shown} {on_rows}{more}."
+        said = before = f"{self.version.reference} has {name} {shown} {on_rows}{more}."
         if self.commonest is not None:
             said += f" Always answering {label_text(self.commonest.label)} would have {self.commonest.share:.3f}."
+            if self.version.task_kind == MULTILABEL:
+                always, exact = set_shown(self.commonest.label), self.metrics["exact_match"].value
+                said = f"{before} Its set is exactly right for {exact:.3f} of them; always answering "
+                said += f"{always} for {self.commonest.share:.3f}."
         return said + left
 
 
@@ -112,7 +119,7 @@ def evaluate(services: Services, reference: str, asked: Evaluation) -> Evaluated
 
 def takes_of(version: EmbeddingVersion) -> Takes:
     """What a version takes and answers, for `read_labelled`."""
-    return Takes(version.labels, version.low, version.high, version.pairs)
+    return Takes(version.labels, version.low, version.high, version.pairs, version.task_kind == MULTILABEL)
 
 
 def evaluate_version(
@@ -155,7 +162,9 @@ def _measured(
     from onboard.evaluate.evaluation import evaluate_classification, evaluate_regression
     from onboard.evaluate.metrics import confusion
 
-    labels, true = version.labels, truth(rows, version.labels)
+    labels, true = version.labels, truth(rows, version.labels, version.task_kind)
+    if version.task_kind == MULTILABEL:
+        return _measured_sets(version, file, numbers, rows, answers)
     if not labels:
         return Evaluated(version, file, *numbers, metrics=evaluate_regression(true, answers))
     predicted, sure = answers.argmax(1), answers.max(1)
@@ -169,5 +178,37 @@ def _measured(
         mistakes=tuple(
             MistakenRow(**texts_of(rows[row]), answer=labels[predicted[row]], probability=float(sure[row]))
             for row in wrong
+        ),
+    )  # fmt: skip
+
+
+def _measured_sets(
+    version: EmbeddingVersion,
+    file: LabelledRows,
+    numbers: tuple[int, int, int],
+    rows: Sequence[Example],
+    scores: np.ndarray,
+) -> Evaluated:
+    """The same of a task with several labels per text; a mistake is a set that is not exactly right."""
+    import numpy as np
+
+    from onboard.evaluate.sets import answered_sets, evaluate_sets
+
+    labels = version.labels
+    true = truth(rows, labels, version.task_kind)
+    sure = np.maximum(scores, 1 - scores).min(1)
+    wrong = np.flatnonzero((answered_sets(scores) != true).any(1))
+    listed = sorted(wrong.tolist(), key=lambda row: -sure[row])[:MOST_MISTAKES]
+    (commonest, count), *_ = Counter(row.label for row in rows).most_common(1)
+    return Evaluated(
+        version, file, *numbers,
+        metrics=evaluate_sets(true, scores, labels=labels),
+        commonest=Commonest(label=commonest, share=count / len(rows)),
+        mistakes=tuple(
+            MistakenRow(
+                **texts_of(rows[row]), answer=set_text(chosen_set(labels, scores[row].tolist())),
+                probability=float(sure[row]),
+            )
+            for row in listed
         ),
     )  # fmt: skip

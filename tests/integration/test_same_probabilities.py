@@ -50,7 +50,7 @@ def test_report_predictions_bundle_and_comparison_tell_the_same(two_versions: De
         assert _log_loss(predictor, number) == pytest.approx(loss, abs=1e-5)
         fetch(desk.services, f"mood@v{number}", tmp_path / str(number), bundle=True)
         assert _log_loss(Predictor(tmp_path / str(number)), number) == pytest.approx(loss, abs=1e-5)
-    shared = compare(desk.services, "mood@v1", "mood@v2").to_json()
+    shared = compare(desk.services, "mood@v1", "mood@v2").to_document().to_json()
     assert [shared[side]["shared"]["log_loss"]["value"] for side in ("a", "b")] == pytest.approx([losses[1], losses[2]])
 
 

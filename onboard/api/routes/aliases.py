@@ -47,7 +47,8 @@ def show_alias(task: TaskName, alias: AliasName, services: OpenServices, respons
     version, history = alias_history(services.database, task, alias, _MOVES)
     response.headers.update({"ETag": _tag(version), "Cache-Control": REVALIDATE})
     moves = tuple(AliasMoveDocument.of(move) for move in history)
-    return AliasDocument(task=task, alias=alias, version=version, history=moves)
+    names = moves[0].names if moves else None
+    return AliasDocument(task=task, alias=alias, version=version, names=names, history=moves)
 
 
 @router.put("/{alias}", dependencies=_PROMOTE)
@@ -63,7 +64,10 @@ def move_alias(
     """Let the alias mean a version. Needs If-Match, or `If-None-Match: *` for a new alias."""
     expected = 0 if seen.nothing else _expected(services, task, alias, seen.if_match)
     version, better = f"{task}@v{body.version}", body.if_better
-    move = promote(services, version, alias, if_better=better, expected=expected, manifests=shelf.manifests)
+    move = promote(
+        services, version, alias, if_better=better, as_before=body.as_before, expected=expected,
+        manifests=shelf.manifests,
+    )  # fmt: skip
     start_webhook_worker(services)
     return _told(move, response)
 

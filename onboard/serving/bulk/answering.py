@@ -199,7 +199,8 @@ def answered_lines(
             if isinstance(row, BadRow):
                 yield bad_line(row)
             else:
-                yield answered_line(row, list(islice(outcomes, len(question.pinned))), question.probabilities)
+                answers = question.called(list(islice(outcomes, len(question.pinned))))
+                yield answered_line(row, answers, question.probabilities)
         on_rows(len(some))
 
 

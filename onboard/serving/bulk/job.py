@@ -227,7 +227,7 @@ def _answered(services: Services, work: ShardWork, claim: ShardClaim, checkpoint
 def _require_possible(standing: ShardsStanding, job: Job) -> None:
     if standing.error is not None:
         error = standing.error
-        facts = {key: error[key] for key in ("worker", "shard") if key in error}
+        facts: dict[str, Any] = {key: error[key] for key in ("worker", "shard") if key in error}
         raise JobFailedError.reported(error.get("type", ""), error["message"], error.get("remedy", ""), facts)
     if standing.lost is not None:
         raise JobFailedError("shard-lost", shard=standing.lost, id=job.id)

@@ -78,6 +78,7 @@ def _published(services: Services, outcome: Outcome) -> int:
         metrics=outcome.metrics or {},
         out_of_fold=None,  # given under another hypernetwork
         code_version=code_version(),
+        change=None,
         job=None,
     )
     while True:

@@ -109,3 +109,24 @@ def test_an_alias_needs_an_existing_version_and_a_name_that_is_no_number(databas
             AliasRepository(session).move("colours", "production", 7)
         with pytest.raises(InputError):
             AliasRepository(session).move("colours", "v1", 1)
+
+
+def test_names_of_labels_stay_where_they_fit_and_come_back_with_a_rollback(database: Database) -> None:
+    for _ in range(3):
+        publish(database)
+    called = [["blue", "azure"]]
+    with database.write() as session:
+        aliases = AliasRepository(session)
+        aliases.move("colours", "shop", 1)
+        assert aliases.move("colours", "shop", 2, names=called).names == called
+        aliases.move("colours", "shop", 3)
+        assert aliases.names("colours", "shop") == called  # version 3 has the label
+        aliases.move("colours", "shop", 3, names=None)
+        assert aliases.names("colours", "shop") is None
+        assert aliases.rollback("colours", "shop").names == called
+        assert aliases.rollback("colours", "shop").names is None
+        assert aliases.find("colours", "shop") == 1
+        aliases.move("colours", "shop", 1, names=[["green", "lime"]])
+        aliases.move("colours", "shop", 2)
+        assert aliases.names("colours", "shop") is None  # version 2 has no green
+        assert "names" not in aliases.history("colours", "shop", 1)[0].to_json()
