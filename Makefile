@@ -8,7 +8,7 @@ CHAOS_SEED ?= 1
 TESTS_AT_ONCE ?= 4
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test tests check fmt docs bench chaos packages lock sbom
+.PHONY: help install demo test tests check fmt docs bench chaos packages lock sbom wheels
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -51,6 +51,9 @@ bench: install ## measure, into bench/results; BENCH="curriculum ablations" for 
 
 chaos: install packages ## kill workers, Redis and PostgreSQL under real jobs, count what was lost; under ten minutes
 	$(BIN)/python -m bench.chaos --seed $(CHAOS_SEED)
+
+wheels: install ## write the wheels and sources of onboard-client and onboard into dist/
+	$(BIN)/python .ci/wheels
 
 lock: install ## write requirements.lock: what a deployment needs, each with the digest that pip checks
 	$(BIN)/python .ci/lock

@@ -31,11 +31,11 @@ from bench.harness.rows import Row
 from bench.harness.runs import report_runs, run_all
 from bench.harness.variants import VARIANTS, Variant
 from onboard.bases import find_base
-from onboard.bases.curriculum import CurriculumCounts, KindCounts, Material, Source, build_curriculum
 from onboard.bases.load import fresh_engine
-from onboard.bases.multitask.loss import Groups
-from onboard.bases.multitask.tasks import SourceTask
-from onboard.bases.multitask.validation import HeldOut, drawn
+from onboard.making.curriculum import CurriculumCounts, KindCounts, Material, Source, build_curriculum
+from onboard.making.multitask.loss import Groups
+from onboard.making.multitask.tasks import SourceTask
+from onboard.making.multitask.validation import HeldOut, drawn
 from onboard.model.engine import Engine
 
 AUGMENTED_KINDS = ("renamed", "restricted", "merged", "joined")

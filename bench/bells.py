@@ -32,6 +32,8 @@ from bench.harness.page import made_on, table
 from bench.harness.report import made_by, report
 from bench.harness.services import wait_until
 from bench.harness.tiny_base import make_tiny_base
+from onboard.broker.bells import NotABellError, fresh_bell, require_bell
+from onboard.broker.doorbell import CeleryDoorbell
 from onboard.domain.job import JobState
 from onboard.domain.worker import WorkerRecord, WorkerState
 from onboard.jobs.submit import Request, submit
@@ -39,8 +41,6 @@ from onboard.registry.jobs import JobRepository
 from onboard.registry.services import Services, open_services
 from onboard.registry.workers import WorkerRepository
 from onboard.settings import Settings
-from workers.bells import NotABellError, fresh_bell, require_bell
-from workers.doorbell import CeleryDoorbell
 
 QUEUE: Final = "onboard.default"
 PARTS: Final = ("body", "content-type", "content-encoding", "headers", "properties")

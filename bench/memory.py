@@ -27,12 +27,12 @@ from bench.harness.page import made_on, table
 from bench.harness.programs import resident
 from bench.harness.report import made_by, report
 from bench.harness.services import wait_until
+from onboard.broker.doorbell import CeleryDoorbell
 from onboard.domain.job import Job, JobState
 from onboard.jobs.submit import Request, submit
 from onboard.registry.jobs import JobRepository
 from onboard.registry.services import Services, open_services
 from onboard.settings import Settings
-from workers.doorbell import CeleryDoorbell
 
 EARLY: Final = 20
 WANTED_GROWTH: Final = 0.03

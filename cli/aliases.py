@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cli.connection import connected
-from cli.output import AsJson, Document, emit
+from cli.output import AsJson, emit
+
+if TYPE_CHECKING:
+    from onboard.contract.versions import AliasMoveDocument
 
 Alias = Annotated[str, typer.Option(help="The name to move, for example latest or production.")]
 
@@ -23,11 +26,18 @@ def promote(
             "where it is that, than the commonest answer. Else exit 4.",
         ),
     ] = False,
+    as_before: Annotated[
+        bool,
+        typer.Option(
+            "--as-before",
+            help="Answer those who ask the alias with the labels that they know, where some were renamed.",
+        ),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Let an alias mean this version; its history is kept."""
     with connected() as service:
-        moved = service.promote(version, alias, if_better=if_better).to_json()
+        moved = service.promote(version, alias, if_better=if_better, as_before=as_before)
     emit(moved, as_json, lambda: _sentence(moved))
 
 
@@ -36,10 +46,11 @@ def rollback(
 ) -> None:
     """Let an alias mean the version that it meant before."""
     with connected() as service:
-        moved = service.rollback(task, alias).to_json()
+        moved = service.rollback(task, alias)
     emit(moved, as_json, lambda: _sentence(moved))
 
 
-def _sentence(move: Document) -> str:
-    before = f" (was v{move['previous']})" if move["previous"] else ""
-    return f"{move['task']}@{move['alias']} is v{move['version']}{before}"
+def _sentence(move: AliasMoveDocument) -> str:
+    before = f" (was v{move.previous})" if move.previous else ""
+    called = "".join(f"\nanswers {name!r} for {label!r}" for label, name in move.names or ())
+    return f"{move.task}@{move.alias} is v{move.version}{before}{called}"

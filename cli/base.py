@@ -66,8 +66,8 @@ def train(
     Several GPUs: accelerate launch --multi_gpu --no_python onboard base train …
     """
     from cli.base_training import Order, train_base
-    from onboard.bases.multitask.processes import leave
-    from onboard.bases.multitask.signals import StoppedError
+    from onboard.making.multitask.processes import leave
+    from onboard.making.multitask.signals import StoppedError
 
     order = Order(recipe, backbone, sources, method, name, licence, corpus or [], work, output, resume, device, threads)
     try:
@@ -96,7 +96,7 @@ def import_checkpoint(
 ) -> None:
     """Make a base of a HyperFormer or HyperFormer++ checkpoint of the authors' code (rabeehk/hyperformer)."""
     from onboard.bases import home_bases
-    from onboard.bases.exchange import import_base
+    from onboard.making.exchange import import_base
 
     base = import_base(folder, tokenizer, labels, name, output or home_bases() / name)
     for note in base.document["imported"]["notes"]:
@@ -113,7 +113,7 @@ def export_checkpoint(
 ) -> None:
     """Write a base as a checkpoint with the names of the authors' code; `onboard base import` reads it again."""
     from onboard.bases import find_base
-    from onboard.bases.exchange import export_base
+    from onboard.making.exchange import export_base
 
     base = find_base(name)
     files = [str(path) for path in export_base(base, output)]
@@ -134,9 +134,9 @@ def lessons(
     from onboard.bases import LESSONS, find_base
     from onboard.bases.lessons import pack_lessons
     from onboard.bases.load import load_engine
-    from onboard.bases.multitask.lessons import lessons_of_sources
-    from onboard.bases.multitask.sources import folder_entries, read_sources
     from onboard.bases.placing import write_beside
+    from onboard.making.multitask.lessons import lessons_of_sources
+    from onboard.making.multitask.sources import folder_entries, read_sources
 
     base = find_base(name)
     shipped = {source.name for source in base.sources}

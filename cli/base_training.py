@@ -12,17 +12,17 @@ import torch
 from cli.output import say
 from onboard.bases import Base, find_base, home_bases
 from onboard.bases.load import resolve_device
-from onboard.bases.multitask import make
-from onboard.bases.multitask.checkpoint import require_checkpoint
-from onboard.bases.multitask.loop import Running
-from onboard.bases.multitask.processes import joined
-from onboard.bases.multitask.recipe import read_recipe
-from onboard.bases.multitask.signals import Signals
-from onboard.bases.multitask.sources import folder_entries
-from onboard.bases.pretrain.recipe import AnyRecipe, EpisodicRecipe, OwnRecipe, RenewedRecipe, recipe_of
 from onboard.data.task_name import proposal
 from onboard.domain.private import private_folder
 from onboard.errors import InputError
+from onboard.making.multitask import make
+from onboard.making.multitask.checkpoint import require_checkpoint
+from onboard.making.multitask.loop import Running
+from onboard.making.multitask.processes import joined
+from onboard.making.multitask.recipe import read_recipe
+from onboard.making.multitask.signals import Signals
+from onboard.making.multitask.sources import folder_entries
+from onboard.making.pretrain.recipe import AnyRecipe, EpisodicRecipe, OwnRecipe, RenewedRecipe, recipe_of
 from onboard.settings import Settings
 
 
@@ -62,15 +62,15 @@ def train_base(order: Order) -> Base | None:
     with Signals().handled() as signals, joined(device) as processes:
         running = Running(work, say, processes, signals)
         if isinstance(recipe, OwnRecipe):
-            from onboard.bases.pretrain import ingredients, run
+            from onboard.making.pretrain import ingredients, run
 
             run.make_base(ingredients.Ingredients(recipe, order.corpus, running), output)
         elif isinstance(recipe, RenewedRecipe):
-            from onboard.bases.pretrain import ingredients, renew
+            from onboard.making.pretrain import ingredients, renew
 
             renew.renew_base(ingredients.Ingredients(recipe, order.corpus, running), output)
         elif isinstance(recipe, EpisodicRecipe):
-            from onboard.bases.pretrain import episodic
+            from onboard.making.pretrain import episodic
 
             episodic.learn_by_episodes(recipe, running, output)
         else:
@@ -86,7 +86,7 @@ def read_order(order: Order) -> AnyRecipe:
         InputError: neither recipe nor backbone, or a field is wrong.
     """
     if order.recipe is None and order.backbone is None:
-        raise InputError("There is nothing to make a base from.", "Give --recipe FILE, or --backbone ID --sources DIR.")
+        raise InputError("base-train-without-source")
     document: dict[str, Any] = {} if order.recipe is None else read_recipe(order.recipe)
     if order.backbone is not None:
         document["backbone"] = {**_given(document.get("backbone")), "from": order.backbone}

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cli.connection import connected
-from cli.output import AsJson, Document, emit, say, table
+from cli.output import AsJson, emit, say, table
 from onboard.errors import ConflictError, InputError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+
+    from onboard.contract.carrying import CarriedTask, CarriedTasks
 
 
 def carry(
@@ -22,36 +24,36 @@ def carry(
 ) -> None:
     """Let the latest version go on under the head, as a new version; exits with 4 where the guard refuses TASK."""
     if (task is None) != every:
-        raise InputError("Name a task, or say --all.", "onboard tasks carry TASK, or: onboard tasks carry --all")
+        raise InputError("carry-without-task")
     with connected() as service:
         document = service.carry(task, dry_run=dry_run, on_page=_said)
     emit(document, as_json, lambda: _shown(document, task))
-    if task is not None and document["refused"]:
+    if task is not None and document.refused:
         raise typer.Exit(ConflictError.exit_code)
 
 
-def _said(page: Document) -> None:
+def _said(page: CarriedTasks) -> None:
     """The progress of --all."""
-    for outcome in page["carried"] + page["refused"]:
-        what = "cleared" if outcome["version"] is None else f"v{outcome['version']}"
-        say(f"{outcome['task']}: {what if outcome in page['carried'] else 'refused'}")
+    for outcome in page.carried + page.refused:
+        what = "cleared" if outcome.version is None else f"v{outcome.version}"
+        say(f"{outcome.task}: {what if outcome in page.carried else 'refused'}")
 
 
-def _shown(document: Document, task: str | None) -> RenderableType:
+def _shown(document: CarriedTasks, task: str | None) -> RenderableType:
     from rich.console import Group
 
-    if not document["carried"] and not document["refused"]:
+    if not document.carried and not document.refused:
         return f"{task} is at the head already." if task else "Every task is at the head already."
     rows = [
-        (*_pins(outcome), f"v{outcome['version']}" if outcome["version"] else "cleared", outcome["reason"])
-        for outcome in document["carried"]
+        (*_pins(outcome), f"v{outcome.version}" if outcome.version else "cleared", outcome.reason)
+        for outcome in document.carried
     ]
-    rows += [(*_pins(outcome), "stays", outcome["reason"]) for outcome in document["refused"]]
+    rows += [(*_pins(outcome), "stays", outcome.reason) for outcome in document.refused]
     advice = ["What stays goes on being served as it is. Submitted again it is learned under the head."]
     shown = table(("task", "version", "hypernetwork", "becomes", "why"), rows, folded=("why",))
-    return Group(shown, *(advice if document["refused"] else []))
+    return Group(shown, *(advice if document.refused else []))
 
 
-def _pins(outcome: Document) -> tuple[str, str, str]:
-    heads = f"v{outcome['hypernetwork_from']} → v{outcome['hypernetwork_version']}"
-    return outcome["task"], f"v{outcome['from']}", heads
+def _pins(outcome: CarriedTask) -> tuple[str, str, str]:
+    heads = f"v{outcome.hypernetwork_from} → v{outcome.hypernetwork_version}"
+    return outcome.task, f"v{outcome.earlier_version}", heads

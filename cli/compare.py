@@ -18,6 +18,8 @@ from onboard.errors import InputError, NotBetterError
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from onboard.contract.evaluations import ComparisonDocument, FlippedRow, MistakenRow, PairedComparison
+
 _FLIPS_SHOWN = 10
 _ROWS_SHOWN = 20
 
@@ -37,63 +39,66 @@ def compare(
 ) -> None:
     """Metrics, confusion, flipped answers and the paired interval of two versions."""
     if test is None and options != NOTHING:
-        raise InputError("--text-field, --label-field and --unknown-labels describe a file.", "Name it: --test FILE")
+        raise InputError("fields-without-test-file")
     file = None if test is None else Evaluation(test, **options)
     with connected() as service:
         document = service.compare(a, b, file)
     emit(document, as_json, lambda: _shown(document))
-    if if_better and not document["better"]:
+    if if_better and not document.better:
         raise typer.Exit(NotBetterError.exit_code)
 
 
-def _shown(document: dict[str, Any]) -> RenderableType:
+def _shown(document: ComparisonDocument) -> RenderableType:
     from rich.console import Group
 
-    parts = document["reason"], *_metrics(document), *_paired(document["comparison"]), *_flips(document)
+    parts = document.reason, *_metrics(document), *_paired(document.comparison), *_flips(document)
     return Group(*parts, *_flipped_rows(document), *_worth(document))
 
 
-def _worth(document: dict[str, Any]) -> list[str]:
+def _worth(document: ComparisonDocument) -> list[str]:
     """How far the evidence can be trusted, and how to get better evidence."""
-    lines = [document["worth"]] if document.get("worth") else []
-    if document.get("relabeled"):
-        lines.append(f"{counted(document['relabeled'], 'row')} with a new label: not counted by the verdict.")
-    if document["comparison"] is None or document.get("worth"):
-        references = " ".join(f"{document['task']}@v{document[side]['version']}" for side in ("a", "b"))
+    lines = [document.worth] if document.worth else []
+    if document.relabeled:
+        lines.append(f"{counted(document.relabeled, 'row')} with a new label: not counted by the verdict.")
+    if document.comparison is None or document.worth:
+        references = " ".join(f"{document.task}@v{side.version}" for side in (document.earlier, document.later))
         lines.append(f"For a verdict on labeled rows of yours: onboard compare {references} --test FILE")
     return lines
 
 
-def _flipped_rows(document: dict[str, Any]) -> list[RenderableType]:
+def _flipped_rows(document: ComparisonDocument) -> list[RenderableType]:
     from onboard.domain.dataset import label_text
 
-    rows = document.get("flipped_rows", [])
+    rows = document.flipped_rows
     if not rows:
         return []
-    heads = "text", "label", f"v{document['a']['version']} said", f"v{document['b']['version']} says"
-    listed = [(texts_of(row), _label(row), label_text(row["a"]), label_text(row["b"])) for row in rows[:_ROWS_SHOWN]]
+    heads = "text", "label", f"v{document.earlier.version} said", f"v{document.later.version} says"
+    listed = [
+        (texts_of(row), _label(row), label_text(row.earlier), label_text(row.later)) for row in rows[:_ROWS_SHOWN]
+    ]
     more = [(f"and {len(rows) - _ROWS_SHOWN} more with --json", "", "", "")] if len(rows) > _ROWS_SHOWN else []
     return [table(heads, [*listed, *more], folded=("text",))]
 
 
-def texts_of(row: dict[str, Any]) -> str:
+def texts_of(row: FlippedRow | MistakenRow) -> str:
     """The beginnings of a row's texts on one line."""
-    return " · ".join(filter(None, (row["text"], row["text_b"])))
+    return " · ".join(filter(None, (row.text, row.text_b)))
 
 
-def _label(row: dict[str, Any]) -> str:
+def _label(row: FlippedRow) -> str:
     from onboard.domain.dataset import label_text
 
-    before = row["label_before"]
-    return label_text(row["label"]) + ("" if before is None else f" (was {label_text(before)})")
+    before = row.label_before
+    return label_text(row.label) + ("" if before is None else f" (was {label_text(before)})")
 
 
-def _metrics(document: dict[str, Any]) -> list[RenderableType]:
-    sides = document["a"], document["b"]
-    if document["comparison"] is None:
+def _metrics(document: ComparisonDocument) -> list[RenderableType]:
+    before, after = document.earlier.shared, document.later.shared
+    if document.comparison is None or before is None or after is None:
         return []
-    heads = "on shared rows", *(f"v{side['version']}{' weak' if side['weak'] else ''}" for side in sides)
-    return [table(heads, ((name, *(_value(side["shared"][name]) for side in sides)) for name in sides[0]["shared"]))]
+    sides = document.earlier, document.later
+    heads = "on shared rows", *(f"v{side.version}{' weak' if side.weak else ''}" for side in sides)
+    return [table(heads, ((name, _value(before[name]), _value(after[name])) for name in before))]
 
 
 def _value(metric: dict[str, Any]) -> str:
@@ -102,30 +107,30 @@ def _value(metric: dict[str, Any]) -> str:
     return f"{metric['value']:.3f} ({metric['low']:.3f} to {metric['high']:.3f})"
 
 
-def _paired(comparison: dict[str, Any] | None) -> list[str]:
+def _paired(comparison: PairedComparison | None) -> list[str]:
     """The numbers of both tests; the sentence above them says which of the two decided."""
     if comparison is None:
         return []
     lines = []
-    if comparison["newly_right"] is not None:
+    if comparison.newly_right is not None:
         lines.append(
-            f"{comparison['newly_right']} newly right, {comparison['newly_wrong']} newly wrong "
-            f"(McNemar p = {comparison['p_value']:.3g})"
+            f"{comparison.newly_right} newly right, {comparison.newly_wrong} newly wrong "
+            f"(McNemar p = {comparison.p_value:.3g})"
         )
-    if comparison["low"] is not None:
+    if comparison.low is not None:
         lines.append(
-            f"change of the {comparison['loss'].replace('_', '-')}: {comparison['increase']:+.3f} "
-            f"({comparison['low']:+.3f} to {comparison['high']:+.3f})"
+            f"change of the {comparison.loss.replace('_', '-')}: {comparison.increase:+.3f} "
+            f"({comparison.low:+.3f} to {comparison.high:+.3f})"
         )
     return lines
 
 
-def _flips(document: dict[str, Any]) -> list[RenderableType]:
+def _flips(document: ComparisonDocument) -> list[RenderableType]:
     from onboard.domain.dataset import label_text
 
-    if not document["flipped"]:
+    if not document.flipped:
         return []
-    heads = "label", f"v{document['a']['version']} said", f"v{document['b']['version']} says", "rows"
-    flips = document["flipped"][:_FLIPS_SHOWN]
-    rows = [(*(label_text(flip[key]) for key in ("label", "a", "b")), str(flip["count"])) for flip in flips]
+    heads = "label", f"v{document.earlier.version} said", f"v{document.later.version} says", "rows"
+    flips = document.flipped[:_FLIPS_SHOWN]
+    rows = [(*map(label_text, (flip.label, flip.earlier, flip.later)), str(flip.count)) for flip in flips]
     return [table(heads, rows)]

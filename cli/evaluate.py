@@ -17,6 +17,8 @@ from onboard.domain.evaluation import Evaluation
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from onboard.contract.evaluations import EvaluationDocument
+
 _MISTAKES_SHOWN = 10
 
 
@@ -30,15 +32,15 @@ def evaluate(
     """Measure a version on labeled rows, without those that it was trained on."""
     with connected() as service:
         document = service.evaluate(task, Evaluation(file, **options))
-    for finding in document["warnings"]:
+    for finding in document.warnings:
         say(f"warning: {finding['message']} {finding['remedy']}")
     emit(document, as_json, lambda: _shown(document))
 
 
-def _shown(document: dict[str, Any]) -> RenderableType:
+def _shown(document: EvaluationDocument) -> RenderableType:
     from rich.console import Group
 
-    return Group(document["reason"], *_metrics(document["metrics"]), *_mistakes(document))
+    return Group(document.reason, *_metrics(document.metrics), *_mistakes(document))
 
 
 def _metrics(metrics: dict[str, Any]) -> list[RenderableType]:
@@ -52,14 +54,13 @@ def _interval(metric: dict[str, Any]) -> str:
     return "" if metric["low"] is None else f"{metric['low']:.3f} to {metric['high']:.3f}"
 
 
-def _mistakes(document: dict[str, Any]) -> list[RenderableType]:
+def _mistakes(document: EvaluationDocument) -> list[RenderableType]:
     from onboard.domain.dataset import label_text
 
-    mistakes = document["mistakes"][:_MISTAKES_SHOWN]
+    mistakes = document.mistakes[:_MISTAKES_SHOWN]
     if not mistakes:
         return []
     rows = [
-        (texts_of(row), label_text(row["label"]), label_text(row["answer"]), f"{row['probability']:.2f}")
-        for row in mistakes
+        (texts_of(row), label_text(row.label), label_text(row.answer), f"{row.probability:.2f}") for row in mistakes
     ]
     return [table(("surest mistakes", "label", "answer", "probability"), rows, folded=("surest mistakes",))]

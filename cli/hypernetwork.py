@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cli.connection import connected
-from cli.output import AsJson, Document, emit, table
+from cli.output import AsJson, emit, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rich.console import RenderableType
+
+    from onboard.contract.guard import GuardVerdict
+    from onboard.contract.hypernetworks import (
+        HypernetworkDetail,
+        HypernetworkDocument,
+        HypernetworkReverted,
+    )
 
 app = typer.Typer(help="The shared weights of a base, version by version.", no_args_is_help=True, rich_markup_mode=None)
 OfBase = Annotated[str | None, typer.Option(help="Name or digest of a base; ONBOARD_BASE.")]
@@ -25,7 +32,7 @@ def list_versions(base: OfBase = None, as_json: AsJson = False) -> None:
     with connected() as service:
         document = service.hypernetworks(base)
     heads = ("version", "", "parent", "job", "pinned", "guard", "digest", "created")
-    emit(document, as_json, lambda: table(heads, map(_row, document["hypernetworks"])))
+    emit(document, as_json, lambda: table(heads, map(_row, document.hypernetworks)))
 
 
 @app.command()
@@ -44,55 +51,56 @@ def revert(version: Version, base: OfBase = None, as_json: AsJson = False) -> No
     emit(document, as_json, lambda: _told(document))
 
 
-def _row(version: Document) -> tuple[str, ...]:
-    parent = "" if version["parent"] is None else f"v{version['parent']}"
+def _row(version: HypernetworkDocument) -> tuple[str, ...]:
+    parent = "" if version.parent is None else f"v{version.parent}"
     return (
-        f"v{version['version']}", _state(version), parent, version["job"] or "", str(version["pinned"]),
-        version["metrics"].get("guard", {}).get("verdict") or "", version["digest"][:19], version["created_at"],
+        f"v{version.version}", _state(version), parent, version.job or "", str(version.pinned),
+        version.metrics.get("guard", {}).get("verdict") or "", version.digest[:19], version.created_at or "",
     )  # fmt: skip
 
 
-def _state(version: Document) -> str:
-    if version["head"]:
+def _state(version: HypernetworkDocument) -> str:
+    if version.head:
         return "head"
-    return "collected" if version["collected_at"] else ""
+    return "collected" if version.collected_at else ""
 
 
-def _card(document: Document) -> RenderableType:
+def _card(document: HypernetworkDetail) -> RenderableType:
     from rich.console import Group
 
-    return Group(*_facts(document), *_guard(document["guard"] or {}))
+    return Group(*_facts(document), *_guard(document.guard))
 
 
-def _facts(document: Document) -> Iterator[str]:
-    number, pinned, by = document["version"], document["pinned"], document["pinned_by"]
-    yield f"hypernetwork v{number} of base {document['base']}{', the head' if document['head'] else ''}"
-    yield f"digest  {document['digest']}"
-    if document["parent"] is not None:
-        yield f"tuned from v{document['parent']}{' by job ' + document['job'] if document['job'] else ''}"
-    if document["collected_at"]:
-        yield f"collected {document['collected_at']}: nothing needed it any more, and its weights are gone"
-    yield f"pinned to it: {pinned} version{'s' if pinned != 1 else ''} of {by['tasks']} tasks"
-    if by["in_use"]:
-        yield f"in use: {' '.join(by['in_use'])}"
-    if by["learned"]:
-        yield f"learned under it and carried to a later one since: {by['learned']}"
+def _facts(document: HypernetworkDetail) -> Iterator[str]:
+    number, pinned, by = document.version, document.pinned, document.pinned_by
+    yield f"hypernetwork v{number} of base {document.base}{', the head' if document.head else ''}"
+    yield f"digest  {document.digest}"
+    if document.parent is not None:
+        yield f"tuned from v{document.parent}{' by job ' + document.job if document.job else ''}"
+    if document.collected_at:
+        yield f"collected {document.collected_at}: nothing needed it any more, and its weights are gone"
+    yield f"pinned to it: {pinned} version{'s' if pinned != 1 else ''} of {by.tasks} tasks"
+    if by.in_use:
+        yield f"in use: {' '.join(by.in_use)}"
+    if by.learned:
+        yield f"learned under it and carried to a later one since: {by.learned}"
 
 
-def _guard(guard: dict[str, Any]) -> Iterator[RenderableType]:
+def _guard(verdict: GuardVerdict | None) -> Iterator[RenderableType]:
     from onboard.report.tuned import GUARD_HEAD, guard_notes, guard_rows
 
-    if not guard:
+    if verdict is None:
         return
-    yield f"guard: {guard.get('verdict')}. {guard.get('reason') or ''}".rstrip()
+    yield f"guard: {verdict.verdict}. {verdict.reason}".rstrip()
+    guard = verdict.to_json()
     rows = guard_rows(guard)
     if rows:
         yield table(GUARD_HEAD, rows)
         yield from guard_notes(guard)
 
 
-def _told(document: Document) -> str:
-    version, previous, base = document["version"], document["previous"], document["base"]
+def _told(document: HypernetworkReverted) -> str:
+    version, previous, base = document.version, document.previous, document.base
     if version == previous:
         return f"hypernetwork v{version} is the head of base {base} already; nothing changed"
     return (

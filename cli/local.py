@@ -14,25 +14,33 @@ from typing import TYPE_CHECKING, Any
 from cli.output import Document, say
 from cli.waking import start_webhook_worker, start_worker, wake
 from onboard.bases import find_base
+from onboard.contract.access import SessionDocument, TokenCreated, TokenDocument
+from onboard.contract.versions import AliasMoveDocument, VersionDocument
 from onboard.domain.job import JobState
 from onboard.domain.job_search import JobOrder, JobSearch
 from onboard.domain.names import require_name
 from onboard.hypernetworks import line
 from onboard.hypernetworks.prior import line as prior_line
 from onboard.jobs import control, logs, many, status
+from onboard.jobs.detached import require_no_trouble
 from onboard.jobs.doorbell import DEFAULT_QUEUE
+from onboard.jobs.waking import doorbell
 from onboard.operations import access
+from onboard.operations.worker_logs import log_files
 from onboard.versions import carry, compare, delete, describe, fetch, promote, task_map
-from workers.detached import require_no_trouble
-from workers.logs import log_files
-from workers.waking import doorbell
 
 if TYPE_CHECKING:
+    from onboard.contract.carrying import CarriedTasks
+    from onboard.contract.evaluations import ComparisonDocument, EvaluationDocument
+    from onboard.contract.hypernetworks import HypernetworkDetail, HypernetworkList, HypernetworkReverted
+    from onboard.contract.priors import PriorDetail, PriorList
+    from onboard.domain.addition import Addition
     from onboard.domain.evaluation import Evaluation
+    from onboard.domain.label_change import LabelChange
     from onboard.domain.prediction import Outcome, Prediction
     from onboard.domain.prior import Form
     from onboard.domain.submission import Submission
-    from onboard.domain.task import AliasMove
+    from onboard.domain.task import AliasNames
     from onboard.domain.task_search import TaskSearch
     from onboard.registry.services import Services
     from onboard.serving.predictor import Predictor
@@ -69,6 +77,42 @@ class LocalGateway:
             say(f"warning: {warning}")
         start_worker(self._services, submission.queue)  # one that lived may have left meanwhile
         return {"job": job.id, "state": job.state.value, "task": job.spec.task}
+
+    def add(self, task: str, addition: Addition) -> Document:
+        """Queue a job that learns a task's rows with those of a file; warnings are said. See `onboard.jobs.add`."""
+        from onboard.jobs.add import add
+
+        def start_early() -> None:
+            """It loads the base while the job is being stored."""
+            if addition.queue == DEFAULT_QUEUE:
+                start_worker(self._services, addition.queue)
+
+        added = add(self._services, doorbell(self._services), task, addition, accepted=start_early)
+        for finding in added.job.spec.options["dataset_report"]["warnings"]:
+            say(f"warning: {finding['message']} {finding['remedy']}")
+        if added.warning:
+            say(f"warning: {added.warning}")
+        start_worker(self._services, addition.queue)
+        return added.to_json()
+
+    def labels(self, task: str) -> Document:
+        """The labels of a task's newest rows. Raises NotFoundError, ConflictError."""
+        from onboard.jobs.labels import list_labels
+
+        return list_labels(self._services, require_name(task))
+
+    def relabel(self, task: str, asked: LabelChange, *, fast: bool = False) -> Document:
+        """Change labels; warnings are said. Raises as `onboard.jobs.labels.change_labels`."""
+        from onboard.jobs.labels import change_labels
+
+        changed = change_labels(self._services, doorbell(self._services), require_name(task), asked, fast=fast)
+        if changed.queued is None:
+            start_webhook_worker(self._services)
+        else:
+            if changed.queued.warning:
+                say(f"warning: {changed.queued.warning}")
+            start_worker(self._services, changed.queued.job.queue)
+        return changed.to_json()
 
     def progress(self, job: str, since: int) -> Document:
         """A job's `job`, `state`, `queue` and its `events` after `since`. Raises NotFoundError, UnavailableError."""
@@ -142,23 +186,24 @@ class LocalGateway:
     def create_token(self, name: str | None, scopes: Sequence[str], expires: str) -> Document:
         """A new token with its `secret`. Raises InputError."""
         token, secret = access.create_token(self._database, name, scopes, expires)
-        return {**token.to_json(), "secret": secret}
+        return TokenCreated.of(token, secret=secret).to_json()
 
     def tokens(self, include_ended: bool) -> list[Document]:
         """The tokens that work now, or all of them."""
-        return [token.to_json() for token in access.list_tokens(self._database, include_ended=include_ended)]
+        tokens = access.list_tokens(self._database, include_ended=include_ended)
+        return [TokenDocument.of(token).to_json() for token in tokens]
 
     def revoke_token(self, token: str) -> Document:
         """End a token, by its id or its name. Raises NotFoundError, ConflictError."""
-        return access.revoke_token(self._database, token).to_json()
+        return TokenDocument.of(access.revoke_token(self._database, token)).to_json()
 
     def sessions(self) -> list[Document]:
         """The browsers that are signed in."""
-        return [session.to_json() for session in access.list_sessions(self._database)]
+        return [SessionDocument.of(session).to_json() for session in access.list_sessions(self._database)]
 
     def end_session(self, session: str) -> Document:
         """Sign a browser out, by the id of its session. Raises NotFoundError."""
-        return access.end_session(self._database, session).to_json()
+        return SessionDocument.of(access.end_session(self._database, session)).to_json()
 
     def changes(self, limit: int, before: int | None) -> Document:
         """The newest `changes`, those before that id; `next` is the id to go on before, None at the end."""
@@ -188,7 +233,7 @@ class LocalGateway:
         Raises:
             InputError, NotFoundError, PinMismatchError: nothing is answered.
         """
-        from onboard.serving.requests import parse_requests
+        from onboard.contract.requests import parse_requests
         from onboard.serving.unloaded import look_up, require_known
 
         requests = parse_requests(inputs)
@@ -203,7 +248,7 @@ class LocalGateway:
         probabilities: bool,  # noqa: ARG002
     ) -> list[Outcome]:
         """The same, but an input whose version cannot answer is `Unanswered`. Raises InputError."""
-        from onboard.serving.requests import parse_requests
+        from onboard.contract.requests import parse_requests
         from onboard.serving.unloaded import look_up, unless_any
 
         requests = parse_requests(inputs)
@@ -222,8 +267,8 @@ class LocalGateway:
         return describe.list_tasks(self._database, search)
 
     def tasks_map(self) -> Document:
-        """Every task's latest embedding in two dimensions, see `task_map.map_tasks`. Raises DamagedError."""
-        return task_map.map_tasks(task_map.embedded_tasks(self._services))
+        """Every task in two dimensions, see `task_map.map_tasks`. Raises DamagedError."""
+        return task_map.present_map(self._services)
 
     def task(self, task: str) -> Document:
         """A task with its latest version and its aliases. Raises NotFoundError."""
@@ -245,9 +290,13 @@ class LocalGateway:
     def version(self, reference: str) -> Document:
         """A version. Raises InputError, NotFoundError."""
         (version,) = describe.resolve(self._database, reference)
-        return version.to_json()
+        return VersionDocument.of(version).to_json()
 
-    def compare(self, earlier: str, later: str, test: Evaluation | None = None) -> Document:
+    def alias_names(self, reference: str) -> AliasNames:
+        """What the alias of a reference calls labels; empty where it calls them as the version does."""
+        return describe.alias_names(self._database, reference)
+
+    def compare(self, earlier: str, later: str, test: Evaluation | None = None) -> ComparisonDocument:
         """Two versions side by side, on the rows of a file if one is given.
 
         Raises:
@@ -259,54 +308,54 @@ class LocalGateway:
 
         a, b = compare.both_versions(self._services, earlier, later)
         file = None if test is None else read_labelled(test, takes_of(b))
-        return compare.compare_versions(self._services, a, b, file=file).to_json()
+        return compare.compare_versions(self._services, a, b, file=file).to_document()
 
-    def evaluate(self, reference: str, asked: Evaluation) -> Document:
+    def evaluate(self, reference: str, asked: Evaluation) -> EvaluationDocument:
         """A version measured on a file. Raises as `onboard.versions.measure.evaluate`."""
         from onboard.versions.measure import evaluate
 
-        return evaluate(self._services, reference, asked).to_json()
+        return evaluate(self._services, reference, asked).to_document()
 
-    def promote(self, reference: str, alias: str, *, if_better: bool) -> AliasMove:
+    def promote(self, reference: str, alias: str, *, if_better: bool, as_before: bool = False) -> AliasMoveDocument:
         """Let an alias mean a version. Raises InputError, NotFoundError, NotBetterError, PreconditionFailedError."""
-        moved = promote.promote(self._services, reference, alias, if_better=if_better)
+        moved = promote.promote(self._services, reference, alias, if_better=if_better, as_before=as_before)
         start_webhook_worker(self._services)
-        return moved
+        return AliasMoveDocument.of(moved)
 
-    def rollback(self, task: str, alias: str) -> AliasMove:
+    def rollback(self, task: str, alias: str) -> AliasMoveDocument:
         """Let an alias mean what it meant before. Raises NotFoundError, ConflictError."""
         moved = promote.rollback(self._services, task, alias)
         start_webhook_worker(self._services)
-        return moved
+        return AliasMoveDocument.of(moved)
 
-    def carry(self, task: str | None, *, dry_run: bool, on_page: Callable[[Document], None]) -> Document:
+    def carry(self, task: str | None, *, dry_run: bool, on_page: Callable[[CarriedTasks], None]) -> CarriedTasks:
         """Carry a task to the head, or with None all; then `on_page` hears of every few. Raises NotFoundError."""
-        carried = carry.carry(self._services, task, dry_run=dry_run, on_page=lambda page: on_page(page.to_json()))
+        carried = carry.carry(self._services, task, dry_run=dry_run, on_page=lambda page: on_page(page.to_document()))
         if any(outcome.version for outcome in carried.outcomes):
             start_webhook_worker(self._services)
-        return carried.to_json()
+        return carried.to_document()
 
     def fetch(self, reference: str, folder: Path, bundle: bool) -> Sequence[Path]:
         """Write a version's files; returns what was written. Raises as `onboard.versions.fetch.fetch`."""
         return fetch.fetch(self._services, reference, folder, bundle).files
 
-    def hypernetworks(self, base: str | None) -> Document:
+    def hypernetworks(self, base: str | None) -> HypernetworkList:
         """The line of a base, by its name or digest; None is the service's default one. Raises NotFoundError."""
         return line.list_hypernetworks(self._database, self._named(base))
 
-    def hypernetwork_version(self, version: int, base: str | None) -> Document:
+    def hypernetwork_version(self, version: int, base: str | None) -> HypernetworkDetail:
         """One version with what is pinned to it and the guard's verdict. Raises NotFoundError."""
         return line.show_hypernetwork(self._database, self._named(base), version)
 
-    def revert_hypernetwork(self, version: int, base: str | None) -> Document:
+    def revert_hypernetwork(self, version: int, base: str | None) -> HypernetworkReverted:
         """Make a version the head again. Raises NotFoundError, ConflictError."""
         return line.revert_hypernetwork(self._database, self._named(base), version)
 
-    def priors(self, base: str | None) -> Document:
+    def priors(self, base: str | None) -> PriorList:
         """The versions of a base's priors, and what earlier tasks contributed. Raises NotFoundError."""
         return prior_line.list_priors(self._database, self._named(base))
 
-    def prior(self, form: Form, version: int | None, base: str | None) -> Document:
+    def prior(self, form: Form, version: int | None, base: str | None) -> PriorDetail:
         """One version of a prior (None is the head) with what taught it. Raises NotFoundError."""
         return prior_line.show_prior(self._database, self._named(base), form, version)
 

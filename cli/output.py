@@ -18,16 +18,17 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from cli.columns import Cell, Columns
+    from onboard.contract.document import Document as Contract
 
 Document = dict[str, Any]  # what `--json` prints
 _PROBLEMS_SHOWN = 20
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output, nothing else there.")]
 
 
-def emit(document: dict[str, Any], as_json: bool, render: Callable[[], RenderableType]) -> None:
+def emit(document: dict[str, Any] | Contract, as_json: bool, render: Callable[[], RenderableType]) -> None:
     """Print the document with --json, else what `render` makes for people."""
     if as_json:
-        write_json(document, indent=2)
+        write_json(document if isinstance(document, dict) else document.document, indent=2)
         return
     from cli.console import CleanConsole
 
@@ -60,7 +61,9 @@ def write_file(path: Path, content: bytes, what: str, remedy: str) -> None:
     try:
         path.write_bytes(content)
     except OSError as error:
-        raise NotAllowedError(f"The {what} cannot be written to {path}: {error.strerror}.", remedy) from error
+        raise NotAllowedError(
+            "file-not-writable", part=what, path=path, reason=error.strerror, remedy=remedy
+        ) from error
     say(f"{what}: {path}")
 
 

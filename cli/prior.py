@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cli.connection import connected
-from cli.output import AsJson, Document, emit, table
+from cli.output import AsJson, emit, table
 from cli.services import local_only
 from onboard.domain.prior import require_form
 
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rich.console import RenderableType
+
+    from onboard.contract.priors import PriorDetail, PriorDocument
 
 _MOST_SHOWN = 20  # tasks of a version
 app = typer.Typer(help="The prior of a base: what earlier tasks teach.", no_args_is_help=True, rich_markup_mode=None)
@@ -27,7 +29,7 @@ def list_versions(base: OfBase = None, as_json: AsJson = False) -> None:
     with connected() as service:
         document = service.priors(base)
     heads = ("texts", "version", "", "lessons", "left out", "reason", "digest", "created")
-    emit(document, as_json, lambda: table(heads, map(_row, document["priors"])))
+    emit(document, as_json, lambda: table(heads, map(_row, document.priors)))
 
 
 @app.command()
@@ -48,39 +50,41 @@ def show(
 def refit(as_json: AsJson = False) -> None:
     """Fit the priors of every base here again where tasks were published or deleted; workers do it by themselves."""
     from cli.services import opened
+    from onboard.contract.priors import PriorDocument
     from onboard.hypernetworks.prior.refit import refit_all
 
     with opened() as services:
-        added = [version.to_json() for version in refit_all(services, "onboard prior refit")]
-    emit({"priors": added}, as_json, lambda: "\n".join(map(_told, added)) or "Every prior is up to date.")
+        added = [PriorDocument.of(version) for version in refit_all(services, "onboard prior refit")]
+    document = {"priors": [version.to_json() for version in added]}
+    emit(document, as_json, lambda: "\n".join(map(_told, added)) or "Every prior is up to date.")
 
 
-def _row(version: Document) -> tuple[str, ...]:
+def _row(version: PriorDocument) -> tuple[str, ...]:
     return (
-        version["form"], f"v{version['version']}", "head" if version["head"] else "", str(version["lessons"]),
-        " ".join(version["left_out"]), version["reason"], version["digest"][:19], version["created_at"] or "",
+        version.form, f"v{version.version}", "head" if version.head else "", str(version.lessons),
+        " ".join(version.left_out), version.reason, version.digest[:19], version.created_at or "",
     )  # fmt: skip
 
 
-def _card(document: dict[str, Any]) -> RenderableType:
+def _card(document: PriorDetail) -> RenderableType:
     from rich.console import Group
 
     return Group(*_facts(document))
 
 
-def _facts(document: dict[str, Any]) -> Iterator[str]:
-    head = ", the head" if document["head"] else ""
-    yield f"prior v{document['version']} ({document['form']}) of base {document['base']}{head}"
-    yield f"digest  {document['digest']}"
-    yield f"fitted  {document['created_at']}: {document['reason']}"
-    if document["left_out"]:
-        yield f"left out, because their numbers are not finite: {' '.join(document['left_out'])}"
-    if document["unlearning"]:
-        yield f"it was fitted to the deleted task {document['unlearning']}; nothing new is learned with it"
-    taught = [f"{lesson['task']}@v{lesson['version']}" for lesson in document["taught"]]
+def _facts(document: PriorDetail) -> Iterator[str]:
+    head = ", the head" if document.head else ""
+    yield f"prior v{document.version} ({document.form}) of base {document.base}{head}"
+    yield f"digest  {document.digest}"
+    yield f"fitted  {document.created_at}: {document.reason}"
+    if document.left_out:
+        yield f"left out, because their numbers are not finite: {' '.join(document.left_out)}"
+    if document.unlearning:
+        yield f"it was fitted to the deleted task {document.unlearning}; nothing new is learned with it"
+    taught = [f"{lesson.task}@v{lesson.version}" for lesson in document.taught]
     more = f" and {len(taught) - _MOST_SHOWN} more (--json)" if len(taught) > _MOST_SHOWN else ""
     yield f"lessons of {len(taught)} tasks: {' '.join(taught[:_MOST_SHOWN])}{more}"
 
 
-def _told(version: Document) -> str:
-    return f"prior v{version['version']} ({version['form']}): {version['lessons']} lessons"
+def _told(version: PriorDocument) -> str:
+    return f"prior v{version.version} ({version.form}): {version.lessons} lessons"

@@ -9,12 +9,19 @@ from typing import TYPE_CHECKING, Any, Final
 from cli.output import Document, say
 from onboard.client.operations import Operations
 from onboard.client.versions import Versions
+from onboard.contract.hypernetworks import HypernetworkDetail, HypernetworkList, HypernetworkReverted
+from onboard.contract.priors import PriorDetail, PriorList
 from onboard.domain.submission import asked
 
 if TYPE_CHECKING:
     from onboard.client import Onboard
+    from onboard.contract.carrying import CarriedTasks
+    from onboard.contract.evaluations import ComparisonDocument, EvaluationDocument
+    from onboard.domain.addition import Addition
     from onboard.domain.evaluation import Evaluation
+    from onboard.domain.label_change import LabelChange
     from onboard.domain.prediction import Outcome, Prediction
+    from onboard.domain.prior import Form
     from onboard.domain.submission import Submission
     from onboard.domain.task_search import TaskSearch
 
@@ -48,6 +55,27 @@ class RemoteGateway(Versions, Operations):
         if job["warning"]:
             say(f"warning: {job['warning']}")
         return {"job": job["job"], "state": job["state"], "task": job["task"]}
+
+    def add(self, task: str, addition: Addition) -> Document:
+        """Upload rows for a task, to be checked and queued."""
+        options = asked(addition)
+        job = self._client.add(task, options.pop("dataset"), **options).document
+        for finding in job["warnings"]:
+            say(f"warning: {finding['message']} {finding['remedy']}")
+        if job["warning"]:
+            say(f"warning: {job['warning']}")
+        return {name: job[name] for name in ("job", "state", "task", "change")}
+
+    def labels(self, task: str) -> Document:
+        """The labels of a task's newest rows."""
+        return dict(self.labels_document(task))
+
+    def relabel(self, task: str, asked: LabelChange, *, fast: bool = False) -> Document:
+        """Change labels; warnings are said."""
+        changed = dict(self.change_labels(task, asked, fast=fast))
+        if warning := changed.pop("warning", None):
+            say(f"warning: {warning}")
+        return changed
 
     def progress(self, job: str, since: int) -> Document:
         """What is new about a job, and why it waits."""
@@ -107,28 +135,45 @@ class RemoteGateway(Versions, Operations):
         """Jobs."""
         return list[Document](self.job_documents(states, task, limit, sort))
 
-    def compare(self, earlier: str, later: str, test: Evaluation | None = None) -> Document:
+    def compare(self, earlier: str, later: str, test: Evaluation | None = None) -> ComparisonDocument:
         """Two versions side by side, on the rows of a file if one is given."""
         if test is None:
-            return dict(self._client.compare(earlier, later).document)
+            return self._client.compare(earlier, later)
         options = asked(test)
-        return dict(self._client.compare(earlier, later, options.pop("dataset"), **options).document)
+        return self._client.compare(earlier, later, options.pop("dataset"), **options)
 
-    def evaluate(self, reference: str, asked_of: Evaluation) -> Document:
+    def evaluate(self, reference: str, asked_of: Evaluation) -> EvaluationDocument:
         """A version measured on a file."""
         options = asked(asked_of)
-        return dict(self._client.evaluate(reference, options.pop("dataset"), **options).document)
+        return self._client.evaluate(reference, options.pop("dataset"), **options)
 
-    def carry(self, task: str | None, *, dry_run: bool, on_page: Callable[[Document], None]) -> Document:
+    def carry(self, task: str | None, *, dry_run: bool, on_page: Callable[[CarriedTasks], None]) -> CarriedTasks:
         """Carry a task to the head, or with None all."""
-        carried = self._client.carry(task, dry_run=dry_run, on_page=lambda page: on_page(dict(page.document)))
-        return dict(carried.document)
+        return self._client.carry(task, dry_run=dry_run, on_page=on_page)
+
+    def hypernetworks(self, base: str | None = None) -> HypernetworkList:  # type: ignore[override]  # programs get the JSON
+        """The line of a base."""
+        return self._client.hypernetworks(base).parsed(HypernetworkList)
+
+    def hypernetwork_version(self, version: int, base: str | None = None) -> HypernetworkDetail:  # type: ignore[override]  # programs get the JSON
+        """One version of it."""
+        return self._client.hypernetwork_version(version, base).parsed(HypernetworkDetail)
+
+    def revert_hypernetwork(self, version: int, base: str | None = None) -> HypernetworkReverted:  # type: ignore[override]  # programs get the JSON
+        """Make a version the head again."""
+        return self._client.revert_hypernetwork(version, base).parsed(HypernetworkReverted)
+
+    def priors(self, base: str | None = None) -> PriorList:  # type: ignore[override]  # programs get the JSON
+        """The versions of a base's priors."""
+        return self._client.priors(base).parsed(PriorList)
+
+    def prior(self, form: Form = "single", version: int | None = None, base: str | None = None) -> PriorDetail:  # type: ignore[override]  # programs get the JSON
+        """One version of a prior."""
+        return self._client.prior(form, version, base).parsed(PriorDetail)
 
     def tasks_map(self) -> Document:
-        """Every task's latest embedding in two dimensions, laid out here: the service has told all numbers."""
-        from onboard.versions.task_map import Embedded, map_tasks
-
-        return map_tasks([document.read_by(Embedded.from_document) for document in self.numbers()])
+        """Every task in two dimensions, as the service lays it out."""
+        return dict(self.map_document())
 
     def fetch(self, reference: str, folder: Path, bundle: bool) -> Sequence[Path]:
         """Write a version's files, verified."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cli.output import say
-from workers import waking
-from workers.logs import log_file
+from onboard.jobs import waking
+from onboard.operations.worker_logs import log_file
 
 if TYPE_CHECKING:
     from onboard.registry.services import Services

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from cli.output import Document, emit, report_error, say
+from onboard.contract.guard import refused_by_guard
 from onboard.domain.job import BULK, EVENTS_AT_ONCE, JobState, job_failure
-from onboard.domain.tuning import refused_by_guard
 from onboard.errors import ConflictError, UnavailableError
 
 if TYPE_CHECKING:

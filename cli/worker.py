@@ -33,11 +33,12 @@ def worker(
 ) -> None:
     """Run a worker: one process, one device. SIGTERM lets it finish its job or hand it back."""
     from onboard.jobs.doorbell import DEFAULT_QUEUE
+    from onboard.operations.processes import worker_name
     from onboard.settings import Settings
     from workers.exporter import exported
     from workers.logs import set_up_logging
     from workers.plan import WorkerPlan
-    from workers.run import run_worker, worker_name
+    from workers.run import run_worker
 
     settings = Settings()
     plan = WorkerPlan(

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
+from onboard.contract.document import Document, Partial
 from reference.cells import cell
 
 MODULES: Final = (
@@ -26,6 +27,8 @@ MODULES: Final = (
     "onboard.testing",
     "onboard",
 )
+_COMMON: Final = (Document, Partial)  # what every document has: the docstring of onboard.client says it once
+_MADE: Final = ("model_post_init",)  # by pydantic
 MOST_ARGUMENTS: Final = 9  # shown of a call; its docstring tells of the others
 _VALUES: Final = {"__version__": "The release, as text."}
 PAGE: Final = Path(__file__).parent.parent / "docs" / "python.md"
@@ -92,12 +95,12 @@ def _members(thing: type, public: set[Any]) -> Iterator[tuple[str, Any]]:
     """
     ours = [parent for parent in thing.__mro__ if parent.__module__.startswith("onboard.")]
     theirs = [parent for parent in thing.__mro__ if parent not in ours]
-    listed = [parent for parent in ours if parent is thing or parent not in public]
+    listed = [parent for parent in ours if parent is thing or (parent not in public and parent not in _COMMON)]
     members = {name: value for parent in reversed(listed) for name, value in vars(parent).items()}
     for name, value in members.items():
         is_hook = isinstance(value, classmethod) and any(hasattr(parent, name) for parent in theirs)
         is_member = inspect.isroutine(value) or isinstance(value, property)
-        if not name.startswith("_") and is_member and not is_hook:
+        if not name.startswith("_") and name not in _MADE and is_member and not is_hook:
             yield name, value
 
 
@@ -112,12 +115,18 @@ def _call(name: str, thing: Any) -> str:
     """A name with its arguments; those that may be left out as `argument=…`."""
     if isinstance(thing, property):
         return name
+    if inspect.isclass(thing) and issubclass(thing, Document):
+        return _shown(name, list(thing.model_fields))
     function = thing.__func__ if isinstance(thing, classmethod | staticmethod) else thing
     parameters = [
         _argument(parameter)
         for parameter in inspect.signature(function).parameters.values()
         if parameter.name not in ("self", "cls") and not parameter.name.startswith("_")
     ]
+    return _shown(name, parameters)
+
+
+def _shown(name: str, parameters: list[str]) -> str:
     shown = [*parameters[:MOST_ARGUMENTS], *(["…"] if len(parameters) > MOST_ARGUMENTS else [])]
     return f"{name}({', '.join(shown)})"
 

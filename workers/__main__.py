@@ -10,16 +10,17 @@ from dataclasses import replace
 from pathlib import Path
 
 from onboard.errors import OnboardError
+from onboard.jobs.detached import SETTINGS_FROM_STDIN
 from onboard.jobs.doorbell import DEFAULT_QUEUE
+from onboard.operations.processes import worker_name
 from onboard.settings import Settings
 from workers.plan import WorkerPlan
-from workers.renewal import SETTINGS_FROM_STDIN
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run a worker. Returns the exit status."""
     from workers.logs import set_up_logging
-    from workers.run import run_worker, worker_name
+    from workers.run import run_worker
 
     asked = _parser().parse_args(arguments)
     settings = Settings(**json.load(sys.stdin)) if asked.settings_from_stdin else Settings()

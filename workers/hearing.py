@@ -11,13 +11,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from onboard.broker.bells import Edge, edge
 from onboard.domain.worker import WorkerState
 from onboard.jobs.doorbell import Doorbell
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.clock import read_clock
 from onboard.registry.database import Database
 from onboard.registry.workers import WorkerRepository
-from workers.bells import Edge, edge
 from workers.plan import WorkerPlan
 
 LOADING_SECONDS: Final = 600.0  # as long as Celery waits for a process that loads torch and the base

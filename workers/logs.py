@@ -6,17 +6,13 @@ and worker, and with job, task, attempt and stage where there is one.
 
 from __future__ import annotations
 
-import fcntl
 import logging
-import os
 import re
-import shutil
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from contextvars import ContextVar
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, TextIO
 
@@ -25,11 +21,9 @@ from pythonjsonlogger.json import JsonFormatter
 from onboard.domain.job import Job, Stage
 from onboard.domain.moment import to_iso
 from onboard.domain.printable import printable_json
-from onboard.domain.private import open_private
 from onboard.settings import LogFormat, Settings
 
 FIELDS: Final = ("job", "task", "attempt", "stage", "worker")
-LOG_BYTES: Final = 10 * 2**20  # the log of the detached workers; what was before is kept in one more file of that size
 _OURS: Final = ("onboard", "workers", "cli")
 # Only their errors are told. A lost child is told by the upkeep, with the job's id and without a trace.
 _TALKATIVE: Final = {
@@ -46,42 +40,6 @@ _PASSWORD: Final = re.compile(
 _URL: Final = re.compile(r"""\b(?!hf://)[a-z][a-z0-9+.-]*://[^\s"'<>]+""", re.IGNORECASE)
 
 _fields: ContextVar[dict[str, Any] | None] = ContextVar("fields", default=None)
-
-
-def log_file(home: Path) -> Path:
-    """Where the detached workers of the embedded default write."""
-    return home / "logs" / "worker.log"
-
-
-def full_log_file(home: Path) -> Path:
-    """What was in it before."""
-    return log_file(home).with_name("worker.log.1")
-
-
-def log_files(settings: Settings) -> tuple[Path, ...]:
-    """The logs of workers that can be read on this machine, the present one last.
-
-    A deployment with servers has workers on many machines, whose logs are kept by whoever started them.
-    """
-    home = settings.resolved_home
-    return (full_log_file(home), log_file(home)) if settings.embedded else ()
-
-
-def shorten_log(home: Path) -> None:
-    """When the log of the detached workers has grown beyond LOG_BYTES, move what is in it to the other file.
-
-    It is emptied, not renamed: workers and the libraries in them hold it open, and go on writing to it.
-    """
-    with suppress(FileNotFoundError, PermissionError), log_file(home).open("r+b") as log:
-        fcntl.flock(log, fcntl.LOCK_EX)  # workers of several queues share it
-        if os.fstat(log.fileno()).st_size <= LOG_BYTES:
-            return
-        with (
-            suppress(OSError),
-            open_private(full_log_file(home), "wb") as full,
-        ):  # on a full disk what is old is given up
-            shutil.copyfileobj(log, full)
-        log.truncate(0)
 
 
 def hide_passwords(text: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-import socket
 import sys
 from collections.abc import Iterable
 from typing import Any, Final
@@ -14,20 +13,6 @@ from onboard import __version__
 from workers.gpu import GpuReader
 
 _gpu: Final = GpuReader()
-
-
-def host_name() -> str:
-    """The name of this machine (or container)."""
-    return socket.gethostname()
-
-
-def is_alive(pid: int, born_before: float) -> bool:
-    """Whether the process `pid` runs here. One born after `born_before` (epoch seconds) only has its number."""
-    try:
-        process = psutil.Process(pid)
-        return bool(process.status() != psutil.STATUS_ZOMBIE and process.create_time() <= born_before)
-    except psutil.NoSuchProcess:
-        return False
 
 
 def facts(pids: Iterable[int], asked: str, device: str, gpu_uuid: str | None = None) -> dict[str, Any]:

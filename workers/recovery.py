@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from sqlalchemy.orm import Session
 
-from onboard.domain.worker import STARTING_SECONDS, WorkerRecord
+from onboard.operations.processes import host_name, is_alive, lives
 from onboard.operations.webhooks.deliver import LEASE as WEBHOOKS
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.clock import read_clock
 from onboard.registry.leases import LeaseRepository
 from onboard.registry.shards import ShardRepository
 from onboard.registry.workers import WorkerRepository
-from workers.machine import host_name, is_alive
 
 
 def recover(session: Session) -> None:
@@ -35,13 +34,6 @@ def take_over(session: Session, name: str) -> None:
         if worker.name == name and worker.host == host_name() and not lives(worker):
             WorkerRepository(session).stop(name)
             _end_leases(session, name)
-
-
-def lives(worker: WorkerRecord) -> bool:
-    """Its process is there, as far as this machine can see."""
-    return (
-        worker.pid is None or worker.host != host_name() or is_alive(worker.pid, worker.heartbeat_at + STARTING_SECONDS)
-    )
 
 
 def _end_leases(session: Session, name: str) -> None:

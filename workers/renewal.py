@@ -9,9 +9,8 @@ import os
 import sys
 from collections.abc import Iterable, Sequence
 
+from onboard.jobs.detached import SETTINGS_FROM_STDIN
 from workers.plan import WorkerPlan
-
-SETTINGS_FROM_STDIN = "--settings-from-stdin"
 
 
 def begin_anew(plan: WorkerPlan, children: Iterable[int]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import secrets
 import signal
 import threading
 import warnings
@@ -14,22 +13,24 @@ from functools import partial
 from typing import Any, Final
 
 from onboard import __version__
+from onboard.broker.app import broker_queue
+from onboard.broker.doorbell import CeleryDoorbell
+from onboard.broker.trouble import AWAY
 from onboard.domain.names import require_name
 from onboard.domain.worker import WorkerState
 from onboard.errors import OnboardError, UnavailableError
+from onboard.operations.processes import host_name
 from onboard.operations.tracing import require_tracing
 from onboard.registry.leases import LeaseRepository
 from onboard.registry.services import Services, open_services
 from onboard.registry.workers import WorkerRepository
-from workers.app import broker_queue, make_app
-from workers.broker_trouble import AWAY
+from workers.app import make_worker_app
 from workers.children import Children
 from workers.device import require_device
-from workers.doorbell import CeleryDoorbell
 from workers.hearing import Hearing
 from workers.last_words import LastWords, usual_stderr
 from workers.logs import quiet_celery
-from workers.machine import facts, host_name
+from workers.machine import facts
 from workers.plan import WorkerPlan
 from workers.pulse import shared_memory
 from workers.reconciler import LEASE
@@ -39,11 +40,6 @@ from workers.webhooks import WebhookThread
 
 _logger = logging.getLogger(__name__)
 _LAST_MESSAGE_SECONDS: Final = 15.0  # an endpoint has 10 to answer
-
-
-def worker_name() -> str:
-    """A fresh name for a worker of this machine."""
-    return f"{host_name()}-{secrets.token_hex(3)}"
 
 
 def run_worker(plan: WorkerPlan) -> int:
@@ -163,7 +159,7 @@ def _celery_worker(plan: WorkerPlan) -> Any:
     # Celery warns whoever works as root about unpickling; nothing here is pickled by clients (JSON only)
     warnings.filterwarnings("ignore", message=".*superuser privileges")
     quiet_celery()
-    return make_app(plan.settings, plan).Worker(
+    return make_worker_app(plan).Worker(
         hostname=f"{plan.name}@onboard",
         queues=[broker_queue(queue) for queue in plan.queues],
         quiet=True,

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from celery import current_app, shared_task, signals
 
+from onboard.broker.bells import BELL
+from onboard.broker.doorbell import CeleryDoorbell
 from onboard.domain.job import JobState
 from onboard.domain.worker import Trouble
 from onboard.errors import OnboardError, UnavailableError
@@ -17,8 +19,6 @@ from onboard.operations.tracing import make_provider, send_spans
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.services import Services, open_services
 from onboard.registry.workers import WorkerRepository
-from workers.bells import BELL
-from workers.doorbell import CeleryDoorbell
 from workers.faults import TroubleError, broken_machine, passing_trouble
 from workers.helping import help_out
 from workers.last_words import speak_up

@@ -23,6 +23,7 @@ from bench.chaos.place import Place
 from bench.chaos.poison import POISONS
 from bench.chaos.prey import Hunter
 from bench.chaos.server_faults import Mend, server_faults
+from onboard.broker.doorbell import CeleryDoorbell
 from onboard.domain.job import JobState
 from onboard.errors import ConflictError, NotFoundError, UnavailableError
 from onboard.jobs.doorbell import DEFAULT_QUEUE, ring_or_warn
@@ -31,7 +32,6 @@ from onboard.registry.leases import LeaseRepository
 from onboard.registry.services import Services
 from onboard.registry.tables import LeaseRow
 from onboard.registry.workers import QueueRepository, WorkerRepository
-from workers.doorbell import CeleryDoorbell
 from workers.reconciler import LEASE, reconcile
 
 _OPEN: Final = (JobState.QUEUED, JobState.RUNNING)

@@ -26,6 +26,7 @@ from bench.chaos.readers import PAUSE_SECONDS, reading
 from bench.chaos.reruns import reruns
 from bench.chaos.server_faults import Mend
 from bench.chaos.submitter import Submitter
+from onboard.broker.doorbell import CeleryDoorbell
 from onboard.domain.job import JobState
 from onboard.errors import ConflictError, UnavailableError
 from onboard.jobs.doorbell import DEFAULT_QUEUE, ring_or_warn
@@ -33,7 +34,6 @@ from onboard.registry.jobs import JobRepository
 from onboard.registry.leases import LeaseRepository
 from onboard.registry.services import Services, open_services
 from onboard.registry.tables import JobRow
-from workers.doorbell import CeleryDoorbell
 from workers.reconciler import LEASE
 
 TIMINGS: Final = {"lease_seconds": 5.0, "heartbeat_seconds": 1.0, "reconcile_seconds": 1.0, "drain_seconds": 5.0}

@@ -14,13 +14,13 @@ from typing import Any, Final
 from bench.chaos.journal import Journal
 from bench.chaos.poison import HANG_LIMIT_SECONDS, PREFIX, is_poison
 from bench.harness.opinions import opinions
+from onboard.broker.doorbell import CeleryDoorbell
 from onboard.data.read import Checked, ReadOptions, read_dataset
 from onboard.domain.job import JobSpec
 from onboard.errors import UnavailableError
 from onboard.jobs.submit import Request, submit
 from onboard.registry.services import Services, open_services
 from onboard.settings import Settings
-from workers.doorbell import CeleryDoorbell
 
 TASKS: Final = 12
 _ROWS: Final = 8

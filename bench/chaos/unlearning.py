@@ -28,6 +28,7 @@ from bench.chaos.run import PIPELINE, TIMINGS
 from bench.chaos.submitter import datasets
 from bench.harness.programs import in_a_process
 from bench.harness.services import wait_until
+from onboard.broker.doorbell import CeleryDoorbell
 from onboard.domain.job import JobSpec, JobState, Stage
 from onboard.errors import UnavailableError
 from onboard.jobs.submit import Request, submit
@@ -39,7 +40,6 @@ from onboard.registry.tables import EmbeddingVersionRow, JobRow, LeaseRow
 from onboard.registry.versions import VersionRepository
 from onboard.settings import Settings
 from onboard.versions.delete import delete_task
-from workers.doorbell import CeleryDoorbell
 
 GONE: Final = "gone"
 LEARNED: Final = ((GONE, "random"), ("child", GONE), ("grandchild", "child"))

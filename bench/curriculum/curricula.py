@@ -21,12 +21,12 @@ from bench.harness.source_folders import read_source
 from bench.harness.variants import hypernetwork
 from bench.heldout.families import held_out
 from onboard.bases import Base, find_base
-from onboard.bases.curriculum import KINDS, Curriculum, CurriculumCounts, Material, Source, build_curriculum
-from onboard.bases.curriculum.source import About
-from onboard.bases.curriculum.topics import common_words
 from onboard.bases.load import fresh_engine
-from onboard.bases.multitask.recipe import read_recipe
-from onboard.bases.pretrain.teacher import Teacher
+from onboard.making.curriculum import KINDS, Curriculum, CurriculumCounts, Material, Source, build_curriculum
+from onboard.making.curriculum.source import About
+from onboard.making.curriculum.topics import common_words
+from onboard.making.multitask.recipe import read_recipe
+from onboard.making.pretrain.teacher import Teacher
 from onboard.model.methods.hyperformer_plus_plus import HyperFormerPlusPlus
 from onboard.train.settings import FewShotSettings
 

@@ -9,9 +9,10 @@ from typing import Final
 
 import numpy as np
 
+from onboard.contract.guard import GuardVerdict
 from onboard.data.splits import is_folded
 from onboard.evaluate.baselines import cross_validate_baselines, score_baselines
-from onboard.guard import Judgement, Step, guard
+from onboard.guard import Step, guard
 from onboard.guard.risk import at_risk
 from onboard.guard.settings import GuardSettings
 from onboard.model.batch import LabelledRows, TrainingSet
@@ -157,7 +158,7 @@ def train_embedding(
     return train_parts(engine, TrainingSet(rows, trie), start, settings, seed, everything, execution)[0]
 
 
-def judged(engine: Engine, step: Step, protection: Protection, settings: GuardSettings, seed: int) -> Judgement:
+def judged(engine: Engine, step: Step, protection: Protection, settings: GuardSettings, seed: int) -> GuardVerdict:
     """What a job's guard says of a step: of shipped tasks, which have no texts of their own, it looks at few.
 
     Args:

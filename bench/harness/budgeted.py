@@ -17,14 +17,14 @@ from torch import nn
 from bench.harness.command import DATA, command_line
 from bench.harness.source_folders import read_source
 from onboard.bases import find_base
-from onboard.bases.curriculum import Batch, Source
-from onboard.bases.multitask.loop import Running, Stage, run_stage
-from onboard.bases.multitask.loss import Groups, Sampling, ScoresOf, multitask_loss
-from onboard.bases.multitask.processes import Processes
-from onboard.bases.multitask.recipe import Schedule
-from onboard.bases.multitask.validation import HeldOut
 from onboard.data.regression import Buckets
 from onboard.evaluate.evaluation import evaluate_classification, evaluate_regression
+from onboard.making.curriculum import Batch, Source
+from onboard.making.multitask.loop import Running, Stage, run_stage
+from onboard.making.multitask.loss import Groups, Sampling, ScoresOf, multitask_loss
+from onboard.making.multitask.processes import Processes
+from onboard.making.multitask.recipe import Schedule
+from onboard.making.multitask.validation import HeldOut
 from onboard.model.initialisation import is_projector
 
 TEMPERATURE = 10.0  # of the tasks' sampling, as the paper has it

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from onboard.bases.curriculum import Source
 from onboard.data.regression import BUCKETS, Buckets
 from onboard.data.verbaliser import verbalise
 from onboard.domain.dataset import Example, Label, in_canonical_order
 from onboard.errors import NotFoundError
+from onboard.making.curriculum import Source
 
 SUITES: Final = ("source", "wide")  # the folders that `mini` has its sources from
 

@@ -12,9 +12,9 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 from transformers import AutoTokenizer, PreTrainedTokenizerFast, T5Config, T5ForConditionalGeneration
 
 from onboard.bases import Base, find_base
-from onboard.bases.curriculum import Source
-from onboard.bases.multitask.assemble import TrainedBase, save_base
 from onboard.domain.dataset import Example
+from onboard.making.curriculum import Source
+from onboard.making.multitask.assemble import TrainedBase, save_base
 from onboard.model.encoding import TextEncoder
 from onboard.model.engine import Engine
 from onboard.model.methods.hyperformer_plus_plus import HyperFormerPlusPlus

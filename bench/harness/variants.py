@@ -14,8 +14,8 @@ from torch import Tensor, nn
 
 from bench.harness.adapter_table import AdapterTable
 from bench.harness.budgeted import Method
-from onboard.bases.curriculum import Batch
-from onboard.bases.multitask.loss import ScoresOf, bare_scores, hypernetwork_scores, own_embeddings
+from onboard.making.curriculum import Batch
+from onboard.making.multitask.loss import ScoresOf, bare_scores, hypernetwork_scores, own_embeddings
 from onboard.model.backbone import norm_parameters
 from onboard.model.engine import Engine
 from onboard.model.hypernetwork import POSITIONS, Hypernetwork

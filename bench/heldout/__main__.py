@@ -50,8 +50,8 @@ from bench.heldout.setfit_process import SetFit, installed
 from bench.heldout.settings import settings_of
 from bench.heldout.sharing import Settings, run_missing, runs_of
 from bench.heldout.suites import HELD_OUT, SUITES
-from onboard.bases.pretrain.teacher import model_folder
 from onboard.errors import InputError, NotFoundError
+from onboard.making.pretrain.teacher import model_folder
 
 QUICK_ROWS = "16,32"  # of --encoder
 PLACE = WORK / "heldout"  # what was read, and the runs of --encoder

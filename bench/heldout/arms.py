@@ -35,10 +35,10 @@ from bench.heldout.setfit_process import SetFit
 from bench.transfer.methods import baseline, fit, scored
 from bench.transfer.recipes import CREDITED, RECIPES
 from onboard.bases.load import fresh_engine
-from onboard.bases.pretrain.teacher import Teacher
 from onboard.errors import NotFoundError
 from onboard.evaluate.baselines import INVERSE_PENALTY_PAIRS, INVERSE_PENALTY_TEXTS, MOST_WEIGHTS, predict_learned
 from onboard.evaluate.tfidf import TfidfFeatures
+from onboard.making.pretrain.teacher import Teacher
 from onboard.model.readout_features import blocks_of
 from onboard.statistics.blocks import BLOCKS
 

@@ -12,8 +12,8 @@ import torch
 from safetensors.numpy import load_file, save_file
 
 from bench.heldout.material import Place
-from onboard.bases.pretrain.teacher import Teacher
 from onboard.domain.dataset import Example
+from onboard.making.pretrain.teacher import Teacher
 from onboard.model.encoding import pad, shares
 from onboard.model.engine import Engine
 from onboard.model.readout import bare_features
@@ -21,7 +21,7 @@ from onboard.model.readout_features import blocks_of, readout_features
 from onboard.statistics.blocks import BLOCKS
 
 Read = Callable[[Sequence[Example]], np.ndarray]  # n rows → (n, h)
-_BATCH, _MOST_TOKENS = 64, 128  # of the teacher, as in `onboard.bases.pretrain.teacher`
+_BATCH, _MOST_TOKENS = 64, 128  # of the teacher, as in `onboard.making.pretrain.teacher`
 
 
 class Features:

@@ -42,9 +42,10 @@ from onboard.bases.load import load_engine
 from onboard.data.limits import PROBE_TOKENS
 from onboard.data.read import ReadOptions, read_dataset
 from onboard.data.splits import fair_order
+from onboard.domain.init import FINGERPRINT
 from onboard.model.batched import log_probabilities
 from onboard.pipeline.material import Workbench
-from onboard.probe.candidates import FINGERPRINT, Candidate, ProbeResult, mean_candidate, random_candidate
+from onboard.probe.candidates import Candidate, ProbeResult, mean_candidate, random_candidate
 from onboard.probe.choice import choose
 from onboard.probe.evaluator import Evaluator, ProbedTask
 from onboard.probe.prefilter import prefilter

@@ -29,19 +29,19 @@ from bench.harness.opinions import opinions
 from bench.harness.page import made_on, table, table_row
 from bench.harness.programs import PROGRAM, environment_of
 from bench.harness.report import made_by, report
+from onboard.broker.doorbell import CeleryDoorbell
 from onboard.data.read import ReadOptions, read_dataset
 from onboard.domain.job import JobSpec
 from onboard.domain.worker import WorkerState
 from onboard.jobs.status import queues
 from onboard.jobs.submit import Request, submit
+from onboard.operations.processes import host_name
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.jobs import JobRepository
 from onboard.registry.services import Services, open_services
 from onboard.registry.versions import VersionRepository
 from onboard.registry.workers import WorkerRepository
 from onboard.settings import Settings
-from workers.doorbell import CeleryDoorbell
-from workers.machine import host_name
 
 WANTED: Final = {"submit": 50.0, "claim": 20.0, "queue show": 300.0, "versions": 100.0}  # ms, 95th percentile
 WORKERS: Final = (1, 4, 16)  # that claim at the same time

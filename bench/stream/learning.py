@@ -21,8 +21,9 @@ from bench.stream.state import State
 from bench.transfer.material import SETTINGS as PROBE
 from bench.transfer.methods import answers, baseline, fit
 from onboard.bases.load import fresh_engine
+from onboard.contract.guard import GuardVerdict
 from onboard.errors import DamagedError, JobFailedError
-from onboard.guard import Judgement, Step
+from onboard.guard import Step
 from onboard.model.batched import log_probabilities, mixed_log_probabilities
 from onboard.model.engine import Engine
 from onboard.model.hypernetwork import Hypernetwork
@@ -190,7 +191,7 @@ def _tuned(
     return taken.z, taken.hypernetwork, facts
 
 
-def _summary(judged: Judgement) -> Row:
+def _summary(judged: GuardVerdict) -> Row:
     by_verdict: dict[str, list[str]] = {}
     for verdict in judged.tasks:
         by_verdict.setdefault(verdict.verdict, []).append(verdict.task)

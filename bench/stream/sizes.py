@@ -16,6 +16,7 @@ from bench.stream.figures import Results
 from bench.stream.material import Material
 from bench.stream.methods import GUARDED, LORA, METHODS
 from onboard.bases.fingerprints import pack_fingerprint
+from onboard.contract.versions import VersionDocument
 from onboard.domain.task import EmbeddingVersion
 from onboard.evaluate.evaluation import evaluate_classification
 from onboard.model.weights import save_hypernetwork
@@ -88,7 +89,10 @@ def version_bytes(material: Material) -> int:
         seeds=(0,), metrics={"validation": metrics, "test": metrics}, fingerprint=pack_fingerprint(z), version=1,
         job=digest[:32],
     )  # fmt: skip
-    row = [column if isinstance(column, str) else json.dumps(column) for column in version.to_json().values()]
+    row = [
+        column if isinstance(column, str) else json.dumps(column)
+        for column in VersionDocument.of(version).to_json().values()
+    ]
     row.append(pack_fingerprint(z))
     return len(pack_embedding(z, embedding_facts(version, digest))) + sum(len(column.encode()) for column in row)
 

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from bench.harness.budgeted import SCORED_AT_ONCE, Method
 from bench.harness.variants import Build, adapters, full_fine_tuning
 from bench.transfer.recipes import Recipe
-from onboard.bases.multitask.loss import bare_scores
+from onboard.making.multitask.loss import bare_scores
 from onboard.model.batch import Batch
 from onboard.model.encoding import pad
 from onboard.model.engine import Engine

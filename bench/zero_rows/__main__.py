@@ -36,9 +36,9 @@ from bench.transfer.material import read
 from bench.zero_rows.answers import ABOUT_TEXT, Arms, Descriptions, asked_of
 from bench.zero_rows.page import Facts, markdown
 from bench.zero_rows.plan import ARMS, CHANCE, OF_ENCODER, OF_PRIOR, OF_TEACHER, plan
-from onboard.bases.pretrain.teacher import Teacher
 from onboard.domain.dataset import class_indices
 from onboard.errors import NotFoundError
+from onboard.making.pretrain.teacher import Teacher
 from onboard.statistics.readout import USUAL
 
 SUITES = ("source", "wide")

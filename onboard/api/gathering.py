@@ -18,8 +18,8 @@ from onboard.api.turns import Turns
 from onboard.errors import DeadlineError, OnboardError
 
 if TYPE_CHECKING:
+    from onboard.contract.requests import PredictionRequest
     from onboard.domain.prediction import Outcome
-    from onboard.serving.requests import PredictionRequest
 
 WAIT_SECONDS: Final = 0.002  # of a leader, for others that come at the same time
 
@@ -50,9 +50,7 @@ class Deadline:
     @property
     def over(self) -> DeadlineError:
         """What is told when it is over."""
-        return DeadlineError(
-            f"The prediction was not made within {self._seconds:g} s.", "Ask again, for fewer texts or with more time."
-        )
+        return DeadlineError("prediction-too-late", seconds=self._seconds)
 
 
 @dataclass(eq=False)

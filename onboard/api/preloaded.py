@@ -19,14 +19,13 @@ import tokenizers  # noqa: F401 - imported to be there
 
 import onboard.api.intake
 import onboard.bases.tokens
+import onboard.broker.bells
+import onboard.broker.doorbell
+import onboard.broker.filesystem
+import onboard.broker.trouble
 import onboard.data.labels_alone
 import onboard.data.read
 import onboard.jobs.submit
+import onboard.jobs.waking
 import onboard.registry.schema
 import onboard.registry.services  # noqa: F401 - imported to be there
-import workers.app
-import workers.bells
-import workers.broker_trouble
-import workers.doorbell
-import workers.filesystem
-import workers.waking  # noqa: F401 - imported to be there

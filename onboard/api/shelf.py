@@ -7,8 +7,7 @@ import hashlib
 from collections.abc import Callable
 from typing import Final
 
-from onboard.api.schemas.evaluations import ComparisonDocument, EvaluationDocument
-from onboard.api.schemas.versions import CurrentEmbeddings, EmbeddingDocument, ListedEmbedding
+from onboard.contract.versions import CurrentEmbeddings, EmbeddingDocument, ListedEmbedding, VersionDocument
 from onboard.data.labelled import LabelledRows
 from onboard.domain.names import Reference
 from onboard.domain.task import EmbeddingVersion
@@ -56,7 +55,7 @@ class Shelf:
         named_now = self.current(reference)
         (version,) = published(self._services.database, [(named_now.task, named_now.version)])
         if version.readout is None:
-            raise NotFoundError(f"{version.reference} has no readout.", f"onboard versions {version.task}")
+            raise NotFoundError("version-without-readout", version=version.reference, task=version.task)
         return version.version, version.readout
 
     def document(self, current: Current) -> bytes:
@@ -85,7 +84,7 @@ class Shelf:
         if known is not None:
             return known
         comparison = compare_versions(self._services, a, b, self.manifests)
-        document = ComparisonDocument(**comparison.to_json()).model_dump_json().encode()
+        document = comparison.to_document().model_dump_json().encode()
         if comparison.measured is not None:  # else a base or rows may come to hand
             self._comparisons.keep(key, document)
         return document
@@ -97,12 +96,12 @@ class Shelf:
     def comparison_on(self, earlier: EmbeddingVersion, later: EmbeddingVersion, file: LabelledRows) -> bytes:
         """Two versions side by side on the rows of a file, as JSON; nothing is kept. Raises as `compare` does."""
         comparison = compare_versions(self._services, earlier, later, self.manifests, file)
-        return ComparisonDocument(**comparison.to_json()).model_dump_json().encode()
+        return comparison.to_document().model_dump_json().encode()
 
     def evaluation(self, version: EmbeddingVersion, file: LabelledRows) -> bytes:
         """A version measured on the rows of a file, as JSON; nothing is kept. Raises as `evaluate_version` does."""
         evaluated = evaluate_version(self._services, version, file, self.manifests)
-        return EvaluationDocument(**evaluated.to_json()).model_dump_json().encode()
+        return evaluated.to_document().model_dump_json().encode()
 
     def _rendered(self, current: Current) -> bytes:
         (version,) = published(self._services.database, [(current.task, current.version)])
@@ -121,9 +120,9 @@ class Shelf:
     def _with_numbers(self, version: EmbeddingVersion) -> dict[str, object]:
         content = self.content(version.artifact)
         if version.has_embedding:
-            return {**version.to_json(), "z": verified_embedding(content, version).tolist()}
+            return {**VersionDocument.of(version).to_json(), "z": verified_embedding(content, version).tolist()}
         verify(content, version)
-        return {**version.to_json(), "z": None}
+        return {**VersionDocument.of(version).to_json(), "z": None}
 
 
 def _key(earlier: EmbeddingVersion, later: EmbeddingVersion) -> str:

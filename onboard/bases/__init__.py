@@ -20,18 +20,22 @@ An anchor is an embedding learned on a made task of the curriculum: a candidate 
 from __future__ import annotations
 
 import base64
-import hashlib
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from onboard.contract.base_folder import LESSONS as LESSONS
+from onboard.contract.base_folder import RESTORE as RESTORE
+from onboard.contract.base_folder import digest_of_files as digest_of_files
+from onboard.contract.base_folder import file_digest as file_digest
+from onboard.contract.base_folder import folder_digest as folder_digest
+from onboard.contract.base_folder import readable_base
 from onboard.domain.dataset import Kind, Label
 from onboard.domain.untrusted_json import parse_json
-from onboard.errors import BaseDamagedError, BaseForbiddenError, BaseMissingError, InputError
+from onboard.errors import BaseDamagedError, BaseMissingError, InputError
 from onboard.settings import Settings
 
 if TYPE_CHECKING:
@@ -42,8 +46,6 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 _FILES = ("backbone/config.json", "hypernetwork.safetensors", "embeddings.safetensors", "trained_rows.safetensors")
-RESTORE = "make the base again or restore it"
-LESSONS: Final = "lessons.safetensors"
 _SHIPPED = Path(__file__).parent
 # The tasks of `mini`, whose base.json was written before a base said it, and names the base by its bytes.
 _PAIRS_OF_MINI: Final = {
@@ -139,7 +141,7 @@ class Base:
         missing = [task.name for task in (*self.sources, *self.anchors) if task.name not in arrays]
         if missing:
             file = self.folder / "embeddings.safetensors"
-            raise BaseDamagedError(f"{file} has no embedding of {missing[0]}.", RESTORE, missing=missing)
+            raise BaseDamagedError("base-embedding-missing", missing=missing, file=file, task=missing[0])
         return arrays
 
     @cached_property
@@ -182,7 +184,7 @@ class Base:
         try:
             return read_fingerprints(path)
         except (SafetensorError, OSError, KeyError) as error:
-            raise BaseDamagedError(f"{path} holds no fingerprints: {error}", RESTORE) from error
+            raise BaseDamagedError("base-fingerprints-unreadable", path=path, reason=error) from error
 
     @property
     def lessons_digest(self) -> str | None:
@@ -192,7 +194,7 @@ class Base:
             return None
         digest, pinned = file_digest(path), self.document.get("lessons")
         if pinned not in (None, digest):
-            raise BaseDamagedError(f"{path} is not the file that {self.folder / 'base.json'} names.", RESTORE)
+            raise BaseDamagedError("base-file-changed", path=path, names=self.folder / "base.json")
         return digest
 
     @cached_property
@@ -233,39 +235,33 @@ def find_base(name: str) -> Base:
         BaseDamagedError: base.json cannot be read, or a file is missing.
         BaseForbiddenError: it may not be read.
     """
-    with _errors_in_our_words(Path(name)):
+    with readable_base(Path(name)):
         folder = next((place / name for place in _named() if _holds(place, name)), Path(name).expanduser())
-    with _errors_in_our_words(folder):
+    with readable_base(folder):
         return _open(name, folder)
 
 
 def _open(name: str, folder: Path) -> Base:
     if not (folder / "base.json").is_file():
         if (folder / "config.json").is_file():
-            raise InputError(
-                f"{name} is a bare backbone, not a base: it has no hypernetwork and no task embeddings yet.",
-                "Make a base first: onboard base train --help",
-            )
-        raise BaseMissingError(f"There is no base {name!r}.", "onboard base list", base=name)
+            raise InputError("bare-backbone", name=name)
+        raise BaseMissingError("unknown-base", base=name)
     try:
         document = parse_json((folder / "base.json").read_text(encoding="utf-8"))
     except ValueError as error:
-        raise BaseDamagedError(f"{folder / 'base.json'} cannot be read: {error}", RESTORE) from error
+        raise BaseDamagedError("base-json-unreadable", file=folder / "base.json", reason=error) from error
     if not isinstance(document, dict):
-        raise BaseDamagedError(f"{folder / 'base.json'} holds no JSON object.", RESTORE)
+        raise BaseDamagedError("base-json-not-object", file=folder / "base.json")
     if document.get("format") != FORMAT:
-        raise InputError(
-            f"Base {name} has format {document.get('format')}; this version reads format {FORMAT}.",
-            "pip install -U onboard",
-        )
+        raise InputError("base-format-unknown", name=name, format=document.get("format"), known=FORMAT)
     missing = [file for file in _FILES if not (folder / file).is_file()]
     if missing:
-        raise BaseDamagedError(f"Base {name} has no {missing[0]}.", RESTORE, files=missing)
+        raise BaseDamagedError("base-file-missing", files=missing, name=name, missing=missing[0])
     base = Base(folder.resolve(), document)
     try:
         _ = base.name, base.sources, base.anchors
     except (KeyError, TypeError, AttributeError) as error:
-        raise BaseDamagedError(f"{folder / 'base.json'} lacks a fact: {error}.", RESTORE) from error
+        raise BaseDamagedError("base-json-incomplete", file=folder / "base.json", reason=error) from error
     return base
 
 
@@ -276,19 +272,7 @@ def _arrays(path: Path) -> dict[str, np.ndarray]:
     try:
         return load_file(path)
     except (SafetensorError, OSError) as error:
-        raise BaseDamagedError(f"{path} cannot be read: {error}", RESTORE) from error
-
-
-@contextmanager
-def _errors_in_our_words(folder: Path) -> Iterator[None]:
-    try:
-        yield
-    except PermissionError as error:
-        raise BaseForbiddenError(
-            f"The base {folder} may not be read: {error.filename}.", f"chmod -R a+rX {folder}", folder=str(folder)
-        ) from error
-    except OSError as error:
-        raise BaseDamagedError(f"The base {folder} cannot be read: {error.strerror}.", RESTORE) from error
+        raise BaseDamagedError("base-file-unreadable", path=path, reason=error) from error
 
 
 def home_bases() -> Path:
@@ -338,34 +322,7 @@ def require_as_installed(base: Base) -> None:
         path = Path(str(file.locate())).resolve()
         if file.hash is None or file.hash.mode != "sha256" or not path.is_relative_to(base.folder):
             continue
-        with _errors_in_our_words(base.folder):
+        with readable_base(base.folder):
             noted = base64.urlsafe_b64decode(file.hash.value + "=" * (-len(file.hash.value) % 4)).hex()
             if file_digest(path) != f"sha256:{noted}":
-                raise BaseDamagedError(
-                    f"{path} is not the file that was installed.", "pip install --force-reinstall onboard"
-                )
-
-
-def folder_digest(folder: Path) -> str:
-    """`sha256:…` over the sorted relative names and the bytes of every file of a folder, without the lessons of a base.
-
-    Raises:
-        BaseForbiddenError, BaseDamagedError: a file may not, or cannot be read.
-    """
-    with _errors_in_our_words(folder):
-        files = [path for path in sorted(folder.rglob("*")) if path.is_file() and path != folder / LESSONS]
-        return digest_of_files((path.relative_to(folder).as_posix(), file_digest(path)) for path in files)
-
-
-def file_digest(path: Path) -> str:
-    """`sha256:…` of a file's bytes."""
-    with path.open("rb") as stream:
-        return "sha256:" + hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def digest_of_files(digests: Iterable[tuple[str, str]]) -> str:
-    """`sha256:…` over names and digests of files, in the order of their paths."""
-    total = hashlib.sha256()
-    for name, digest in digests:
-        total.update(f"{name}\0{digest.removeprefix('sha256:')}\n".encode())
-    return "sha256:" + total.hexdigest()
+                raise BaseDamagedError("base-file-not-installed", path=path)

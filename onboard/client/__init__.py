@@ -1,19 +1,34 @@
-"""The client of a remote service: `Onboard(url, token)`. It needs httpx and numpy, neither torch nor a database."""
+"""The client of a remote service: `Onboard(url, token)`. It needs httpx, numpy and pydantic; no torch, no database. Its
+answers are frozen documents: `.document` is the JSON that came, `.to_json()` that of the fields.
+"""
 
 from __future__ import annotations
 
-from onboard.client.answers import Embedding, JobEventSeen, JobStatus, Me, MovedAlias, Pins
+from onboard.client.answers import Embedding, Pins
 from onboard.client.cache import EmbeddingCache
-from onboard.client.carried import CarriedTask, CarriedTasks, GuardedTask
-from onboard.client.checked import CheckedDataset, CheckedLabel, DatasetWarning
-from onboard.client.compared import ComparedVersion, ComparedVersions, FlippedAnswers, PairedComparison
-from onboard.client.learned import LearnedTask, PublishedVersion, Report
 from onboard.client.service import Onboard
+from onboard.client.tasks import PublishedVersion
+from onboard.contract.access import Me
+from onboard.contract.carrying import CarriedTask, CarriedTasks
+from onboard.contract.changes import ChangedLabels, TaskLabel
+from onboard.contract.checks import CheckDocument as CheckedDataset
+from onboard.contract.checks import CheckedLabel, DatasetWarning
+from onboard.contract.evaluations import ComparisonDocument as ComparedVersions
+from onboard.contract.evaluations import EvaluationDocument as EvaluatedVersion
+from onboard.contract.evaluations import Flipped as FlippedAnswers
+from onboard.contract.evaluations import PairedComparison
+from onboard.contract.evaluations import Side as ComparedVersion
+from onboard.contract.guard import GuardedTask
+from onboard.contract.jobs import JobEventDocument as JobEventSeen
+from onboard.contract.jobs import JobStatus, Report
+from onboard.contract.versions import AliasMoveDocument as MovedAlias
+from onboard.contract.versions import TaskDetail as LearnedTask
 from onboard.domain.prediction import Prediction, Unanswered
 
 __all__ = [
     "CarriedTask",
     "CarriedTasks",
+    "ChangedLabels",
     "CheckedDataset",
     "CheckedLabel",
     "ComparedVersion",
@@ -21,6 +36,7 @@ __all__ = [
     "DatasetWarning",
     "Embedding",
     "EmbeddingCache",
+    "EvaluatedVersion",
     "FlippedAnswers",
     "GuardedTask",
     "JobEventSeen",
@@ -34,5 +50,6 @@ __all__ = [
     "Prediction",
     "PublishedVersion",
     "Report",
+    "TaskLabel",
     "Unanswered",
 ]

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from onboard.client.answers import MovedAlias
 from onboard.client.connection import PATIENCE_SECONDS, Connection, document_of
+from onboard.contract.versions import AliasMoveDocument
 from onboard.errors import NotFoundError, PreconditionFailedError, UnavailableError
 
 
@@ -21,21 +21,21 @@ class Aliases:
         self._connection = connection
         self._path = f"/v1/tasks/{task}/aliases/"
 
-    def promote(self, alias: str, version: int, *, if_better: bool) -> MovedAlias:
+    def promote(self, alias: str, version: int, *, if_better: bool, as_before: bool = False) -> AliasMoveDocument:
         """Let the alias mean a version; made when it is new."""
-        body = {"version": version, "if_better": if_better}
+        body = {"version": version, "if_better": if_better, **({"as_before": True} if as_before else {})}
         return self._moved("PUT", self._path + alias, body, alias, self._history(alias))
 
-    def rollback(self, alias: str) -> MovedAlias:
+    def rollback(self, alias: str) -> AliasMoveDocument:
         """Let the alias mean what it meant before. Raises NotFoundError when there is none."""
         history = self._shown(alias)
         return self._moved("POST", f"{self._path}{alias}/rollback", None, alias, history)
 
-    def _shown(self, alias: str) -> list[MovedAlias]:
+    def _shown(self, alias: str) -> list[AliasMoveDocument]:
         document = document_of(self._connection.request("GET", self._path + alias, repeatable=True))
-        return [MovedAlias.of(move) for move in document.parts("history")]
+        return [move.parsed(AliasMoveDocument) for move in document.parts("history")]
 
-    def _history(self, alias: str) -> list[MovedAlias]:
+    def _history(self, alias: str) -> list[AliasMoveDocument]:
         """The last moves, newest first; none where there is no such alias (the task may be unknown, too)."""
         try:
             return self._shown(alias)
@@ -43,8 +43,8 @@ class Aliases:
             return []
 
     def _moved(
-        self, method: str, path: str, body: Mapping[str, Any] | None, alias: str, before: Sequence[MovedAlias]
-    ) -> MovedAlias:
+        self, method: str, path: str, body: Mapping[str, Any] | None, alias: str, before: Sequence[AliasMoveDocument]
+    ) -> AliasMoveDocument:
         headers = {"If-Match": f'"v{before[0].version}"'} if before else {"If-None-Match": "*"}
         lost: UnavailableError | None = None
         attempts = self._connection.attempts
@@ -54,7 +54,7 @@ class Aliases:
                     method, path, repeatable=False, headers=headers, timeout_seconds=PATIENCE_SECONDS,
                     attempts=1, build=lambda: {} if body is None else {"json": body},
                 )  # fmt: skip
-                return MovedAlias.of(document_of(response))
+                return document_of(response).parsed(AliasMoveDocument)
             except PreconditionFailedError:
                 if lost is None:
                     raise
@@ -68,7 +68,9 @@ class Aliases:
         assert lost is not None
         raise lost
 
-    def _arrived(self, alias: str, body: Mapping[str, Any] | None, before: Sequence[MovedAlias]) -> MovedAlias | None:
+    def _arrived(
+        self, alias: str, body: Mapping[str, Any] | None, before: Sequence[AliasMoveDocument]
+    ) -> AliasMoveDocument | None:
         """The move that was asked for here, if it is all that happened since; None if nothing did.
 
         Raises:
@@ -84,9 +86,5 @@ class Aliases:
         if is_ours and not earlier and last.actor == me:
             return last
         raise PreconditionFailedError(
-            f"{last.task}@{alias} is v{last.version} now: {last.actor or 'somebody'} moved it meanwhile.",
-            "Look at it again, then decide.",
-            task=last.task,
-            alias=alias,
-            version=last.version,
+            "alias-moved-meanwhile", task=last.task, alias=alias, version=last.version, actor=last.actor or "somebody"
         )

@@ -5,20 +5,22 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any
-
-import numpy as np
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from onboard.client.document import Document
 from onboard.client.problems import error_of
+from onboard.contract.document import read
+from onboard.contract.embedding_file import embedding_digest, read_facts, unpack_embedding
+from onboard.contract.predictions import PredictionDocument
 from onboard.domain.dataset import Label
-from onboard.domain.job import JobState
 from onboard.domain.methods import LINEAR, WEIGHTS_FORMAT
 from onboard.domain.names import Reference
 from onboard.domain.prediction import Outcome, Prediction, Unanswered
 from onboard.errors import ConflictError, DamagedError
-from onboard.storage.embedding import embedding_digest, read_facts, unpack_embedding
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,28 +101,17 @@ def read_embedding(content: bytes, asked: Reference) -> Embedding:
     """
     facts = read_facts(content)
     if facts.get("format") == WEIGHTS_FORMAT and facts.get("method") == LINEAR:
-        raise ConflictError(
-            f"{asked} has no embedding: its method, {LINEAR}, makes a readout alone.",
-            f"weights({str(asked)!r}) gives the file; predict() asks the version. If its job still runs, a version "
-            "with an embedding may follow.",
-        )
+        raise ConflictError("readout-without-embedding", asked=asked)
     if facts.get("format") == WEIGHTS_FORMAT:
-        raise ConflictError(
-            f"{asked} has no embedding: its method, {facts.get('method')}, makes weights of its own.",
-            f"weights({str(asked)!r}) gives the file; predict() asks the version.",
-        )
+        raise ConflictError("weights-without-embedding", asked=asked, method=facts.get("method"))
     vector = unpack_embedding(content)
     vector.flags.writeable = False
     try:
         embedding = _embedding(content, vector, facts)
     except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise DamagedError(f"The embedding of {asked} lacks a fact: {error}.", "onboard doctor") from error
+        raise DamagedError("embedding-fact-missing", asked=asked, reason=error) from error
     if embedding.task != asked.task or asked.version not in (None, embedding.version):
-        raise DamagedError(
-            f"{asked} was asked for, and {embedding.reference} came.",
-            "Tell those who run the service.",
-            asked=str(asked),
-        )
+        raise DamagedError("embedding-of-other-version", asked=str(asked), version=embedding.reference)
     return embedding
 
 
@@ -151,110 +142,13 @@ def _embedding(content: bytes, vector: np.ndarray, facts: Mapping[str, Any]) -> 
     )
 
 
-@dataclass(frozen=True, slots=True)
-class JobStatus:
-    """A job as the service told it.
-
-    Args:
-        version: what it published, once it has.
-        document: everything, as `onboard jobs show --json` prints it.
-    """
-
-    id: str
-    task: str
-    state: JobState
-    version: int | None
-    document: Mapping[str, Any] = field(repr=False)
-
-    @classmethod
-    def of(cls, document: Document) -> JobStatus:
-        """Read a job's document. Raises AnswerError."""
-        return cls(
-            document.read("job", str), document.read("task", str), document.read("state", JobState),
-            document.given("version", int), document,
-        )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class JobEventSeen:
-    """One line of a job's log; `document` as `onboard jobs logs --json` prints it."""
-
-    id: int
-    kind: str
-    stage: str | None
-    message: str
-    document: Mapping[str, Any] = field(repr=False)
-
-    @classmethod
-    def of(cls, document: Document) -> JobEventSeen:
-        """Read an event's document. Raises AnswerError."""
-        return cls(
-            document.read("id", int), document.read("kind", str), document.given("stage", str),
-            document.read("message", str), document,
-        )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class MovedAlias:
-    """An alias means `version` now; before that it meant `previous`, None when it is new.
-
-    Args:
-        at: ISO 8601 in UTC.
-        actor: who moved it.
-    """
-
-    task: str
-    alias: str
-    version: int
-    previous: int | None
-    at: str
-    actor: str | None
-    reason: str
-
-    @classmethod
-    def of(cls, document: Document) -> MovedAlias:
-        """Read a move's document. Raises AnswerError."""
-        return cls(
-            document.read("task", str), document.read("alias", str), document.read("version", int),
-            document.read_or_none("previous", int), document.read("at", str), document.read_or_none("actor", str),
-            document.read("reason", str),
-        )  # fmt: skip
-
-    def to_json(self) -> dict[str, Any]:
-        """The document again."""
-        return asdict(self)
-
-
-@dataclass(frozen=True, slots=True)
-class Me:
-    """What a token is good for, and the version of the service.
-
-    Args:
-        actor: how the audit log and the history of aliases name the token.
-    """
-
-    name: str
-    actor: str
-    scopes: tuple[str, ...]
-    onboard: str
-
-    @classmethod
-    def of(cls, document: Document) -> Me:
-        """Read what the service says of a token. Raises AnswerError."""
-        return cls(
-            document.read("name", str), document.read("actor", str), document.values_of("scopes", str),
-            document.read("onboard", str),
-        )  # fmt: skip
-
-
 def prediction_of(document: Document) -> Prediction:
-    """Read an answer; a service of an earlier release tells neither `weak` nor probabilities. Raises AnswerError."""
-    shares = document.parts("probabilities") if document.get("probabilities") is not None else ()
+    """Read an answer; a service of an earlier release says neither `weak` nor probabilities. Raises AnswerError."""
+    told = read(PredictionDocument, {"weak": False, **document}, document.place)
+    shares = told.probabilities or ()
     return Prediction(
-        document.label("label"), document.read("probability", float), document.read("task", str),
-        document.read("version", int), tuple(share.read("probability", float) for share in shares),
-        document.given("weak", bool) or False, tuple(share.label("label") for share in shares),
-        document.given("unknown", bool),
+        told.label, told.probability, told.task, told.version, tuple(share.probability for share in shares),
+        told.weak, tuple(share.label for share in shares), told.unknown, told.labels,
     )  # fmt: skip
 
 

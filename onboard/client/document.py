@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final, NoReturn, Self, TypeVar, cast
+from typing import Any, Final, NoReturn, Self, TypeVar, cast
 
+from onboard.contract.document import Document as Contract
+from onboard.contract.document import missing, read, shown
 from onboard.errors import AnswerError
 
-if TYPE_CHECKING:
-    from onboard.domain.dataset import Label
-
 T = TypeVar("T")
+Parsed = TypeVar("Parsed", bound=Contract)
 
-_REMEDY: Final = "Check ONBOARD_API_URL, and that the service is of the release of this client: onboard doctor"
 _KINDS: Final = {str: "text", int: "whole number", float: "number", bool: "true or false", list: "list", dict: "object"}
-_LABELS: Final = (str, int, float, bool)
-_MOST_SHOWN: Final = 60  # characters of a wrong value
 
 
 class Document(dict[str, Any]):
@@ -42,7 +38,7 @@ class Document(dict[str, Any]):
         return [cls._part(part, place) for part in value] if isinstance(value, list) else value
 
     def __missing__(self, key: str) -> NoReturn:
-        raise AnswerError(f"{self.place} answered without {key!r}, which this client reads.", _REMEDY, missing=key)
+        raise missing(key, self.place)
 
     def read(self, key: str, kind: type[T]) -> T:
         """The value of a key: a text, a number (float takes whole ones too), a member of an Enum by its value …"""
@@ -76,18 +72,9 @@ class Document(dict[str, Any]):
         """A list of objects."""
         return self.values_of(key, Document)
 
-    def choice(self, key: str, choices: Sequence[str]) -> str:
-        """A text that is one of these."""
-        value = self.read(key, str)
-        return value if value in choices else self._refuse(key, value, f"which is none of {', '.join(choices)}")
-
-    def label(self, key: str) -> Label:
-        """A label as it was submitted."""
-        return self._label(key, self[key])
-
-    def labels(self, key: str) -> tuple[Label, ...]:
-        """A list of labels."""
-        return tuple(self._label(key, value) for value in self.read(key, list))
+    def parsed(self, kind: type[Parsed]) -> Parsed:
+        """The whole as a document of the contract."""
+        return read(kind, self, self.place)
 
     def read_by(self, reader: Callable[[Mapping[str, Any]], T]) -> T:
         """What a reader makes of the whole; its own errors about a value are told as the service's fault."""
@@ -96,10 +83,7 @@ class Document(dict[str, Any]):
         except KeyError as error:
             self.__missing__(str(error.args[0]))
         except (TypeError, ValueError, AttributeError, OverflowError) as error:
-            raise AnswerError(f"{self.place} answered what this client cannot read: {error}.", _REMEDY) from error
-
-    def _label(self, key: str, value: Any) -> Label:
-        return value if isinstance(value, _LABELS) else self._refuse(key, value, "which is no label")
+            raise AnswerError("answer-unreadable", place=self.place, reason=error) from error
 
     def _of_kind(self, key: str, value: Any, kind: type[T]) -> T:
         if issubclass(kind, Enum):
@@ -117,9 +101,7 @@ class Document(dict[str, Any]):
             self._refuse(key, value, "which this client does not know")
 
     def _refuse(self, key: str, value: Any, why: str) -> NoReturn:
-        written = json.dumps(value)
-        shown = written if len(written) <= _MOST_SHOWN else f"{written[: _MOST_SHOWN - 1]}…"
-        raise AnswerError(f"{self.place} answered with {shown} under {key!r}, {why}.", _REMEDY, wrong=key)
+        raise AnswerError("answer-key-wrong", wrong=key, place=self.place, shown=shown(value), reason=why)
 
 
 def _article(kind: str) -> str:

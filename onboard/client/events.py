@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from onboard.client.answers import JobEventSeen
 from onboard.client.document import Document
 from onboard.client.problems import event_in_commands
+from onboard.contract.jobs import JobEventDocument
 from onboard.domain.untrusted_json import parse_json
 from onboard.errors import AnswerError
 
 
-def job_events(lines: Iterable[str], place: str) -> Iterator[JobEventSeen | None]:
+def job_events(lines: Iterable[str], place: str) -> Iterator[JobEventDocument | None]:
     """The job events in a stream's lines, and None for each comment that keeps the line open.
 
     Args:
@@ -31,12 +31,12 @@ def job_events(lines: Iterable[str], place: str) -> Iterator[JobEventSeen | None
             document = Document.of(_object("\n".join(data)), place)
             data = []
             if "id" in document and "message" in document:
-                yield JobEventSeen.of(event_in_commands(document))
+                yield event_in_commands(document).parsed(JobEventDocument)
 
 
 def _object(text: str) -> dict[str, Any]:
     try:
         document = parse_json(text)
     except ValueError as error:
-        raise AnswerError(f"The events of the job cannot be read: {error}.", "Check ONBOARD_API_URL.") from error
+        raise AnswerError("events-unreadable", reason=error) from error
     return document if isinstance(document, dict) else {}

@@ -18,11 +18,12 @@ from typing import Any, Final
 from cli.check import pace_here
 from cli.local import LocalGateway
 from cli.services import opened, require_here
-from onboard.client.answers import JobEventSeen, JobStatus
-from onboard.client.checked import CheckedDataset
 from onboard.client.document import Document
 from onboard.client.frames import as_files
 from onboard.client.service import not_ended, require_success
+from onboard.contract.checks import CheckDocument
+from onboard.contract.jobs import JobEventDocument, JobStatus
+from onboard.domain.addition import Addition
 from onboard.domain.arguments import speaking_of_arguments
 from onboard.domain.job import EVENTS_AT_ONCE, JobState
 from onboard.domain.prediction import Prediction
@@ -30,13 +31,13 @@ from onboard.domain.submission import Submission
 from onboard.jobs import submission as submissions
 from onboard.settings import Settings
 
-__all__ = ["check", "predict", "submit", "wait"]
+__all__ = ["add", "check", "predict", "submit", "wait"]
 
 _HERE: Final = "this machine"
 _WORKER_LOOK_SECONDS: Final = 10.0
 
 
-def check(dataset: Any, task: str | None = None, **options: Any) -> CheckedDataset:
+def check(dataset: Any, task: str | None = None, **options: Any) -> CheckDocument:
     """The checks of a dataset and a time estimate; nothing is queued.
 
     Args:
@@ -52,7 +53,7 @@ def check(dataset: Any, task: str | None = None, **options: Any) -> CheckedDatas
     require_here("onboard.client.local")
     with speaking_of_arguments(), as_files({"dataset": dataset, "task": task, **options}) as asked:
         report = submissions.check(Submission(**asked), Settings().base, pace=pace_here())
-        return CheckedDataset.of(Document.of(report, _HERE))
+        return Document.of(report, _HERE).parsed(CheckDocument)
 
 
 def submit(dataset: Any, task: str | None = None, *, wait: bool = False, **options: Any) -> JobStatus:
@@ -72,6 +73,30 @@ def submit(dataset: Any, task: str | None = None, *, wait: bool = False, **optio
     with speaking_of_arguments(), as_files(given) as asked, opened(register=False) as services:
         gateway = LocalGateway(services)
         job = gateway.submit(Submission(**asked))["job"]
+        status = Document.of(gateway.job(job), _HERE).parsed(JobStatus)
+    return _waited(job) if wait else status
+
+
+def add(task: str, dataset: Any, *, wait: bool = False, **options: Any) -> JobStatus:
+    """Add rows to a task, correct labels or remove rows; a worker of this machine learns what the task has then.
+
+    Args:
+        task: its name.
+        dataset: a file, or a frame of pandas, polars or `datasets`.
+        wait: whether to return when the job has ended, with the version that it published.
+        options: those of `onboard add`: replace=True, remove=True, new_labels=True, fast=True, …
+
+    Raises:
+        DatasetError, InputError: the rows do not fit the task, or change nothing.
+        NotFoundError, ConflictError: there is no such task, or its rows are not stored here.
+        JobFailedError, CancelledError: with `wait`, as of `wait`.
+    """
+    require_here("onboard.client.local")
+    given = {"dataset": dataset, "task": task, **options}
+    with speaking_of_arguments(), as_files(given) as asked, opened(register=False) as services:
+        del asked["task"]
+        gateway = LocalGateway(services)
+        job = gateway.add(task, Addition(**asked))["job"]
         status = JobStatus.of(Document.of(gateway.job(job), _HERE))
     return _waited(job) if wait else status
 
@@ -80,7 +105,7 @@ def wait(
     job: str | JobStatus,
     *,
     timeout_seconds: float | None = None,
-    on_event: Callable[[JobEventSeen], None] | None = None,
+    on_event: Callable[[JobEventDocument], None] | None = None,
 ) -> JobStatus:
     """Wait until a job has ended, and see that it has a worker meanwhile.
 
@@ -113,7 +138,7 @@ def predict(inputs: Sequence[Mapping[str, Any]]) -> list[Prediction]:
 
 
 def _waited(
-    job: str, timeout_seconds: float | None = None, on_event: Callable[[JobEventSeen], None] | None = None
+    job: str, timeout_seconds: float | None = None, on_event: Callable[[JobEventDocument], None] | None = None
 ) -> JobStatus:
     started = looked = time.monotonic()
     seen = 0
@@ -124,10 +149,10 @@ def _waited(
             for document in news["events"]:
                 seen = document["id"]
                 if on_event is not None:
-                    on_event(JobEventSeen.of(Document.of(document, _HERE)))
+                    on_event(Document.of(document, _HERE).parsed(JobEventDocument))
             now = time.monotonic()
             if JobState(news["state"]).finished and len(news["events"]) < EVENTS_AT_ONCE:
-                return require_success(JobStatus.of(Document.of(gateway.job(job), _HERE)))
+                return require_success(Document.of(gateway.job(job), _HERE).parsed(JobStatus))
             if timeout_seconds is not None and now - started > timeout_seconds:
                 raise not_ended(job, timeout_seconds)
             if now - looked > _WORKER_LOOK_SECONDS:

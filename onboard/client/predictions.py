@@ -9,11 +9,11 @@ from typing import Any, Final
 from onboard.client.answers import outcome_of
 from onboard.client.asking import Asking
 from onboard.client.connection import PATIENCE_SECONDS
+from onboard.contract.requests import parse_requests
 from onboard.domain.limits import MAX_INPUTS
 from onboard.domain.names import LATEST
 from onboard.domain.prediction import Outcome, Prediction, Unanswered, all_answered
 from onboard.errors import AnswerError, DamagedError, NotFoundError, PinMismatchError
-from onboard.serving.requests import parse_requests
 
 _PART_BYTES: Final = 6 << 20  # of a request; the service takes 8 MiB
 
@@ -73,9 +73,11 @@ class Predictions(Asking):
         outcomes = [outcome_of(document) for document in answer.parts("predictions")]
         if len(outcomes) != len(inputs):
             raise AnswerError(
-                f"{answer.place} answered {len(outcomes)} of {len(inputs)} texts under 'predictions'.",
-                "Tell those who run the service.",
+                "answer-count-differs",
                 wrong="predictions",
+                place=answer.place,
+                answered=len(outcomes),
+                asked=len(inputs),
             )
         return outcomes
 

@@ -5,25 +5,30 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Final, Unpack
+from typing import Any, Final, Unpack
 from urllib.parse import quote
 
-from onboard.client.answers import Embedding, JobEventSeen, JobStatus, Me
+from onboard.client.answers import Embedding
 from onboard.client.cache import MOST_BYTES, EmbeddingCache
-from onboard.client.checked import CheckedDataset
 from onboard.client.connection import PATIENCE_SECONDS, Connection, Patience, document_of, require_private
 from onboard.client.document import Document
 from onboard.client.events import job_events
 from onboard.client.fetching import Fetcher
-from onboard.client.learned import Report
+from onboard.client.frames import as_files
 from onboard.client.operations import Operations
 from onboard.client.predictions import Predictions
 from onboard.client.problems import in_commands, job_in_commands
 from onboard.client.tasks import Tasks
 from onboard.client.uploads import Upload, taking
+from onboard.contract.access import Me
+from onboard.contract.checks import CheckDocument
+from onboard.contract.jobs import JobEventDocument, JobStatus, Report
+from onboard.domain.addition import Addition
+from onboard.domain.arguments import speaking_of_arguments
 from onboard.domain.job import JobState, job_failure
-from onboard.domain.names import LATEST, Reference
+from onboard.domain.names import LATEST, Reference, require_name
 from onboard.domain.submission import Submission
 from onboard.errors import AnswerError, CancelledError, InputError, JobFailedError, NotAllowedError, UnavailableError
 
@@ -86,22 +91,46 @@ class Onboard(Tasks, Operations, Predictions):
             InputError, ConflictError, NotAllowedError, UnavailableError: as `onboard submit` says.
         """
         upload = Upload.of(submission)
-        return JobStatus.of(self._upload("/v1/jobs", upload, {"Idempotency-Key": submission.key or uuid.uuid4().hex}))
+        return self._upload("/v1/jobs", upload, {"Idempotency-Key": submission.key or uuid.uuid4().hex}).parsed(
+            JobStatus
+        )
+
+    def add(self, task: str, dataset: Any, **options: Any) -> JobStatus:
+        """Add rows to a task, correct labels or remove rows; a worker learns what the task has then.
+
+        Args:
+            task: its name.
+            dataset: a file, or a frame of pandas, polars or `datasets`.
+            options: those of `onboard add`: replace=True, remove=True, new_labels=True, text_field, label_field, fast …
+
+        Raises:
+            DatasetError: the rows do not fit the task; nothing was queued.
+            InputError: the rows change nothing, or leave a label without rows.
+            NotFoundError: there is no such task.
+            ConflictError: its rows are not stored by the service, or it was learned on another base.
+        """
+        asked = {"dataset": dataset, "task": require_name(task), **options}  # a frame needs a name
+        words = nullcontext() if self.in_commands else speaking_of_arguments()
+        with words, as_files(asked) as given:
+            del given["task"]
+            addition = Addition(**given)
+            headers = {"Idempotency-Key": addition.key or uuid.uuid4().hex}
+            return self._upload(f"/v1/tasks/{task}/rows", Upload.of(addition), headers).parsed(JobStatus)
 
     @taking(Submission)
-    def check(self, submission: Submission) -> CheckedDataset:
+    def check(self, submission: Submission) -> CheckDocument:
         """The checks of a dataset and a time estimate, as `onboard check` shows them. Raises as `submit`.
 
         It takes what `onboard check` takes, in its words.
         """
-        return CheckedDataset.of(self._upload("/v1/check", Upload.of(submission)))
+        return self._upload("/v1/check", Upload.of(submission)).parsed(CheckDocument)
 
     def jobs(
         self, states: str | Sequence[str] = (), task: str | None = None, limit: int = 50, sort: str = "newest"
     ) -> list[JobStatus]:
         """Jobs, of this state, of these or of all, the newest first or as `sort` says (`onboard jobs list --help`)."""
         states = [states] if isinstance(states, str) else states
-        return [JobStatus.of(document) for document in self.job_documents(states, task, limit, sort)]
+        return [document.parsed(JobStatus) for document in self.job_documents(states, task, limit, sort)]
 
     def report(self, job: str, file: str | Path | None = None) -> Report:
         """What a job has come to, by its id, or a task's newest job by the task's name.
@@ -113,15 +142,13 @@ class Onboard(Tasks, Operations, Predictions):
             NotFoundError: there is no such job.
             NotAllowedError: the file cannot be written.
         """
-        report = Report.of(self._job(job))
+        report = self._job(job).parsed(Report)
         if file is not None:
             page = self.text(f"/v1/jobs/{report.job}/report")
             try:
                 Path(file).write_text(page, encoding="utf-8")
             except OSError as error:
-                raise NotAllowedError(
-                    f"The report cannot be written to {file}: {error.strerror}.", "Name another file."
-                ) from error
+                raise NotAllowedError("report-not-writable", file=file, reason=error.strerror) from error
         return report
 
     def job(self, job: str, since: int | None = None) -> JobStatus:
@@ -130,25 +157,25 @@ class Onboard(Tasks, Operations, Predictions):
         Raises:
             NotFoundError: there is no such job.
         """
-        return JobStatus.of(self._job(job, since))
+        return self._job(job, since).parsed(JobStatus)
 
     def _job(self, job: str, since: int | None = None) -> Document:
         return job_in_commands(self.get(f"/v1/jobs/{quote(job, safe='')}", since=since))
 
     def cancel(self, job: str) -> JobStatus:
         """Cancel a queued job at once, a running one at its next step. Raises ConflictError when it has ended."""
-        return JobStatus.of(job_in_commands(self.send("POST", f"/v1/jobs/{quote(job, safe='')}/cancel")))
+        return job_in_commands(self.send("POST", f"/v1/jobs/{quote(job, safe='')}/cancel")).parsed(JobStatus)
 
     def retry(self, job: str, time_limit_seconds: float | None = None) -> JobStatus:
         """Queue a failed, cancelled or dead job again. Raises ConflictError when it is none of these."""
         body = {} if time_limit_seconds is None else {"time_limit": time_limit_seconds}
-        return JobStatus.of(job_in_commands(self.send("POST", f"/v1/jobs/{quote(job, safe='')}/retry", body)))
+        return job_in_commands(self.send("POST", f"/v1/jobs/{quote(job, safe='')}/retry", body)).parsed(JobStatus)
 
-    def events(self, job: str, since: int = 0) -> Iterator[JobEventSeen]:
+    def events(self, job: str, since: int = 0) -> Iterator[JobEventDocument]:
         """A job's events after `since` as they come, until it has ended. Raises UnavailableError when cut off."""
         return (event for event in self._heard(job, since) if event is not None)
 
-    def _heard(self, job: str, since: int = 0) -> Iterator[JobEventSeen | None]:
+    def _heard(self, job: str, since: int = 0) -> Iterator[JobEventDocument | None]:
         """The same, and None for each sign of life in between (every 15 s or so)."""
         headers = {"Accept": "text/event-stream", "Last-Event-ID": str(since)}
         with self._connection.stream(f"/v1/jobs/{quote(job, safe='')}/events", headers) as answer:
@@ -159,7 +186,7 @@ class Onboard(Tasks, Operations, Predictions):
         job: str | JobStatus,
         *,
         timeout_seconds: float | None = None,
-        on_event: Callable[[JobEventSeen], None] | None = None,
+        on_event: Callable[[JobEventDocument], None] | None = None,
     ) -> JobStatus:
         """Wait until a job has ended. A service that goes away meanwhile is waited for.
 
@@ -178,7 +205,7 @@ class Onboard(Tasks, Operations, Predictions):
                 on_event(event)
         return require_success(self.job(name))
 
-    def _followed(self, job: str, timeout_seconds: float | None) -> Iterator[JobEventSeen]:
+    def _followed(self, job: str, timeout_seconds: float | None) -> Iterator[JobEventDocument]:
         """The events of a job until it has ended, each once. A service that goes away meanwhile is waited for.
 
         Raises:
@@ -228,7 +255,7 @@ class Onboard(Tasks, Operations, Predictions):
 
     def me(self) -> Me:
         """What the token is good for. Raises NotAllowedError when it is good for nothing."""
-        return Me.of(self.get("/v1/me"))
+        return self.get("/v1/me").parsed(Me)
 
     def _upload(self, path: str, upload: Upload, headers: Mapping[str, str] | None = None) -> Document:
         with upload.opened() as build:
@@ -245,7 +272,7 @@ def _default_cache() -> Path:
     try:
         return Path.home() / ".cache" / "onboard"
     except RuntimeError as error:  # a user without a name and without HOME
-        raise InputError("There is no home for the cache.", "Onboard(url, token, cache=FOLDER)") from error
+        raise InputError("cache-without-home") from error
 
 
 def require_success(job: JobStatus) -> JobStatus:
@@ -258,9 +285,7 @@ def require_success(job: JobStatus) -> JobStatus:
 
 def not_ended(job: str, timeout_seconds: float) -> UnavailableError:
     """The error for a job that goes on when the time to wait for it is over."""
-    return UnavailableError(
-        f"Job {job} has not ended within {timeout_seconds:g} s.", f"onboard jobs watch {job}", job=job
-    )
+    return UnavailableError("job-not-ended", job=job, timeout_seconds=timeout_seconds)
 
 
 def _over(deadline: float | None) -> bool:

@@ -6,18 +6,40 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any
 
-from onboard.client.carried import CarriedTasks
-from onboard.client.compared import ComparedVersions, EvaluatedVersion
+from pydantic import PrivateAttr
+
 from onboard.client.connection import PATIENCE_SECONDS, document_of
 from onboard.client.document import Document
 from onboard.client.frames import as_files
-from onboard.client.learned import LearnedTask, PublishedVersion
 from onboard.client.uploads import Upload
 from onboard.client.versions import Versions
+from onboard.contract.carrying import CarriedDocument, CarriedTasks
+from onboard.contract.changes import ChangedLabels, TaskLabel
+from onboard.contract.document import read
+from onboard.contract.evaluations import ComparisonDocument, EvaluationDocument
+from onboard.contract.versions import TaskDetail, VersionDocument
 from onboard.domain.arguments import speaking_of_arguments
+from onboard.domain.dataset import Label as LabelValue
 from onboard.domain.evaluation import Evaluation
+from onboard.domain.label_change import LabelChange
 from onboard.domain.names import Reference, require_name
-from onboard.domain.task_search import TaskSearch
+
+
+class PublishedVersion(VersionDocument):
+    """A version of a task.
+
+    Args:
+        metrics: by split, `{"validation": {NAME: {"value", "low", "high", "n"}} | None, "test": …}`.
+        method, stored_bytes: None where the service is of an earlier release.
+        init: where it started: "sst2@v1", "random", "(own)" (without an embedding), …
+    """
+
+    _aliases: tuple[str, ...] = PrivateAttr(default=())
+
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        """The names that mean it."""
+        return self._aliases
 
 
 class Tasks(Versions):
@@ -25,24 +47,55 @@ class Tasks(Versions):
 
     def tasks(
         self, *, label: str | None = None, metric: str | None = None, at_least: float | None = None
-    ) -> list[LearnedTask]:
+    ) -> list[TaskDetail]:
         """The tasks that fit, by name; the arguments are the options of `onboard tasks list`. Raises InputError."""
-        documents = self.task_documents(TaskSearch(label=label, metric=metric, at_least=at_least))
-        return [LearnedTask.of(document) for document in documents]
+        from onboard.domain.task_search import TaskSearch  # with the metrics of every kind of task
 
-    def task(self, task: str) -> LearnedTask:
+        documents = self.task_documents(TaskSearch(label=label, metric=metric, at_least=at_least))
+        return [document.parsed(TaskDetail) for document in documents]
+
+    def task(self, task: str) -> TaskDetail:
         """A task with its aliases. Raises NotFoundError."""
-        return LearnedTask.of(self.task_document(task))
+        return self.task_document(task).parsed(TaskDetail)
 
     def versions(self, task: str, limit: int = 200, before: int | None = None) -> list[PublishedVersion]:
         """The newest `limit` versions of a task, by number, or those before that number. Raises NotFoundError."""
         page = self.versions_page(task, limit, before)
         aliases = page.mapped("aliases", int)
-        return [PublishedVersion.of(document, aliases) for document in page.parts("versions")]
+        return [published(document, aliases) for document in page.parts("versions")]
+
+    def labels(self, task: str) -> list[TaskLabel]:
+        """The labels of a task's newest rows, with their training rows and descriptions. Raises NotFoundError."""
+        return [part.parsed(TaskLabel) for part in self.labels_document(task).parts("labels")]
+
+    def rename_label(self, task: str, label: LabelValue, to: LabelValue) -> ChangedLabels:
+        """Give a label another name: a new version that answers as before; no alias moves. Nothing is trained.
+
+        Raises:
+            InputError: the task does not have the label.
+            ConflictError: the name is in use, or a job of the task is open.
+            NotFoundError: no such task.
+        """
+        return self.change_labels(task, LabelChange("rename", (label,), to)).parsed(ChangedLabels)
+
+    def merge_labels(
+        self, task: str, labels: Sequence[LabelValue], to: LabelValue, *, fast: bool = False
+    ) -> ChangedLabels:
+        """Make one label of several; a job learns the new version. Raises as `rename_label`."""
+        return self.change_labels(task, LabelChange("merge", tuple(labels), to), fast=fast).parsed(ChangedLabels)
+
+    def delete_label(self, task: str, label: LabelValue, *, fast: bool = False) -> ChangedLabels:
+        """Delete a label with its rows; a job learns the new version. Raises as `rename_label`."""
+        return self.change_labels(task, LabelChange("delete", (label,)), fast=fast).parsed(ChangedLabels)
+
+    def describe_label(self, task: str, label: LabelValue, description: str, *, fast: bool = False) -> ChangedLabels:
+        """Say what a label means; a job learns the new version. Raises as `rename_label`."""
+        asked = LabelChange("describe", (label,), description=description)
+        return self.change_labels(task, asked, fast=fast).parsed(ChangedLabels)
 
     def compare(
         self, earlier: str, later: str, test: Any = None, *, text_field: str | Sequence[str] = (), **options: Any
-    ) -> ComparedVersions:
+    ) -> ComparisonDocument:
         """Two versions of a task side by side, as `onboard compare` shows them; the verdict is about `later`.
 
         Args:
@@ -57,12 +110,14 @@ class Tasks(Versions):
         a, b = Reference.parse_pair(earlier, later)
         path = f"/v1/tasks/{a.task}/compare?a={a.ref}&b={b.ref}"
         if test is None:
-            return ComparedVersions.of(self.send("GET", path, repeatable=True, timeout_seconds=PATIENCE_SECONDS))
-        return ComparedVersions.of(self._on_rows(path, test, a.task, text_field, options))
+            answer = self.send("GET", path, repeatable=True, timeout_seconds=PATIENCE_SECONDS)
+        else:
+            answer = self._on_rows(path, test, a.task, text_field, options)
+        return answer.parsed(ComparisonDocument)
 
     def evaluate(
         self, reference: str, dataset: Any, *, text_field: str | Sequence[str] = (), **options: Any
-    ) -> EvaluatedVersion:
+    ) -> EvaluationDocument:
         """A version measured on labeled rows, without those that it was trained on, as `onboard evaluate` shows it.
 
         Args:
@@ -77,7 +132,8 @@ class Tasks(Versions):
         """
         asked = Reference.parse(reference)
         path = f"/v1/tasks/{asked.task}/evaluate?ref={asked.ref}"
-        return EvaluatedVersion.of(self._on_rows(path, dataset, asked.task, text_field, options))
+        answer = self._on_rows(path, dataset, asked.task, text_field, options)
+        return answer.parsed(EvaluationDocument)
 
     def _on_rows(
         self, path: str, dataset: Any, task: str, text_field: str | Sequence[str], options: Mapping[str, Any]
@@ -112,14 +168,28 @@ class Tasks(Versions):
             NotFoundError: no such task. What the guard refuses is no error: it is among `refused`.
         """
         path = "/v1/carry" if task is None else f"/v1/tasks/{require_name(task)}/carry"
-        pages, cursor = [], dict[str, str]()
+        pages, cursor = list[CarriedDocument](), dict[str, str]()
         while True:  # a few tasks a request; again where an answer was lost: what is at the head is not carried twice
             body = {"dry_run": dry_run, **cursor}
-            page = self.send("POST", path, body, repeatable=True, timeout_seconds=PATIENCE_SECONDS)
+            answer = self.send("POST", path, body, repeatable=True, timeout_seconds=PATIENCE_SECONDS)
+            page = answer.parsed(CarriedDocument)
             pages.append(page)
             if task is None and on_page is not None:
-                on_page(CarriedTasks.of([page], dry_run))
-            following = page.read_or_none("next", str)
-            if following is None:
-                return CarriedTasks.of(pages, dry_run)
-            cursor = {"cursor": following}
+                on_page(_together([page], dry_run))
+            if page.next is None:
+                return _together(pages, dry_run)
+            cursor = {"cursor": page.next}
+
+
+def published(document: Document, aliases: Mapping[str, int]) -> PublishedVersion:
+    """A version with the names that mean it, of all aliases of its task. Raises AnswerError."""
+    version = document.parsed(PublishedVersion)
+    version._aliases = tuple(sorted(alias for alias, number in aliases.items() if number == version.version))
+    return version
+
+
+def _together(pages: Sequence[CarriedDocument], dry_run: bool) -> CarriedTasks:
+    """The answers to one request after the other, each about a few tasks."""
+    answers = [page.document for page in pages]
+    carried, refused = ([task for answer in answers for task in answer[key]] for key in ("carried", "refused"))
+    return read(CarriedTasks, {"dry_run": dry_run, "carried": carried, "refused": refused}, "")

@@ -15,7 +15,6 @@ MAX_COLUMNS: Final = 10_000  # of one file
 MAX_QUESTIONS: Final = 1_000  # that annotators answer in one export of a labelling tool
 MAX_TEXT_MEMORY_BYTES: Final = 2 << 30  # of all texts of a file in memory, where a letter may take four bytes
 MAX_LABEL_CHARACTERS: Final = 200  # one label
-MAX_LABELS: Final = 1_000  # distinct classes
 MAX_NUMBER: Final = 1e12  # largest regression value, so that differences keep their precision
 
 MAX_PROBLEMS_LISTED: Final = 100  # problems that are kept with their row; all are counted

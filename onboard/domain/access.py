@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from onboard.domain.documents import document_of
 from onboard.errors import InputError
 
 LEAST_LETTERS: Final = 32  # of a token that somebody else made; ours have 43 random ones
@@ -87,10 +86,6 @@ class Token:
             return "revoked"
         return "expired" if self.expires_at is not None and self.expires_at <= now else "active"
 
-    def to_json(self) -> dict[str, Any]:
-        """The token as a JSON-compatible document; times are ISO 8601 in UTC."""
-        return document_of(self, scopes=sorted_scopes(self.scopes))
-
 
 @dataclass(frozen=True, slots=True)
 class BrowserSession:
@@ -108,10 +103,6 @@ class BrowserSession:
     scopes: frozenset[Scope]
     created_at: float
     expires_at: float
-
-    def to_json(self) -> dict[str, Any]:
-        """The session as a JSON-compatible document; times are ISO 8601 in UTC."""
-        return document_of(self, scopes=sorted_scopes(self.scopes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,10 +123,6 @@ class AuditEntry:
     subject: str
     facts: dict[str, Any]
 
-    def to_json(self) -> dict[str, Any]:
-        """The entry as a JSON-compatible document; the time is ISO 8601 in UTC."""
-        return document_of(self)
-
 
 def sorted_scopes(scopes: Iterable[Scope]) -> list[str]:
     """Scopes in the order of their definition, as documents show them."""
@@ -148,9 +135,9 @@ def read_scopes(names: Iterable[str]) -> frozenset[Scope]:
     known = [scope.value for scope in Scope]
     given = [name.strip() for listed in names for name in listed.split(",")]
     if unknown := [name for name in given if name not in known]:
-        raise InputError(f"{unknown[0]!r} is not a scope.", f"Scopes: {', '.join(known)}.", scope=unknown[0])
+        raise InputError("unknown-scope", scope=unknown[0], known=list(known))
     if not given:
-        raise InputError("A token needs at least one scope.", f"Scopes: {', '.join(known)}.")
+        raise InputError("scope-missing", known=list(known))
     return frozenset(Scope(name) for name in given)
 
 
@@ -165,21 +152,14 @@ def read_lifetime(text: str) -> float | None:
     matched = _LIFETIME.fullmatch(text)
     seconds = int(matched[1]) * _UNITS[matched[2]] if matched else 0.0
     if not 0 < seconds <= LONGEST_SECONDS:
-        raise InputError(
-            f"{text[:40]!r} is no lifetime of a token.",
-            "Say 30d, 12h, 2w or 45m, at most 3650d, or never.",
-            field="expires",
-        )
+        raise InputError("lifetime-invalid", field="expires", text=text[:40])
     return seconds
 
 
 def require_given_token(secret: str, where: str) -> str:
     """Return a token that was made elsewhere if nobody can guess it, else raise InputError."""
     if not _GIVEN.fullmatch(secret):
-        raise InputError(
-            f"{where} has no token: {LEAST_LETTERS} to 256 letters, digits or any of . _ ~ + / = - are one.",
-            "Make one with: openssl rand -hex 32",
-        )
+        raise InputError("token-file-invalid", where=where, least_letters=LEAST_LETTERS)
     return secret
 
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
 
-_MEAN: Final = "mean"  # the init that is the mean of all embeddings
+from onboard.domain.init import MEAN
 
 Link = tuple[str, int]  # a hypernetwork version: digest of its base, number
 
@@ -135,7 +134,7 @@ def _learning(version: Embedded, root: Root, so_far: Descent) -> str | None:
     for parent in version.parents:
         if parent in so_far.versions or parent.partition("@")[0] == root.task:
             return f"started from {parent}"
-        if parent == _MEAN and root.was_there(version.base_digest, version.created_at):
+        if parent == MEAN and root.was_there(version.base_digest, version.created_at):
             return "started from the mean of all embeddings"
     for number in sorted(version.hypernetworks):
         if (version.base_digest, number) in so_far.hypernetworks:

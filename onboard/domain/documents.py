@@ -16,10 +16,11 @@ def document_of(record: Any, *left_out: str, **instead: Any) -> dict[str, Any]:
         instead: what is told of a field instead of its value.
     """
     names = [declared.name for declared in fields(record) if declared.name not in left_out]
-    return {name: instead[name] if name in instead else _told(name, getattr(record, name)) for name in names}
+    return {name: instead[name] if name in instead else told(name, getattr(record, name)) for name in names}
 
 
-def _told(name: str, value: Any) -> Any:
-    if name == "at" or name.endswith("_at"):
+def told(name: str, value: Any) -> Any:
+    """A field's value in a document: moments as ISO 8601 in UTC, tuples as lists."""
+    if (name == "at" or name.endswith("_at")) and not isinstance(value, str):
         return to_iso(value)
     return list(value) if isinstance(value, tuple) else value

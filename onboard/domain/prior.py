@@ -6,9 +6,8 @@ import hashlib
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypedDict, get_args
+from typing import Final, Literal, get_args
 
-from onboard.domain.documents import document_of
 from onboard.errors import InputError
 
 Form = Literal["single", "pairs"]  # texts by themselves, or two of them
@@ -20,7 +19,7 @@ def require_form(name: str) -> Form:
     for form in FORMS:
         if form == name:
             return form
-    raise InputError(f"{name!r} is not a form of tasks.", "Use single or pairs.", field="form")
+    raise InputError("unknown-form", field="form", name=name)
 
 
 def form_of(*, pairs: bool) -> Form:
@@ -82,40 +81,10 @@ class PriorVersion:
         """The version before it; None of the first."""
         return self.version - 1 or None
 
-    def to_json(self) -> dict[str, Any]:
-        """A JSON-compatible document; times are ISO 8601 in UTC."""
-        return {**document_of(self), "parent": self.parent, "head": self.retired_at is None}
-
-
-class ContributionJson(TypedDict):
-    """What one earlier task brought: its share of the prior's weights, of all tasks together 1."""
-
-    task: str
-    share: float
-
-
-class PriorJson(TypedDict, total=False):
-    """What earlier tasks contributed to a version's readout.
-
-    form, version, digest: of the prior; left_out: tasks that it was taken without: this one, and those that share rows
-        with it.
-    scale: how far the readout was drawn towards the prior; 0 where rows left out are better without.
-    tasks: the five that contributed most; lessons: how many there are.
-    rows, metric, with_prior, without: accuracy, in points, of the readout on so many rows that were predicted without
-        themselves, with the prior and without it; absent where there are too few of them.
-    """
-
-    form: Form
-    version: int
-    digest: str
-    left_out: list[str]
-    scale: float
-    lessons: int
-    tasks: list[ContributionJson]
-    rows: int
-    metric: str
-    with_prior: float
-    without: float
+    @property
+    def head(self) -> bool:
+        """Whether new tasks are learned with it."""
+        return self.retired_at is None
 
 
 def digest_of_prior(base_digest: str, form: Form, weighing: str, taught: Iterable[Taught]) -> str:

@@ -15,10 +15,8 @@ from onboard.domain.label_next import LabelNextJson
 from onboard.domain.label_scores import LabelScoreJson
 from onboard.domain.memory_used import HalvedJson
 from onboard.domain.names import did_you_mean
-from onboard.domain.prior import PriorJson
 from onboard.domain.readout import ProvisionalJson, ReadoutJson
 from onboard.domain.tried import MethodsJson
-from onboard.domain.tuning import GuardJson, TuningJson
 from onboard.errors import InputError
 
 JsonLabel = str | int | bool | float
@@ -29,10 +27,11 @@ ValidationKind = Literal["held-out", "cross-validated"]
 METRICS: Final[Mapping[str, Sequence[str]]] = {
     "classification": ("accuracy", "macro_f1", "mcc", "log_loss"),
     "regression": ("spearman", "pearson", "mse"),
+    "multilabel": ("micro_f1", "macro_f1", "lrap", "exact_match"),
 }
 CALIBRATION_ERROR: Final = "calibration_error"  # measured of classes beside these; it decides nothing
 LOWER_IS_BETTER: Final = frozenset({"log_loss", "mse", CALIBRATION_ERROR})
-SHARE_METRICS: Final = frozenset({"accuracy", "macro_f1"})  # shown as per cent
+SHARE_METRICS: Final = frozenset({"accuracy", "macro_f1", "micro_f1", "lrap", "exact_match"})  # shown as per cent
 
 
 def plain_number(value: float, decimals: int = 3) -> str:
@@ -49,15 +48,19 @@ def require_metric(metric: str, kind: str) -> None:
     """Raise InputError unless a task of this kind has the metric; an empty one leaves the choice."""
     if metric and metric not in METRICS[kind]:
         raise InputError(
-            f"There is no metric {metric!r} for {kind}.{did_you_mean(metric, METRICS[kind])}",
-            f"Use one of: --metric {', '.join(METRICS[kind])}", metric=metric,
-        )  # fmt: skip
+            "unknown-metric-of-kind",
+            metric=metric,
+            kind=kind,
+            guess=did_you_mean(metric, METRICS[kind]),
+            allowed=list(METRICS[kind]),
+        )
 
 
 class MetricJson(TypedDict):
     """A metric with its 95% interval.
 
-    value: accuracy and macro_f1 are shares (0…1), mcc and correlations −1…1, log_loss nats, mse squared label units;
+    value: accuracy, exact_match, lrap and F1 are shares (0…1), mcc and correlations −1…1, log_loss nats, mse squared
+        label units;
         calibration_error 0…1: how far the probability of an answer is from the share that is right.
     low, high: ends of the interval; null where the rows are too few to have one.
     n: rows it was measured on.
@@ -156,6 +159,7 @@ class WarningJson(TypedDict, total=False):
     """
 
     code: str
+    type: str
     message: str
     remedy: str | None
     count: int | None
@@ -174,7 +178,7 @@ class DatasetJson(TypedDict, total=False):
     """What was learned from. rows: by split ("train", "validation", "test"); pairs: whether its texts come in pairs."""
 
     name: str | None
-    kind: Literal["classification", "regression"]
+    kind: Literal["classification", "regression", "multilabel"]
     pairs: bool | None
     rows: dict[str, int] | None
     labels: list[LabelCountJson] | None
@@ -248,33 +252,13 @@ class MoreRowsJson(TypedDict, total=False):
     of_readout: bool
 
 
-class ComparisonJson(TypedDict, total=False):
-    """Two versions on the same held-out rows: the later one against the earlier one.
-
-    newly_right, newly_wrong: rows whose answer changed (null for regression); p_value: exact McNemar, two-sided.
-    decided_by: what a verdict "better" or "worse" rests on: "answers" or the loss; null for the others.
-    loss: "log_loss" or "squared_error"; increase: its mean change (below zero is better) with its 95% interval.
-    """
-
-    verdict: str
-    rows: int
-    newly_right: int | None
-    newly_wrong: int | None
-    p_value: float | None
-    loss: str
-    increase: float | None
-    low: float | None
-    high: float | None
-    decided_by: str | None
-
-
 class AliasMoveJson(TypedDict, total=False):
     """Whether an alias (`latest`) moved to this version, and why or why not; `present` is what it named before."""
 
     alias: str
     moved: bool
     reason: str
-    comparison: ComparisonJson | None
+    comparison: dict[str, Any] | None
     present: str
 
 
@@ -306,7 +290,7 @@ class JobReport(TypedDict, total=False):
     hypernetwork_version: int | None
     init: InitJson | None
     metrics: Splits | None
-    guard: GuardJson | None
+    guard: dict[str, Any] | None
     seconds: dict[str, float] | None
 
     metric: str | None
@@ -320,10 +304,10 @@ class JobReport(TypedDict, total=False):
     confusion: ConfusionJson | None
     dataset: DatasetJson | None
     training: TrainingJson | None
-    tuning: TuningJson | None
+    tuning: dict[str, Any] | None
     readout: ReadoutJson | None
     provisional: ProvisionalJson | None
-    prior: PriorJson | None
+    prior: dict[str, Any] | None
     calibration: CalibrationJson | None
     unknown: UnknownJson | None
     methods: MethodsJson | None

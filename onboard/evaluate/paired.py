@@ -16,85 +16,20 @@ to a version that was published: compared with one another they are weaker evide
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Literal, cast
+import numpy as np
+from numpy.typing import NDArray
 
-from onboard.domain.report import ComparisonJson
+from onboard.contract.evaluations import Decisive, PairedComparison, Verdict
 from onboard.evaluate.metrics import FloatArray, IntArray, row_log_loss, squared_error
 from onboard.statistics.proportions import mcnemar
 from onboard.statistics.student import student_interval
-
-Verdict = Literal["better", "worse", "no significant difference", "not enough evidence"]
-Loss = Literal["log_loss", "squared_error"]
-Decisive = Literal["answers", "log_loss", "squared_error"]
 
 ONE_SIDED_LEVEL = 0.025
 FEWEST_ROWS_ANSWERS = 6  # five changed answers, all for the worse, still have p = 0.031
 FEWEST_ROWS_LOSSES = 20  # of fewer the normal distribution is no guide
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """The later version against the earlier one, on rows that both have not seen.
-
-    Args:
-        verdict: about the later version.
-        rows: shared rows.
-        newly_right, newly_wrong: rows whose answer changed; None for regression.
-        p_value: McNemar, exact, two-sided; None for regression.
-        decided_by: what the verdict "better" or "worse" rests on; None for the others.
-        loss: which loss `increase` is about.
-        increase: mean change of the loss (below zero: the later version is better), with its 95% interval; None without
-            rows, and the interval is None below `FEWEST_ROWS_LOSSES` rows.
-    """
-
-    verdict: Verdict
-    rows: int
-    newly_right: int | None
-    newly_wrong: int | None
-    p_value: float | None
-    loss: Loss
-    increase: float | None
-    low: float | None
-    high: float | None
-    decided_by: Decisive | None = None
-
-    def sentence(self, later: str, earlier: str, rows: str) -> str:
-        """The verdict with what decided it, in one sentence.
-
-        Args:
-            later, earlier: what the two versions are called.
-            rows: what its rows are, without their number.
-        """
-        on_rows = f"on {self.rows:,} {rows if self.rows != 1 else rows.replace('rows', 'row', 1)}"
-        if self.verdict == "not enough evidence":
-            return f"There is not enough evidence {on_rows}."
-        if self.decided_by is None:
-            by = "" if self.newly_right is None else "by its answers or "
-            return f"{later} is not significantly better or worse than {earlier} {by}by its {self._loss} {on_rows}."
-        by = "answers" if self.decided_by == "answers" else self._loss
-        return f"{later} is significantly {self.verdict} than {earlier} by its {by} {on_rows}: {self._numbers()}."
-
-    @property
-    def _loss(self) -> str:
-        return {"log_loss": "log-loss", "squared_error": "squared error"}[self.loss]
-
-    def _numbers(self) -> str:
-        """Those of what decided; after a loss the answers, so that nobody takes the verdict for theirs."""
-        changed = f"{self.newly_right} newly right, {self.newly_wrong} newly wrong"
-        if self.decided_by == "answers":
-            return f"{changed} (McNemar p = {self.p_value:.2g})"
-        by_loss = f"{self.increase:+.3g} ({self.low:+.3g} to {self.high:+.3g})"
-        if self.newly_right is None:
-            return by_loss
-        return f"{by_loss}, {changed if self.newly_right or self.newly_wrong else 'though no answer changed'}"
-
-    def to_json(self) -> ComparisonJson:
-        """The comparison as a JSON document."""
-        return cast(ComparisonJson, asdict(self))
-
-
-def compare_classification(true_index: IntArray, earlier: FloatArray, later: FloatArray) -> Comparison:
+def compare_classification(true_index: IntArray, earlier: FloatArray, later: FloatArray) -> PairedComparison:
     """Compare probabilities (n, K) of two versions for the same n rows; n may be 0.
 
     Raises:
@@ -104,13 +39,27 @@ def compare_classification(true_index: IntArray, earlier: FloatArray, later: Flo
         raise ValueError(f"predictions {earlier.shape} and {later.shape} for {len(true_index)} rows")
     n = len(true_index)
     if not n:
-        return Comparison("not enough evidence", 0, 0, 0, 1.0, "log_loss", None, None, None)
+        return PairedComparison(
+            verdict="not enough evidence", rows=0, newly_right=0, newly_wrong=0, p_value=1.0, loss="log_loss",
+            increase=None, low=None, high=None,
+        )  # fmt: skip
     was_right, is_right = earlier.argmax(axis=1) == true_index, later.argmax(axis=1) == true_index
+    return compare_right(was_right, is_right, row_log_loss(true_index, later) - row_log_loss(true_index, earlier))
+
+
+def compare_right(was_right: NDArray[np.bool_], is_right: NDArray[np.bool_], change: FloatArray) -> PairedComparison:
+    """Compare two versions by which of n rows each answered rightly, and the change of each row's log-loss; n may be
+    0."""
+    n = len(change)
+    if not n:
+        return PairedComparison(
+            verdict="not enough evidence", rows=0, newly_right=0, newly_wrong=0, p_value=1.0, loss="log_loss",
+            increase=None, low=None, high=None,
+        )  # fmt: skip
     newly_right, newly_wrong = int((is_right & ~was_right).sum()), int((was_right & ~is_right).sum())
-    change = row_log_loss(true_index, later) - row_log_loss(true_index, earlier)  # (n,)
     low, high = student_interval(change) if n >= FEWEST_ROWS_LOSSES else (None, None)
     verdict, by_answers = _verdict(n, newly_right, newly_wrong, low, high)
-    return Comparison(
+    return PairedComparison(
         verdict=verdict,
         rows=n,
         newly_right=newly_right,
@@ -124,7 +73,7 @@ def compare_classification(true_index: IntArray, earlier: FloatArray, later: Flo
     )
 
 
-def compare_regression(true: FloatArray, earlier: FloatArray, later: FloatArray) -> Comparison:
+def compare_regression(true: FloatArray, earlier: FloatArray, later: FloatArray) -> PairedComparison:
     """Compare predicted numbers (n,) of two versions for the same n rows; n may be 0.
 
     Raises:
@@ -133,13 +82,16 @@ def compare_regression(true: FloatArray, earlier: FloatArray, later: FloatArray)
     if not true.shape == earlier.shape == later.shape:
         raise ValueError(f"predictions {earlier.shape} and {later.shape} for {len(true)} rows")
     if not len(true):
-        return Comparison("not enough evidence", 0, None, None, None, "squared_error", None, None, None)
+        return PairedComparison(
+            verdict="not enough evidence", rows=0, newly_right=None, newly_wrong=None, p_value=None,
+            loss="squared_error", increase=None, low=None, high=None,
+        )  # fmt: skip
     change = squared_error(true, later) - squared_error(true, earlier)  # (n,)
     low, high = student_interval(change) if len(true) >= FEWEST_ROWS_LOSSES else (None, None)
     verdict: Verdict = "not enough evidence" if low is None else _verdict(len(true), 0, 0, low, high)[0]
-    return Comparison(
-        verdict, len(true), None, None, None, "squared_error", float(change.mean()), low, high,
-        _decisive(verdict, "squared_error"),
+    return PairedComparison(
+        verdict=verdict, rows=len(true), newly_right=None, newly_wrong=None, p_value=None, loss="squared_error",
+        increase=float(change.mean()), low=low, high=high, decided_by=_decisive(verdict, "squared_error"),
     )  # fmt: skip
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from onboard.contract.evaluations import PairedComparison
 from onboard.domain.report import LOWER_IS_BETTER, METRICS, SHARE_METRICS, plain_number
 from onboard.evaluate.intervals import Metric
 from onboard.evaluate.metrics import CONSTANT_PREDICTIONS
-from onboard.evaluate.paired import Comparison
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +57,7 @@ def _weakness_by(deciding: str, measured: Mapping[str, Metric], trivial: Mapping
     beyond = metric.high < bar if deciding in LOWER_IS_BETTER else metric.low > bar
     shown: Callable[[float], str] = "{:.1%}".format if deciding in SHARE_METRICS else plain_number
     trivially = "the mean" if deciding in METRICS["regression"] else "the commonest label"
+    trivially = "the commonest set of labels" if METRICS["multilabel"][0] in measured else trivially
     return Weakness(
         weak=not beyond,
         judged=True,
@@ -75,7 +76,7 @@ class Replacement:
 
 
 def may_replace(
-    comparison: Comparison | None,
+    comparison: PairedComparison | None,
     *,
     weak: bool,
     predecessor_weak: bool,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from onboard.guard.judgement import Evidence
+from onboard.contract.guard import GuardEvidence
 from onboard.guard.settings import GuardSettings
 from onboard.model.encoding import TextEncoder
 from onboard.model.protected import ProtectedTask
@@ -47,7 +47,7 @@ class Material:
     """
 
     task: ProtectedTask
-    evidence: Evidence | None
+    evidence: GuardEvidence | None
     ids: list[Sequence[int]]
     targets: np.ndarray
     group: np.ndarray

@@ -9,9 +9,9 @@ from typing import Final
 
 import numpy as np
 
+from onboard.contract.guard import GuardedTask, GuardVerdict, Objection
 from onboard.guard.answers import Question, answers
 from onboard.guard.evidence import Canaries, Material, gather
-from onboard.guard.judgement import Judgement, TaskVerdict
 from onboard.guard.risk import most_at_risk
 from onboard.guard.settings import GuardSettings
 from onboard.guard.verdicts import Seen, judge
@@ -51,7 +51,7 @@ def guard(
     seed: int = 0,
     left_out: int = 0,
     execution: Execution = UNWATCHED,
-) -> Judgement:
+) -> GuardVerdict:
     """Judge a tuned hypernetwork against all earlier tasks. The same verdict for the same arguments on a CPU.
 
     The shares of the step are tried from the whole downwards on one half of every task's evidence, against a somewhat
@@ -79,15 +79,16 @@ def guard(
     if barred:
         unjudged = len(chosen) - len(barred)
         rule = _AT_ONCE_REFUSED if unjudged else _rule(unchecked)
-        return Judgement("rejected", 0.0, tuple(barred), _cannot(barred), settings.margin, unchecked + unjudged, rule)
+        return _rejection(barred, _cannot(barred), settings, unchecked=unchecked + unjudged, chosen=rule)
     choosing, confirming = (_Half(engine, materials, half, execution) for half in (0, 1))
-    return replace(_searched(step, choosing, confirming, settings), unchecked=unchecked, chosen=_rule(unchecked))
+    found = _searched(step, choosing, confirming, settings)
+    return found.model_copy(update={"unchecked": unchecked, "chosen": _rule(unchecked)})
 
 
-def _searched(step: Step, choosing: _Half, confirming: _Half, settings: GuardSettings) -> Judgement:
+def _searched(step: Step, choosing: _Half, confirming: _Half, settings: GuardSettings) -> GuardVerdict:
     """The judgement of the largest share of the step that both halves of the evidence let through."""
     stricter = replace(settings, margin=settings.choosing * settings.margin)
-    objections: list[tuple[float, tuple[str, ...]]] = []
+    objections: list[Objection] = []
     for share in settings.shares:
         changed = between(step.present, step.candidate, share)
         verdicts, again = choosing.judged(changed, stricter), False
@@ -95,12 +96,31 @@ def _searched(step: Step, choosing: _Half, confirming: _Half, settings: GuardSet
             verdicts, again = confirming.judged(changed, settings), True
         if all(verdict.passed for verdict in verdicts):
             reason = _accepted(share, len(verdicts))
-            return Judgement("accepted", share, tuple(verdicts), reason, settings.margin, objections=tuple(objections))
-        objections.append((share, tuple(verdict.task for verdict in verdicts if not verdict.passed)))
+            return GuardVerdict(
+                verdict="accepted", share=share, margin=settings.margin, reason=reason, tasks=tuple(verdicts),
+                unchecked=0, chosen=None, objections=tuple(objections),
+            )  # fmt: skip
+        refusing = tuple(verdict.task for verdict in verdicts if not verdict.passed)
+        objections.append(Objection(share=share, tasks=refusing))
         if again:
             break
     reason = _rejected(verdicts, share, again)
-    return Judgement("rejected", 0.0, tuple(verdicts), reason, settings.margin, objections=tuple(objections))
+    return _rejection(verdicts, reason, settings, objections=objections)
+
+
+def _rejection(
+    verdicts: Sequence[GuardedTask],
+    reason: str,
+    settings: GuardSettings,
+    *,
+    unchecked: int = 0,
+    chosen: str | None = None,
+    objections: Sequence[Objection] = (),
+) -> GuardVerdict:
+    return GuardVerdict(
+        verdict="rejected", share=0.0, margin=settings.margin, reason=reason, tasks=tuple(verdicts),
+        unchecked=unchecked, chosen=chosen, objections=tuple(objections),
+    )  # fmt: skip
 
 
 def clear(
@@ -111,7 +131,7 @@ def clear(
     *,
     seed: int = 0,
     execution: Execution = UNWATCHED,
-) -> list[TaskVerdict]:
+) -> list[GuardedTask]:
     """Judge each task under a hypernetwork that stands: nothing is chosen, so all evidence counts at once.
 
     Args:
@@ -148,7 +168,7 @@ class _Half:
         self._rows = [material.of(self.half) for material in self.materials]
         self._before: list[np.ndarray] | None = None
 
-    def judged(self, changed: Hypernetwork, settings: GuardSettings) -> list[TaskVerdict]:
+    def judged(self, changed: Hypernetwork, settings: GuardSettings) -> list[GuardedTask]:
         """A verdict per task on what the changed hypernetwork makes of its answers."""
         if self._before is None:
             self._before = self._answers([material.task.reference for material in self.materials])
@@ -179,13 +199,13 @@ def _rule(unchecked: int) -> str | None:
     return _RULE if unchecked else None
 
 
-def _barred(material: Material) -> TaskVerdict | None:
+def _barred(material: Material) -> GuardedTask | None:
     """The verdict on a task that cannot be judged: it is no pass."""
     task = material.task
     if task.trouble is not None:
-        return TaskVerdict(task.name, "not enough evidence", trouble=task.trouble)
+        return GuardedTask.unjudged(task.name, task.trouble)
     if material.evidence is None:
-        return TaskVerdict(task.name, "not enough evidence", trouble="There are too few rows and texts to judge it on.")
+        return GuardedTask.unjudged(task.name, "There are too few rows and texts to judge it on.")
     return None
 
 
@@ -196,7 +216,7 @@ def _accepted(share: float, tasks: int) -> str:
     return f"{who} no more than the margin with {_step(share)}."
 
 
-def _rejected(verdicts: Sequence[TaskVerdict], share: float, again: bool) -> str:
+def _rejected(verdicts: Sequence[GuardedTask], share: float, again: bool) -> str:
     standing = [verdict for verdict in verdicts if not verdict.passed]
     lost = [verdict for verdict in standing if verdict.verdict == "fail"]
     what = "may lose by it" if lost else "cannot show on so few held-out rows that nothing is lost"
@@ -211,14 +231,14 @@ def _step(share: float) -> str:
     return "the whole step" if share == 1.0 else f"{Fraction(share)} of the step"
 
 
-def _cannot(barred: Sequence[TaskVerdict]) -> str:
+def _cannot(barred: Sequence[GuardedTask]) -> str:
     return (
         f"{_names(barred)} cannot be judged ({barred[0].reason.rstrip('.')}): "
         "restore it (onboard restore), or delete it (onboard tasks delete TASK), and submit again."
     )
 
 
-def _names(verdicts: Sequence[TaskVerdict]) -> str:
+def _names(verdicts: Sequence[GuardedTask]) -> str:
     more = len(verdicts) - _NAMED
     named = ", ".join(verdict.task for verdict in verdicts[:_NAMED])
     return named if more <= 0 else f"{named} and {more} more"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from onboard.guard.judgement import Evidence, TaskVerdict, Verdict
+from onboard.contract.guard import GuardedTask, GuardEvidence, TaskVerdict
 from onboard.guard.settings import GuardSettings
 from onboard.statistics.bounds import Increase, increase_of_divergence, increase_of_losses
 from onboard.statistics.holm import holm_levels
@@ -30,7 +30,7 @@ class Seen:
     """
 
     task: str
-    evidence: Evidence
+    evidence: GuardEvidence
     changes: np.ndarray
     divergences: np.ndarray
     group: np.ndarray
@@ -40,7 +40,7 @@ class Seen:
     def between(
         cls,
         task: str,
-        evidence: Evidence,
+        evidence: GuardEvidence,
         before: np.ndarray,
         after: np.ndarray,
         targets: np.ndarray,
@@ -66,7 +66,7 @@ class Seen:
         return increase_of_divergence(float(np.max(means)), settings.spread)
 
 
-def judge(seen: Sequence[Seen], settings: GuardSettings) -> list[TaskVerdict]:
+def judge(seen: Sequence[Seen], settings: GuardSettings) -> list[GuardedTask]:
     """A verdict for each of T tasks: whether its loss rises by at most the margin, Holm over the tasks."""
     increases = [evidence.increase(settings) for evidence in seen]
     p_values = [increase.p_value(settings.margin) for increase in increases]
@@ -77,7 +77,7 @@ def judge(seen: Sequence[Seen], settings: GuardSettings) -> list[TaskVerdict]:
     ]
 
 
-def _objection(seen: Seen, settings: GuardSettings) -> TaskVerdict | None:
+def _objection(seen: Seen, settings: GuardSettings) -> GuardedTask | None:
     """A loss that held-out rows show, though they are too few to show that there is none."""
     if seen.evidence == "held-out rows" or len(seen.changes) < FEWEST_TOLD:
         return None
@@ -87,16 +87,16 @@ def _objection(seen: Seen, settings: GuardSettings) -> TaskVerdict | None:
     return _told(seen, "fail", "held-out rows", increase, settings.level)
 
 
-def _verdict(seen: Seen, increase: Increase, passed: bool, level: float, settings: GuardSettings) -> TaskVerdict:
+def _verdict(seen: Seen, increase: Increase, passed: bool, level: float, settings: GuardSettings) -> GuardedTask:
     """Rows whose mean is within the margin and whose bound is not show neither a loss nor that there is none."""
     unsure = seen.evidence == "held-out rows" and increase.mean <= settings.margin
-    verdict: Verdict = "pass" if passed else "not enough evidence" if unsure else "fail"
+    verdict: TaskVerdict = "pass" if passed else "not enough evidence" if unsure else "fail"
     return _told(seen, verdict, seen.evidence, increase, level)
 
 
-def _told(seen: Seen, verdict: Verdict, evidence: Evidence, increase: Increase, level: float) -> TaskVerdict:
+def _told(seen: Seen, verdict: TaskVerdict, evidence: GuardEvidence, increase: Increase, level: float) -> GuardedTask:
     flipped = seen.flipped if evidence == "divergence" else seen.flipped[: len(seen.changes)]
-    return TaskVerdict(
+    return GuardedTask(
         task=seen.task,
         verdict=verdict,
         evidence=evidence,
@@ -106,6 +106,7 @@ def _told(seen: Seen, verdict: Verdict, evidence: Evidence, increase: Increase, 
         rows=len(flipped),
         flipped=int(flipped.sum()),
         detectable=_number(increase.detectable(level)),
+        trouble=None,
     )
 
 

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import Any, Final
+from typing import Final
 
-from onboard.domain.task import BaseRecord, HypernetworkVersion
+from onboard.contract.guard import GuardVerdict
+from onboard.contract.hypernetworks import (
+    HypernetworkDetail,
+    HypernetworkDocument,
+    HypernetworkList,
+    HypernetworkReverted,
+    PinnedDocument,
+)
 from onboard.errors import NotFoundError
 from onboard.registry.audit import record
 from onboard.registry.bases import BaseRepository
@@ -15,8 +21,8 @@ from onboard.registry.hypernetworks import HypernetworkRepository
 MOST_NAMED: Final = 200  # versions in use that are named; all of them are counted
 
 
-def list_hypernetworks(database: Database, base: str) -> dict[str, Any]:
-    """The line of a base, oldest first, and how many embedding versions are pinned to each, as a JSON document.
+def list_hypernetworks(database: Database, base: str) -> HypernetworkList:
+    """The line of a base, oldest first, and how many embedding versions are pinned to each.
 
     Args:
         base: its name or digest.
@@ -29,12 +35,15 @@ def list_hypernetworks(database: Database, base: str) -> dict[str, Any]:
         record = bases.get(base)
         line = bases.hypernetworks(record.digest)
         counts = HypernetworkRepository(session).counts(record.digest)
-    hypernetworks = [{**_document(version, record), "pinned": counts.get(version.version, 0)} for version in line]
-    return {"base": record.name, "base_digest": record.digest, "hypernetworks": hypernetworks}
+    hypernetworks = tuple(
+        HypernetworkDocument.of(version, head=version.version == record.head, pinned=counts.get(version.version, 0))
+        for version in line
+    )
+    return HypernetworkList(base=record.name, base_digest=record.digest, hypernetworks=hypernetworks)
 
 
-def show_hypernetwork(database: Database, base: str, version: int) -> dict[str, Any]:
-    """One version with what is pinned to it and the guard's verdict about it, as a JSON document.
+def show_hypernetwork(database: Database, base: str, version: int) -> HypernetworkDetail:
+    """One version with what is pinned to it and the guard's verdict about it.
 
     Raises:
         NotFoundError: no such base, or no such version of it.
@@ -44,14 +53,11 @@ def show_hypernetwork(database: Database, base: str, version: int) -> dict[str, 
         record = bases.get(base)
         one = bases.hypernetwork(record.digest, version)
         pinned = HypernetworkRepository(session).pinned(record.digest, version, MOST_NAMED)
-    facts = asdict(pinned)
-    return {
-        **_document(one, record),
-        "base": record.name,
-        "pinned": facts.pop("versions"),
-        "pinned_by": {**facts, "in_use": list(pinned.in_use)},
-        "guard": one.metrics.get("guard"),
-    }
+    guard = one.metrics.get("guard")
+    return HypernetworkDetail.of(
+        one, base=record.name, head=one.version == record.head, pinned=pinned.versions,
+        pinned_by=PinnedDocument.of(pinned), guard=None if guard is None else GuardVerdict.model_validate(guard),
+    )  # fmt: skip
 
 
 def hypernetwork_artifact(database: Database, base: str, version: int) -> str:
@@ -59,11 +65,11 @@ def hypernetwork_artifact(database: Database, base: str, version: int) -> str:
     with database.read() as session:
         artifact = BaseRepository(session).hypernetwork(base, version).artifact
     if artifact is None:
-        raise NotFoundError(f"Hypernetwork version {version} was collected: nothing needed it any more.")
+        raise NotFoundError("hypernetwork-collected", version=version)
     return artifact
 
 
-def revert_hypernetwork(database: Database, base: str, version: int) -> dict[str, Any]:
+def revert_hypernetwork(database: Database, base: str, version: int) -> HypernetworkReverted:
     """Make an existing version the head again; to be the head already is no change.
 
     New tasks are learned under it from now on, and the next tuning starts from it. Nothing that is published changes:
@@ -79,17 +85,10 @@ def revert_hypernetwork(database: Database, base: str, version: int) -> dict[str
     with database.write() as session:
         bases = BaseRepository(session)
         registered = bases.get(base)
-        document = {
-            "base": registered.name,
-            "base_digest": registered.digest,
-            "version": version,
-            "previous": registered.head,
-        }
+        document = HypernetworkReverted(
+            base=registered.name, base_digest=registered.digest, version=version, previous=registered.head
+        )
         if version != registered.head:
             bases.set_head(registered.digest, version, expected_head=registered.head)
-            record(session, "hypernetwork.revert", f"{registered.name} v{version}", **document)
+            record(session, "hypernetwork.revert", f"{registered.name} v{version}", **document.to_json())
     return document
-
-
-def _document(version: HypernetworkVersion, base: BaseRecord) -> dict[str, Any]:
-    return {**version.to_json(), "head": version.version == base.head}

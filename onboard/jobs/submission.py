@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from onboard.data.task_name import check_task_name, task_name_of
@@ -21,8 +21,14 @@ if TYPE_CHECKING:
     from onboard.jobs.pace import Pace
     from onboard.jobs.submit import Request
 
-_LABELS_REMEDY: Final = "Write them between commas: A,B"
-_RENAMED: Final = ("text_field", "time_limit")  # of what reads and of what queues, under other names
+# What decides how rows are read, what the job's spec has fields for, and what only its queue needs to know. Any other
+# field of a submission is one of the job's options, under its own name.
+_FOR_ROWS: Final = frozenset({
+    "dataset", "validation", "test", "unlabelled", "kind", "labels", "unknown_labels", "text_field", "label_field",
+    "shots", "seed",
+})  # fmt: skip
+_FOR_SPEC: Final = frozenset({"task", "init", "tune_hypernetwork", "method", "metric", "base", "new_labels"})
+_FOR_QUEUE: Final = frozenset({"queue", "priority", "key", "time_limit"})
 
 
 def task_name(submission: Submission) -> str:
@@ -38,10 +44,7 @@ def task_name(submission: Submission) -> str:
         return check_task_name(submission.task)
     if submission.dataset is None:
         require_something(submission)
-        raise InputError(
-            "A task without a dataset has no file to take its name from.",
-            "Name the task: onboard submit --task NAME --labels A,B", field="task",
-        )  # fmt: skip
+        raise InputError("task-name-missing", field="task")  # fmt: skip
     require_format(submission.dataset)
     return task_name_of(submission.dataset)
 
@@ -49,10 +52,7 @@ def task_name(submission: Submission) -> str:
 def require_something(submission: Submission) -> None:
     """Raise InputError where there is neither a dataset nor a label set."""
     if submission.dataset is None and not submission.labels:
-        raise InputError(
-            "There is no dataset.", "onboard submit FILE, or without rows: onboard submit --task NAME --labels A,B",
-            field="dataset",
-        )  # fmt: skip
+        raise InputError("dataset-missing", field="dataset")  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,8 @@ def _estimated(submission: Submission, checked: Checked, report: Mapping[str, An
     size, texts = DatasetSize.of_report(report), len(checked.unlabelled.rows) if checked.unlabelled else 0
     first = None if size is None else round(pace.seconds(first_seconds(size)))
     estimated: dict[str, int | None] = dict.fromkeys(("estimated_seconds", "estimated_seconds_tuned"), first)
-    if size is not None and checked.dataset.train and not submission.fast:
+    alone = submission.fast or checked.dataset.several_labels
+    if size is not None and checked.dataset.train and not alone:
         estimated = {
             key: round(pace.seconds(estimate_seconds(size, unlabelled=texts, tuned=tuned)))
             for key, tuned in zip(estimated, (False, True), strict=True)
@@ -144,14 +145,22 @@ def prepare(
 
 
 def job_spec(submission: Submission, default_base: str) -> JobSpec:
-    """What the job is told of it; what no other part of the program asks for stands among the spec's options."""
-    from onboard.data.read import ReadOptions
-    from onboard.jobs.submit import Request
-
-    name, base = task_name(submission), submission.base or default_base
-    elsewhere = {declared.name for other in (JobSpec, ReadOptions, Request) for declared in fields(other)}
-    options = {key: value for key, value in asked(submission).items() if key not in {*elsewhere, *_RENAMED}}
-    return JobSpec(**{**_shared(submission, JobSpec), "task": name, "dataset": "", "base": base, "options": options})
+    """The job's spec, without its dataset; fields that have no other place are among its options."""
+    placed = _FOR_ROWS | _FOR_SPEC | _FOR_QUEUE
+    return JobSpec(
+        task=task_name(submission),
+        dataset="",
+        init=submission.init,
+        tune_hypernetwork=submission.tune_hypernetwork,
+        method=submission.method,
+        kind=submission.kind,
+        metric=submission.metric,
+        shots=submission.shots,
+        seed=submission.seed,
+        base=submission.base or default_base,
+        new_labels=submission.new_labels,
+        options={name: value for name, value in asked(submission).items() if name not in placed},
+    )
 
 
 def split_labels(text: str) -> tuple[str, ...]:
@@ -161,9 +170,9 @@ def split_labels(text: str) -> tuple[str, ...]:
     try:
         labels = tuple(label.strip() for label in next(csv.reader([text], skipinitialspace=True), []))
     except csv.Error as error:
-        raise InputError("labels: they are no line of CSV.", _LABELS_REMEDY, field="labels") from error
+        raise InputError("labels-not-csv", field="labels") from error
     if not labels or not all(labels):
-        raise InputError("labels: one is empty.", _LABELS_REMEDY, field="labels")
+        raise InputError("labels-one-empty", field="labels")
     return labels
 
 
@@ -199,16 +208,18 @@ def _tokens(base: str) -> dict[str, Any]:
 def _read_options(submission: Submission, outside: Outside | None, **more: Any) -> ReadOptions:
     from onboard.data.read import ReadOptions
 
-    same = _shared(submission, ReadOptions)
-    same["labels"] = split_labels(submission.labels)
-    same["descriptions"] = tuple(submission.label_description)
     more |= outside.options() if outside else {}
-    return ReadOptions(**same, text_fields=tuple(submission.text_field), **more)
-
-
-def _shared(submission: Submission, other: type[Any]) -> dict[str, Any]:
-    """What another dataclass calls by the same names."""
-    names = {declared.name for declared in fields(other)}
-    return {
-        declared.name: getattr(submission, declared.name) for declared in fields(submission) if declared.name in names
-    }
+    return ReadOptions(
+        validation=submission.validation,
+        test=submission.test,
+        unlabelled=submission.unlabelled,
+        kind=submission.kind,
+        labels=split_labels(submission.labels),
+        descriptions=tuple(submission.label_description),
+        unknown_labels=submission.unknown_labels,
+        text_fields=tuple(submission.text_field),
+        label_field=submission.label_field,
+        shots=submission.shots,
+        seed=submission.seed,
+        **more,
+    )

@@ -9,6 +9,7 @@ from typing import Any, Final
 from sqlalchemy.orm import Session
 
 from onboard.domain.forecast import Likeness, TimeLeft, Timing, similar, time_left
+from onboard.domain.init import InitKind
 from onboard.domain.job import Job, Stage
 from onboard.domain.running import Attempt, RunningJob
 from onboard.domain.worker import WorkerRecord
@@ -71,7 +72,7 @@ def _whole_seconds(job: Job, report: Mapping[str, Any], device: str) -> float | 
         return None
     tuned = spec.tune_hypernetwork == "always" or job.stage in (Stage.TUNE, Stage.GUARD)
     unlabelled = spec.options.get("unlabelled", {}).get("considered", 0)
-    gpu, probed = device.startswith("cuda"), spec.init == "auto"
+    gpu, probed = device.startswith("cuda"), spec.start.kind is InitKind.AUTO
     return estimate_seconds(
         size, unlabelled=unlabelled, probed=probed, tuned=tuned, gpu=gpu, method=spec.method,
         readout=spec.readout != "never",

@@ -8,7 +8,7 @@ one decoder position.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from itertools import pairwise
 from typing import Any
@@ -21,6 +21,8 @@ from onboard.errors import InputError
 from onboard.model.backbone import output_scale
 
 _BYTES_AROUND = 512  # what PyTorch keeps around the numbers of a tensor
+Prefix = tuple[int, ...]  # a node of a trie: the tokens that lead to it
+Edge = tuple[Prefix, int]  # the node that it leaves, and its token
 ROOT_TOKEN = -1  # stands for the decoder's start token until the trie meets a backbone
 
 
@@ -58,58 +60,59 @@ class LabelTrie:
             InputError: no label, an empty one, two alike, or one that is the beginning of another.
         """
         _check(sequences)
-        prefixes = {tuple(sequence[:end]) for sequence in sequences for end in range(len(sequence))}
-        children: dict[tuple[int, ...], list[int]] = {prefix: [] for prefix in prefixes}
-        for sequence in sequences:
-            for end, token in enumerate(sequence):
-                following = children[tuple(sequence[:end])]
-                if token not in following:
-                    following.append(token)
-        branching = sorted(((p for p, c in children.items() if len(c) > 1)), key=lambda p: (len(p), p)) or [()]
-        inner = {branch[:end] for branch in branching for end in range(len(branch) + 1)}
-        nodes = sorted(inner, key=lambda p: (len(p), p))
-        return cls._from_nodes(nodes, branching, children, sequences)
-
-    @classmethod
-    def _from_nodes(
-        cls,
-        nodes: list[tuple[int, ...]],
-        branching: list[tuple[int, ...]],
-        children: dict[tuple[int, ...], list[int]],
-        sequences: Sequence[Sequence[int]],
-    ) -> LabelTrie:
-        index = {node: i for i, node in enumerate(nodes)}
+        children = _children(sequences)
+        branching = _shortest_first(prefix for prefix, tokens in children.items() if len(tokens) > 1) or [()]
+        nodes = _shortest_first({branch[:end] for branch in branching for end in range(len(branch) + 1)})
+        node_index = {node: index for index, node in enumerate(nodes)}
         edges = [(branch, token) for branch in branching for token in children[branch]]
-        edge_index = {edge: i for i, edge in enumerate(edges)}
-        width = max(len(children[branch]) for branch in branching)
-        branches = torch.full((len(branching), width), len(edges))
-        place: dict[tuple[tuple[int, ...], int], int] = {}
-        for m, branch in enumerate(branching):
-            for c, token in enumerate(children[branch]):
-                branches[m, c] = edge_index[branch, token]
-                place[branch, token] = m * width + c
-        steps = [
-            [place[edge] for end in range(len(s)) if (edge := (tuple(s[:end]), s[end])) in place] for s in sequences
-        ]
-        longest = max(map(len, steps))
+        edge_index = {edge: index for index, edge in enumerate(edges)}
+        branches = _rectangle([[edge_index[b, token] for token in children[b]] for b in branching], len(edges))
+        width = branches.shape[1]
+        cells = {(b, token): row * width + c for row, b in enumerate(branching) for c, token in enumerate(children[b])}
+        paths = [[cells[edge] for edge in _edges(sequence) if edge in cells] for sequence in sequences]
         return cls(
             tokens=torch.tensor([node[-1] if node else ROOT_TOKEN for node in nodes]),
             depth=torch.tensor([len(node) for node in nodes]),
-            visible=torch.tensor([[i[: len(j)] == j for j in nodes] for i in nodes]),
-            edge_node=torch.tensor([index[branch] for branch, _ in edges]),
+            visible=torch.tensor([[node[: len(other)] == other for other in nodes] for node in nodes]),
+            edge_node=torch.tensor([node_index[branch] for branch, _ in edges]),
             edge_token=torch.tensor([token for _, token in edges]),
             branches=branches,
-            paths=torch.tensor([[*path, *[branches.numel()] * (longest - len(path))] for path in steps]),
+            paths=_rectangle(paths, branches.numel()),
         )
+
+
+def _edges(sequence: Sequence[int]) -> Iterator[Edge]:
+    """Of one label, from the root on."""
+    for end, token in enumerate(sequence):
+        yield tuple(sequence[:end]), token
+
+
+def _children(sequences: Sequence[Sequence[int]]) -> dict[Prefix, list[int]]:
+    """The tokens that follow each prefix, in the order of the labels."""
+    children: dict[Prefix, dict[int, None]] = {}
+    for sequence in sequences:
+        for prefix, token in _edges(sequence):
+            children.setdefault(prefix, {})[token] = None
+    return {prefix: list(tokens) for prefix, tokens in children.items()}
+
+
+def _shortest_first(prefixes: Iterable[Prefix]) -> list[Prefix]:
+    return sorted(prefixes, key=lambda prefix: (len(prefix), prefix))
+
+
+def _rectangle(rows: Sequence[Sequence[int]], fill: int) -> Tensor:
+    """Rows of several lengths as one tensor."""
+    width = max(map(len, rows))
+    return torch.tensor([[*row, *[fill] * (width - len(row))] for row in rows])
 
 
 def _check(sequences: Sequence[Sequence[int]]) -> None:
     if not sequences or not all(sequences):
-        raise InputError("A task needs at least one label, and each label at least one token.")
+        raise InputError("label-without-tokens")
     ordered = sorted(tuple(sequence) for sequence in sequences)
     for left, right in pairwise(ordered):
         if right[: len(left)] == left:
-            raise InputError("Two labels have the same tokens, or one begins with the other.", "Choose other words.")
+            raise InputError("labels-share-tokens")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

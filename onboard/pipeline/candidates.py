@@ -10,10 +10,11 @@ import numpy as np
 
 from onboard.bases import Base
 from onboard.bases.fingerprints import unpack_fingerprint
+from onboard.domain.init import FINGERPRINT, Init, InitKind
 from onboard.domain.names import Reference
 from onboard.domain.task import EmbeddingVersion
 from onboard.errors import DamagedError, InputError, NotFoundError
-from onboard.probe.candidates import FINGERPRINT, MEAN, NOTHING, Candidate, in_sorted, mean_candidate, random_candidate
+from onboard.probe.candidates import NOTHING, Candidate, in_sorted, mean_candidate, random_candidate
 from onboard.probe.prefilter import ANCHORS, prefilter
 from onboard.registry.services import Services
 from onboard.registry.versions import Startable, VersionRepository
@@ -113,7 +114,7 @@ def named_candidate(
     services: Services,
     base: Base,
     seed: int,
-    init: str,
+    init: Init,
     fingerprint: np.ndarray | None = None,
     rows: np.ndarray = NOTHING,
 ) -> Candidate:
@@ -123,7 +124,7 @@ def named_candidate(
 
     Args:
         services, base, seed, rows: as for `collect_candidates`.
-        init: the name.
+        init: the start; a version that was pinned at submission is taken as it is.
         fingerprint: of the new task; it can be started from where the base's embeddings started at fingerprints.
 
     Raises:
@@ -131,23 +132,22 @@ def named_candidate(
         DamagedError: its files are gone or damaged.
     """
     trained, learned = TrainedRows(services, base), list[np.ndarray]()
-    if init == MEAN:
+    if init.kind is InitKind.MEAN:
         _, versions = _startable(services, base)
         fresh = [version for version in versions if not in_sorted(rows, trained.own(version)).any()]
         learned, _ = _readable(fresh, lambda version: unpack_embedding(services.read(version.artifact)))
     shipped = {candidate.embedding: candidate for candidate in shipped_candidates(base, learned, seed, None)}
     if fingerprint is not None and base.fingerprints is not None:
         shipped[FINGERPRINT] = Candidate(FINGERPRINT, fingerprint)
-    if init in shipped:
-        return shipped[init]
+    if init.name in shipped:
+        return shipped[init.name]
     try:
         with services.database.read() as session:
-            version = VersionRepository(session).resolve(Reference.parse(init))
+            version = VersionRepository(session).resolve(Reference.parse(init.reference))
     except NotFoundError as error:
-        remedy = "--init auto, or: onboard tasks list"
-        raise InputError(f"There is no embedding {init!r} to start from.", remedy) from error
-    if version.base_digest != base.digest:  # an alias has moved while the job waited
-        raise InputError(f"{version.reference} belongs to another base than {base.name!r}.", "--init auto", init=init)
+        raise InputError("unknown-init-embedding", init=init.reference) from error
+    if version.base_digest != base.digest:  # not pinned: its alias has moved while the job waited
+        raise InputError("init-of-other-base", init=init.name, version=version.reference, base=base.name)
     return _candidate(services, version, trained)
 
 

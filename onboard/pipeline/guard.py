@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
+from onboard.contract.guard import GuardVerdict
 from onboard.domain.task import EmbeddingVersion
-from onboard.domain.tuning import GuardJson, TuningJson
-from onboard.guard import GuardSettings, Judgement, Step, clear, guard
+from onboard.guard import GuardSettings, Step, clear, guard
 from onboard.guard.canaries import canary_ids
 from onboard.guard.risk import at_risk
 from onboard.model.hypernetwork import Hypernetwork
@@ -38,10 +39,10 @@ def guard_stage(attempt: Run, probed: ProbeOutput, trained: TrainOutput, tuned: 
     versions = protected(attempt.services, attempt.bench.base, attempt.base, attempt.job.spec.task)
     judgement = _judged(attempt, tuned_weights(attempt, tuned), versions, tuned.z)
     output = GuardOutput(
-        guard=judgement.to_json(),
+        guard=judgement,
         share=judgement.share,
         considered=tuple(identity(version) for version in versions),
-        tuning={**tuned.tuning, "reason": judgement.reason},
+        tuning=tuned.tuning.model_copy(update={"reason": judgement.reason}),
         folds=None,
         label_next=None,
         numbers={"verdict": judgement.verdict, "share": judgement.share, "tasks": len(judgement.tasks)},
@@ -54,7 +55,7 @@ def guard_stage(attempt: Run, probed: ProbeOutput, trained: TrainOutput, tuned: 
     gained = _gained(attempt, bench, probed.words, (trained, after), tuned, judgement.share)
     return replace(
         output,
-        tuning={**tuned.tuning, **gained},
+        tuning=tuned.tuning.model_copy(update=gained),
         folds=after.folds,
         label_next=labelling(attempt, bench, probed.words, after) if gained["kept"] else None,
     )
@@ -67,7 +68,7 @@ def _gained(
     embeddings: tuple[TrainOutput, TrainOutput],
     tuned: ProposedStep,
     share: float,
-) -> TuningJson:
+) -> dict[str, Any]:
     """The new task's loss before and after, as it would be published on rows that trained neither where there are any,
     and whether to keep it.
 
@@ -80,7 +81,8 @@ def _gained(
         share: of the proposed step, that was let through.
     """
     rows = held_rows(bench) or fitted_rows(bench)
-    evidence, count = tuned.tuning.get("evidence"), tuned.tuning.get("rows", len(rows))
+    evidence = tuned.tuning.evidence
+    count = len(rows) if tuned.tuning.rows is None else tuned.tuning.rows
     measured = (tuned.losses.get(str(part)) for part in (0, share))
     was, now = (
         judged_loss(under, embedding, words, embedding.z, attempt.checkpoint) if loss is None else loss
@@ -110,17 +112,18 @@ def guard_newcomers(
     whole_step = replace(GuardSettings(), shares=(1.0,))
     judgement = _judged(attempt, outcome.tuned, versions, outcome.trained.z, whole_step)
     verdict = guarded.guard
-    merged: GuardJson = {
-        **verdict,
-        "tasks": [*(verdict["tasks"] or []), *(judged.to_json() for judged in judgement.tasks)],
-        "unchecked": (verdict["unchecked"] or 0) + judgement.unchecked,
-        "chosen": "; ".join(rule for rule in (verdict["chosen"], judgement.chosen) if rule) or None,
-    }
+    merged = verdict.model_copy(
+        update={
+            "tasks": (*verdict.tasks, *judgement.tasks),
+            "unchecked": verdict.unchecked + judgement.unchecked,
+            "chosen": "; ".join(rule for rule in (verdict.chosen, judgement.chosen) if rule) or None,
+        }
+    )
     considered = (*guarded.considered, *(identity(version) for version in versions))
     if judgement.accepted:
         return replace(guarded, guard=merged, considered=considered)
-    refused: GuardJson = {**merged, "verdict": judgement.verdict, "share": 0.0, "reason": judgement.reason}
-    tuning: TuningJson = {**guarded.tuning, "kept": False, "reason": judgement.reason}
+    refused = merged.model_copy(update={"verdict": judgement.verdict, "share": 0.0, "reason": judgement.reason})
+    tuning = guarded.tuning.model_copy(update={"kept": False, "reason": judgement.reason})
     return replace(guarded, guard=refused, share=0.0, considered=considered, tuning=tuning)
 
 
@@ -130,7 +133,7 @@ def _judged(
     versions: Sequence[EmbeddingVersion],
     near: np.ndarray,
     settings: GuardSettings | None = None,
-) -> Judgement:
+) -> GuardVerdict:
     """The guard's judgement of a candidate; of very many tasks only those at risk have their rows read.
 
     A task that was published too late for the guard of an earlier step, and may have lost by that, does not stand in
@@ -161,7 +164,7 @@ def _judged(
         return judgement
     others = [judgement.chosen] if len(tasks) > len(earlier) and judgement.chosen else []
     rule = f"all but {', '.join(behind)}, which came too late for an earlier step and may have lost by it"
-    return replace(judgement, chosen="; ".join([*others, rule]))
+    return judgement.model_copy(update={"chosen": "; ".join([*others, rule])})
 
 
 def _left_behind(attempt: Run, versions: Sequence[EmbeddingVersion], protection: Protection) -> list[str]:

@@ -7,10 +7,10 @@ from typing import Final
 
 import numpy as np
 
+from onboard.contract.guard import GuardVerdict, Tuning
 from onboard.domain.readout import ProvisionalJson
 from onboard.domain.report import MoreRowsJson
 from onboard.domain.tried import MethodsJson
-from onboard.domain.tuning import GuardJson, TuningJson
 from onboard.hypernetworks.engines import frozen_hypernetwork
 from onboard.model.hypernetwork import Hypernetwork
 from onboard.model.interpolate import between, embedding_between
@@ -48,8 +48,8 @@ class Outcome:
     bench: Workbench
     trained: TrainOutput
     tuned: Hypernetwork | None = None
-    tuning: TuningJson | None = None
-    guard: GuardJson | None = None
+    tuning: Tuning | None = None
+    guard: GuardVerdict | None = None
     considered: frozenset[Identity] = frozenset()
     line: frozenset[int] = frozenset()
     no_estimate: str | None = None
@@ -59,8 +59,8 @@ class Outcome:
     @property
     def also_chosen(self) -> str | None:
         """What the rows of the validation estimate chose beside start and end of the training; None for nothing."""
-        refused = self.guard is not None and self.guard["verdict"] == "rejected"
-        chosen = [_CHOSEN] if "by_share" in (self.tuning or {}) and not refused else []
+        refused = self.guard is not None and not self.guard.accepted
+        chosen = [_CHOSEN] if self.tuning is not None and self.tuning.by_share and not refused else []
         if self.methods is not None and len(self.methods["tried"]) > 1:
             chosen.append(_CHOSE_METHOD)
         if self.provisional is not None and "rows" in self.provisional:
@@ -75,10 +75,10 @@ def outcome_of(
     if tuned is None:
         return Outcome(attempt.bench, trained)
     if isinstance(tuned, NoStep):
-        refused: GuardJson = {"verdict": "rejected", "share": 0.0, "reason": tuned.tuning["reason"], "tasks": []}
+        refused = GuardVerdict(verdict="rejected", share=0.0, reason=tuned.tuning.reason, tasks=())
         return Outcome(attempt.bench, trained, tuning=tuned.tuning, guard=refused if tuned.diverged else None)
     assert guarded is not None  # as every step that is proposed
-    if not guarded.tuning["kept"]:
+    if not guarded.tuning.kept:
         return Outcome(attempt.bench, trained, tuning=guarded.tuning, guard=guarded.guard)
     z, hypernetwork = taken(attempt, trained, tuned, guarded.share)
     return Outcome(

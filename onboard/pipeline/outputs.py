@@ -9,9 +9,11 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from onboard.contract.document import Document
+from onboard.contract.guard import GuardVerdict, Tuning
+from onboard.contract.priors import PriorUse
 from onboard.domain.calibration import CalibrationJson
 from onboard.domain.label_next import LabelNextJson
-from onboard.domain.prior import PriorJson
 from onboard.domain.report import (
     AliasMoveJson,
     BaselinesJson,
@@ -24,7 +26,6 @@ from onboard.domain.report import (
     WarningJson,
 )
 from onboard.domain.tried import MethodsJson
-from onboard.domain.tuning import GuardJson, TuningJson
 from onboard.statistics.readout import Readout
 from onboard.storage.readout import pack_readout, unpack_readout
 from onboard.train.crossvalidation import IN_NONE, in_a_fold
@@ -54,7 +55,7 @@ def _written(value: object) -> object:
         value = pack_readout(value, "")
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
-    if isinstance(value, StageOutput):
+    if isinstance(value, StageOutput | Document):
         return value.to_json()
     if isinstance(value, Folds):
         return _written(vars(value))
@@ -87,6 +88,10 @@ def _readout(packed: str | None) -> Readout | None:
 
 def _bytes(packed: str | None) -> bytes | None:
     return None if packed is None else base64.b64decode(packed)
+
+
+def _prior(document: Mapping[str, Any] | None) -> PriorUse | None:
+    return None if document is None else PriorUse.model_validate(document)
 
 
 def _numbers(rows: Iterable[Any] | None) -> np.ndarray | None:
@@ -166,9 +171,9 @@ class TrainOutput(StageOutput):
     read_out: np.ndarray | None = None
     no_readout: str | None = None
     weights: bytes | None = None
-    prior: PriorJson | None = None
+    prior: PriorUse | None = None
     _readers: ClassVar[_Readers] = {
-        "z": _floats, "folds": _folds, "readout": _readout, "read_out": _numbers, "weights": _bytes,
+        "z": _floats, "folds": _folds, "readout": _readout, "read_out": _numbers, "weights": _bytes, "prior": _prior,
     }  # fmt: skip
 
     def in_first_folds(self, count: int) -> TrainOutput:
@@ -220,8 +225,9 @@ class NoStep(StageOutput):
 
     artifact: None
     diverged: bool
-    tuning: TuningJson
+    tuning: Tuning
     numbers: dict[str, object]
+    _readers: ClassVar[_Readers] = {"tuning": Tuning.model_validate}
 
 
 @dataclass(frozen=True)
@@ -241,9 +247,9 @@ class ProposedStep(StageOutput):
     artifact: str
     folds: dict[str, np.ndarray] | None
     losses: dict[str, float]
-    tuning: TuningJson
+    tuning: Tuning
     numbers: dict[str, object]
-    _readers: ClassVar[_Readers] = {"z": _floats, "folds": _by_share}
+    _readers: ClassVar[_Readers] = {"z": _floats, "folds": _by_share, "tuning": Tuning.model_validate}
 
 
 TuneOutput = NoStep | ProposedStep
@@ -267,14 +273,17 @@ class GuardOutput(StageOutput):
         label_next: the same after this share; None where nothing is kept.
     """
 
-    guard: GuardJson
+    guard: GuardVerdict
     share: float
     considered: tuple[Identity, ...]
-    tuning: TuningJson
+    tuning: Tuning
     folds: Folds | None
     label_next: LabelNextJson | None
     numbers: dict[str, object]
-    _readers: ClassVar[_Readers] = {"considered": lambda identities: tuple(map(tuple, identities)), "folds": _folds}
+    _readers: ClassVar[_Readers] = {
+        "guard": GuardVerdict.model_validate, "tuning": Tuning.model_validate, "folds": _folds,
+        "considered": lambda identities: tuple(map(tuple, identities)),
+    }  # fmt: skip
 
 
 @dataclass(frozen=True)

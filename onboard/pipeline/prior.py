@@ -12,8 +12,10 @@ from typing import Final
 import numpy as np
 
 from onboard.bases import Base
+from onboard.contract.priors import Contribution, PriorUse
 from onboard.data.hashes import unpack_hashes
-from onboard.domain.prior import Form, PriorJson, PriorVersion, Taught, form_of
+from onboard.domain.label_set import ANSWERED_FROM
+from onboard.domain.prior import Form, PriorVersion, Taught, form_of
 from onboard.domain.task import EmbeddingVersion
 from onboard.hypernetworks.prior.fitting import PinnedPrior, fitted
 from onboard.hypernetworks.prior.refit import refit
@@ -83,7 +85,7 @@ def _row_hashes(services: Services, artifact: str) -> np.ndarray:
     return unpack_hashes(services.read(artifact))
 
 
-def contributions(pinned: PinnedPrior, names: np.ndarray, scale: float) -> PriorJson:
+def contributions(pinned: PinnedPrior, names: np.ndarray, scale: float) -> PriorUse:
     """Which earlier tasks contributed to a readout that was drawn so far, for the job's document.
 
     Args:
@@ -92,19 +94,17 @@ def contributions(pinned: PinnedPrior, names: np.ndarray, scale: float) -> Prior
         scale: how far; 0 where not at all.
     """
     version = pinned.version
-    facts: PriorJson = {
-        "form": version.form, "version": version.version, "digest": version.digest, "left_out": list(pinned.left_out),
-        "scale": scale, "lessons": len(pinned.prior.lessons), "tasks": [],
-    }  # fmt: skip
-    if scale:
-        shares = pinned.prior.contributions(names_on_scale(names))
-        facts["tasks"] = [{"task": task, "share": round(share, 4)} for task, share in [*shares.items()][:MOST_NAMED]]
-    return facts
+    shares = pinned.prior.contributions(names_on_scale(names)) if scale else {}
+    named = tuple(Contribution(task=task, share=round(share, 4)) for task, share in [*shares.items()][:MOST_NAMED])
+    return PriorUse(
+        form=version.form, version=version.version, digest=version.digest, left_out=tuple(pinned.left_out),
+        scale=scale, lessons=len(pinned.prior.lessons), tasks=named,
+    )  # fmt: skip
 
 
 def contributed(
     pinned: PinnedPrior, names: np.ndarray, fitted_with: Fitted, plain: Fitted, targets: np.ndarray
-) -> PriorJson:
+) -> PriorUse:
     """What earlier tasks contributed to a readout, for the job's document.
 
     Args:
@@ -115,18 +115,27 @@ def contributed(
         targets: (n, K) of the rows that both were made of.
     """
     facts = contributions(pinned, names, fitted_with.scale)
-    if len(fitted_with.judged) >= FEWEST_JUDGING:
-        truth = targets[fitted_with.judged].argmax(1)
-        facts["rows"], facts["metric"] = len(truth), "accuracy"
-        facts["with_prior"], facts["without"] = (
-            round(100 * float((readout.probabilities.argmax(1) == truth).mean()), 2) for readout in (fitted_with, plain)
-        )
-    return facts
+    if len(fitted_with.judged) < FEWEST_JUDGING:
+        return facts
+    truth, independent = targets[fitted_with.judged], fitted_with.readout.independent
+    measure = _micro_f1 if independent else _accuracy
+    right, without = (round(100 * measure(readout.probabilities, truth), 2) for readout in (fitted_with, plain))
+    metric = "micro_f1" if independent else "accuracy"
+    return facts.model_copy(update={"rows": len(truth), "metric": metric, "with_prior": right, "without": without})
+
+
+def _accuracy(probabilities: np.ndarray, truth: np.ndarray) -> float:
+    return float((probabilities.argmax(1) == truth.argmax(1)).mean())
+
+
+def _micro_f1(scores: np.ndarray, truth: np.ndarray) -> float:
+    answered = scores >= ANSWERED_FROM
+    return float(2 * (answered * truth).sum() / max(1.0, float(answered.sum() + truth.sum())))
 
 
 def drawn_towards(draft: EmbeddingVersion, trained: TrainOutput) -> EmbeddingVersion:
     """The draft with the prior that its readout was drawn towards, if it has a readout and was drawn towards one."""
     prior = trained.prior
-    if prior is None or not prior["scale"] or not (draft.readout or trained.is_readout):
+    if prior is None or not prior.scale or not (draft.readout or trained.is_readout):
         return draft
-    return replace(draft, prior_version=prior["version"], prior_digest=prior["digest"])
+    return replace(draft, prior_version=prior.version, prior_digest=prior.digest)

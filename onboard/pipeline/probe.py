@@ -10,12 +10,13 @@ import numpy as np
 from onboard.bases import Base
 from onboard.bases.fingerprints import pack_fingerprint
 from onboard.domain.dataset import Example
+from onboard.domain.init import InitKind
 from onboard.domain.report import InitJson
 from onboard.model.cost import Passes
 from onboard.pipeline.attempt import Run
 from onboard.pipeline.candidates import collect_candidates, named_candidate
 from onboard.pipeline.outputs import ProbeOutput
-from onboard.pipeline.own_weights import own_start
+from onboard.pipeline.own_start import own_start
 from onboard.probe.candidates import ProbeResult, in_sorted
 from onboard.probe.choice import choose, measure_named
 from onboard.probe.evaluator import Evaluator
@@ -79,7 +80,7 @@ def _watched(attempt: Run, rows: Sequence[Example]) -> Evaluator:
 
     evaluator = bench.evaluator(rows, before_batch)
     tokens = sum(map(len, evaluator.ids)) / max(1, len(evaluator.ids))
-    probed = attempt.job.spec.init == "auto"
+    probed = attempt.job.spec.start.kind is InitKind.AUTO
     passes = probe_passes(len(bench.dataset.train)) if probed else Passes(evaluator.rows)
     course = attempt.course(passes.seconds(tokens))
     return evaluator
@@ -108,8 +109,8 @@ def _start(
 ) -> tuple[ProbeResult, InitJson]:
     """The choice, and how it was made; `rows` are the hashes of all rows of the job."""
     spec, services, base = attempt.job.spec, attempt.services, attempt.bench.base
-    if spec.init != "auto":
-        named = named_candidate(services, base, spec.seed, spec.init, fingerprint, rows)
+    if spec.start.kind is not InitKind.AUTO:
+        named = named_candidate(services, base, spec.seed, spec.start, fingerprint, rows)
         return measure_named(evaluator, named), {"reason": "asked for", "strategy": None, "prefilter": None}
     collected = collect_candidates(services, base, spec.seed, fingerprint, rows)
     for reference, trouble in collected.unreadable.items():

@@ -11,8 +11,8 @@ from typing import Final
 
 import numpy as np
 
+from onboard.contract.priors import PriorUse
 from onboard.data.splits import evenly_spaced
-from onboard.domain.prior import PriorJson
 from onboard.domain.readout import ReadoutJson
 from onboard.errors import InputError
 from onboard.model.readout import probabilities_of
@@ -21,6 +21,7 @@ from onboard.pipeline.evidence import HELD, PREDICTED
 from onboard.pipeline.material import Workbench
 from onboard.pipeline.outputs import Folds, TrainOutput
 from onboard.pipeline.prior import contributed
+from onboard.statistics.label_sets import fit_sets
 from onboard.statistics.prior import Lesson
 from onboard.statistics.probabilities import blend, mean_loss
 from onboard.statistics.readout import Fitted, Readout, fit_readout, lesson_of
@@ -54,12 +55,14 @@ def fit(bench: Workbench, fold: np.ndarray | None, checkpoint: Callable[[], None
     else:
         groups = [np.flatnonzero(fold == number) for number in np.unique(fold[in_a_fold(fold)])]
     prior = None if bench.prior is None else bench.prior.prior
+    if bench.dataset.several_labels:
+        return fit_sets(features, bench.targets(rows), groups, blocks_of(bench, features), names, prior)
     return fit_readout(features, bench.weighted(rows), groups, values, blocks_of(bench, features), names, prior)
 
 
 def fit_and_compare(
     bench: Workbench, fold: np.ndarray | None, checkpoint: Callable[[], None]
-) -> tuple[Fitted, PriorJson | None]:
+) -> tuple[Fitted, PriorUse | None]:
     """The same, and what earlier tasks contributed to it; None without a prior. Takes and raises as `fit`."""
     fitted = fit(bench, fold, checkpoint)
     if bench.prior is None:
@@ -70,8 +73,9 @@ def fit_and_compare(
 
 
 def lesson_of_job(bench: Workbench, checkpoint: Callable[[], None]) -> Lesson | None:
-    """What the job's task teaches the prior of its base; None of a regression, and where rows make no readout."""
-    if bench.buckets is not None or not bench.dataset.train:
+    """What the job's task teaches the prior of its base; None of a regression, of sets of labels, and where rows make
+    no readout."""
+    if bench.buckets is not None or bench.dataset.several_labels or not bench.dataset.train:
         return None
     rows = [bench.dataset.train[row] for row in drawn(bench)]
     features = bench.own_features(rows, checkpoint)
@@ -90,6 +94,8 @@ def drawn(bench: Workbench) -> np.ndarray:
     """Places, ascending, of the training rows that a readout is made of: of very many some, every label's first too."""
     kinds = bench.targets(bench.dataset.train).argmax(1)
     _, firsts = np.unique(kinds, return_index=True)
+    if bench.dataset.several_labels:
+        firsts = np.union1d(firsts, bench.targets(bench.dataset.train).argmax(0))
     return np.union1d(evenly_spaced(len(kinds), MOST_ROWS), firsts)
 
 
@@ -144,62 +150,65 @@ class Together:
     answered: Answered | None = None
 
 
-def together(bench: Workbench, trained: TrainOutput, asked: str, held: Callable[[], Answered] | None) -> Together:
+def together(
+    bench: Workbench,
+    words: Sequence[str],
+    trained: TrainOutput,
+    task: Answering,
+    asked: str,
+    checkpoint: Callable[[], None],
+) -> Together:
     """The readout with the share that rows want which trained neither; they may want none.
 
     Where nothing was trained a readout is all of the answer.
 
     Args:
         bench: the job's material.
-        trained: the embedding or weights as they are judged, their folds, and the readout.
-        asked: "never" or "auto".
-        held: measures both on the held-out rows that choose; None without any.
-    """
-    if trained.is_readout:
-        return Together(trained.readout, trained.folds, None)
-    if asked == "never":
-        return Together(None, trained.folds, None)
-    if trained.readout is None:
-        return Together(None, trained.folds, {"asked": asked, "share": 0.0, "reason": trained.no_readout or ""})
-    folds = trained.folds
-    if folds is not None and trained.read_out is not None:
-        rows = rows_in_folds(bench.dataset, folds.fold)
-        answered = Answered(folds.probabilities, trained.read_out, bench.weighted(rows))
-        facts = _facts(asked, trained, answered, PREDICTED)
-        both = blend(folds.probabilities, trained.read_out, facts["share"])
-        return Together(_sharing(trained.readout, facts), replace(folds, probabilities=both), facts, answered)
-    if held is not None:
-        answered = held()
-        facts = _facts(asked, trained, answered, HELD)
-        return Together(_sharing(trained.readout, facts), folds, facts, answered)
-    reason = "No rows show what it adds, so its share is the usual one."
-    return Together(trained.readout, folds, {"asked": asked, "share": trained.readout.share, "reason": reason})
-
-
-def held_out(
-    bench: Workbench, words: Sequence[str], trained: TrainOutput, task: Answering, checkpoint: Callable[[], None]
-) -> Callable[[], Answered] | None:
-    """What `together` takes as `held`, measured when it is asked for; None where no held-out rows may choose.
-
-    Args:
-        bench: the job's material.
         words: that stand for the labels.
-        trained: as of `together`.
+        trained: the embedding or weights as they are judged, their folds, and the readout.
         task: what was trained, as the model takes it.
+        asked: "never" or "auto".
         checkpoint: stops the work.
     """
-    validation, readout = bench.dataset.validation, trained.readout
-    chosen = choosing(len(validation))
-    if not chosen or readout is None or trained.is_readout:
+    readout, folds = trained.readout, trained.folds
+    if trained.is_readout:
+        return Together(readout, folds, None)
+    if asked == "never":
+        return Together(None, folds, None)
+    if readout is None:
+        return Together(None, folds, {"asked": asked, "share": 0.0, "reason": trained.no_readout or ""})
+    answered, evidence = _in_folds(bench, trained), PREDICTED
+    if answered is None:
+        answered, evidence = _on_held_out_rows(bench, words, readout, task, checkpoint), HELD
+    if answered is None:
+        reason = "No rows show what it adds, so its share is the usual one."
+        return Together(readout, folds, {"asked": asked, "share": readout.share, "reason": reason})
+    facts = _facts(asked, trained, answered, evidence)
+    share = facts["share"]
+    if folds is not None and trained.read_out is not None:
+        folds = replace(folds, probabilities=blend(folds.probabilities, trained.read_out, share))
+    return Together(replace(readout, share=share) if share else None, folds, facts, answered)
+
+
+def _in_folds(bench: Workbench, trained: TrainOutput) -> Answered | None:
+    """What both say of the training rows without the rows' folds; None without folds."""
+    if trained.folds is None or trained.read_out is None:
         return None
+    rows = rows_in_folds(bench.dataset, trained.folds.fold)
+    return Answered(trained.folds.probabilities, trained.read_out, bench.weighted(rows))
 
-    def measure() -> Answered:
-        rows = [validation[row] for row in chosen]
-        ids, trie = bench.encode(rows), bench.engine.trie(words)
-        alone = probabilities_of(bench.engine, ids, task, trie, None, checkpoint, bench.scored_at_once)
-        return Answered(alone, readout.probabilities(bench.features(rows, checkpoint)), bench.weighted(rows))
 
-    return measure
+def _on_held_out_rows(
+    bench: Workbench, words: Sequence[str], readout: Readout, task: Answering, checkpoint: Callable[[], None]
+) -> Answered | None:
+    """What both say of the held-out rows that may choose; None without any."""
+    validation = bench.dataset.validation
+    rows = [validation[row] for row in choosing(len(validation))]
+    if not rows:
+        return None
+    ids, trie = bench.encode(rows), bench.engine.trie(words)
+    alone = probabilities_of(bench.engine, ids, task, trie, None, checkpoint, bench.scored_at_once)
+    return Answered(alone, readout.probabilities(bench.features(rows, checkpoint)), bench.weighted(rows))
 
 
 def _facts(asked: str, trained: TrainOutput, answered: Answered, evidence: str) -> ReadoutJson:
@@ -218,7 +227,3 @@ def _facts(asked: str, trained: TrainOutput, answered: Answered, evidence: str) 
         "asked": asked, "share": share, "reason": reason, "before": before, "after": after, "evidence": evidence,
         "rows": len(targets),
     }  # fmt: skip
-
-
-def _sharing(readout: Readout, facts: ReadoutJson) -> Readout | None:
-    return replace(readout, share=facts["share"]) if facts["share"] else None

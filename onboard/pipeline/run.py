@@ -33,17 +33,19 @@ from onboard.pipeline.outputs import (
     TuneOutput,
     tune_output,
 )
-from onboard.pipeline.own_weights import own_start, under_first_head
+from onboard.pipeline.own_start import own_start, under_first_head
 from onboard.pipeline.probe import probe_stage
 from onboard.pipeline.provisional import First, compared, confirm, first_version
-from onboard.pipeline.publish import NewcomersError, publish
+from onboard.pipeline.publish import publish
 from onboard.pipeline.slot import HeadMovedError
 from onboard.pipeline.train import train_stage
 from onboard.pipeline.tune import tune_stage
+from onboard.registry.jobs import JobRepository
 from onboard.registry.services import Services
 
 MOST_STARTS = 3  # of an attempt whose base's head moves while it runs
 _FAST: Final = "--fast asks for the first version only."
+_OVERTAKEN: Final = "Job {job} learns these rows and later changes, so no embedding is learned of these rows."
 
 
 def preload(services: Services) -> None:
@@ -65,9 +67,7 @@ def run(job: Job, services: Services, progress: Progress) -> None:
             return _run(job, services, progress)
         except HeadMovedError as moved:
             progress.note(str(moved))
-    raise ConflictError(
-        f"The base's hypernetwork moved {MOST_STARTS} times while the job ran.", f"onboard jobs retry {job.id}"
-    )
+    raise ConflictError("hypernetwork-moved", times=MOST_STARTS, id=job.id)
 
 
 @dataclass(frozen=True)
@@ -90,6 +90,11 @@ class _Learned:
     methods: MethodsJson | None = None
 
     @property
+    def outputs(self) -> tuple[ProbeOutput, TrainOutput, TuneOutput | None, GuardOutput | None]:
+        """Of its stages, in their order: what a later stage is built on."""
+        return self.probed, self.trained, self.tuned, self.guarded
+
+    @property
     def outcome(self) -> Outcome:
         """What these come to."""
         return replace(outcome_of(self.attempt, self.trained, self.tuned, self.guarded), methods=self.methods)
@@ -110,6 +115,11 @@ def _run(job: Job, services: Services, progress: Progress) -> None:
         facts = ProvisionalJson(version=first.version.version, confirmed=True, reason=_FAST, start=None)
         confirm(first, first.probed, Outcome(first.attempt.bench, first.trained), facts)
         return
+    if first is not None and (later := _overtaken(attempt)) is not None:
+        reason = _OVERTAKEN.format(job=later.id)
+        facts = ProvisionalJson(version=first.version.version, confirmed=True, reason=reason, start=None)
+        confirm(first, first.probed, Outcome(first.attempt.bench, first.trained), facts)
+        return
     probed = attempt.stage(Stage.PROBE, ProbeOutput.from_json, lambda: probe_stage(attempt))
     attempt.bench = attempt.bench.without_witnesses(probed.known)
     trained = attempt.stage(Stage.TRAIN, TrainOutput.from_json, lambda: train_stage(attempt, probed), probed)
@@ -125,12 +135,17 @@ def _run(job: Job, services: Services, progress: Progress) -> None:
     _publish(_chosen(learned) if job.spec.method == AUTO else learned)
 
 
+def _overtaken(attempt: Run) -> Job | None:
+    """A job that waits and learns what this job's rows were changed to since."""
+    with attempt.services.database.read() as session:
+        return JobRepository(session).building_on(attempt.job)
+
+
 def _chosen(learned: _Learned) -> _Learned:
     """The same, or what another method has learned, where the rows are for that."""
     attempt, probed, outcome = learned.attempt, learned.probed, learned.outcome
     choose = partial(choose_stage, attempt, probed, learned.judged(outcome), outcome)
-    built_on = probed, learned.trained, learned.tuned, learned.guarded
-    chosen = attempt.stage(Stage.CHOOSE, ChooseOutput.from_json, choose, *built_on)
+    chosen = attempt.stage(Stage.CHOOSE, ChooseOutput.from_json, choose, *learned.outputs)
     if chosen.trained is None:
         return replace(learned, methods=chosen.methods)
     own = under_first_head(attempt)
@@ -154,18 +169,19 @@ def _publish(learned: _Learned) -> None:
                 confirm(first, learned.probed, outcome, facts)
                 return
             outcome = replace(outcome, provisional=facts)
-        if evaluated is None:
-            before = learned.alone if outcome.tuned else None
-            work = partial(judge, judged, attempt.services, outcome.also_chosen, before)
-            built_on = learned.probed, learned.trained, learned.tuned, learned.guarded
-            evaluated = attempt.stage(Stage.EVALUATE, EvaluateOutput.from_json, work, *built_on)
+        evaluated = evaluated or _evaluated(learned, judged, outcome)
         attempt.progress.stage_started(Stage.PUBLISH)
         attempt.checkpoint()
-        try:
-            publish(attempt, learned.probed, outcome, judged, evaluated)
-        except NewcomersError as met:
-            assert learned.guarded is not None
-            learned = replace(learned, guarded=guard_newcomers(attempt, outcome, learned.guarded, met.versions))
-            evaluated = evaluated if learned.outcome.tuned else None
-        else:
+        unguarded = publish(attempt, learned.probed, outcome, judged, evaluated)
+        if not unguarded:
             return
+        assert learned.guarded is not None  # only a tuned hypernetwork has something to guard
+        learned = replace(learned, guarded=guard_newcomers(attempt, outcome, learned.guarded, unguarded))
+        if not learned.outcome.tuned:
+            evaluated = None  # of the tuned hypernetwork, which the newcomers refuse
+
+
+def _evaluated(learned: _Learned, judged: Judged, outcome: Outcome) -> EvaluateOutput:
+    before = learned.alone if outcome.tuned else None
+    work = partial(judge, judged, learned.attempt.services, outcome.also_chosen, before)
+    return learned.attempt.stage(Stage.EVALUATE, EvaluateOutput.from_json, work, *learned.outputs)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
+from onboard.contract.guard import Tuning
 from onboard.domain.dataset import Example
-from onboard.domain.tuning import TuningJson
 from onboard.errors import CancelledError, JobFailedError, OutOfMemoryError
 from onboard.guard import GuardSettings
 from onboard.guard.canaries import canary_ids
@@ -65,10 +65,10 @@ def tune_stage(attempt: Run, probed: ProbeOutput, trained: TrainOutput, alone: J
 
 
 def _not_tuned(attempt: Run, reason: str, *, diverged: bool) -> NoStep:
-    return NoStep(None, diverged, _facts(attempt, reason, tried=diverged), {"tuned": False})
+    return NoStep(None, diverged, Tuning(**_facts(attempt, reason, tried=diverged)), {"tuned": False})
 
 
-def _facts(attempt: Run, reason: str, *, tried: bool) -> TuningJson:
+def _facts(attempt: Run, reason: str, *, tried: bool) -> dict[str, Any]:
     return {"asked": attempt.job.spec.tune_hypernetwork, "tried": tried, "kept": False, "reason": reason}
 
 
@@ -107,11 +107,11 @@ def _looked(tuner: _Tuner, trained: TrainOutput, gain: float) -> NoStep | None:
         f"A first look of {steps} of {settings.steps} steps lowers the loss on {seen.rows} {seen.kind} by less than "
         f"{gain} nats ({seen.losses.alone:.3f}; {seen.losses.least:.3f} at best), so the hypernetwork stays as it is."
     )
-    tuning: TuningJson = {
+    tuning = Tuning(
         **_facts(tuner.attempt, reason, tried=True),
-        "learning_rate": settings.learning_rate, "regulariser": settings.regulariser, "looked": True, "steps": steps,
-        "proposed": 0.0, "by_share": seen.losses.to_json(), "evidence": seen.kind, "rows": seen.rows,
-    }  # fmt: skip
+        learning_rate=settings.learning_rate, regulariser=settings.regulariser, looked=True, steps=steps,
+        proposed=0.0, by_share=seen.losses.to_json(), evidence=seen.kind, rows=seen.rows,
+    )  # fmt: skip
     return NoStep(None, diverged=False, tuning=tuning, numbers={"tuned": False, "looked": True})
 
 
@@ -119,13 +119,15 @@ def _proposed(tuner: _Tuner, tuned: Tuned, reason: str) -> TuneOutput:
     """As much of the step as the new task wants; `reason` is why it was tuned."""
     attempt, z = tuner.attempt, tuner.trained.z
     bench, settings, proposal = attempt.bench, TuningSettings(), _wanted(tuner, tuned)
-    tuning: TuningJson = {
-        **_facts(attempt, reason, tried=True),
-        "learning_rate": settings.learning_rate,
-        "regulariser": settings.regulariser,
-        **tuned.to_json(),
-        **proposal.facts,
-    }
+    tuning = Tuning(
+        **{
+            **_facts(attempt, reason, tried=True),
+            "learning_rate": settings.learning_rate,
+            "regulariser": settings.regulariser,
+            **tuned.facts(),
+            **proposal.facts,
+        }
+    )
     numbers: dict[str, object] = {"loss": tuned.losses[-1], "drift": tuned.drift, "proposed": proposal.share}
     if not proposal.share:
         return NoStep(None, diverged=False, tuning=tuning, numbers=numbers)
@@ -155,7 +157,7 @@ class _Wanted:
     """
 
     share: float
-    facts: TuningJson
+    facts: dict[str, Any]
     losses: dict[str, float]
     folds: dict[str, np.ndarray] | None = None
 
@@ -194,7 +196,7 @@ def _wanted(tuner: _Tuner, tuned: Tuned) -> _Wanted:
         return _Wanted(1.0, {"proposed": 1.0}, {})
     losses, evidence = seen.losses, seen.kind
     share = losses.wanted(at_all=attempt.job.spec.tune_hypernetwork == "always")
-    facts: TuningJson = {"proposed": share, "by_share": losses.to_json(), "evidence": evidence, "rows": seen.rows}
+    facts: dict[str, Any] = {"proposed": share, "by_share": losses.to_json(), "evidence": evidence, "rows": seen.rows}
     if not share:
         facts["reason"] = (
             f"No part of the step lowers the loss on {seen.rows} {evidence} ({losses.alone:.3f} nats; after tuning "

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from onboard.domain.prior import PriorJson
+from onboard.contract.priors import PriorUse
 from onboard.domain.report import WithoutRowsJson
 from onboard.model.readout_features import blocks_of
 from onboard.pipeline.generic_texts import generic_features
@@ -24,7 +24,7 @@ class OfNames:
 
     readout: Readout
     made_of: WithoutRowsJson
-    prior: PriorJson | None
+    prior: PriorUse | None
 
 
 def readout_without_rows(bench: Workbench, checkpoint: Callable[[], None]) -> OfNames:

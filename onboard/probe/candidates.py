@@ -8,9 +8,10 @@ from typing import cast
 
 import numpy as np
 
+from onboard.domain.init import MEAN, RANDOM
 from onboard.domain.report import CandidateJson
 
-RANDOM, MEAN, FINGERPRINT, MIXTURE = "random", "mean", "fingerprint", "mixture"
+MIXTURE = "mixture"
 NOTHING_LEARNED = (RANDOM, MEAN)  # what a chosen start must beat to be worth something
 NOTHING = np.empty(0, dtype=np.int64)
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
+from typing import Any
 
 from sqlalchemy import ColumnElement, and_, exists, func, insert, or_, select, update
 
 from onboard.domain.names import LATEST
-from onboard.domain.prior import FORMS, Form, PriorJson, PriorVersion, Taught, form_of
+from onboard.domain.prior import FORMS, Form, PriorVersion, Taught, form_of
 from onboard.errors import ConflictError, NotFoundError
 from onboard.registry.aliases import names_version
 from onboard.registry.clock import database_now
@@ -45,10 +46,7 @@ class PriorRepository(Repository):
         """One version. Raises NotFoundError."""
         row = self._session.get(PriorRow, (base_digest, form, version))
         if row is None:
-            raise NotFoundError(
-                f"There is no version {version} of this base's prior ({form}).", "List them with: onboard prior list",
-                base=base_digest, form=form, version=version,
-            )  # fmt: skip
+            raise NotFoundError("unknown-prior-version", base=base_digest, form=form, version=version)  # fmt: skip
         return _version(row)
 
     def lessons(self, prior: PriorVersion) -> Sequence[Taught]:
@@ -98,7 +96,7 @@ class PriorRepository(Repository):
         self._session.execute(select(BaseRow.digest).where(BaseRow.digest == base).with_for_update())
         head = self.head(base, form)
         if (head.version if head else None) != expected:
-            raise ConflictError("The prior was refitted meanwhile.", "onboard prior list", base=base, form=form)
+            raise ConflictError("prior-refitted-meanwhile", base=base, form=form)
         newest = select(func.max(PriorRow.version)).where(_is_of(base, form))
         number = (self._session.scalars(newest).one() or 0) + 1
         self.retire(base, form)
@@ -177,7 +175,7 @@ class PriorRepository(Repository):
         deleted = self._session.scalar(select(func.max(TaskRow.deleted_at))) or 0.0
         return fitted is None or max(moved, deleted) >= fitted
 
-    def helped(self, base_digest: str, limit: int) -> Sequence[tuple[str, float, PriorJson]]:
+    def helped(self, base_digest: str, limit: int) -> Sequence[tuple[str, float, dict[str, Any]]]:
         """What earlier tasks contributed to the newest versions of a base, by reference and time; oldest first."""
         version, facts = EmbeddingVersionRow, JobRow.result["prior"]
         statement = (

@@ -8,6 +8,7 @@ from typing import Final
 from sqlalchemy import ColumnElement, and_, bindparam, or_, select, update
 
 from onboard.domain.access import Scope, Token, sorted_scopes
+from onboard.domain.moment import to_iso
 from onboard.errors import ConflictError, NotFoundError
 from onboard.registry.access_tables import TokenRow
 from onboard.registry.audit import record
@@ -105,10 +106,10 @@ class TokenRepository(Repository):
             return by_id
         named = self._named(which, is_live()) or self.find_named(which)
         if not named:
-            raise NotFoundError(f"There is no token {which!r}.", "List them with: onboard token list", token=which)
+            raise NotFoundError("unknown-token", token=which)
         if len(named) > 1:
             ids = [token.id for token in named]
-            raise ConflictError(f"{len(ids)} tokens are named {which!r}.", f"Name one by its id: {', '.join(ids)}")
+            raise ConflictError("token-name-ambiguous", count=len(ids), which=which, ids=list(ids))
         return named[0].id
 
     def _named(self, name: str, condition: ColumnElement[bool]) -> Sequence[Token]:
@@ -122,8 +123,7 @@ def is_live() -> ColumnElement[bool]:
 
 
 def _given(token: Token) -> dict[str, object]:
-    document = token.to_json()
-    return {"scopes": document["scopes"], "expires_at": document["expires_at"]}
+    return {"scopes": sorted_scopes(token.scopes), "expires_at": to_iso(token.expires_at)}
 
 
 def _token(row: TokenRow) -> Token:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from html import escape
 from typing import Final
 
-from onboard.domain.lineage import Edge, EdgeKind, Lineage, Node
+from onboard.contract.lineage import EdgeKind, LineageDocument, LineageEdge, LineageNode
 
 _WIDTH: Final = 210  # pixels, as all below: of a box
 _HEIGHT: Final = 34
@@ -27,13 +27,14 @@ _LINES: Final[dict[EdgeKind, str]] = {
     "adapted_by": "#b9a3d6",
     "tuned_from": "#7a4fb0",
     "tuned_on": "#3b77b5",
+    "made_of": "#3b77b5",
 }
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # not even escaped
 
 Places = dict[str, tuple[int, int]]  # left and upper edge of each node's box
 
 
-def render_lineage(lineage: Lineage) -> str:
+def render_lineage(lineage: LineageDocument) -> str:
     """The picture as an SVG document; every text in it is escaped."""
     places = _places(lineage)
     width = max(x for x, _ in places.values()) + _WIDTH + _MARGIN if places else 2 * _MARGIN
@@ -45,7 +46,7 @@ def render_lineage(lineage: Lineage) -> str:
         (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
             'role="img" font-family="system-ui, sans-serif" font-size="12">',
-            f"<title>Lineage of {_text(lineage.task)}</title>",
+            f"<title>LineageDocument of {_text(lineage.task)}</title>",
             f'<rect width="{width}" height="{height}" fill="#ffffff"/>',
             *(_line(edge, places) for edge in lineage.edges),
             *(_box(node, places[node.id], sorted(named.get(node.id, []))) for node in lineage.nodes),
@@ -55,7 +56,7 @@ def render_lineage(lineage: Lineage) -> str:
     )
 
 
-def _places(lineage: Lineage) -> Places:
+def _places(lineage: LineageDocument) -> Places:
     rows: dict[int, int] = {}
     places = {}
     for node, column in _columns(lineage):
@@ -65,7 +66,7 @@ def _places(lineage: Lineage) -> Places:
     return places
 
 
-def _columns(lineage: Lineage) -> Iterator[tuple[Node, int]]:
+def _columns(lineage: LineageDocument) -> Iterator[tuple[LineageNode, int]]:
     """Each node with its column: 0, and for a version one more than the furthest of what it comes from."""
     sources: dict[str, list[str]] = {}
     for edge in lineage.edges:
@@ -83,7 +84,7 @@ def _columns(lineage: Lineage) -> Iterator[tuple[Node, int]]:
     return ((node, columns.get(node.id, 0)) for node in lineage.nodes)
 
 
-def _line(edge: Edge, places: Places) -> str:
+def _line(edge: LineageEdge, places: Places) -> str:
     (x1, y1), (x2, y2) = places[edge.source], places[edge.target]
     x1, y1, y2 = x1 + _WIDTH, y1 + _HEIGHT // 2, y2 + _HEIGHT // 2
     bend = (x2 - x1) // 2
@@ -95,7 +96,7 @@ def _line(edge: Edge, places: Places) -> str:
     return f'{line}<text {middle} fill="#1a1a1a">{100 * edge.share:.0f}%</text>'
 
 
-def _box(node: Node, place: tuple[int, int], aliases: list[str]) -> str:
+def _box(node: LineageNode, place: tuple[int, int], aliases: list[str]) -> str:
     x, y = place
     weak = " (weak)" if node.facts.get("weak") else ""
     label = f"{node.label}{weak}{' · ' + ', '.join(aliases) if aliases else ''}"

@@ -9,15 +9,18 @@ Of versions with a readout the bare encoder reads the texts, too; a readout alon
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import torch
 
 from onboard.bases import Base, find_base
 from onboard.bases.load import load_engine
+from onboard.contract.requests import PredictionRequest, parse_requests, require_fitting
 from onboard.data.regression import Buckets
+from onboard.domain.label_set import MULTILABEL, chosen_set, set_text
 from onboard.domain.prediction import Outcome, Prediction, Unanswered, all_answered
 from onboard.errors import InputError, OnboardError
 from onboard.hypernetworks.engines import KEPT_HYPERNETWORKS
@@ -30,7 +33,6 @@ from onboard.model.task_module import TaskModule
 from onboard.model.task_weights import Weights
 from onboard.registry.services import Services, open_services
 from onboard.serving.bundles import BundledVersions, base_of, bundle_at
-from onboard.serving.requests import PredictionRequest, parse_requests, require_fitting
 from onboard.serving.versions import (
     KEPT_BYTES,
     OF_A_ROW,
@@ -41,6 +43,21 @@ from onboard.serving.versions import (
 )
 from onboard.settings import Settings
 from onboard.statistics.temperature import tempered
+
+_ANY_TEXT: Final = "Warm-up."
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """The rows of a request.
+
+    Args:
+        versions: what answers a row, by its index.
+        errors: why a row cannot be answered, by its index.
+    """
+
+    versions: Mapping[int, ServedVersion]
+    errors: Mapping[int, OnboardError]
 
 
 class Predictor:
@@ -64,7 +81,7 @@ class Predictor:
     ) -> None:
         services = _services_of(base_or_home)
         if services is not None:
-            base = find_base(services.settings.base)
+            self._base = base = find_base(services.settings.base)
             register_base(services, base)
             self._engine = load_engine(base, services.device)
             self._versions: ServedVersions = RegistryVersions(services, base, self._engine, kept_bytes)
@@ -74,13 +91,20 @@ class Predictor:
             base = base_of(bundle)
         else:
             base = base_or_home if isinstance(base_or_home, Base) else find_base(str(base_or_home))
-        self._engine = load_engine(base, device)
+        self._base, self._engine = base, load_engine(base, device)
         self._versions = BundledVersions(bundle, base, self._engine) if bundle else SourceVersions(base, self._engine)
 
     @property
     def kept_bytes(self) -> int:
         """About what the versions that are ready to answer take in memory."""
         return self._versions.kept_bytes
+
+    def warm_up(self) -> None:
+        """Answer a text by a task of the base, so that the first one that somebody asks is as fast as any other."""
+        bare_features(self._engine, self._engine.encoder.encode([(_ANY_TEXT, None)]))  # what a readout reads
+        for source in self._base.sources[:1]:
+            texts = {"text_a": _ANY_TEXT, "text_b": _ANY_TEXT} if source.pairs else {"text": _ANY_TEXT}
+            self.outcomes([{"task": source.name, **texts}])  # a deleted task is an outcome too
 
     def predict(self, inputs: Sequence[Mapping[str, Any]]) -> list[Prediction]:
         """Answers in input order; tasks may be mixed freely.
@@ -110,76 +134,69 @@ class Predictor:
         self, requests: Sequence[PredictionRequest], before_batch: Callable[[], None] = lambda: None
     ) -> list[Prediction]:
         """`predict` of parsed requests; `before_batch` is called before every batch and may raise to stop."""
-        asked = self._asked(requests)
-        for version in asked:
-            if isinstance(version, OnboardError):
-                raise version
-        return all_answered(self._outcomes(requests, asked, before_batch))
+        rows = self._rows(requests)
+        if rows.errors:
+            raise rows.errors[min(rows.errors)]
+        return all_answered(self._outcomes(requests, rows, before_batch))
 
     def answer_others(
         self, requests: Sequence[PredictionRequest], before_batch: Callable[[], None] = lambda: None
     ) -> list[Outcome]:
         """`outcomes` of parsed requests; `before_batch` as of `answer`."""
-        return self._outcomes(requests, self._asked(requests), before_batch)
+        return self._outcomes(requests, self._rows(requests), before_batch)
 
-    def _asked(self, requests: Sequence[PredictionRequest]) -> list[ServedVersion | OnboardError]:
-        """What each is to be answered by. Raises InputError."""
+    def _rows(self, requests: Sequence[PredictionRequest]) -> _Rows:
+        """What answers each row, or why nothing can. Raises InputError."""
         resolved = self._versions.resolve({request.reference for request in requests}) if requests else {}
         ready = {text: served for text, served in resolved.items() if isinstance(served, ServedVersion)}
         chosen = require_fitting(requests, ready)
         narrowed: dict[tuple[str, tuple[int, ...]], ServedVersion] = {}
-        asked: list[ServedVersion | OnboardError] = []
+        versions: dict[int, ServedVersion] = {}
+        errors: dict[int, OnboardError] = {}
         for row, request in enumerate(requests):
             text = str(request.reference)
-            if request.unknown and text in ready and ready[text].novelty is None:
-                asked.append(_no_novelty(request, ready[text]))
+            served = resolved[text]
+            if isinstance(served, OnboardError):
+                errors[row] = served
+            elif request.unknown and served.novelty is None:
+                errors[row] = _no_novelty(request, served)
             elif row in chosen:
                 places = chosen[row]
                 if (text, places) not in narrowed:
-                    narrowed[text, places] = ready[text].among(places)
-                asked.append(narrowed[text, places])
+                    narrowed[text, places] = served.among(places)
+                versions[row] = narrowed[text, places]
             else:
-                asked.append(resolved[text])
-        return asked
+                versions[row] = served
+        return _Rows(versions, errors)
 
     def _outcomes(
-        self,
-        requests: Sequence[PredictionRequest],
-        asked: Sequence[ServedVersion | OnboardError],
-        before_batch: Callable[[], None],
+        self, requests: Sequence[PredictionRequest], rows: _Rows, before_batch: Callable[[], None]
     ) -> list[Outcome]:
-        outcomes: list[ServedVersion | OnboardError | Prediction] = list(asked)
-        for hypernetworks in self._hypernetworks(asked):
-            rows: dict[int, ServedVersion] = {}
-            for row, version in enumerate(asked):
-                if isinstance(version, ServedVersion) and version.hypernetwork in hypernetworks:
-                    made = hypernetworks[version.hypernetwork]
-                    if isinstance(made, OnboardError):
-                        outcomes[row] = made
-                    else:
-                        rows[row] = version
-            ready = {version: made for version, made in hypernetworks.items() if isinstance(made, Hypernetwork)}
-            answers = self._answers([requests[row] for row in rows], list(rows.values()), ready, before_batch)
-            for row, answer in zip(rows, answers, strict=True):
-                outcomes[row] = answer
+        """As many hypernetworks at a time are used as stay in memory together."""
+        answers: dict[int, Prediction] = {}
+        errors = dict(rows.errors)
+        pinned = sorted({version.hypernetwork for version in rows.versions.values()})
+        for start in range(0, len(pinned), KEPT_HYPERNETWORKS):
+            ready, missing = self._hypernetworks(pinned[start : start + KEPT_HYPERNETWORKS])
+            errors |= {row: missing[v.hypernetwork] for row, v in rows.versions.items() if v.hypernetwork in missing}
+            served = {row: version for row, version in rows.versions.items() if version.hypernetwork in ready}
+            answered = self._answers([requests[row] for row in served], list(served.values()), ready, before_batch)
+            answers |= zip(served, answered, strict=True)
         return [
-            outcome if isinstance(outcome, Prediction) else _unanswered(request, outcome)
-            for request, outcome in zip(requests, outcomes, strict=True)
+            answers[row] if row in answers else Unanswered(request.reference.task, request.reference.ref, errors[row])
+            for row, request in enumerate(requests)
         ]
 
-    def _hypernetworks(
-        self, asked: Sequence[ServedVersion | OnboardError]
-    ) -> Iterator[dict[int, Hypernetwork | OnboardError]]:
-        """Those that the versions are pinned to, as many at a time as stay in memory together."""
-        pinned = sorted({version.hypernetwork for version in asked if isinstance(version, ServedVersion)})
-        for start in range(0, len(pinned), KEPT_HYPERNETWORKS):
-            yield {version: self._hypernetwork(version) for version in pinned[start : start + KEPT_HYPERNETWORKS]}
-
-    def _hypernetwork(self, version: int) -> Hypernetwork | OnboardError:
-        try:
-            return self._versions.hypernetwork(version)
-        except OF_A_ROW as error:
-            return error
+    def _hypernetworks(self, versions: Sequence[int]) -> tuple[dict[int, Hypernetwork], dict[int, OnboardError]]:
+        """Those of these versions that can be had, and what is wrong with the others."""
+        ready: dict[int, Hypernetwork] = {}
+        missing: dict[int, OnboardError] = {}
+        for version in versions:
+            try:
+                ready[version] = self._versions.hypernetwork(version)
+            except OF_A_ROW as error:
+                missing[version] = error
+        return ready, missing
 
     def _answers(
         self,
@@ -247,11 +264,7 @@ class Predictor:
 
 def _no_novelty(request: PredictionRequest, served: ServedVersion) -> InputError:
     named = f"{request.reference.task}@v{served.version}"
-    return InputError(
-        f"{named} cannot say whether a text is unknown: it was published without, as shipped tasks are.",
-        f"Submit {request.reference.task} again with 8 rows or more, or leave unknown out.",
-        task=request.reference.task, field="unknown",
-    )  # fmt: skip
+    return InputError("version-without-novelty", task=request.reference.task, field="unknown", named=named)  # fmt: skip
 
 
 def _groups(
@@ -273,17 +286,17 @@ def _groups(
             yield [place], weights
 
 
-def _unanswered(request: PredictionRequest, error: ServedVersion | OnboardError) -> Unanswered:
-    assert isinstance(error, OnboardError)
-    return Unanswered(request.reference.task, request.reference.ref, error)
-
-
 def _answer(served: ServedVersion, probabilities: np.ndarray, unknown: bool | None) -> Prediction:
     task = served.task
     own = probabilities[: len(task.words)]  # a task of the same batch may have more
     probabilities = tempered(own[None], served.temperature)[0]
     best = int(probabilities.argmax())
     shown = tuple(float(value) for value in probabilities)
+    if task.kind == MULTILABEL:
+        chosen, sure = chosen_set(task.labels, shown), min(max(score, 1 - score) for score in shown)
+        return Prediction(
+            set_text(chosen), sure, task.name, served.version, shown, served.weak, task.labels, unknown, chosen
+        )  # fmt: skip
     if task.low is None or task.high is None:
         labels, answer = task.labels, task.labels[best]
     else:
@@ -305,8 +318,5 @@ def _services_of(base_or_home: Base | Services | str | Path | None) -> Services 
         return open_services(Settings(home=folder, database_url="", broker_url="", artifact_url=""))
     known = any((folder / name).is_file() for name in ("base.json", "config.json", "base/base.json"))
     if folder.is_dir() and not known and bundle_at(folder) is None:
-        raise InputError(
-            f"{folder} is neither a fetched version, nor a base, nor the home of a service.",
-            "Name a folder that onboard fetch made, or see onboard base list.",
-        )
+        raise InputError("folder-not-servable", folder=folder)
     return None

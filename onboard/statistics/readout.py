@@ -17,12 +17,13 @@ import numpy as np
 from onboard.errors import InputError
 from onboard.statistics.blocks import BLOCKS, with_names
 from onboard.statistics.prior import Lesson, Prior, names_on_scale
-from onboard.statistics.probabilities import blend, mean_loss, softmax
+from onboard.statistics.probabilities import blend, mean_loss, sigmoid, softmax
 from onboard.statistics.ridge import Path, Rows
 from onboard.statistics.share import usual_share
 
 RIDGES: Final = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # of the mean squared length of the rows
 SHARPNESSES: Final = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)  # inverse temperatures of the scores
+SHARPNESS_PRIOR: Final = 1.0  # nats that a sharpness e times as large or small as the usual one costs
 RIDGE_PRIOR: Final = 1.0  # nats that a ridge e times as large or small as the usual one costs: held-out tasks say so
 USUAL: Final = (1.0, 4.0)  # ridge and sharpness where too few rows judge
 FEWEST_JUDGING: Final = 8
@@ -41,6 +42,7 @@ class Readout:
         bias: (K,) float32.
         share: of the answer that is its own; the embedding's is the rest.
         of_roots: whether it takes the signed roots of features; a readout of before takes them as they are.
+        independent: whether each label has a score by itself, as where a text may have several; else they sum to one.
     """
 
     weights: np.ndarray
@@ -48,6 +50,7 @@ class Readout:
     bias: np.ndarray
     share: float = 1.0
     of_roots: bool = False
+    independent: bool = False
 
     def columns(self, width: int) -> np.ndarray:
         """Which of so many columns, of every block, it takes: the first ones, or the blocks that pairs had before.
@@ -57,16 +60,13 @@ class Readout:
         """
         own = self.weights.shape[1]
         if width < own:
-            raise InputError(
-                f"The readout takes {own} features, and got {width}.",
-                "It belongs to another base: submit the task again.",
-            )
+            raise InputError("readout-width-differs", own=own, width=width)
         if not self.of_roots and own * BLOCKS == width * len(_BEFORE):
             return np.arange(width).reshape(BLOCKS, -1)[list(_BEFORE)].ravel()
         return np.arange(own)
 
     def probabilities(self, features: np.ndarray) -> np.ndarray:
-        """(n, K) float64, of features of every block, or of the blocks that it was made of.
+        """(n, K) float64, of features of every block, or of the blocks that it was made of; or independent scores.
 
         Raises:
             InputError: fewer features than it takes, or not finite.
@@ -74,7 +74,8 @@ class Readout:
         features = features[:, self.columns(features.shape[1])].astype(np.float64)
         require_finite(features)
         seen = signed_roots(features) if self.of_roots else features
-        return softmax(seen @ (self.weights.astype(np.float64) * self.scale).T + self.bias)
+        scores = seen @ (self.weights.astype(np.float64) * self.scale).T + self.bias
+        return sigmoid(scores) if self.independent else softmax(scores)
 
     def beside(self, embedding: np.ndarray, features: np.ndarray) -> np.ndarray:
         """Its answers and the embedding's probabilities (n, K) as one; features as of `probabilities`."""
@@ -94,7 +95,8 @@ class Fitted:
         readout: of all of them.
         judged: indices of the rows that a group held (m,), ascending.
         probabilities: (m, K) of these, each predicted without its group.
-        ridge, sharpness: that these rows chose; of a regression the second is the deviation of what is predicted.
+        ridge: that these rows chose.
+        sharpness: that these rows chose; None of a regression.
         loss: of these rows in all, in nats, and what a ridge far from the usual one costs.
         names: (K, h) of the labels' own words, each a row of its label; None where rows left out are better without.
         drawn_to: (K, h) weights that it was drawn towards, on the rows' scale; None without a prior, or where rows left
@@ -106,7 +108,7 @@ class Fitted:
     judged: np.ndarray
     probabilities: np.ndarray
     ridge: float
-    sharpness: float
+    sharpness: float | None
     loss: float
     names: np.ndarray | None = None
     drawn_to: np.ndarray | None = None
@@ -188,21 +190,17 @@ def _fitted(
     centre = np.zeros(y.shape[1]) if values is None else y.mean(0)
     path = Path.of(rows.x, y - centre, rows.counted)
     judged = np.sort(np.concatenate(groups)) if len(groups) else np.zeros(0, dtype=np.int64)
-    chosen = _chosen(
-        _drawn_paths(path, rows.x, drawn_to, judged), groups, judged, targets,
-        None if values is None else (values, float(centre[0])),
-    )  # fmt: skip
+    regression = None if values is None else _Regression(values, float(centre[0]))
+    chosen = _chosen(drawn_paths(path, rows.x, drawn_to, judged), groups, judged, targets, regression)
     solved = chosen.path.weights(chosen.ridge)  # (C, h + 1)
     weights, bias = solved[:, :-1], solved[:, -1]
     weights = weights / rows.lengths
     bias = bias - weights @ rows.mean + centre
-    if values is not None:
-        weights, bias = _of_buckets(weights[0], float(bias[0]), values, chosen.sharpness)
-    else:
-        weights, bias = chosen.sharpness * weights, chosen.sharpness * bias
+    weights, bias = chosen.curve.applied_to(weights, bias)
+    sharpness = chosen.curve.sharpness if isinstance(chosen.curve, _Softmax) else None
     towards = chosen.path.towards[:, :-1] if chosen.path.scale else None
     return Fitted(
-        packed(weights, bias), judged, chosen.probabilities, chosen.ridge, chosen.sharpness, chosen.loss,
+        packed(weights, bias), judged, chosen.probabilities, chosen.ridge, sharpness, chosen.loss,
         drawn_to=towards, scale=chosen.path.scale,
     )  # fmt: skip
 
@@ -212,10 +210,7 @@ def weights_of_prior(prior: Prior | np.ndarray | None, names: np.ndarray | None,
     if isinstance(prior, Prior):
         prior = None if names is None else prior.weights(names_on_scale(names))
     if prior is not None and prior.shape[1] != width:
-        raise InputError(
-            f"The prior has weights for {prior.shape[1]} features, and the rows have {width}: it is of another base.",
-            "onboard doctor",
-        )
+        raise InputError("prior-width-differs", shape=prior.shape[1], width=width)
     return prior
 
 
@@ -231,12 +226,14 @@ def answers_after(
     Args:
         features, targets: (n, h) and (n, K) as of `fit_readout`, of the rows that it is made of; a label may have none.
         asked: features (m, h) of other rows.
-        like: the other; where it has rows of the labels' own words, so has this one, and it is drawn towards the same.
+        like: the other, of labels; where it has rows of the labels' own words, so has this one, and it is drawn towards
+            the same.
         blocks: of columns, as of `fit_readout`.
 
     Returns:
         Probabilities (m, K).
     """
+    assert like.sharpness is not None
     features = signed_roots(features)
     if like.names is not None:
         features, targets = with_names(features, targets, signed_roots(like.names), blocks)
@@ -248,7 +245,7 @@ def answers_after(
     return softmax(like.sharpness * (rows.seen(signed_roots(asked)) @ weights.T))
 
 
-def _drawn_paths(path: Path, x: np.ndarray, drawn_to: np.ndarray | None, judged: np.ndarray) -> Sequence[Path]:
+def drawn_paths(path: Path, x: np.ndarray, drawn_to: np.ndarray | None, judged: np.ndarray) -> Sequence[Path]:
     """The regressions by how far they are drawn towards the prior: as usual where too few rows judge."""
     if drawn_to is None:
         return [path]
@@ -257,10 +254,58 @@ def _drawn_paths(path: Path, x: np.ndarray, drawn_to: np.ndarray | None, judged:
 
 
 @dataclass(frozen=True)
+class _Regression:
+    """What a regression predicts: the buckets' values (K,), ascending, and the rows' mean, which scores leave out."""
+
+    values: np.ndarray
+    mean: float
+
+
+@dataclass(frozen=True)
+class _Softmax:
+    """How scores of labels become probabilities: by a softmax of so many times the scores."""
+
+    sharpness: float
+
+    @property
+    def cost(self) -> float:
+        """Nats that it costs to differ from the usual one."""
+        return SHARPNESS_PRIOR * abs(float(np.log(self.sharpness / USUAL[1])))
+
+    def probabilities(self, scores: np.ndarray) -> np.ndarray:
+        """(n, K), of scores (n, K)."""
+        return softmax(self.sharpness * scores)
+
+    def applied_to(self, weights: np.ndarray, bias: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Weights (K, h) and bias (K,) whose softmax are these probabilities."""
+        return self.sharpness * weights, self.sharpness * bias
+
+
+@dataclass(frozen=True)
+class _Normal:
+    """How a predicted value becomes probabilities of buckets: by a normal distribution around it."""
+
+    regression: _Regression
+    deviation: float
+    cost: float = 0.0
+
+    def probabilities(self, scores: np.ndarray) -> np.ndarray:
+        """(n, K), of scores (n, 1): predicted values without the rows' mean."""
+        predicted = scores[:, :1] + self.regression.mean
+        return softmax(-((predicted - self.regression.values) ** 2) / (2 * self.deviation**2))
+
+    def applied_to(self, weights: np.ndarray, bias: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Weights (K, h) and bias (K,) whose softmax are these probabilities, of those (1, h) and (1,) of the value."""
+        slopes = self.regression.values / self.deviation**2
+        squares = self.regression.values**2 / (2 * self.deviation**2)
+        return np.outer(slopes, weights[0]), slopes * float(bias[0]) - squares
+
+
+@dataclass(frozen=True)
 class _Chosen:
     path: Path
     ridge: float
-    sharpness: float  # of classes; of a regression the deviation of what is predicted
+    curve: _Softmax | _Normal
     probabilities: np.ndarray
     loss: float
 
@@ -270,63 +315,51 @@ def _chosen(
     groups: Sequence[np.ndarray],
     judged: np.ndarray,
     targets: np.ndarray,
-    scale: tuple[np.ndarray, float] | None,
+    regression: _Regression | None,
 ) -> _Chosen:
-    """Path, ridge and sharpness with the least loss on the rows that judge: a ridge or a share of the prior that is far
-    from the usual one only where they gain by it; `scale` of a regression: buckets and mean."""
+    """Path, ridge and curve with the least loss on the rows that judge: a ridge, a sharpness or a share of the prior
+    that is far from the usual one only where they gain by it."""
     few, usual = len(judged) < FEWEST_JUDGING, paths[0].scale
     options = []
     for path in paths:
         for ridge in (USUAL[0],) if few else RIDGES:
             scores = path.without(groups, ridge)[judged]
-            for sharpness in _sharpnesses(path, scores, targets[judged], scale, few=few):
-                if scale is None:
-                    probabilities = softmax(sharpness * scores)
-                else:
-                    probabilities = _normal(scores[:, 0] + scale[1], sharpness, scale[0])
+            for curve in _curves(path, scores, targets[judged], regression, few=few):
+                probabilities = curve.probabilities(scores)
                 loss = len(judged) * mean_loss(probabilities, targets[judged]) if len(judged) else 0.0
                 loss += RIDGE_PRIOR * abs(np.log(ridge / USUAL[0])) + SCALE_PRIOR * abs(usual - path.scale)
-                options.append(_Chosen(path, ridge, sharpness, probabilities, loss))
+                loss += curve.cost
+                options.append(_Chosen(path, ridge, curve, probabilities, loss))
     return min(options, key=lambda option: option.loss)
 
 
-def _sharpnesses(
-    path: Path, scores: np.ndarray, targets: np.ndarray, scale: tuple[np.ndarray, float] | None, *, few: bool
-) -> Sequence[float]:
-    if scale is None:
-        return (USUAL[1],) if few else SHARPNESSES
-    values, mean = scale
-    errors = (targets @ values) - scores[:, 0] - mean if not few else path.y[:, 0]
+def _curves(
+    path: Path, scores: np.ndarray, targets: np.ndarray, regression: _Regression | None, *, few: bool
+) -> Sequence[_Softmax | _Normal]:
+    """To choose from: of labels by their sharpness; of a regression the one with the deviation that its errors have."""
+    if regression is None:
+        return [_Softmax(sharpness) for sharpness in ((USUAL[1],) if few else SHARPNESSES)]
+    values = regression.values
+    errors = path.y[:, 0] if few else (targets @ values) - scores[:, 0] - regression.mean
     width = float(values[-1] - values[0]) / max(1, len(values) - 1)
-    return (max(float(np.sqrt((errors**2).mean())), width / 2),)
+    return [_Normal(regression, max(float(np.sqrt((errors**2).mean())), width / 2))]
 
 
-def _of_buckets(
-    weights: np.ndarray, bias: float, values: np.ndarray, deviation: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Scores of buckets whose softmax is a normal distribution around the predicted value."""
-    slopes = values / deviation**2
-    return np.outer(slopes, weights), slopes * bias - values**2 / (2 * deviation**2)
-
-
-def _normal(mean: np.ndarray, deviation: float, values: np.ndarray) -> np.ndarray:
-    return softmax(-((mean[:, None] - values) ** 2) / (2 * deviation**2))
-
-
-def packed(weights: np.ndarray, bias: np.ndarray) -> Readout:
+def packed(weights: np.ndarray, bias: np.ndarray, *, independent: bool = False) -> Readout:
     """A readout of the roots of features with these weights (K, h) and this bias (K,), as it is stored."""
     scale = float(np.abs(weights).max()) or 1.0
-    return Readout((weights / scale).astype(np.float16), scale, bias.astype(np.float32), of_roots=True)
+    small = (weights / scale).astype(np.float16)
+    return Readout(small, scale, bias.astype(np.float32), of_roots=True, independent=independent)
 
 
 def require_finite(features: np.ndarray) -> None:
     """Raise InputError unless all of these features are finite numbers."""
     if not np.isfinite(features).all():
-        raise InputError("Features of a text are not finite numbers.", "onboard doctor")
+        raise InputError("features-not-finite")
 
 
 def _require_rows(targets: np.ndarray, *, regression: bool) -> None:
     if len(targets) < 2:
-        raise InputError("A readout needs two rows at least.", "Submit more rows.")
+        raise InputError("readout-needs-two-rows")
     if not regression and (targets.sum(0) <= 0).any():
-        raise InputError("A label has no training row.", "Submit a row of every label, or --readout never.")
+        raise InputError("label-without-training-row")

@@ -5,28 +5,27 @@ What the version knows of texts stands beside it (`onboard.storage.novelty`).
 
 from __future__ import annotations
 
-import hashlib
 import json
-import struct
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from onboard.contract.embedding_file import embedding_digest, read_facts, read_metadata, unpack_embedding
 from onboard.domain.safetensors_header import with_sorted_header
 from onboard.domain.task import EmbeddingVersion
-from onboard.domain.untrusted_json import parse_json
 from onboard.errors import DamagedError
 
-_STRINGS = {
-    "task", "kind", "backbone", "base", "hypernetwork", "embedding", "readout", "dataset", "init", "onboard", "format",
-    "method", "prior",
-}  # fmt: skip
-
-
-def embedding_digest(z: np.ndarray) -> str:
-    """`sha256:…` over the float32 numbers alone: equal numbers, equal digest."""
-    return "sha256:" + hashlib.sha256(np.ascontiguousarray(z, dtype="<f4").tobytes()).hexdigest()
+__all__ = [
+    "as_strings",
+    "embedding_digest",
+    "embedding_facts",
+    "pack_embedding",
+    "read_facts",
+    "read_metadata",
+    "unpack_embedding",
+    "verified_embedding",
+]
 
 
 def pack_embedding(z: np.ndarray, facts: Mapping[str, Any], beside: Mapping[str, np.ndarray] | None = None) -> bytes:
@@ -78,28 +77,6 @@ def embedding_facts(version: EmbeddingVersion, hypernetwork_digest: str) -> dict
     }
 
 
-def unpack_embedding(content: bytes) -> np.ndarray:
-    """z (t,) float32, read without the safetensors library: clients of a service need none.
-
-    Raises:
-        DamagedError: the bytes hold no embedding, or numbers that are not finite.
-    """
-    try:
-        (length,) = struct.unpack("<Q", content[:8])
-        entry = parse_json(content[8 : 8 + length])["z"]
-        start, end = entry["data_offsets"]
-        if entry["dtype"] != "F32" or entry["shape"] != [(end - start) // 4] or start < 0 or start % 4:
-            raise ValueError("it is no vector of float32")
-        z = np.frombuffer(content[8 + length :], dtype="<f4")[start // 4 : end // 4].astype(np.float32)
-        if len(z) != (end - start) // 4:
-            raise ValueError("it ends before its numbers do")
-    except (struct.error, KeyError, ValueError, TypeError, AttributeError, OverflowError) as error:
-        raise DamagedError("The bytes hold no task embedding.", "onboard doctor") from error
-    if not np.isfinite(z).all():
-        raise DamagedError("The stored task embedding holds what is no number.", "restore it from a backup")
-    return z
-
-
 def verified_embedding(content: bytes, version: EmbeddingVersion) -> np.ndarray:
     """z (t,) float32 of that version.
 
@@ -108,37 +85,5 @@ def verified_embedding(content: bytes, version: EmbeddingVersion) -> np.ndarray:
     """
     z = unpack_embedding(content)
     if embedding_digest(z) != version.embedding_digest:
-        raise DamagedError(
-            f"The embedding of {version.reference} does not match its digest.", "restore it from a backup"
-        )
+        raise DamagedError("embedding-digest-differs", version=version.reference)
     return z
-
-
-def read_facts(content: bytes) -> dict[str, Any]:
-    """The metadata of `embedding.safetensors`: strings as they are, everything else from its JSON.
-
-    Raises:
-        DamagedError: the bytes are no safetensors file.
-    """
-    return {key: _fact(key, value) for key, value in read_metadata(content).items()}
-
-
-def read_metadata(content: bytes) -> dict[str, str]:
-    """The same as the strings that it is. Raises as `read_facts`."""
-    try:
-        (length,) = struct.unpack("<Q", content[:8])
-        metadata = dict(parse_json(content[8 : 8 + length]).get("__metadata__", {}))
-        if not all(isinstance(value, str) for value in metadata.values()):
-            raise TypeError("metadata are strings")
-        return metadata
-    except (struct.error, ValueError, AttributeError, TypeError, OverflowError) as error:
-        raise DamagedError("The bytes hold no task embedding.", "onboard doctor") from error
-
-
-def _fact(key: str, value: str) -> Any:
-    if key in _STRINGS:
-        return value
-    try:
-        return parse_json(value)
-    except ValueError:
-        return value

@@ -10,13 +10,12 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from onboard.domain.tuning import TuningJson
 from onboard.errors import JobFailedError
 from onboard.model.batch import TrainingSet
 from onboard.model.cores import side_by_side
@@ -33,7 +32,6 @@ from onboard.train.holding import Drawn, Holding, draws
 from onboard.train.settings import TuningSettings
 
 CLIP: Final = 1.0  # norm of the gradient, as the authors have it
-_REMEDY: Final = "submit again without --tune-hypernetwork, or with another --seed"
 
 
 @dataclass(frozen=True)
@@ -54,8 +52,8 @@ class Tuned:
     penalties: tuple[float, ...]
     drift: float
 
-    def to_json(self) -> TuningJson:
-        """The course of the tuning (without the weights) as a JSON-compatible document."""
+    def facts(self) -> dict[str, Any]:
+        """The course of the tuning, without the weights, for its document."""
         return {
             "steps": len(self.losses), "loss": list(self.losses), "penalty": list(self.penalties), "drift": self.drift,
         }  # fmt: skip
@@ -99,7 +97,7 @@ def tune(
     for step, (chosen, drawn) in enumerate(_rounds(training_set, protection, settings, seed), 1):
         loss, penalty = tuning.gradient(chosen, drawn)
         if not math.isfinite(loss + penalty):
-            raise JobFailedError(f"Tuning the hypernetwork diverged: loss {loss + penalty} at step {step}.", _REMEDY)
+            raise JobFailedError("tuning-diverged", loss=loss + penalty, step=step)
         tuning.step()
         course.append((loss, penalty))
         execution.on_step(step, loss)
@@ -186,7 +184,7 @@ class _Tuning:
     def frozen(self) -> tuple[Hypernetwork, np.ndarray]:
         """What the two have become, z (t,). Raises JobFailedError: a weight is not finite."""
         if not all(bool(torch.isfinite(tensor).all()) for tensor in self._parameters):
-            raise JobFailedError("Tuning the hypernetwork diverged: a weight is not finite.", _REMEDY)
+            raise JobFailedError("tuned-weight-not-finite")
         self._hypernetwork.requires_grad_(False)
         for weight in self._hypernetwork.parameters():
             weight.grad = None

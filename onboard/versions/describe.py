@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from onboard.contract.versions import TaskDetail, TaskDocument, VersionDocument
 from onboard.domain.names import Reference
-from onboard.domain.task import EmbeddingVersion, task_document
+from onboard.domain.task import AliasNames, EmbeddingVersion
 from onboard.domain.task_search import TaskSearch
 from onboard.errors import NotFoundError
 from onboard.registry.aliases import AliasRepository
@@ -22,7 +23,7 @@ def list_tasks(
     """The tasks that fit (or the first `limit`), by name and after `after`, each with its latest version."""
     with database.read() as session:
         tasks = SearchRepository(session).tasks(search, limit, after)
-    return [task_document(task, latest) for task, latest in tasks]
+    return [TaskDocument.with_latest(task, latest).to_json() for task, latest in tasks]
 
 
 def resolve(database: Database, *references: str | Reference) -> list[EmbeddingVersion]:
@@ -56,17 +57,23 @@ def current(database: Database, reference: Reference) -> Current:
     with database.glance() as session:
         present = SearchRepository(session).current(reference)
     if present is None:
-        raise NotFoundError(
-            f"There is no {reference}.", f"List its versions with: onboard versions {reference.task}",
-            task=reference.task,
-        )  # fmt: skip
+        raise NotFoundError("unknown-version-reference", task=reference.task, named=reference)  # fmt: skip
     return present
 
 
-def named(database: Database, alias: str) -> Sequence[Current]:
-    """The embedding that an alias means in every task, by task; versions of other methods are left out."""
+def named(database: Database, alias: str, *, every: bool = False) -> Sequence[Current]:
+    """The embedding that an alias means in every task, by task; versions without one only if `every` is asked."""
     with database.glance() as session:
-        return SearchRepository(session).named(alias)
+        return SearchRepository(session).named(alias, every=every)
+
+
+def alias_names(database: Database, reference: str) -> AliasNames:
+    """What the alias of a reference calls labels of its version; empty where it calls them as the version does."""
+    named = Reference.parse(reference)
+    if named.alias is None:
+        return ()
+    with database.read() as session:
+        return AliasRepository(session).names(named.task, named.alias) or ()
 
 
 def describe_task(database: Database, name: str) -> dict[str, Any]:
@@ -82,7 +89,7 @@ def describe_task(database: Database, name: str) -> dict[str, Any]:
             latest = VersionRepository(session).resolve(name)
         except NotFoundError:
             latest = None
-    return {**task_document(task, latest), "aliases": aliases}
+    return TaskDetail.with_latest(task, latest, aliases=aliases).to_json()
 
 
 def versions_page(database: Database, name: str, limit: int, before: int | None = None) -> dict[str, Any]:
@@ -103,4 +110,5 @@ def versions_page(database: Database, name: str, limit: int, before: int | None 
         versions = VersionRepository(session).newest(name, limit, before)
         aliases = AliasRepository(session).list(name)
     older = str(versions[0].version) if len(versions) == limit and versions[0].version > 1 else None
-    return {"task": name, "aliases": aliases, "versions": [version.to_json() for version in versions], "next": older}
+    shown = [VersionDocument.of(version).to_json() for version in versions]
+    return {"task": name, "aliases": aliases, "versions": shown, "next": older}

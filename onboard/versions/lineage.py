@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
-from onboard.domain.lineage import Edge, EdgeKind, Lineage, Node
+from onboard.contract.lineage import EdgeKind, LineageDocument, LineageEdge, LineageNode, NodeKind
+from onboard.contract.versions import VersionDocument
 from onboard.domain.names import Reference
 from onboard.domain.task import EmbeddingVersion
 from onboard.errors import InputError
@@ -24,7 +25,7 @@ MOST_ANCESTORS: Final = 200
 _SHIPPED: Final = "multi-task training"
 
 
-def lineage(services: Services, task: str, versions: int = MOST_VERSIONS) -> Lineage:
+def lineage(services: Services, task: str, versions: int = MOST_VERSIONS) -> LineageDocument:
     """The task's newest versions with everything that they come from, ancestors of other tasks too.
 
     Args:
@@ -45,7 +46,7 @@ def lineage(services: Services, task: str, versions: int = MOST_VERSIONS) -> Lin
     left_out = not complete or bool(older)
     nodes += tuple(node for node in more_nodes if node not in nodes)
     edges += more_edges
-    return Lineage(task, nodes, edges, aliases, left_out)
+    return LineageDocument(task=task, aliases=aliases, nodes=nodes, edges=edges, left_out=left_out)
 
 
 def _with_ancestors(
@@ -83,9 +84,9 @@ def _reference(parent: str) -> Reference | None:
     return reference if reference and reference.version else None
 
 
-def _graph(versions: Sequence[EmbeddingVersion]) -> tuple[tuple[Node, ...], tuple[Edge, ...]]:
-    nodes: dict[str, Node] = {}
-    edges: list[Edge] = []
+def _graph(versions: Sequence[EmbeddingVersion]) -> tuple[tuple[LineageNode, ...], tuple[LineageEdge, ...]]:
+    nodes: dict[str, LineageNode] = {}
+    edges: list[LineageEdge] = []
     present = {version.reference for version in versions}
     for version in versions:
         dataset, inits = _dataset(version.dataset_digest), _inits(version, present)
@@ -97,21 +98,28 @@ def _graph(versions: Sequence[EmbeddingVersion]) -> tuple[tuple[Node, ...], tupl
                 nodes.setdefault(node.id, node)
         nodes[version.reference] = _node(version)
         if dataset is not None:
-            edges.append(Edge(dataset.id, version.reference, "trained_on"))
+            edges.append(_edge(dataset.id, version.reference, "trained_on"))
+        for made in _made_of(version):
+            edge = _edge(made.id, version.dataset_digest, "made_of")
+            if edge not in edges and not _leads(edges, edge.target, edge.source):
+                nodes.setdefault(made.id, made)
+                edges.append(edge)
         how: EdgeKind = "carried_from" if version.kind == "carried" else "started_from"
         edges += [
-            Edge(init.id if init else parent, version.reference, how, version.mixed_from.get(parent))
+            _edge(init.id if init else parent, version.reference, how, version.mixed_from.get(parent))
             for parent, init in inits.items()
         ]
         if hypernetwork is not None:
-            edges.append(Edge(hypernetwork.id, version.reference, "adapted_by"))
+            edges.append(_edge(hypernetwork.id, version.reference, "adapted_by"))
     return tuple(nodes.values()), tuple(edges)
 
 
-def _tuned(session: Session, versions: Iterable[EmbeddingVersion]) -> tuple[tuple[Node, ...], tuple[Edge, ...]]:
+def _tuned(
+    session: Session, versions: Iterable[EmbeddingVersion]
+) -> tuple[tuple[LineageNode, ...], tuple[LineageEdge, ...]]:
     """Where the hypernetworks of these versions come from: the ones before them, and what each was tuned on."""
-    nodes: dict[str, Node] = {}
-    edges: dict[Edge, None] = {}
+    nodes: dict[str, LineageNode] = {}
+    edges: dict[LineageEdge, None] = {}
     pinned = {(version.base_digest, version.hypernetwork_version) for version in versions if version.has_embedding}
     for base, number in sorted(pinned):
         for link in BaseRepository(session).line(base, number):
@@ -120,37 +128,63 @@ def _tuned(session: Session, versions: Iterable[EmbeddingVersion]) -> tuple[tupl
             node, before = _hypernetwork(base, link.version), _hypernetwork(base, link.parent)
             dataset = _dataset(JobRepository(session).get(link.job).spec.dataset) if link.job is not None else None
             nodes |= {drawn.id: drawn for drawn in (dataset, before, node) if drawn is not None}
-            edges[Edge(before.id, node.id, "tuned_from")] = None
+            edges[_edge(before.id, node.id, "tuned_from")] = None
             if dataset is not None:
-                edges[Edge(dataset.id, node.id, "tuned_on")] = None
+                edges[_edge(dataset.id, node.id, "tuned_on")] = None
     return tuple(nodes.values()), tuple(edges)
 
 
-def _dataset(digest: str) -> Node | None:
-    return Node(digest, "dataset", f"dataset {_short(digest)}", {"digest": digest}) if digest else None
+def _dataset(digest: str) -> LineageNode | None:
+    return _made(digest, "dataset", f"dataset {_short(digest)}", {"digest": digest}) if digest else None
 
 
-def _inits(version: EmbeddingVersion, present: set[str]) -> dict[str, Node | None]:
+def _leads(edges: Sequence[LineageEdge], source: str, target: str) -> bool:
+    """Whether a dataset was made of another one already: rows that are added and removed again make the first one."""
+    reached, waiting = {source}, [source]
+    while waiting:
+        node = waiting.pop()
+        following = {edge.target for edge in edges if edge.kind == "made_of" and edge.source == node} - reached
+        reached |= following
+        waiting += following
+    return target in reached
+
+
+def _made_of(version: EmbeddingVersion) -> list[LineageNode]:
+    """The datasets that its dataset was made of: the one before, and the rows that were sent."""
+    change: Mapping[str, Any] = version.change or {}
+    digests = [str(change[part]) for part in ("dataset", "rows") if change.get(part)]
+    return [node for digest in digests if digest != version.dataset_digest and (node := _dataset(digest)) is not None]
+
+
+def _inits(version: EmbeddingVersion, present: set[str]) -> dict[str, LineageNode | None]:
     """What it started from, by name; None for a version of the graph itself. Nothing without an embedding."""
     if not version.has_embedding:
         return {}
     return {
-        name: None if name in present else Node(f"init:{name}", "init", name, {"init": name})
+        name: None if name in present else _made(f"init:{name}", "init", name, {"init": name})
         for name in version.parents or (_SHIPPED,)
     }
 
 
-def _hypernetwork(base: str, number: int) -> Node:
+def _hypernetwork(base: str, number: int) -> LineageNode:
     facts = {"version": number, "base_digest": base}
-    return Node(f"hypernetwork:{base}:v{number}", "hypernetwork", f"hypernetwork v{number} of {_short(base)}", facts)
+    return _made(f"hypernetwork:{base}:v{number}", "hypernetwork", f"hypernetwork v{number} of {_short(base)}", facts)
 
 
-def _node(version: EmbeddingVersion) -> Node:
+def _node(version: EmbeddingVersion) -> LineageNode:
     shown = ("version", "embedding_digest", "kind", "weak", "mixed_from", "job", "created_at", "metrics")
-    document = version.to_json()
+    document = VersionDocument.of(version).to_json()
     facts = {"task": version.task, **{key: document[key] for key in shown}}
-    return Node(version.reference, "version", version.reference, facts)
+    return _made(version.reference, "version", version.reference, facts)
 
 
 def _short(digest: str) -> str:
     return digest.removeprefix("sha256:")[:8]
+
+
+def _made(name: str, kind: NodeKind, label: str, facts: dict[str, Any]) -> LineageNode:
+    return LineageNode(id=name, kind=kind, label=label, facts=facts)
+
+
+def _edge(source: str, target: str, kind: EdgeKind, share: float | None = None) -> LineageEdge:
+    return LineageEdge(source=source, target=target, kind=kind, share=share)

@@ -5,61 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Final
 
+from onboard.contract.evaluations import ComparisonDocument, Evidence, Flipped, FlippedRow, PairedComparison, Side
 from onboard.data.problems import preview
-from onboard.domain.dataset import Example, Label, class_indices
+from onboard.domain.dataset import Example, Kind, Label, class_indices, label_key
+from onboard.domain.label_set import MULTILABEL, chosen_set, set_text
 from onboard.domain.task import EmbeddingVersion
 
 if TYPE_CHECKING:
     import numpy as np
 
     from onboard.evaluate.intervals import Metric
-    from onboard.evaluate.paired import Comparison
 
-Evidence = Literal["held-out", "file", "cross-validated", "training"]
 MOST_FLIPPED_ROWS: Final = 50  # that are listed with their texts
-
-
-@dataclass(frozen=True)
-class Flip:
-    """Rows of one label whose answer changed: what the earlier and the later version say, and how many rows."""
-
-    label: Label
-    earlier: Label
-    later: Label
-    count: int
-
-    def to_json(self) -> dict[str, Any]:
-        """label, a, b, count."""
-        return {"label": self.label, "a": self.earlier, "b": self.later, "count": self.count}
-
-
-@dataclass(frozen=True)
-class FlippedRow:
-    """A row whose answer changed.
-
-    Args:
-        example: its texts, and the label that it has in the later version's dataset.
-        label_before: its label in the earlier version's dataset, where that is another one; else None.
-    """
-
-    example: Example
-    earlier: Label
-    later: Label
-    label_before: Label | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """The beginnings of the texts, label, label_before, a, b."""
-        second = self.example.text_b
-        return {
-            "text": preview(self.example.text_a),
-            "text_b": None if second is None else preview(second),
-            "label": self.example.label,
-            "label_before": self.label_before,
-            "a": self.earlier,
-            "b": self.later,
-        }
 
 
 @dataclass(frozen=True)
@@ -72,7 +31,7 @@ class Changed:
         relabeled: how many shared rows have another label in the later version's dataset; no verdict counts them.
     """
 
-    flips: tuple[Flip, ...] = ()
+    flips: tuple[Flipped, ...] = ()
     rows: tuple[FlippedRow, ...] = ()
     relabeled: int = 0
 
@@ -88,7 +47,7 @@ class Measured:
         left_out: how many more shared rows there are.
     """
 
-    comparison: Comparison
+    comparison: PairedComparison
     metrics: tuple[dict[str, Metric], dict[str, Metric]]
     labels: tuple[Label, ...] = ()
     confusion: tuple[list[list[int]], list[list[int]]] | None = None
@@ -127,53 +86,53 @@ class SideBySide:
         """Whether the later version is significantly worse."""
         return self.measured is not None and self.measured.comparison.verdict == "worse"
 
-    def to_json(self) -> dict[str, Any]:
-        """The document of `compare --json` and of GET /v1/tasks/{task}/compare."""
+    def to_document(self) -> ComparisonDocument:
+        """What `compare --json` prints and GET /v1/tasks/{task}/compare answers."""
         measured = self.measured
-        return {
-            "task": self.later.task,
-            "a": _side(self.earlier, measured, 0),
-            "b": _side(self.later, measured, 1),
-            "better": self.better,
-            "reason": self.reason,
-            "evidence": self.evidence,
-            "worth": self.worth,
-            "comparison": measured.comparison.to_json() if measured else None,
-            "labels": list(measured.labels) if measured else [],
-            "flipped": [flip.to_json() for flip in self.changed.flips],
-            "flipped_rows": [row.to_json() for row in self.changed.rows],
-            "relabeled": self.changed.relabeled,
-            "rows_left_out": measured.left_out if measured else 0,
-        }
+        return ComparisonDocument(
+            task=self.later.task,
+            earlier=_side(self.earlier, measured, 0),
+            later=_side(self.later, measured, 1),
+            better=self.better,
+            reason=self.reason,
+            evidence=self.evidence,
+            worth=self.worth,
+            comparison=measured.comparison if measured else None,
+            labels=measured.labels if measured else (),
+            flipped=self.changed.flips,
+            flipped_rows=self.changed.rows,
+            relabeled=self.changed.relabeled,
+            rows_left_out=measured.left_out if measured else 0,
+        )
 
 
-def _side(version: EmbeddingVersion, measured: Measured | None, side: int) -> dict[str, Any]:
+def _side(version: EmbeddingVersion, measured: Measured | None, side: int) -> Side:
     shared = {name: metric.to_json() for name, metric in measured.metrics[side].items()} if measured else None
-    return {
-        "version": version.version,
-        "method": version.method,
-        "stored_bytes": version.stored_bytes,
-        "embedding_digest": version.embedding_digest,
-        "dataset_digest": version.dataset_digest,
-        "parent": version.parent,
-        "weak": version.weak,
-        "metrics": version.metrics,
-        "shared": shared,
-        "confusion": measured.confusion[side] if measured and measured.confusion else None,
-    }
+    confusion = measured.confusion[side] if measured and measured.confusion else None
+    return Side.of(version, shared=shared, confusion=confusion)
 
 
-def truth(rows: Sequence[Example], labels: Sequence[Label]) -> np.ndarray:
-    """Class of each row by its place in `labels` (n,); without labels, its number (n,)."""
+def truth(rows: Sequence[Example], labels: Sequence[Label], kind: Kind | None = None) -> np.ndarray:
+    """Class of each row by its place in `labels` (n,); without labels, its number (n,); of sets of labels 1 for each
+    that it has (n, L)."""
     import numpy as np
 
+    if kind == MULTILABEL:
+        from onboard.data.targets import indicators_of
+
+        return indicators_of(labels, rows).astype(np.float64)
     if not labels:
         return np.array([float(row.label) for row in rows])
     return np.array(class_indices(labels, rows), dtype=np.int64)
 
 
 def measured_on(
-    rows: Sequence[Example], labels: tuple[Label, ...], before: np.ndarray, after: np.ndarray, left_out: int = 0
+    rows: Sequence[Example],
+    labels: tuple[Label, ...],
+    before: np.ndarray,
+    after: np.ndarray,
+    left_out: int = 0,
+    kind: Kind | None = None,
 ) -> Measured:
     """The verdict of two versions' answers.
 
@@ -182,12 +141,18 @@ def measured_on(
         labels: of the task, K; empty for a regression.
         before, after: probabilities (n, K), or numbers (n,), of the earlier and the later version.
         left_out: how many more rows there are.
+        kind: of the task.
     """
     from onboard.evaluate.evaluation import evaluate_classification, evaluate_regression
     from onboard.evaluate.metrics import confusion
     from onboard.evaluate.paired import compare_classification, compare_regression
 
-    true = truth(rows, labels)
+    true = truth(rows, labels, kind)
+    if kind == MULTILABEL:
+        from onboard.evaluate.sets import compare_sets, evaluate_sets
+
+        sets = evaluate_sets(true, before, labels=labels), evaluate_sets(true, after, labels=labels)
+        return Measured(compare_sets(true, before, after), sets, labels, left_out=left_out)
     if not labels:
         numbers = evaluate_regression(true, before), evaluate_regression(true, after)
         return Measured(compare_regression(true, before, after), numbers, left_out=left_out)
@@ -207,6 +172,7 @@ def changed_answers(
     before: np.ndarray,
     after: np.ndarray,
     labels_before: Sequence[Label | None] = (),
+    kind: Kind | None = None,
 ) -> Changed:
     """Which answers changed; none of a regression, whose numbers nearly all do.
 
@@ -216,17 +182,32 @@ def changed_answers(
     """
     if not labels or not len(rows):
         return Changed()
-    earlier, later = before.argmax(1).tolist(), after.argmax(1).tolist()
+    earlier, later = (_answers(labels, scores, kind) for scores in (before, after))
     others = labels_before or [None] * len(rows)
-    flipped = [
-        FlippedRow(row, labels[a], labels[b], other)
+    changed = [
+        (row, a, b, other)
         for row, a, b, other in zip(rows, earlier, later, others, strict=True)
-        if a != b
+        if label_key(a) != label_key(b)
     ]
-    places = class_indices(labels, [row.example for row in flipped])
-    counts = Counter(
-        (place, row.earlier, row.later) for place, row in zip(places, flipped, strict=True) if row.label_before is None
-    )
-    flips = [Flip(labels[place], a, b, count) for (place, a, b), count in counts.most_common()]
+    named = {label_key(row.label): row.label for row, _, _, _ in changed}
+    counts = Counter((label_key(row.label), a, b) for row, a, b, other in changed if other is None)
+    flips = [Flipped(label=named[key], earlier=a, later=b, count=count) for (key, a, b), count in counts.most_common()]
     relabeled = sum(other is not None for other in others)
-    return Changed(tuple(flips), tuple(flipped[:MOST_FLIPPED_ROWS]), relabeled)
+    listed = [
+        FlippedRow(**texts_of(row), label_before=other, earlier=a, later=b)
+        for row, a, b, other in changed[:MOST_FLIPPED_ROWS]
+    ]
+    return Changed(tuple(flips), tuple(listed), relabeled)
+
+
+def texts_of(row: Example) -> dict[str, Label | None]:
+    """The beginnings of a row's texts, and its label, as documents show them."""
+    second = None if row.text_b is None else preview(row.text_b)
+    return {"text": preview(row.text_a), "text_b": second, "label": row.label}
+
+
+def _answers(labels: tuple[Label, ...], scores: np.ndarray, kind: Kind | None) -> list[Label]:
+    """What is answered to each row: a label, or the text that stands for a set of them."""
+    if kind == MULTILABEL:
+        return [set_text(chosen_set(labels, of_row)) for of_row in scores.tolist()]
+    return [labels[place] for place in scores.argmax(1).tolist()]

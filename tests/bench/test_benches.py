@@ -21,10 +21,10 @@ from bench.harness.intervals import seeds_interval
 from bench.harness.runs import run_all
 from bench.harness.variants import VARIANTS
 from onboard.bases import Base
-from onboard.bases.curriculum import Curriculum, Source
 from onboard.bases.load import fresh_engine
-from onboard.bases.multitask.tasks import SourceTask
-from onboard.bases.pretrain.teacher import Teacher
+from onboard.making.curriculum import Curriculum, Source
+from onboard.making.multitask.tasks import SourceTask
+from onboard.making.pretrain.teacher import Teacher
 from onboard.model.encoding import TextEncoder
 from onboard.train.settings import FewShotSettings
 
@@ -276,7 +276,7 @@ def test_a_task_that_is_learned_as_if_it_were_new_meets_no_made_task_that_bears_
 def test_without_the_teacher_the_curricula_are_skipped_and_the_command_that_mends_it_is_named(
     curriculum_options: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("onboard.bases.pretrain.teacher.find_spec", lambda name: None)
+    monkeypatch.setattr("onboard.making.pretrain.teacher.find_spec", lambda name: None)
     monkeypatch.setattr(curricula, "Teacher", Teacher)
     assert curriculum.main(curriculum_options("--texts", "7")) == 0
     assert "skipped: " in (said := capsys.readouterr().out)

@@ -47,8 +47,8 @@ from bench.zero_rows.answers import Arms, Asked
 from bench.zero_rows.plan import ARMS as ZERO_ARMS
 from onboard.bases import Base, find_base
 from onboard.bases.load import load_engine
-from onboard.bases.pretrain.teacher import Teacher
 from onboard.domain.dataset import Dataset, Example
+from onboard.making.pretrain.teacher import Teacher
 from onboard.statistics.prior import Lesson
 
 BENCHES = {accumulation: "accumulation", series: "series", zero_rows: "zero_rows"}

@@ -28,10 +28,10 @@ from bench.heldout.plan import ARMS, AS_THEY_COME, BALANCED, CHEAP, NATURAL_ARMS
 from bench.heldout.readouts import fit_alone
 from bench.heldout.sharing import run_missing, runs_of
 from onboard.bases import Base
-from onboard.bases.pretrain.teacher import Teacher
 from onboard.data.splits import is_folded
 from onboard.domain.dataset import Example
 from onboard.errors import NotFoundError
+from onboard.making.pretrain.teacher import Teacher
 from onboard.pipeline.readout import fit
 from onboard.train import settings as training
 from onboard.train.crossvalidation import fold_of, part_rows
@@ -405,7 +405,7 @@ def test_without_the_teacher_its_arm_is_left_out_with_a_sentence(
     monkeypatch.undo()
     monkeypatch.setattr("torch.set_num_threads", lambda number: None)
     monkeypatch.setattr(bench, "PLACE", tmp_path / "work")
-    monkeypatch.setattr("onboard.bases.pretrain.teacher.find_spec", lambda name: None)
+    monkeypatch.setattr("onboard.making.pretrain.teacher.find_spec", lambda name: None)
     assert bench.main(command("--arms", "minilm,tfidf", "--rows", "16", "--tasks", "mood")) == 0
     assert arms.NO_TEACHER in capsys.readouterr().out
     assert "1 run of the plan was not made" in (tmp_path / "page.md").read_text(encoding="utf-8")

@@ -16,8 +16,8 @@ from bench.setfit_sets import __main__ as bench
 from bench.setfit_sets.page import NOT_HERE, verdicts
 from bench.setfit_sets.plan import plan
 from onboard.bases import Base
-from onboard.bases.pretrain.teacher import Teacher
 from onboard.errors import NotFoundError
+from onboard.making.pretrain.teacher import Teacher
 
 
 @pytest.fixture(autouse=True)

@@ -16,11 +16,11 @@ from support.real_services import wait_until
 from support.real_workers import Deployment
 
 from bench.bells import HEADERS, is_bell, messages, put
+from onboard.broker.bells import Edge, fresh_bell, require_bell
 from onboard.domain.job import JobState
 from onboard.domain.worker import WorkerState
 from onboard.registry.schema import upgrade
 from onboard.settings import Settings
-from workers.bells import Edge, fresh_bell, require_bell
 
 MESSAGES, BATCH = 2_000, 500  # FUZZ_FACTOR=50 makes 100,000 of them
 documents = some.recursive(

@@ -78,7 +78,7 @@ def door(tmp_path_factory: pytest.TempPathFactory, tiny_base: Base) -> Iterator[
     with pytest.MonkeyPatch.context() as patched, session:
         patched.setattr(following, "news_of", _ended(following.news_of))
         patched.setattr("onboard.api.routes.jobs.start_worker", lambda *_: None)
-        patched.setattr("workers.waking.start_worker", lambda *_: None)
+        patched.setattr("onboard.jobs.waking.start_worker", lambda *_: None)
         with answering(app) as port:
             schema = schemathesis.openapi.from_dict(app.openapi())
             yield Door(schema, f"http://127.0.0.1:{port}", session, known)
@@ -194,9 +194,10 @@ def ask(door: Door, operation: Any, mode: Any, examples: int) -> None:
     once()
 
 
-NEED_MORE = {  # than a description tells: somebody's session, a prior, a file of labeled rows
+NEED_MORE = {  # than a description tells: somebody's session, a prior, a file of labeled rows, rows that are stored
     "DELETE /v1/sessions/{session}", "GET /v1/priors/{form}", "POST /v1/tasks/{task}/compare",
-    "POST /v1/tasks/{task}/evaluate",
+    "POST /v1/tasks/{task}/evaluate", "POST /v1/tasks/{task}/rows", "GET /v1/tasks/{task}/labels",
+    "POST /v1/tasks/{task}/labels",
 }  # fmt: skip
 
 

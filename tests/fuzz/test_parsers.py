@@ -25,12 +25,12 @@ from onboard.api.forms import DatasetForm, JobForm
 from onboard.api.receiving import read_form
 from onboard.api.upload_places import Sender
 from onboard.api.uploads import FILE_FIELDS, Upload, received, safe_name
+from onboard.contract.requests import parse_requests
 from onboard.domain.job import JobSpec
 from onboard.domain.submission import Submission
 from onboard.domain.webhook import Endpoint, Webhooks
 from onboard.errors import InputError, OnboardError
 from onboard.jobs.submission import split_labels, task_name
-from onboard.serving.requests import parse_requests
 
 TEXTS = some.text(max_size=60)
 JSON = some.recursive(

@@ -17,10 +17,10 @@ import torch
 from safetensors.torch import load_file
 from support.tiny_training import make_sources, make_tiny_t5
 
-from onboard.bases.multitask.loop import Running
-from onboard.bases.multitask.make import make_base
-from onboard.bases.multitask.recipe import Recipe
-from onboard.bases.multitask.sources import folder_entries
+from onboard.making.multitask.loop import Running
+from onboard.making.multitask.make import make_base
+from onboard.making.multitask.recipe import Recipe
+from onboard.making.multitask.sources import folder_entries
 
 PROGRAM = [sys.executable, "-c", "from cli.main import main; main()", "base", "train"]
 RECIPE = """

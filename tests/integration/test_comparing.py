@@ -10,12 +10,13 @@ from fastapi.testclient import TestClient
 from support.callers import bearer
 from support.opposed import opposed
 from support.real_jobs import Desk, opinions
+from support.refusals import refused
 
 from onboard import bases
 from onboard.api import shelf
 from onboard.api.app import create_app
 from onboard.bases import Base
-from onboard.errors import DamagedError, InputError, NotBetterError, UnavailableError
+from onboard.errors import DamagedError, NotBetterError, UnavailableError
 from onboard.registry.aliases import AliasRepository
 from onboard.versions import compare as comparing
 from onboard.versions.compare import compare
@@ -23,7 +24,7 @@ from onboard.versions.promote import promote, rollback
 
 
 def test_a_comparison_tells_metrics_confusion_flipped_answers_and_the_paired_interval(rivals: Desk) -> None:
-    comparison = compare(rivals.services, "mood@v1", "mood@v2").to_json()
+    comparison = compare(rivals.services, "mood@v1", "mood@v2").to_document().to_json()
     paired = comparison["comparison"]
     assert (comparison["better"], paired["verdict"], paired["rows"]) == (False, "worse", 40)
     assert paired["low"] <= paired["increase"] <= paired["high"]
@@ -54,13 +55,13 @@ def test_what_cannot_be_compared_says_why(desk: Desk) -> None:
     desk.learn(opinions(20, ("pro", "contra")), new_labels=True)
     assert "labels" in compare(desk.services, "mood@v1", "mood@v2").reason
     assert "same version" in compare(desk.services, "mood@v2", "mood@v2").reason
-    with pytest.raises(InputError, match="two tasks"):
+    with refused("versions-of-two-tasks"):
         compare(desk.services, "mood", "sst2")
 
 
 def test_only_what_is_better_is_promoted_if_that_is_asked_for(rivals: Desk) -> None:
     services = rivals.services
-    with pytest.raises(NotBetterError, match="worse than mood@latest, v1"):
+    with refused("not-better-than-present"):
         promote(services, "mood@v2", "production", if_better=True)
     promote(services, "mood@v2", "production")
     assert promote(services, "mood@v1", "production", if_better=True).version == 1
@@ -79,9 +80,7 @@ def test_a_new_alias_takes_what_is_latest_only_where_that_beats_the_commonest_an
     assert promote(services, "mood@v1", "production", if_better=True).previous is None
     with services.database.write() as session:
         AliasRepository(session).move("mood", "latest", 2)
-    with pytest.raises(
-        NotBetterError, match="not shown to be better than always giving the commonest answer"
-    ) as caught:
+    with refused("not-better-than-majority") as caught:
         promote(services, "mood@v2", "canary", if_better=True)
     assert caught.value.data["comparison"] is None
     assert promote(services, "mood@v1", "canary", if_better=True).version == 1  # better than latest
@@ -89,7 +88,7 @@ def test_a_new_alias_takes_what_is_latest_only_where_that_beats_the_commonest_an
 
 def test_what_was_said_at_publication_is_what_a_comparison_says_later(rivals: Desk) -> None:
     (published,) = [job.result for job in rivals.jobs() if job.result and job.result["version"] == 2]
-    comparison = compare(rivals.services, "mood@v1", "mood@v2").to_json()
+    comparison = compare(rivals.services, "mood@v1", "mood@v2").to_document().to_json()
     assert published["latest"]["comparison"] == comparison["comparison"]
     assert comparison["comparison"]["decided_by"] == "answers"
     for reason in (published["latest"]["reason"], comparison["reason"]):
@@ -106,7 +105,7 @@ def reader(rivals: Desk) -> Iterator[TestClient]:
 
 def test_of_many_shared_rows_the_same_few_are_drawn_every_time(rivals: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(comparing, "MOST_ROWS", 25)
-    first, second = (compare(rivals.services, "mood@v1", "mood@v2").to_json() for _ in range(2))
+    first, second = (compare(rivals.services, "mood@v1", "mood@v2").to_document().to_json() for _ in range(2))
     assert first == second
     assert (first["comparison"]["rows"], first["rows_left_out"]) == (25, 15)
     assert "on 25 held-out rows that trained neither, drawn from 40:" in first["reason"]
@@ -139,7 +138,7 @@ def test_one_comparison_at_a_time_is_made_and_each_is_made_once(
             compare(rivals.services, "mood@v1", "mood@v2")
     made.clear()
     first = reader.get(address, params={"a": "v1", "b": "v2"}).raise_for_status()
-    assert first.json() == compare(rivals.services, "mood@v1", "mood@v2").to_json()
+    assert first.json() == compare(rivals.services, "mood@v1", "mood@v2").to_document().to_json()
     assert reader.get(address, params={"a": "latest", "b": "v2"}).content == first.content
     assert made == ["mood@v1 mood@v2"]
     for _ in range(2):  # what could not be measured is looked at again

@@ -43,7 +43,7 @@ def test_each_version_is_compared_under_the_hypernetwork_that_it_is_pinned_to(
 ) -> None:
     desk, z, test = across
     assert [version.hypernetwork_version for version in desk.versions("mood")] == [1, 2]
-    comparison = compare(desk.services, "mood@v1", "mood@v2").to_json()
+    comparison = compare(desk.services, "mood@v1", "mood@v2").to_document().to_json()
     assert comparison["comparison"]["rows"] == 40
     shared = [comparison[side]["shared"]["accuracy"]["value"] for side in ("a", "b")]
     assert shared == pytest.approx([1.0, right(desk, tiny_base, 2, z, test)])
@@ -57,7 +57,7 @@ def test_latest_is_judged_with_the_present_version_under_its_own_hypernetwork(
     judged = desk.versions("mood")[1]
     result = desk.job(str(judged.job)).result
     assert result is not None
-    again = compare(desk.services, "mood@v1", "mood@v2").to_json()
+    again = compare(desk.services, "mood@v1", "mood@v2").to_document().to_json()
     assert result["latest"]["comparison"]["verdict"] == again["comparison"]["verdict"] == "worse"
     assert result["latest"]["comparison"]["increase"] == pytest.approx(again["comparison"]["increase"], abs=1e-4)
     assert result["latest"]["moved"] is False

@@ -13,9 +13,9 @@ import redis
 from support.real_services import wait_until
 from support.real_workers import Deployment
 
+from onboard.broker.bells import fresh_bell
 from onboard.domain.job import JobState
 from onboard.domain.worker import WorkerRecord, WorkerState
-from workers.bells import fresh_bell
 
 QUEUE = "onboard.default"
 
@@ -89,7 +89,7 @@ def test_a_worker_that_turned_deaf_says_so_and_begins_anew(deployment: Deploymen
         "mark = pathlib.Path(__file__).with_name('deaf')\n"
         "if mark.exists():\n"
         "    mark.unlink()\n"
-        "    from workers.bells import Edge\n"
+        "    from onboard.broker.bells import Edge\n"
         "    Edge.bell = lambda edge, raw: None\n"
     )
     worker = deployment.start_worker(modules=tmp_path, deaf_seconds=2.0)

@@ -18,8 +18,8 @@ from support.real_workers import TESTS, Deployment
 
 from onboard.domain.job import JobState
 from onboard.domain.worker import WorkerState
+from onboard.jobs.detached import ensure_worker, spawned
 from onboard.settings import Settings
-from workers.detached import ensure_worker, spawned_processes
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def deployment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Depl
     monkeypatch.setenv("PYTHONPATH", str(TESTS))
     with Deployment(Settings(home=tmp_path / "home"), tmp_path) as deployment:
         yield deployment
-    for process in spawned_processes():
+    for process in spawned:
         process.kill()
         process.wait()
 
@@ -55,7 +55,7 @@ def test_an_idle_worker_leaves_and_the_next_submit_starts_another(deployment: De
     assert ensure(deployment, idle_exit_seconds=1.0)
     assert deployment.finished(job).state is JobState.SUCCEEDED
     wait_until(lambda: deployment.rows()[0].state is WorkerState.STOPPED, what="the worker to leave")
-    assert spawned_processes()[-1].wait(60) == 0
+    assert spawned[-1].wait(60) == 0
     job = deployment.submit()
     assert ensure(deployment, idle_exit_seconds=1.0)
     assert deployment.finished(job).state is JobState.SUCCEEDED
@@ -75,7 +75,7 @@ def test_no_setting_stands_in_the_environment_or_the_arguments_of_a_worker(
         replace(deployment.services, settings=settings), idle_exit_seconds=30.0, pipeline="support.fake_pipelines"
     )
     assert deployment.finished(deployment.submit()).state is JobState.SUCCEEDED
-    parent = psutil.Process(spawned_processes()[-1].pid)
+    parent = psutil.Process(spawned[-1].pid)
     for process in (parent, *parent.children(recursive=True)):
         seen = json.dumps([process.environ(), process.cmdline()])
         assert "PYTHONPATH" in seen
@@ -87,8 +87,8 @@ def test_a_killed_worker_is_replaced_at_once_and_its_job_goes_on(deployment: Dep
     job = deployment.submit(seconds=1.0)
     ensure(deployment)
     deployment.running(job)
-    children = psutil.Process(spawned_processes()[-1].pid).children()
-    spawned_processes()[-1].kill()
+    children = psutil.Process(spawned[-1].pid).children()
+    spawned[-1].kill()
     psutil.wait_procs(children, timeout=30)  # they die with their parent
     assert ensure(deployment) is not None
     done = deployment.finished(job)
@@ -99,7 +99,7 @@ def test_a_worker_whose_home_was_deleted_leaves(deployment: Deployment, tmp_path
     ensure(deployment)
     deployment.finished(deployment.submit())
     deployment.settings.resolved_home.rename(tmp_path / "gone")
-    assert spawned_processes()[-1].wait(60) == 0
+    assert spawned[-1].wait(60) == 0
 
 
 def test_a_grown_up_deployment_starts_nothing_by_itself(tmp_path: Path, sqlite_url: str) -> None:
@@ -114,7 +114,7 @@ def test_the_submitter_may_end_while_its_worker_goes_on(deployment: Deployment) 
     job = deployment.submit(seconds=0.5)
     program = (
         "import sys; from pathlib import Path; from onboard.settings import Settings\n"
-        "from onboard.registry.services import open_services; from workers.detached import ensure_worker\n"
+        "from onboard.registry.services import open_services; from onboard.jobs.detached import ensure_worker\n"
         "print(ensure_worker(open_services(Settings(home=Path(sys.argv[1]))), idle_exit_seconds=1.0,"
         " pipeline='support.fake_pipelines'))"
     )

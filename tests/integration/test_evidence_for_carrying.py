@@ -9,12 +9,12 @@ from support.carried import HARMFUL, HARMLESS, LABELS, everything, latest, refus
 from support.opposed import opposed, rows_as_seen
 from support.published import add_version, embedding_of
 from support.real_jobs import Desk, opinions
+from support.refusals import refused as error_of
 from support.tuned_heads import tuned_head
 
 from onboard.bases import Base
+from onboard.contract.guard import GuardedTask
 from onboard.domain.task import EmbeddingVersion
-from onboard.errors import DamagedError
-from onboard.guard import TaskVerdict
 from onboard.model.protected import Protection
 from onboard.registry.services import Services
 from onboard.registry.snapshots import SnapshotRepository
@@ -27,8 +27,14 @@ from onboard.versions.compare import compare
 def cleared(monkeypatch: pytest.MonkeyPatch) -> None:
     """A guard that lets everything through."""
 
-    def passed(engine: Any, candidate: Any, protection: Protection, *more: Any) -> list[TaskVerdict]:
-        return [TaskVerdict(task.name, "pass", "divergence", 0.0, 0.0, 0.0, 96, 0, 0.01) for task in protection.tasks]
+    def passed(engine: Any, candidate: Any, protection: Protection, *more: Any) -> list[GuardedTask]:
+        return [
+            GuardedTask(
+                task=task.name, verdict="pass", evidence="divergence", increase=0.0, low=0.0, high=0.0, rows=96,
+                flipped=0, detectable=0.01,
+            )
+            for task in protection.tasks
+        ]  # fmt: skip
 
     monkeypatch.setattr(clearing, "clear", passed)
 
@@ -40,7 +46,7 @@ def test_what_the_guard_refuses_stays_as_it_is_and_is_named_with_its_reason(
     before = everything(tiny_services)
     done = carry_task(tiny_services, "mood")
     assert "guard refuses it" in refused(done)
-    (document,) = done.to_json()["refused"]
+    (document,) = done.to_document().to_json()["refused"]
     assert (document["task"], document["from"], document["version"]) == ("mood", 1, None)
     assert (document["hypernetwork_from"], document["hypernetwork_version"]) == (1, 2)
     assert (document["guard"]["verdict"], document["guard"]["task"]) == ("fail", "mood@v1")
@@ -138,7 +144,7 @@ def test_latest_does_not_move_to_what_is_significantly_worse_though_the_guard_sa
     before = everything(desk.services)
     done = carry_task(desk.services, "mood")
     assert "significantly worse than the present version by its answers on 80 shared held-out rows" in refused(done)
-    assert done.to_json()["refused"][0]["comparison"]["verdict"] == "worse"
+    assert done.to_document().to_json()["refused"][0]["comparison"]["verdict"] == "worse"
     assert everything(desk.services) == before
 
 
@@ -183,7 +189,7 @@ def test_a_head_whose_bytes_are_gone_is_an_error(tiny_services: Services, tiny_b
     from onboard.hypernetworks import engines as heads
 
     heads.loaded_hypernetworks.clear()  # another process has it in no memory
-    with pytest.raises(DamagedError, match="is not in"):
+    with error_of("artifact-not-in-store"):
         carry_task(tiny_services, "sst2")
 
 

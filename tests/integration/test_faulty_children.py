@@ -11,7 +11,7 @@ from support.real_workers import Deployment
 
 from onboard.domain.job import JobState
 from onboard.domain.worker import WorkerRecord
-from workers.upkeep import FAULTY_EXIT
+from workers.leaving import FAULTY_EXIT
 
 
 def only_row(deployment: Deployment) -> WorkerRecord:

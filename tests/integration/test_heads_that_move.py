@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 from support.real_jobs import Desk, HookedProgress, opinions
+from support.refusals import refused
 from support.tuned_heads import tuned_head
 from support.tuned_jobs import TUNED, dataset_artifact, line_of, record_of
 
 from onboard.bases import Base
-from onboard.errors import ConflictError
-from onboard.guard.judgement import TaskVerdict
+from onboard.contract.guard import GuardedTask
 from onboard.model.protected import Protection
 from onboard.pipeline import guard as guarded
 from onboard.pipeline import outcome
@@ -88,7 +88,7 @@ def test_a_head_that_keeps_moving_ends_the_job_instead_of_holding_it_for_ever(
         if (what, name) == ("finished", "evaluate"):
             tuned_head(tiny_services, tiny_base, scale=1e-6)
 
-    with pytest.raises(ConflictError, match="moved 3 times"):
+    with refused("hypernetwork-moved", times=3):
         desk.run(job, HookedProgress(move))
     assert desk.versions("mood") == []
 
@@ -130,9 +130,17 @@ def test_a_task_that_came_too_late_and_cannot_be_judged_does_not_hold_later_step
     desk.submit(opinions(24), "straggler", init="random")
     desk.run(desk.claim(), _in_between(desk, "evaluate", lambda: tuned_head(tiny_services, tiny_base)))
 
-    def unsure(engine: Any, head: Any, protection: Protection, *_: Any, **__: Any) -> list[TaskVerdict]:
+    def unsure(engine: Any, head: Any, protection: Protection, *_: Any, **__: Any) -> list[GuardedTask]:
         return [
-            TaskVerdict(task.name, "not enough evidence", "held-out rows", 0.01, -0.01, 0.03, 40)
+            GuardedTask(
+                task=task.name,
+                verdict="not enough evidence",
+                evidence="held-out rows",
+                increase=0.01,
+                low=-0.01,
+                high=0.03,
+                rows=40,
+            )
             for task in protection.tasks
         ]
 

@@ -50,7 +50,7 @@ def test_a_jobs_lines_name_it_and_are_json_even_when_its_process_is_killed(deplo
     assert {line["task"] for line in lines_of_job} == {"colours"}
     assert [line["attempt"] for line in lines_of_job if line["message"] == "The attempt begins"] == [1, 2]
     died = [line for line in lines_of_job if "process" in line["message"]]
-    assert {(line["logger"], line["attempt"]) for line in died} == {("workers.upkeep", 1)}
+    assert {(line["logger"], line["attempt"]) for line in died} == {("workers.work_in_hand", 1)}
 
 
 def test_an_unexpected_error_is_logged_with_its_stage_and_trace_and_without_the_password(

@@ -14,9 +14,10 @@ from kombu import Connection, Consumer, Queue
 from kombu.transport.virtual import base
 from support.real_services import RedisServer
 
+from onboard.broker.app import broker_queue
+from onboard.broker.doorbell import CeleryDoorbell
 from onboard.settings import Settings
-from workers.app import broker_queue, make_app
-from workers.doorbell import CeleryDoorbell
+from workers.app import make_worker_app
 from workers.plan import WorkerPlan
 
 pytestmark = pytest.mark.services
@@ -44,7 +45,7 @@ def settings(tmp_path: Path, redis_url: str) -> Settings:
 
 @contextmanager
 def ear_of(settings: Settings) -> Iterator[Ear]:
-    app = make_app(settings, WorkerPlan(settings=settings, name="w"))
+    app = make_worker_app(WorkerPlan(settings=settings, name="w"))
     name = broker_queue("default")
     with app.connection_for_read() as connection:
         ear = Ear(connection)

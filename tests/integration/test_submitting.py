@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 from support.published import add_version, embedding_of
 from support.real_jobs import Desk, opinions, write_rows
+from support.refusals import refused
 
 from onboard.bases import Base
 from onboard.bases.fingerprints import pack_fingerprint, unpack_fingerprint
+from onboard.domain.init import INIT_VERSION, Init
 from onboard.domain.job import JobState
 from onboard.domain.submission import Submission
 from onboard.errors import InputError
@@ -23,7 +25,9 @@ from onboard.pipeline.candidates import collect_candidates, named_candidate
 from onboard.probe.candidates import Candidate
 from onboard.probe.passes import CANDIDATES
 from onboard.probe.prefilter import prefilter
+from onboard.registry.aliases import AliasRepository
 from onboard.registry.services import Services
+from onboard.registry.tables import JobRow
 from onboard.storage.embedding import unpack_embedding
 from onboard.testing import MemoryDoorbell
 from onboard.versions.trained_rows import TrainedRows
@@ -78,10 +82,41 @@ def test_a_named_init_is_taken_and_its_overlap_is_told(desk: Desk, asked: str, c
     assert desk.version("new").parent == chosen
 
 
+def test_a_job_starts_from_the_version_that_its_init_named_when_it_was_submitted(
+    desk: Desk, tiny_services: Services, tiny_base: Base
+) -> None:
+    register_base(tiny_services, tiny_base)
+    for number in (1, 2):
+        add_version(tiny_services, tiny_base, "mood", *LABELS, z=embedding_of(number))
+    move_latest(tiny_services, 1)
+    jobs = [desk.submit(opinions(20), task, init="mood", key=task) for task in ("pinned", "from-before")]
+    assert [job.spec.options[INIT_VERSION] for job in jobs] == ["mood@v1", "mood@v1"]
+    with tiny_services.database.write() as session:  # earlier releases stored the text alone
+        row = session.get_one(JobRow, jobs[1].id)
+        row.spec = {**row.spec, "options": {k: v for k, v in row.spec["options"].items() if k != INIT_VERSION}}
+    move_latest(tiny_services, 2)
+    assert desk.submit(opinions(20), "pinned", init="mood", key="pinned").id == jobs[0].id
+    chosen = {job.spec.task: (job.result or {})["init"]["chosen"] for job in (desk.run(desk.claim()) for _ in jobs)}
+    assert chosen == {"pinned": "mood@v1", "from-before": "mood@v2"}
+    assert {desk.version(task).parent for task in chosen} == set(chosen.values())
+
+
+def test_only_the_version_of_a_task_is_pinned(desk: Desk) -> None:
+    for init in ("auto", "random", "mean", "topics-2"):
+        assert INIT_VERSION not in desk.submit(opinions(20), "other", init=init).spec.options
+    assert INIT_VERSION not in desk.submit(opinions(20), "fast", init="auto", fast=True).spec.options
+    assert desk.submit(opinions(20), "other", init="sst2").spec.options[INIT_VERSION] == "sst2@v1"
+
+
+def move_latest(services: Services, number: int) -> None:
+    with services.database.write() as session:
+        AliasRepository(session).move("mood", "latest", number)
+
+
 def test_an_init_of_another_base_is_refused(desk: Desk, tiny_services: Services, other_base: Base) -> None:
     register_base(tiny_services, other_base)
     add_version(tiny_services, other_base, "foreign", ("a", "b"), ("good", "bad"))
-    with pytest.raises(InputError, match="another base"):
+    with refused("init-of-other-base"):
         desk.submit(opinions(20), init="foreign")
 
 
@@ -181,7 +216,7 @@ def test_a_base_without_fingerprints_prefilters_by_those_of_the_versions_and_alw
     assert len(measured) == 32 + 8 + len(always)
     assert result["init"]["prefilter"] == {"considered": 60 + 1 + len(always), "kept": len(measured)}
     with pytest.raises(InputError, match="no embedding 'fingerprint'"):
-        named_candidate(tiny_services, tiny_base, 0, "fingerprint", like)
+        named_candidate(tiny_services, tiny_base, 0, Init.parse("fingerprint"), like)
 
 
 def test_on_a_base_without_fingerprints_the_versions_give_the_scale(tiny_services: Services, tiny_base: Base) -> None:
@@ -209,7 +244,7 @@ def test_an_init_that_is_named_reads_no_other_embedding(
 
     def named(init: str) -> Candidate:
         read.clear()
-        return named_candidate(tiny_services, fingerprinted_base, 0, init, embedding_of(9))
+        return named_candidate(tiny_services, fingerprinted_base, 0, Init.parse(init), embedding_of(9))
 
     assert named("task1").embedding == "task1@v1"
     assert [z.tolist() for z in read] == [embedding_of(1).tolist()]
@@ -235,7 +270,7 @@ def test_the_mean_holds_no_embedding_that_knows_a_row_of_the_task(
     for known, learned in ((rows, z[:1]), (rows[:0], z)):
         expected = np.mean([*learned, *shipped], axis=0)
         of_all = collect_candidates(tiny_services, tiny_base, 0, rows=known).candidates
-        for mean in (of_all[-1], named_candidate(tiny_services, tiny_base, 0, "mean", rows=known)):
+        for mean in (of_all[-1], named_candidate(tiny_services, tiny_base, 0, Init.parse("mean"), rows=known)):
             assert mean.embedding == "mean"
             np.testing.assert_allclose(mean.z, expected, atol=1e-6)
 

@@ -11,6 +11,7 @@ import pytest
 from support.real_jobs import Desk, opinions, write_rows
 
 from onboard.bases import Base
+from onboard.contract.versions import VersionDocument
 from onboard.domain.dataset import Example
 from onboard.domain.job import Job, JobState
 from onboard.domain.submission import Submission
@@ -77,7 +78,7 @@ def test_labels_alone_make_a_version_that_is_marked_unmeasured(desk: Desk, tmp_p
         "alias": "latest", "moved": True, "reason": "It is the first version.", "comparison": None,
     }  # fmt: skip
     assert "**Unmeasured:**" in render_card(version)
-    assert version.to_json()["unmeasured"] is True
+    assert VersionDocument.of(version).unmeasured is True
     answers = probabilities(desk, "latest", TEXTS[:6])
     assert answers.shape == (6, 2)
     assert answers.sum(1) == pytest.approx(1.0)

@@ -20,8 +20,8 @@ from support.tuned_jobs import (
 
 from bench.harness.as_a_job import train_embedding
 from onboard.bases import Base
+from onboard.contract.guard import refused_by_guard
 from onboard.domain.job import JobSpec, JobState
-from onboard.domain.tuning import refused_by_guard
 from onboard.errors import JobFailedError
 from onboard.pipeline import evaluate as evaluated
 from onboard.pipeline import guard as guarded
@@ -339,10 +339,9 @@ def test_what_is_published_is_what_was_guarded_also_where_only_a_share_of_the_st
     guard, candidates = guarded.guard, []
 
     def half(engine: Any, step: Any, *rest: Any, **more: Any) -> Any:
-        from dataclasses import replace
 
         candidates.append((step.present, step.candidate))
-        return replace(guard(engine, step, *rest, **more), share=0.5)
+        return guard(engine, step, *rest, **more).model_copy(update={"share": 0.5})
 
     monkeypatch.setattr(guarded, "guard", half)
     result = desk.learn(opinions(30), init="sst2", tune_hypernetwork="always")

@@ -14,6 +14,7 @@ from support.webhook_receiver import receiving
 from cli.local import LocalGateway
 from onboard.domain.job import JobState
 from onboard.domain.webhook import Delivery
+from onboard.jobs.detached import spawned
 from onboard.operations.webhooks.deliver import LEASE
 from onboard.operations.webhooks.signing import headers_of
 from onboard.registry.aliases import AliasRepository
@@ -22,7 +23,6 @@ from onboard.registry.outbox import OutboxRepository
 from onboard.registry.services import open_services
 from onboard.registry.versions import VersionRepository
 from onboard.settings import Settings
-from workers.detached import spawned_processes
 from workers.plan import WorkerPlan
 from workers.run import run_worker
 
@@ -46,7 +46,7 @@ def test_a_promotion_on_a_home_without_a_worker_starts_one_that_tells_of_it(embe
             LocalGateway(embedded.services).promote("colours@v1", "production", if_better=False)
             assert receiver.arrived.wait(60)
         finally:
-            for process in spawned_processes():
+            for process in spawned:
                 process.kill()
                 process.wait()
     (message,) = receiver.messages
@@ -97,7 +97,7 @@ def test_a_worker_that_leaves_ends_the_message_that_it_is_sending_before_it_give
         def Worker(self, **_options: Any) -> CeleryWorker:
             return CeleryWorker()
 
-    monkeypatch.setattr("workers.run.make_app", lambda *_: CeleryApp())
+    monkeypatch.setattr("workers.run.make_worker_app", lambda *_: CeleryApp())
     monkeypatch.setattr("workers.run.quiet_celery", lambda: None)
     monkeypatch.setattr("workers.webhooks._ROUND_SECONDS", 0.01)
     with receiving() as receiver:

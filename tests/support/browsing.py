@@ -25,7 +25,7 @@ def app_without_base(services: Services, monkeypatch: pytest.MonkeyPatch, settin
     """The application; no base is looked for, as pages need none until somebody asks for predictions."""
     monkeypatch.setattr("onboard.api.app.find_base", lambda _: None)
     monkeypatch.setattr("onboard.api.app.register_base", lambda *_: None)
-    monkeypatch.setattr("workers.waking.start_worker", lambda *_: False)
+    monkeypatch.setattr("onboard.jobs.waking.start_worker", lambda *_: False)
     monkeypatch.setattr("onboard.api.pages.submit.start_worker", lambda *_: False)
     return create_app(settings or services.settings)
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
+from onboard.broker.doorbell import CeleryDoorbell
 from onboard.domain.job import Job, JobState
 from onboard.domain.task import EmbeddingVersion
 from onboard.domain.worker import WorkerRecord
@@ -22,7 +23,6 @@ from onboard.registry.workers import WorkerRepository
 from onboard.settings import Settings
 from support.real_services import wait_until
 from support.registry_samples import register_sample_base, sample_spec
-from workers.doorbell import CeleryDoorbell
 
 TESTS = Path(__file__).parent.parent
 QUICK = {

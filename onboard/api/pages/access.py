@@ -10,6 +10,7 @@ from starlette.responses import Response
 from onboard.api.access import requires
 from onboard.api.deps import OpenServices, decode_number
 from onboard.api.pages.frame import page, to
+from onboard.contract.access import SessionDocument, TokenDocument
 from onboard.domain.access import LIFETIME, Scope
 from onboard.operations.access import changes, create_token, end_session, list_sessions, list_tokens, revoke_token
 
@@ -27,8 +28,8 @@ def show_tokens(
 ) -> Response:
     """The tokens that work now, or all of them, without their secrets; and the browsers that are signed in."""
     tokens = list_tokens(services.database, include_ended=include_ended)
-    sessions = [session.to_json() for session in list_sessions(services.database)]
-    document = {"tokens": [token.to_json() for token in tokens], "sessions": sessions}
+    sessions = [SessionDocument.of(session).to_json() for session in list_sessions(services.database)]
+    document = {"tokens": [TokenDocument.of(token).to_json() for token in tokens], "sessions": sessions}
     return page(request, "tokens.html", document, everything=include_ended, scopes=list(Scope), lifetime=LIFETIME)
 
 
@@ -42,7 +43,7 @@ def make_token(
 ) -> Response:
     """Make a token; its secret is shown this once."""
     token, secret = create_token(services.database, name.strip() or None, scope or [], expires.strip())
-    return page(request, "token.html", token.to_json(), secret=secret)
+    return page(request, "token.html", TokenDocument.of(token), secret=secret)
 
 
 @router.post("/tokens/revoke")

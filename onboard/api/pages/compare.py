@@ -13,7 +13,7 @@ from onboard.api.labelled_rows import OpenFile
 from onboard.api.pages.frame import page
 from onboard.api.routes.embeddings import OpenShelf
 from onboard.api.routes.tasks import TaskName
-from onboard.api.schemas.jobs import NAME
+from onboard.contract.jobs import NAME
 from onboard.domain.access import Scope
 from onboard.domain.names import LATEST, MOST_LETTERS, Reference
 

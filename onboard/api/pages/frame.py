@@ -15,6 +15,7 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 
 from onboard.api.pages.assets import address
 from onboard.api.sign_in_page import MOST_LETTERS, own_place
+from onboard.contract.document import Document
 from onboard.domain.access import Identity, Scope
 from onboard.domain.methods import AUTO, OWN_START, WITHOUT_EMBEDDING
 from onboard.domain.moment import seconds_text
@@ -46,15 +47,16 @@ NAVIGATION: Final = (
 
 
 def page(
-    request: Request, template: str, document: Mapping[str, Any], status: int = HTTPStatus.OK, **more: Any
+    request: Request, template: str, shown: Mapping[str, Any] | Document, status: int = HTTPStatus.OK, **more: Any
 ) -> Response:
     """A document as a page; at an address that ends in .json as it is.
 
     Args:
         more: what only the page shows.
     """
+    document = shown.to_json() if isinstance(shown, Document) else dict(shown)
     if request.url.path.endswith(".json"):
-        return JSONResponse(dict(document), status)
+        return JSONResponse(document, status)
     return HTMLResponse(rendered(request, template, document=document, **more), status)
 
 

@@ -34,7 +34,7 @@ def show_line(request: Request, services: OpenServices, base: BaseDigest = None)
 def show_one(version: Number, request: Request, services: OpenServices, base: BaseDigest = None) -> Response:
     """One version: what is pinned to it, and what the guard found of each earlier task."""
     document = show_hypernetwork(services.database, digest_of_base(services, base), version)
-    guard = document["guard"] or {}
+    guard = {} if document.guard is None else document.guard.to_json()
     more: dict[str, Any] = {"guard_head": GUARD_HEAD, "guard": guard_rows(guard), "notes": guard_notes(guard)}
     return page(request, "hypernetwork.html", document, **more)
 

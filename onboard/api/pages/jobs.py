@@ -11,16 +11,17 @@ from starlette.responses import Response
 from onboard.api.access import requires
 from onboard.api.deps import OpenServices
 from onboard.api.pages.frame import page, place_of
+from onboard.contract.versions import VersionDocument
 from onboard.domain.access import Scope
 from onboard.domain.job import JobState
 from onboard.domain.job_search import JobOrder, JobSearch
 from onboard.errors import InputError
 from onboard.jobs.control import brief
 from onboard.jobs.many import MOST_AT_ONCE, Change, Changed, JobPage, change_matching, change_selected, jobs_page
+from onboard.jobs.waking import wake
 from onboard.registry.database import Database
 from onboard.report.versions import result_of
 from onboard.versions.describe import published
-from workers.waking import wake
 
 PAGE: Final = 50  # jobs
 _MOST_LETTERS: Final = 200
@@ -139,7 +140,7 @@ def change_jobs(
 ) -> Response:
     """Cancel or retry the jobs whose boxes are ticked."""
     if not job:
-        raise InputError("No job is selected.", "Tick the boxes of those that are meant, or take all that match.")
+        raise InputError("no-job-selected")
     changed = change_selected(services.database, change, job)
     return _told(request, services, change, changed, filters, Progress("", 0, 0))
 
@@ -164,7 +165,10 @@ def with_results(database: Database, jobs: JobPage) -> list[dict[str, Any]]:
         for job in jobs.jobs
     ]
     numbers = [(job["task"], job["version"]) for job in documents if job["version"] is not None]
-    versions = {(version.task, version.version): version.to_json() for version in published(database, numbers)}
+    versions = {
+        (version.task, version.version): VersionDocument.of(version).to_json()
+        for version in published(database, numbers)
+    }
     for job in documents:
         version = versions.get((job["task"], job["version"]))
         job["result"] = None if version is None else result_of(version)

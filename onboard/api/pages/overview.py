@@ -13,14 +13,15 @@ from starlette.responses import Response
 from onboard.api.access import requires, signed_in
 from onboard.api.deps import OpenServices
 from onboard.api.pages.frame import CameFrom, page, to
-from onboard.api.schemas.jobs import NAME
+from onboard.contract.jobs import NAME
+from onboard.contract.versions import VersionDocument
 from onboard.domain.access import Identity, Scope, sorted_scopes
 from onboard.domain.names import MOST_LETTERS
 from onboard.jobs.control import drain, set_paused
 from onboard.jobs.status import Lately, service
+from onboard.jobs.waking import wake
 from onboard.registry.database import Database
 from onboard.report.versions import measured_text
-from workers.waking import wake
 
 _FRESH_SECONDS: Final = 1.0
 _MOST_WAITING: Final = 10  # jobs that are named
@@ -108,11 +109,12 @@ def _changed(request: Request, back: str) -> Response:
 
 def _document(database: Database, lately: Lately) -> dict[str, Any]:
     seen = service(database, _MOST_WAITING, lately)
+    versions = [VersionDocument.of(version).to_json() for version in seen.versions]
     return {
         **seen.queues.to_json(),
         "workers": seen.workers.to_json()["workers"],
         "jobs": seen.jobs.to_json(),
         "failures": [group.to_json() for group in seen.failures],
         "hours": [hour.to_json() for hour in seen.hours],
-        "versions": [{**version.to_json(), "result": measured_text(version.to_json())} for version in seen.versions],
+        "versions": [{**version, "result": measured_text(version)} for version in versions],
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from fastapi import APIRouter, Depends, Request
@@ -12,6 +12,7 @@ from onboard.api.access import requires
 from onboard.api.deps import OpenServices
 from onboard.api.pages.frame import page
 from onboard.api.routes.hypernetworks import BaseDigest, digest_of_base
+from onboard.contract.priors import HelpedDocument
 from onboard.domain.access import Scope
 from onboard.hypernetworks.prior.line import list_priors
 
@@ -28,18 +29,18 @@ router = APIRouter(prefix="/priors", include_in_schema=False)
 def show_priors(request: Request, services: OpenServices, base: BaseDigest = None) -> Response:
     """The versions of a base's priors, and what they contributed."""
     document = list_priors(services.database, digest_of_base(services, base))
-    return page(request, "priors.html", document, chart=chart_of(document["helped"]))
+    return page(request, "priors.html", document, chart=chart_of(document.helped))
 
 
-def chart_of(helped: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+def chart_of(helped: Sequence[HelpedDocument]) -> dict[str, Any] | None:
     """A bar for every version whose rows say what earlier tasks contributed, oldest first; None where there is none."""
-    judged = [line for line in helped if "with_prior" in line["prior"]][-_MOST_BARS:]
-    gains = [line["prior"]["with_prior"] - line["prior"]["without"] for line in judged]
+    judged = [line for line in helped if line.prior.gain is not None][-_MOST_BARS:]
+    gains = [line.prior.gain or 0.0 for line in judged]
     if not gains:
         return None
     most = max(1.0, *map(abs, gains))
     bars = [
-        {"x": _WIDTH * place, "y": round(_HALF - max(gain, 0.0) / most * _HALF, 1), "version": line["version"],
+        {"x": _WIDTH * place, "y": round(_HALF - max(gain, 0.0) / most * _HALF, 1), "version": line.version,
          "height": round(max(abs(gain) / most * _HALF, 0.5), 1), "gain": gain}
         for place, (line, gain) in enumerate(zip(judged, gains, strict=True))
     ]  # fmt: skip

@@ -16,8 +16,8 @@ from onboard.api.receiving import TypedJob
 from onboard.domain.access import Identity, Scope
 from onboard.domain.submission import Field, Submission, fields_of
 from onboard.jobs.pace import pace_of
+from onboard.jobs.waking import start_worker
 from onboard.report.warned import dataset_warnings
-from workers.waking import start_worker
 
 _FIRST: Final = ("dataset", "task", "labels", "label_description")  # the others are rarely changed
 _MOST_LETTERS: Final = 200

@@ -14,19 +14,21 @@ from onboard.api.pages.frame import page, to
 from onboard.api.pages.jobs import with_results
 from onboard.api.routes.embeddings import OpenShelf
 from onboard.api.routes.tasks import TaskName
-from onboard.api.schemas.jobs import NAME
+from onboard.contract.jobs import NAME
+from onboard.contract.versions import AliasMoveDocument
 from onboard.domain.access import Scope
+from onboard.domain.change import change_sentence
 from onboard.domain.job_search import JobSearch
 from onboard.domain.limits import MAX_TEXT_CHARACTERS
 from onboard.domain.names import LATEST, MOST_LETTERS
 from onboard.jobs.many import jobs_page
+from onboard.jobs.waking import start_webhook_worker
 from onboard.report.charts import RowChart, Scale, Track
 from onboard.report.reading import label_name
 from onboard.report.versions import measured_text, versions_chart
 from onboard.versions.card import render_card
 from onboard.versions.describe import describe_task, resolve, versions_page
 from onboard.versions.promote import alias_history, promote, rollback
-from workers.waking import start_webhook_worker
 
 PAGE: Final = 50  # versions
 _RUNS: Final = 20
@@ -54,11 +56,13 @@ class Move:
     seen: dict[str, int]
     if_better: bool
     because: str
+    as_before: bool = False
 
 
 def _move(
     seen: Annotated[list[str] | None, Form(max_length=1000)] = None,
     if_better: Annotated[bool, Form()] = False,
+    as_before: Annotated[bool, Form()] = False,
     because: Because = "",
 ) -> Move:
     pairs = (entry.partition("=") for entry in seen or ())
@@ -66,6 +70,7 @@ def _move(
         {alias: int(number) for alias, _, number in pairs if number.isdecimal() and len(number) < _MOST_DIGITS},
         if_better,
         _one_line(because),
+        as_before,
     )
 
 
@@ -109,6 +114,7 @@ def show_task(
         document,
         chart=versions_chart(document["versions"]),
         measured=measured_text,
+        changed=change_sentence,
         card=render_card(latest[0]) if latest else "",
         before=before,
         chosen_ref=ref,
@@ -127,7 +133,7 @@ def promote_version(
     """Let an alias mean a version, if it still means what the page said."""
     expected = move.seen.get(alias, 0)
     promote(
-        services, f"{task}@v{version}", alias, if_better=move.if_better, expected=expected,
+        services, f"{task}@v{version}", alias, if_better=move.if_better, as_before=move.as_before, expected=expected,
         manifests=shelf.manifests, because=move.because,
     )  # fmt: skip
     start_webhook_worker(services)
@@ -158,22 +164,22 @@ def try_texts(
 
 def _moves(services: Any, task: str, alias: str) -> list[dict[str, Any]]:
     _, moves = alias_history(services.database, task, alias, _MOVES)
-    return [move.to_json() for move in moves]
+    return [AliasMoveDocument.of(move).to_json() for move in moves]
 
 
 def _shares(answer: dict[str, Any]) -> RowChart:
-    """Every label with its probability as a bar, the likeliest first."""
+    """Every label with its probability as a bar, the likeliest first; those of the answer stand out."""
     shares = sorted(answer["probabilities"], key=lambda share: -share["probability"])
-    scale = Scale(0.0, 1.0)
+    scale, answered = Scale(0.0, 1.0), answer.get("labels")
     return RowChart(
-        title="Probability of each label",
+        title="Probability of each label" if answered is None else "Score of each label: from 50% on it is answered",
         origin=0.0,
         tracks=[
             Track(
                 label=label_name(share["label"]),
                 shown=f"{100 * share['probability']:.1f}%",
                 at=scale.at(share["probability"]),
-                emphasised=index == 0,
+                emphasised=index == 0 if answered is None else share["label"] in answered,
             )
             for index, share in enumerate(shares)
         ],

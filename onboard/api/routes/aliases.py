@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Header, Path, Response
 
@@ -12,15 +12,15 @@ from onboard.api.deps import OpenServices
 from onboard.api.etags import REVALIDATE, IfMatch, etag, matches
 from onboard.api.routes.embeddings import OpenShelf
 from onboard.api.routes.tasks import TaskName
-from onboard.api.schemas.jobs import NAME
-from onboard.api.schemas.versions import AliasDocument, AliasMoveDocument, AliasWanted
+from onboard.contract.jobs import NAME
+from onboard.contract.versions import AliasDocument, AliasMoveDocument, AliasWanted
 from onboard.domain.access import Scope
 from onboard.domain.names import MOST_LETTERS
 from onboard.domain.task import AliasMove
 from onboard.errors import PreconditionFailedError, PreconditionRequiredError
+from onboard.jobs.waking import start_webhook_worker
 from onboard.registry.services import Services
 from onboard.versions.promote import alias_history, meaning, promote, rollback
-from workers.waking import start_webhook_worker
 
 router = APIRouter(prefix="/v1/tasks/{task}/aliases", tags=["aliases"])
 AliasName = Annotated[str, Path(pattern=NAME, max_length=MOST_LETTERS, description="latest, production, …")]
@@ -41,15 +41,17 @@ async def _seen(if_match: IfMatch = None, if_none_match: IfNew = None) -> _Seen:
     return _Seen(if_match, nothing=if_none_match == "*" and if_match is None)
 
 
-@router.get("/{alias}", response_model=AliasDocument, dependencies=[Depends(requires(Scope.READ))])
-def show_alias(task: TaskName, alias: AliasName, services: OpenServices, response: Response) -> dict[str, Any]:
+@router.get("/{alias}", dependencies=[Depends(requires(Scope.READ))])
+def show_alias(task: TaskName, alias: AliasName, services: OpenServices, response: Response) -> AliasDocument:
     """The version that the alias means, its ETag for a later change, and its history."""
     version, history = alias_history(services.database, task, alias, _MOVES)
     response.headers.update({"ETag": _tag(version), "Cache-Control": REVALIDATE})
-    return {"task": task, "alias": alias, "version": version, "history": [move.to_json() for move in history]}
+    moves = tuple(AliasMoveDocument.of(move) for move in history)
+    names = moves[0].names if moves else None
+    return AliasDocument(task=task, alias=alias, version=version, names=names, history=moves)
 
 
-@router.put("/{alias}", response_model=AliasMoveDocument, dependencies=_PROMOTE)
+@router.put("/{alias}", dependencies=_PROMOTE)
 def move_alias(
     task: TaskName,
     alias: AliasName,
@@ -58,19 +60,22 @@ def move_alias(
     shelf: OpenShelf,
     response: Response,
     seen: Annotated[_Seen, Depends(_seen)],
-) -> dict[str, Any]:
+) -> AliasMoveDocument:
     """Let the alias mean a version. Needs If-Match, or `If-None-Match: *` for a new alias."""
     expected = 0 if seen.nothing else _expected(services, task, alias, seen.if_match)
     version, better = f"{task}@v{body.version}", body.if_better
-    move = promote(services, version, alias, if_better=better, expected=expected, manifests=shelf.manifests)
+    move = promote(
+        services, version, alias, if_better=better, as_before=body.as_before, expected=expected,
+        manifests=shelf.manifests,
+    )  # fmt: skip
     start_webhook_worker(services)
     return _told(move, response)
 
 
-@router.post("/{alias}/rollback", response_model=AliasMoveDocument, dependencies=_PROMOTE)
+@router.post("/{alias}/rollback", dependencies=_PROMOTE)
 def roll_alias_back(
     task: TaskName, alias: AliasName, services: OpenServices, response: Response, if_match: IfMatch = None
-) -> dict[str, Any]:
+) -> AliasMoveDocument:
     """Let the alias mean what it meant before; again goes one further back. Needs If-Match."""
     expected = _expected(services, task, alias, if_match)
     move = rollback(services, task, alias, expected=expected)
@@ -81,15 +86,11 @@ def roll_alias_back(
 def _expected(services: Services, task: str, alias: str, if_match: str | None) -> int:
     """The version that the alias means now, if the client has seen that; the move compares once more."""
     if if_match is None:
-        raise PreconditionRequiredError(
-            "If-Match is missing.", "Send the ETag of this alias, or If-None-Match: * for a new one.", field="If-Match"
-        )
+        raise PreconditionRequiredError("if-match-missing", field="If-Match")
     present = meaning(services.database, task, alias)
     if present is None or not matches(if_match, _tag(present)):
         now = f"is v{present} now" if present else "does not exist"
-        raise PreconditionFailedError(
-            f"{task}@{alias} {now}.", "Look at it again, then decide.", task=task, alias=alias, version=present
-        )
+        raise PreconditionFailedError("alias-changed-meanwhile", task=task, alias=alias, version=present, now=now)
     return present
 
 
@@ -97,6 +98,6 @@ def _tag(version: int) -> str:
     return etag(f"v{version}")
 
 
-def _told(move: AliasMove, response: Response) -> dict[str, Any]:
+def _told(move: AliasMove, response: Response) -> AliasMoveDocument:
     response.headers["ETag"] = _tag(move.version)
-    return move.to_json()
+    return AliasMoveDocument.of(move)

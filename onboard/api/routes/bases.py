@@ -12,9 +12,9 @@ from onboard.api.access import requires
 from onboard.api.deps import OpenServices
 from onboard.api.etags import IMMUTABLE, SAFETENSORS, IfNoneMatch, answer, etag, file_answers, matches
 from onboard.api.routes.embeddings import OpenShelf
-from onboard.api.schemas.versions import BaseDocument, BaseList
 from onboard.bases import find_base, named_bases
 from onboard.bases.documents import base_document
+from onboard.contract.versions import BaseDocument, BaseList
 from onboard.domain.access import Scope
 from onboard.domain.names import MOST_LETTERS
 

@@ -12,7 +12,7 @@ from onboard.api.forms import DatasetForm, described
 from onboard.api.intake import Intake
 from onboard.api.receiving import ReceivedDataset
 from onboard.api.remedies import findings_over_http
-from onboard.api.schemas.jobs import CheckDocument
+from onboard.contract.checks import CheckDocument
 from onboard.domain.access import Scope
 from onboard.jobs.pace import pace_of
 

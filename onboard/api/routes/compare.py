@@ -11,8 +11,8 @@ from onboard.api.forms import EvaluationForm, described
 from onboard.api.labelled_rows import OpenFile
 from onboard.api.routes.embeddings import OpenShelf
 from onboard.api.routes.tasks import TaskName
-from onboard.api.schemas.evaluations import ComparisonDocument, EvaluationDocument
-from onboard.api.schemas.jobs import NAME
+from onboard.contract.evaluations import ComparisonDocument, EvaluationDocument
+from onboard.contract.jobs import NAME
 from onboard.domain.access import Scope
 from onboard.domain.evaluation import Evaluation
 from onboard.domain.names import LATEST, MOST_LETTERS, Reference

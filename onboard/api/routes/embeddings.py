@@ -12,9 +12,9 @@ from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from onboard.api.access import requires
 from onboard.api.etags import IMMUTABLE, REVALIDATE, SAFETENSORS, UNCHANGED, IfNoneMatch, answer, etag, file_answers
 from onboard.api.routes.tasks import TaskName
-from onboard.api.schemas.jobs import NAME
-from onboard.api.schemas.versions import CurrentEmbeddings, EmbeddingDocument
 from onboard.api.shelf import Shelf
+from onboard.contract.jobs import NAME
+from onboard.contract.versions import CurrentEmbeddings, EmbeddingDocument
 from onboard.domain.access import Scope
 from onboard.domain.names import LATEST, MOST_LETTERS, Reference, require_alias
 

@@ -9,7 +9,7 @@ from prometheus_client.exposition import choose_encoder
 
 from onboard.api.access import requires
 from onboard.api.deps import OpenServices
-from onboard.api.schemas.operations import Health
+from onboard.contract.operations import Health
 from onboard.domain.access import Scope
 from onboard.operations.health import database_clock
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from functools import lru_cache
 from pathlib import Path as FilePath
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Query, Response
 
 from onboard.api.access import requires
 from onboard.api.deps import OpenServices
 from onboard.api.etags import IMMUTABLE, REVALIDATE, SAFETENSORS, IfNoneMatch, answer, etag, file_answers
-from onboard.api.schemas.versions import HypernetworkDetail, HypernetworkList, HypernetworkReverted
 from onboard.bases import find_base
+from onboard.contract.hypernetworks import HypernetworkDetail, HypernetworkList, HypernetworkReverted
 from onboard.domain.access import Scope
 from onboard.hypernetworks.line import hypernetwork_artifact, list_hypernetworks, revert_hypernetwork, show_hypernetwork
 from onboard.registry.services import Services
@@ -27,8 +27,8 @@ Number = Annotated[int, Path(ge=1, le=999_999_999)]
 _FILE = file_answers("The weights.")
 
 
-@router.get("", response_model=HypernetworkList, dependencies=_READ)
-def list_line(services: OpenServices, base: BaseDigest = None) -> dict[str, Any]:
+@router.get("", dependencies=_READ)
+def list_line(services: OpenServices, base: BaseDigest = None) -> HypernetworkList:
     """The line of a base, oldest first; `head` marks the one that new tasks are learned with."""
     return list_hypernetworks(services.database, digest_of_base(services, base))
 
@@ -44,14 +44,14 @@ def download_hypernetwork(
     return answer(lambda: _weights(services, artifact), etag(artifact), if_none_match, SAFETENSORS, caching)
 
 
-@router.get("/{version}", response_model=HypernetworkDetail, dependencies=_READ)
-def show_version(version: Number, services: OpenServices, base: BaseDigest = None) -> dict[str, Any]:
+@router.get("/{version}", dependencies=_READ)
+def show_version(version: Number, services: OpenServices, base: BaseDigest = None) -> HypernetworkDetail:
     """One version: digest, parent, the job that tuned it, what is pinned to it, the guard's verdict."""
     return show_hypernetwork(services.database, digest_of_base(services, base), version)
 
 
-@router.post("/{version}/revert", response_model=HypernetworkReverted, dependencies=[Depends(requires(Scope.OPS))])
-def revert_to_version(version: Number, services: OpenServices, base: BaseDigest = None) -> dict[str, Any]:
+@router.post("/{version}/revert", dependencies=[Depends(requires(Scope.OPS))])
+def revert_to_version(version: Number, services: OpenServices, base: BaseDigest = None) -> HypernetworkReverted:
     """Make a version the head again: new tasks are learned under it, and nothing that is published changes."""
     return revert_hypernetwork(services.database, digest_of_base(services, base), version)
 

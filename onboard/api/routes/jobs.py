@@ -13,7 +13,7 @@ from onboard.api.following import Reading, event_stream, identifying, while_sign
 from onboard.api.forms import JobForm, described
 from onboard.api.receiving import ReceivedJob
 from onboard.api.remedies import findings_over_http, job_over_http
-from onboard.api.schemas.jobs import NAME, Accepted, JobBrief, JobDocument, JobList, JobLog, Name, Retry
+from onboard.contract.jobs import NAME, Accepted, JobBrief, JobDocument, JobList, JobLog, Name, Retry
 from onboard.domain.access import Identity, Scope
 from onboard.domain.job import JobState
 from onboard.domain.job_search import JobOrder, JobSearch
@@ -21,7 +21,7 @@ from onboard.errors import InputError, NotFoundError
 from onboard.jobs.control import brief, cancel, find_job, full_document, news_of, report_document, retry
 from onboard.jobs.logs import MOST_CURSOR_CHARACTERS, read_log
 from onboard.jobs.many import listed_jobs
-from workers.waking import start_worker, wake
+from onboard.jobs.waking import start_worker, wake
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 JobId = Annotated[str, Path(pattern=NAME, description="A job's id, or a task's name for its newest job.")]
@@ -103,7 +103,7 @@ def log_job(
     cursor: LogCursor = None,
 ) -> dict[str, Any]:
     """A job's events, and what its worker logged about it where that can be read by the service."""
-    from workers.logs import log_files
+    from onboard.operations.worker_logs import log_files
 
     return job_over_http(read_log(services.database, log_files(services.settings), job, attempt, cursor))
 

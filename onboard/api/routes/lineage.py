@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, Query, Response
 from onboard.api.access import requires
 from onboard.api.deps import OpenServices
 from onboard.api.routes.tasks import TaskName
-from onboard.api.schemas.versions import LineageDocument
+from onboard.contract.lineage import LineageDocument
 from onboard.domain.access import Scope
 from onboard.report.lineage import render_lineage
 from onboard.versions.lineage import MOST_VERSIONS, lineage
@@ -21,10 +21,10 @@ _PICTURE: dict[int | str, dict[str, Any]] = {
 }
 
 
-@router.get("/lineage", response_model=LineageDocument)
-def show_lineage(task: TaskName, services: OpenServices, versions: Versions = MOST_VERSIONS) -> dict[str, Any]:
+@router.get("/lineage")
+def show_lineage(task: TaskName, services: OpenServices, versions: Versions = MOST_VERSIONS) -> LineageDocument:
     """Dataset, init and hypernetwork of each version, over all its ancestors."""
-    return lineage(services, task, versions).to_json()
+    return lineage(services, task, versions)
 
 
 @router.get("/lineage.svg", response_class=Response, responses=_PICTURE)

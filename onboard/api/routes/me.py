@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends
 
 from onboard import __version__
 from onboard.api.access import signed_in
-from onboard.api.schemas.access import Me
+from onboard.contract.access import Me
 from onboard.domain.access import Identity, sorted_scopes
 
 router = APIRouter(prefix="/v1/me", tags=["access"])

@@ -10,7 +10,7 @@ from onboard.api.access import requires
 from onboard.api.deps import ClientLeft
 from onboard.api.prediction_queue import DEADLINE_SECONDS
 from onboard.api.problems import document_of, log
-from onboard.api.schemas.predictions import PredictionInputs, Predictions
+from onboard.contract.predictions import PredictionInputs, Predictions
 from onboard.domain.access import Scope
 from onboard.domain.prediction import Outcome, Prediction
 

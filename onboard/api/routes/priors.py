@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Query
 
 from onboard.api.access import requires
 from onboard.api.deps import OpenServices
 from onboard.api.routes.hypernetworks import BaseDigest, digest_of_base
-from onboard.api.schemas.priors import PriorDetail, PriorList
+from onboard.contract.priors import PriorDetail, PriorList
 from onboard.domain.access import Scope
 from onboard.domain.prior import Form
 from onboard.hypernetworks.prior.line import list_priors, show_prior
@@ -20,15 +20,15 @@ OfForm = Annotated[Form, Path(description="Of tasks with single texts, or with p
 Number = Annotated[int | None, Query(ge=1, le=999_999_999, description="Number of a version; without it the head.")]
 
 
-@router.get("", response_model=PriorList, dependencies=_READ)
-def list_priors_of_base(services: OpenServices, base: BaseDigest = None) -> dict[str, Any]:
+@router.get("", dependencies=_READ)
+def list_priors_of_base(services: OpenServices, base: BaseDigest = None) -> PriorList:
     """The versions of a base's priors, the heads marked, and how much earlier tasks helped its newest versions."""
     return list_priors(services.database, digest_of_base(services, base))
 
 
-@router.get("/{form}", response_model=PriorDetail, dependencies=_READ)
+@router.get("/{form}", dependencies=_READ)
 def show_prior_version(
     form: OfForm, services: OpenServices, version: Number = None, base: BaseDigest = None
-) -> dict[str, Any]:
+) -> PriorDetail:
     """One version, the head unless its number is given, with the tasks that taught it."""
     return show_prior(services.database, digest_of_base(services, base), form, version)

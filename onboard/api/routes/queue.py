@@ -8,12 +8,12 @@ from fastapi import APIRouter, Depends, Query
 
 from onboard.api.access import requires
 from onboard.api.deps import OpenServices
-from onboard.api.schemas.operations import OpenJobs, QueueChoice, QueueList, QueuePaused
+from onboard.contract.operations import OpenJobs, QueueChoice, QueueList, QueuePaused
 from onboard.domain.access import Scope
 from onboard.domain.limits import MAX_PAGE
 from onboard.jobs.control import set_paused
 from onboard.jobs.status import open_jobs, queues
-from workers.waking import wake
+from onboard.jobs.waking import wake
 
 router = APIRouter(prefix="/v1/queue", tags=["operations"])
 

@@ -8,15 +8,15 @@ from fastapi import APIRouter, Depends, Path, Query
 
 from onboard.api.access import requires
 from onboard.api.deps import Cursor, Limit, OpenServices, decode_name, decode_number, encode_cursor
-from onboard.api.schemas.deleting import DeletedDocument
-from onboard.api.schemas.jobs import NAME
-from onboard.api.schemas.versions import TaskDetail, TaskList, VersionList
+from onboard.contract.deleting import DeletedDocument
+from onboard.contract.jobs import NAME
+from onboard.contract.versions import TaskDetail, TaskList, VersionList
 from onboard.domain.access import Scope
 from onboard.domain.names import MOST_LETTERS
 from onboard.domain.task_search import TaskSearch
+from onboard.jobs.waking import start_webhook_worker, wake
 from onboard.versions import delete
 from onboard.versions import describe as tasks
-from workers.waking import start_webhook_worker, wake
 
 router = APIRouter(prefix="/v1/tasks", tags=["tasks"])
 TaskName = Annotated[str, Path(pattern=NAME, max_length=MOST_LETTERS, description="Name of a task.")]
@@ -25,7 +25,7 @@ _READ = [Depends(requires(Scope.READ))]
 
 async def _search(
     label: Annotated[str | None, Query(max_length=1000, description="Only tasks that have this label.")] = None,
-    kind: Annotated[Literal["classification", "regression"] | None, Query()] = None,
+    kind: Annotated[Literal["classification", "regression", "multilabel"] | None, Query()] = None,
     metric: Annotated[str | None, Query(max_length=64, description="Only where the latest version has it.")] = None,
     at_least: Annotated[
         float | None,

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Path, Query
 
 from onboard.api.access import requires
 from onboard.api.deps import Cursor, Limit, OpenServices, decode_number
-from onboard.api.schemas.access import (
+from onboard.contract.access import (
     ChangeList,
     SessionDocument,
     SessionList,
@@ -23,44 +23,44 @@ from onboard.operations import access
 router = APIRouter(prefix="/v1", tags=["access"], dependencies=[Depends(requires(Scope.ADMIN))])
 
 
-@router.get("/tokens", response_model=TokenList)
+@router.get("/tokens")
 def list_tokens(
     services: OpenServices,
     include_ended: Annotated[bool, Query(alias="all", description="Also those that are expired or revoked.")] = False,
-) -> dict[str, Any]:
+) -> TokenList:
     """The tokens that work now, without their secrets."""
     tokens = access.list_tokens(services.database, include_ended=include_ended)
-    return {"tokens": [token.to_json() for token in tokens]}
+    return TokenList(tokens=tuple(TokenDocument.of(token) for token in tokens))
 
 
-@router.post("/tokens", response_model=TokenCreated, status_code=201)
-def create_token(body: TokenRequest, services: OpenServices) -> dict[str, Any]:
+@router.post("/tokens", status_code=201)
+def create_token(body: TokenRequest, services: OpenServices) -> TokenCreated:
     """Make a token; its secret is shown this once."""
     token, secret = access.create_token(services.database, body.name, body.scopes, body.expires)
-    return {**token.to_json(), "secret": secret}
+    return TokenCreated.of(token, secret=secret)
 
 
-@router.delete("/tokens/{token}", response_model=TokenDocument)
+@router.delete("/tokens/{token}")
 def revoke_token(
     token: Annotated[str, Path(max_length=64, description="Its id, or a name that only one token has.")],
     services: OpenServices,
-) -> dict[str, Any]:
+) -> TokenDocument:
     """End a token for good; it is refused from the next request on."""
-    return access.revoke_token(services.database, token).to_json()
+    return TokenDocument.of(access.revoke_token(services.database, token))
 
 
-@router.get("/sessions", response_model=SessionList)
-def list_sessions(services: OpenServices) -> dict[str, Any]:
+@router.get("/sessions")
+def list_sessions(services: OpenServices) -> SessionList:
     """The browsers that are signed in, by a token or by the link of a start."""
-    return {"sessions": [session.to_json() for session in access.list_sessions(services.database)]}
+    return SessionList(sessions=tuple(map(SessionDocument.of, access.list_sessions(services.database))))
 
 
-@router.delete("/sessions/{session}", response_model=SessionDocument)
+@router.delete("/sessions/{session}")
 def end_session(
     session: Annotated[str, Path(max_length=64, description="Its id.")], services: OpenServices
-) -> dict[str, Any]:
+) -> SessionDocument:
     """Sign a browser out; it is refused from the next request on."""
-    return access.end_session(services.database, session).to_json()
+    return SessionDocument.of(access.end_session(services.database, session))
 
 
 @router.get("/audit", response_model=ChangeList)

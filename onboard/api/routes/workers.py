@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Path
 
 from onboard.api.access import requires
 from onboard.api.deps import OpenServices
-from onboard.api.schemas.operations import WorkerDraining, WorkerList
+from onboard.contract.operations import WorkerDraining, WorkerList
 from onboard.domain.access import Scope
 from onboard.jobs.control import drain
 from onboard.jobs.status import workers

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any, Final
 
 from onboard.bases import Base
+from onboard.contract.priors import HelpedDocument, PriorDetail, PriorDocument, PriorList, PriorUse, TaughtDocument
 from onboard.domain.moment import to_iso
 from onboard.domain.prior import Form
 from onboard.hypernetworks.prior.fitting import digest_of_numbers, fitted
@@ -17,8 +17,8 @@ from onboard.registry.services import Services
 MOST_HELPED: Final = 200  # of the newest versions, what earlier tasks contributed
 
 
-def list_priors(database: Database, base: str) -> dict[str, Any]:
-    """The versions of a base's priors, and how much they helped the newest versions of its tasks, as a JSON document.
+def list_priors(database: Database, base: str) -> PriorList:
+    """The versions of a base's priors, and how much they helped the newest versions of its tasks.
 
     Args:
         base: its name or digest.
@@ -28,20 +28,17 @@ def list_priors(database: Database, base: str) -> dict[str, Any]:
     """
     with database.read() as session:
         record, priors = BaseRepository(session).get(base), PriorRepository(session)
-        versions = [version.to_json() for version in priors.list(record.digest)]
+        versions = tuple(PriorDocument.of(version) for version in priors.list(record.digest))
         helped = priors.helped(record.digest, MOST_HELPED)
-    return {
-        "base": record.name,
-        "base_digest": record.digest,
-        "priors": versions,
-        "helped": [
-            {"version": reference, "created_at": to_iso(at), "prior": dict(facts)} for reference, at, facts in helped
-        ],
-    }
+    uses = tuple(
+        HelpedDocument(version=reference, created_at=to_iso(at), prior=PriorUse.model_validate(facts))
+        for reference, at, facts in helped
+    )
+    return PriorList(base=record.name, base_digest=record.digest, priors=versions, helped=uses)
 
 
-def show_prior(database: Database, base: str, form: Form, version: int | None) -> dict[str, Any]:
-    """One version with the lessons that it was fitted to, as a JSON document.
+def show_prior(database: Database, base: str, form: Form, version: int | None) -> PriorDetail:
+    """One version with the lessons that it was fitted to.
 
     Args:
         version: its number; None is the head.
@@ -54,7 +51,8 @@ def show_prior(database: Database, base: str, form: Form, version: int | None) -
         head = priors.head(record.digest, form) if version is None else None
         one = head or priors.get(record.digest, form, version or 0)
         taught = priors.lessons(one)
-    return {"base": record.name, **one.to_json(), "taught": [asdict(lesson) for lesson in taught]}
+    lessons = tuple(TaughtDocument.of(lesson) for lesson in taught)
+    return PriorDetail.of(one, base=record.name, taught=lessons)
 
 
 def check_priors(services: Services, base: Base) -> list[dict[str, Any]]:

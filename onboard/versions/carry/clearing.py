@@ -7,10 +7,11 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from onboard.bases import Base
+from onboard.contract.guard import GuardedTask
 from onboard.domain.task import EmbeddingVersion
 from onboard.errors import DamagedError
 from onboard.evaluate.verdicts import may_replace
-from onboard.guard import TaskVerdict, clear
+from onboard.guard import clear
 from onboard.guard.canaries import canary_ids
 from onboard.hypernetworks.engines import engine_at
 from onboard.model.engine import Engine
@@ -74,7 +75,7 @@ def _outcome(
     base: Base,
     version: EmbeddingVersion,
     head: int,
-    verdict: TaskVerdict,
+    verdict: GuardedTask,
     known: np.ndarray,
     trained: TrainedRows,
 ) -> Outcome:

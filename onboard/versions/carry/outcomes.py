@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from onboard.contract.carrying import CarriedTask, CarriedTasks
+from onboard.contract.evaluations import PairedComparison
+from onboard.contract.guard import GuardedTask
 from onboard.domain.task import EmbeddingVersion
-
-if TYPE_CHECKING:
-    from onboard.evaluate.paired import Comparison
-    from onboard.guard import TaskVerdict
 
 
 @dataclass(frozen=True)
@@ -33,22 +32,22 @@ class Outcome:
     reason: str
     version: int | None = None
     metrics: dict[str, Any] | None = None
-    verdict: TaskVerdict | None = None
-    comparison: Comparison | None = None
+    verdict: GuardedTask | None = None
+    comparison: PairedComparison | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        """The outcome as a JSON document."""
-        return {
-            "task": self.present.task,
-            "from": self.present.version,
-            "version": self.version,
-            "hypernetwork_from": self.present.hypernetwork_version,
-            "hypernetwork_version": self.head,
-            "reason": self.reason,
-            "metrics": self.metrics,
-            "guard": self.verdict.to_json() if self.verdict else None,
-            "comparison": self.comparison.to_json() if self.comparison else None,
-        }
+    def to_document(self) -> CarriedTask:
+        """The outcome as people see it."""
+        return CarriedTask(
+            task=self.present.task,
+            earlier_version=self.present.version,
+            version=self.version,
+            hypernetwork_from=self.present.hypernetwork_version,
+            hypernetwork_version=self.head,
+            reason=self.reason,
+            metrics=self.metrics,
+            guard=self.verdict,
+            comparison=self.comparison,
+        )
 
 
 @dataclass(frozen=True)
@@ -65,10 +64,10 @@ class Carried:
     dry_run: bool
     next: str | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        """The document of `tasks carry --json`."""
-        return {
-            "dry_run": self.dry_run,
-            "carried": [outcome.to_json() for outcome in self.outcomes if outcome.cleared],
-            "refused": [outcome.to_json() for outcome in self.outcomes if not outcome.cleared],
-        }
+    def to_document(self) -> CarriedTasks:
+        """What `tasks carry --json` prints."""
+        cleared, refused = (
+            tuple(outcome.to_document() for outcome in self.outcomes if outcome.cleared == is_cleared)
+            for is_cleared in (True, False)
+        )
+        return CarriedTasks(dry_run=self.dry_run, carried=cleared, refused=refused)

@@ -9,12 +9,13 @@ from typing import Any, Final
 import numpy as np
 
 from onboard.bases import Base
+from onboard.contract.evaluations import PairedComparison
 from onboard.data.hashes import rows_without
 from onboard.domain.dataset import Example
 from onboard.domain.task import EmbeddingVersion
 from onboard.evaluate.evaluation import evaluate_classification, evaluate_regression
 from onboard.evaluate.intervals import Metric
-from onboard.evaluate.paired import Comparison, compare_classification, compare_regression
+from onboard.evaluate.paired import compare_classification, compare_regression
 from onboard.hypernetworks.engines import engine_at
 from onboard.registry.services import Services
 from onboard.storage.embedding import verified_embedding
@@ -38,7 +39,7 @@ class Remeasured:
     """
 
     metrics: dict[str, Any]
-    comparison: Comparison | None
+    comparison: PairedComparison | None
 
 
 def remeasure(services: Services, base: Base, version: EmbeddingVersion, head: int, known: np.ndarray) -> Remeasured:

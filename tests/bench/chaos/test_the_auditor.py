@@ -12,6 +12,7 @@ from support.published import add_version, embedding_of
 
 from bench.chaos.auditor import Answer, Auditor
 from onboard.bases import Base
+from onboard.contract.versions import VersionDocument
 from onboard.domain.task import EmbeddingVersion
 from onboard.registry.services import Services
 
@@ -34,7 +35,7 @@ def file(tiny_services: Services, version: EmbeddingVersion) -> Answer:
 @pytest.fixture
 def document(version: EmbeddingVersion) -> Answer:
     """The same version as JSON."""
-    body = json.dumps({**version.to_json(), "z": embedding_of(1).tolist()}).encode()
+    body = json.dumps({**VersionDocument.of(version).to_json(), "z": embedding_of(1).tolist()}).encode()
     return Answer("mood", False, "", False, 200, {"etag": f'"{version.artifact}"'}, body)
 
 

@@ -21,8 +21,9 @@ from bench.stream.methods import FROZEN, GUARDED, LORA, METHODS, NAIVE, REGULARI
 from bench.stream.sharing import Journal, Stream
 from bench.stream.state import State
 from bench.stream.tasks import in_order
+from onboard.contract.guard import GuardVerdict
 from onboard.errors import DamagedError, JobFailedError
-from onboard.guard import GuardSettings, Judgement
+from onboard.guard import GuardSettings
 from onboard.model.interpolate import between
 from onboard.model.weights import hypernetwork_digest
 from onboard.train import worth_tuning
@@ -74,9 +75,9 @@ def test_earlier_tasks_are_measured_anew_only_under_a_head_that_moved(material: 
     assert row["correct"][0] == "what it was"
 
 
-def judged(share: float) -> Callable[..., Judgement]:
+def judged(share: float) -> Callable[..., GuardVerdict]:
     verdict: Any = "accepted" if share else "rejected"
-    return lambda *_, **__: Judgement(verdict, share, (), "said so", 0.02)
+    return lambda *_, **__: GuardVerdict(verdict=verdict, share=share, reason="said so", margin=0.02)
 
 
 def test_what_the_guard_rejects_is_published_as_the_embedding_alone_under_the_old_head(

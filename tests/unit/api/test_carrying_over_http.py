@@ -99,7 +99,10 @@ def test_the_client_tells_what_the_command_tells_beside_the_database(door: TestC
     pages: list[int] = []
     with Onboard("http://localhost", secret, transport=httpx.MockTransport(through)) as client:
         there = client.carry(dry_run=True, on_page=lambda page: pages.append(len(page.carried)))
-        assert there.document == tasks.carry(stage, None, dry_run=True).to_json()
+        assert there.document == tasks.carry(stage, None, dry_run=True).to_document().to_json()
         assert pages == [3]
-        assert client.carry("mood", dry_run=True).document == tasks.carry(stage, "mood", dry_run=True).to_json()
+        assert (
+            client.carry("mood", dry_run=True).document
+            == tasks.carry(stage, "mood", dry_run=True).to_document().to_json()
+        )
         assert client.carry("mood").carried[0].version == 2

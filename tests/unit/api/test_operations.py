@@ -20,11 +20,11 @@ from onboard.api.access import is_open, routes_of, scope_of
 from onboard.api.prediction_queue import PredictionQueue
 from onboard.api.problems import of_error
 from onboard.bases import Base
+from onboard.broker.trouble import trouble
 from onboard.domain.access import Scope
 from onboard.errors import OnboardError, UnavailableError
 from onboard.registry.services import Services
 from onboard.storage.files import errors_in_our_words
-from workers.broker_trouble import trouble
 
 FINE = {"task": "sst2", "text": "fine"}
 
@@ -116,7 +116,7 @@ def test_where_the_broker_is_stands_in_the_log_and_in_no_answer(
     def ring(*_: object) -> None:
         raise trouble(ConnectionRefusedError("broker.inside refused"), "amqp://me:hush@broker.inside:5672/x?key=hush")
 
-    monkeypatch.setattr("workers.doorbell.CeleryDoorbell.ring", ring)
+    monkeypatch.setattr("onboard.broker.doorbell.CeleryDoorbell.ring", ring)
     answer = door.post("/v1/queue/resume", json={"queue": "nightly"})  # a submission rings from a process of its own
     assert answer.json()["warning"].startswith("The broker cannot be used.")
     assert not any(word in answer.text for word in ("inside", "hush", "ONBOARD_"))

@@ -17,8 +17,8 @@ from sqlalchemy import insert
 from submitting import submit
 from support.published import add_version, embedding_of
 
-from onboard.api.schemas.versions import CurrentEmbeddings
 from onboard.bases import Base
+from onboard.contract.versions import CurrentEmbeddings
 from onboard.domain.task import EmbeddingVersion
 from onboard.registry.services import Services
 from onboard.registry.tables import EmbeddingVersionRow

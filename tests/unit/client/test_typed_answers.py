@@ -11,6 +11,7 @@ import httpx
 import pytest
 from fake_service import FakeService, answer
 from service_answers import CHECKED, COMPARED, INCOMPARABLE, PAIRED, WARNING, carried_page, carried_task
+from support.refusals import refused as error_of
 
 from cli.remote import RemoteGateway, check
 from onboard.client import CheckedLabel, DatasetWarning, FlippedAnswers, Onboard
@@ -32,9 +33,11 @@ def test_a_checked_dataset_is_typed(service: FakeService, tmp_path: Path, rows: 
     service.routes["POST", "/v1/check"] = answer({**CHECKED, "warnings": [WARNING]})
     checked = service.client(tmp_path).check(rows)
     assert (checked.task, checked.kind, checked.rows["train"]) == ("rows", "classification", 8)
-    assert checked.labels == (CheckedLabel(True, "yes", 8, 0, 2),)
+    assert checked.labels == (CheckedLabel(label=True, word="yes", train=8, validation=0, test=2),)
     assert checked.warnings == (
-        DatasetWarning("many_integers", "Numbers.", 8, "Say: --kind regression", ({"label": 1},)),
+        DatasetWarning(
+            code="many_integers", message="Numbers.", count=8, remedy="Say: --kind regression", examples=({"label": 1},)
+        ),
     )
     assert (checked.estimated_seconds, checked.estimated_seconds_tuned) == (60, 90)
     earlier = {key: value for key, value in CHECKED.items() if key != "estimated_seconds_tuned"}
@@ -46,10 +49,10 @@ def test_compared_versions_are_typed(service: FakeService, tmp_path: Path) -> No
     service.routes["GET", "/v1/tasks/paws/compare"] = answer(COMPARED)
     compared = service.client(tmp_path).compare("paws@v1", "paws@v2")
     assert (compared.better, compared.earlier.version, compared.later.version) == (True, 1, 2)
-    assert (compared.earlier.weak, compared.later.confusion) == (True, ([1, 2], [3, 4]))
+    assert (compared.earlier.weak, compared.later.confusion) == (True, ((1, 2), (3, 4)))
     assert compared.comparison is not None
     assert (compared.comparison.verdict, compared.comparison.decided_by) == ("better", "answers")
-    assert compared.flipped == (FlippedAnswers(0, 1, 0, 9),)
+    assert compared.flipped == (FlippedAnswers(label=0, earlier=1, later=0, count=9),)
     service.routes["GET", "/v1/tasks/paws/compare"] = answer(INCOMPARABLE)
     alone = service.client(tmp_path).compare("paws@v1", "paws@v1")
     assert (alone.comparison, alone.earlier.shared, alone.later.confusion) == (None, None, None)
@@ -79,12 +82,12 @@ def test_a_command_prints_what_the_service_answered_and_nothing_else(
     gateway = RemoteGateway(client)
     checked = {**CHECKED, "later": [1.0, 2], "source": str(rows)}
     assert json.dumps(check(client, Submission(str(rows)))) == json.dumps(checked)
-    assert json.dumps(gateway.compare("paws@v1", "paws@v2")) == json.dumps({**COMPARED, "later": {"a": 1}})
+    assert json.dumps(gateway.compare("paws@v1", "paws@v2").document) == json.dumps({**COMPARED, "later": {"a": 1}})
     page = carried_page("a", refused=("b",))
     del page["next"]
     pages: list[Any] = []
-    assert json.dumps(gateway.carry(None, dry_run=False, on_page=pages.append)) == json.dumps(page)
-    assert json.dumps(pages) == json.dumps([page])
+    assert json.dumps(gateway.carry(None, dry_run=False, on_page=pages.append).document) == json.dumps(page)
+    assert json.dumps([shown.document for shown in pages]) == json.dumps([page])
 
 
 WRONG: list[tuple[str, str, dict[str, Any], str, Callable[[Onboard], object]]] = [
@@ -151,7 +154,7 @@ def test_a_carried_task_that_lacks_a_part_is_told_by_its_key(service: FakeServic
 def test_waiting_ends_at_an_answer_that_cannot_be_read(service: FakeService, tmp_path: Path, document: Any) -> None:
     service.routes["GET", PATH] = answer(document)
     service.routes["GET", PATH + "/events"] = lambda _: httpx.Response(200, text=": alive\n\n")
-    with pytest.raises(AnswerError, match="'state'"):
+    with error_of("answer-key-missing", missing="state"):
         service.client(tmp_path).wait("0" * 12, timeout_seconds=20)
     assert len(service.requests) == 2
 
@@ -167,7 +170,7 @@ def test_waiting_ends_at_an_event_that_cannot_be_read(service: FakeService, tmp_
 def test_a_version_that_cannot_be_read_is_told_to_whoever_fetches_it(service: FakeService, tmp_path: Path) -> None:
     gateway = RemoteGateway(service.client(tmp_path))
     service.routes["GET", "/v1/tasks/paws/embeddings/latest"] = answer({"task": "paws"})
-    with pytest.raises(AnswerError, match="without 'version'"):
+    with error_of("answer-key-missing", missing="version"):
         gateway.fetch("paws", tmp_path, bundle=False)
     service.routes["GET", "/v1/embeddings"] = answer({"embeddings": [{"z": "x", "kind": "learned"}]})
     with pytest.raises(AnswerError, match="could not convert"):

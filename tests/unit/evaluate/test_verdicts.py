@@ -3,9 +3,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from onboard.contract.evaluations import PairedComparison
 from onboard.evaluate.evaluation import evaluate_regression
 from onboard.evaluate.intervals import Metric
-from onboard.evaluate.paired import Comparison
 from onboard.evaluate.verdicts import may_replace, weakness
 
 
@@ -62,9 +62,12 @@ def test_without_held_out_rows_nothing_is_judged_and_nothing_is_weak(nothing):
     assert "No rows were held out" in judged.reason
 
 
-def comparison(verdict: str) -> Comparison:
+def comparison(verdict: str) -> PairedComparison:
     decided_by = "answers" if verdict in ("worse", "better") else None
-    return Comparison(verdict, 30, 1, 7, 0.07, "log_loss", 0.2, 0.1, 0.3, decided_by)
+    return PairedComparison(
+        verdict=verdict, rows=30, newly_right=1, newly_wrong=7, p_value=0.07, loss="log_loss", increase=0.2, low=0.1,
+        high=0.3, decided_by=decided_by,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("weak", [False, True])

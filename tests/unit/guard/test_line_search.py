@@ -12,8 +12,9 @@ import torch
 from support.guarded import Counted, earlier, pairs, shaken, texts
 from support.published import embedding_of
 
+from onboard.contract.guard import GuardedTask, GuardVerdict, Objection
 from onboard.errors import CancelledError
-from onboard.guard import GuardSettings, Judgement, Step, TaskVerdict, clear, guard, line_search
+from onboard.guard import GuardSettings, Step, clear, guard, line_search
 from onboard.guard.verdicts import Seen
 from onboard.model.engine import Engine
 from onboard.model.execution import UNWATCHED, Execution
@@ -42,7 +43,7 @@ def tasks(tiny_engine: Engine) -> list[ProtectedTask]:
 
 def judged(
     engine: Engine, candidate: Hypernetwork, tasks: list[ProtectedTask], canaries: list[list[int]], **more: object
-) -> Judgement:
+) -> GuardVerdict:
     settings = more.pop("settings", SETTINGS)
     assert isinstance(settings, GuardSettings)
     step, execution = Step(engine.hypernetwork, candidate, NEAR), more.pop("execution", UNWATCHED)
@@ -80,8 +81,10 @@ def test_of_a_step_that_is_too_long_as_much_is_taken_as_harms_nobody(
     verdict = judged(tiny_engine, candidate, tasks, canaries)
     assert verdict.verdict == "accepted"
     assert verdict.share in (0.5, 0.25, 0.125)
-    assert [share for share, _ in verdict.objections] == [share for share in SETTINGS.shares if share > verdict.share]
-    assert all(names and set(names) <= {task.name for task in tasks} for _, names in verdict.objections)
+    refused = [objection.share for objection in verdict.objections]
+    assert refused == [share for share in SETTINGS.shares if share > verdict.share]
+    names = {task.name for task in tasks}
+    assert all(objection.tasks and set(objection.tasks) <= names for objection in verdict.objections)
     taken = between(tiny_engine.hypernetwork, candidate, verdict.share)
     assert judged(tiny_engine, taken, tasks, canaries).share == 1.0
 
@@ -102,17 +105,19 @@ def test_the_second_half_may_refuse_what_the_first_let_through_and_nothing_is_tr
     looked: list[int] = []
     real = line_search.judge
 
-    def judge(seen: Sequence[Seen], settings: GuardSettings) -> list[TaskVerdict]:
+    def judge(seen: Sequence[Seen], settings: GuardSettings) -> list[GuardedTask]:
         looked.append(len(seen))
         verdicts = real(seen, settings)
-        return verdicts if len(looked) == 1 else [replace(verdict, verdict="fail") for verdict in verdicts]
+        return (
+            verdicts if len(looked) == 1 else [verdict.model_copy(update={"verdict": "fail"}) for verdict in verdicts]
+        )
 
     monkeypatch.setattr(line_search, "judge", judge)
     task = earlier(tiny_engine, "reviews@v1", seed=2, own=20)
     verdict = judged(tiny_engine, copy.deepcopy(tiny_engine.hypernetwork), [task], canaries)
     assert (verdict.verdict, len(looked)) == ("rejected", 2)
     assert "second look" in verdict.reason
-    assert verdict.objections == ((1.0, ("reviews@v1",)),)
+    assert verdict.objections == (Objection(share=1.0, tasks=("reviews@v1",)),)
 
 
 def test_a_share_is_chosen_with_something_to_spare_and_confirmed_against_the_margin(
@@ -121,7 +126,7 @@ def test_a_share_is_chosen_with_something_to_spare_and_confirmed_against_the_mar
     margins: list[float] = []
     real = line_search.judge
 
-    def judge(seen: Sequence[Seen], settings: GuardSettings) -> list[TaskVerdict]:
+    def judge(seen: Sequence[Seen], settings: GuardSettings) -> list[GuardedTask]:
         margins.append(settings.margin)
         return real(seen, settings)
 

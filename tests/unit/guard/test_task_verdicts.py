@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from onboard.guard.judgement import TaskVerdict
+from onboard.contract.guard import GuardedTask
 from onboard.guard.settings import GuardSettings
 from onboard.guard.verdicts import Seen, judge
 
@@ -27,7 +27,7 @@ def divergence(mean: float, changes: np.ndarray = np.empty(0), task: str = "sst2
     return Seen(task, "divergence", changes, np.full(48, mean), np.arange(48) % 3, np.arange(48) < 5)
 
 
-def only(seen: Seen) -> TaskVerdict:
+def only(seen: Seen) -> GuardedTask:
     (verdict,) = judge([seen], SETTINGS)
     return verdict
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from onboard.api.upload_folder import upload_folder
+from onboard.broker.doorbell import CeleryDoorbell
+from onboard.jobs.detached import _log_file
 from onboard.operations.backup.make import back_up
 from onboard.registry.services import Services, open_services
 from onboard.registry.workers import QueueRepository
 from onboard.settings import Settings
-from workers.detached import _log_file
-from workers.doorbell import CeleryDoorbell
 
 CONTENT = b"rows that somebody submitted"
 

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from onboard.contract.guard import Tuning
 from onboard.pipeline.outputs import NoStep, ProbeOutput, ProposedStep, tune_output
 
 Z = np.array([0.1, -2.5], dtype=np.float32)
 PROBED = ProbeOutput(Z, ("no", "yes"), "AAAA", {"chosen": "mean"}, np.array([-(2**62), 7]), {"loss": 0.5})
-STEP = ProposedStep(Z, "sha256:0", {"0.5": np.array([[0.25, 0.75]])}, {"0": 0.7}, {"tried": True}, {"loss": 0.5})
+STEP = ProposedStep(Z, "sha256:0", {"0.5": np.array([[0.25, 0.75]])}, {"0": 0.7}, Tuning(tried=True), {"loss": 0.5})
 
 
 def again(document: dict[str, Any]) -> dict[str, Any]:
@@ -34,7 +35,7 @@ def test_numbers_are_read_to_the_bit() -> None:
 
 
 def test_a_tuning_leaves_a_step_or_none() -> None:
-    none = NoStep(None, diverged=True, tuning={"tried": True}, numbers={"tuned": False})
+    none = NoStep(None, diverged=True, tuning=Tuning(tried=True), numbers={"tuned": False})
     assert tune_output(again(none.to_json())) == none
 
 

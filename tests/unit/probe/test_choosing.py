@@ -16,9 +16,10 @@ from support.published import embedding_of
 from onboard.data.hashes import row_hashes
 from onboard.data.splits import fair_order
 from onboard.domain.dataset import Dataset, Example, Label
+from onboard.domain.init import MEAN, RANDOM
 from onboard.model.engine import Engine
 from onboard.probe import choice, finals
-from onboard.probe.candidates import MEAN, MIXTURE, RANDOM, Candidate, CandidateScore, ProbeResult
+from onboard.probe.candidates import MIXTURE, Candidate, CandidateScore, ProbeResult
 from onboard.probe.choice import choose
 from onboard.probe.evaluator import Evaluator
 from onboard.probe.finals import Finalist, Tried, try_finalists

@@ -16,12 +16,13 @@ from support.published import embedding_of
 from onboard.data.hashes import row_hashes
 from onboard.data.regression import Buckets
 from onboard.domain.dataset import Example
+from onboard.domain.init import RANDOM
 from onboard.errors import CancelledError
 from onboard.model.batched import log_probabilities
 from onboard.model.engine import Engine
 from onboard.model.execution import Execution
 from onboard.probe import evaluator as evaluators
-from onboard.probe.candidates import RANDOM, Candidate, ProbeResult, in_sorted, mean_candidate, random_candidate
+from onboard.probe.candidates import Candidate, ProbeResult, in_sorted, mean_candidate, random_candidate
 from onboard.probe.choice import choose, measure_named
 from onboard.probe.evaluator import MINIMUM_ROWS, Evaluator, ProbedTask, at_best_temperature
 from onboard.probe.settings import ProbeSettings

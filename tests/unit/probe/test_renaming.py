@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from onboard.data.hashes import row_hashes
 from onboard.domain.dataset import Example
+from onboard.domain.init import MEAN, RANDOM
 from onboard.model.engine import Engine
-from onboard.probe.candidates import MEAN, RANDOM, Candidate, ProbeResult
+from onboard.probe.candidates import Candidate, ProbeResult
 from onboard.probe.choice import choose
 from onboard.probe.evaluator import Evaluator, ProbedTask
 from onboard.probe.settings import FinalSettings, ProbeSettings

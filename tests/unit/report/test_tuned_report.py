@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from test_report_terminal import printed
 
-from onboard.domain.tuning import refused_by_guard
+from onboard.contract.guard import refused_by_guard
 from onboard.report import render
 from onboard.report.tuned import guard_notes, guard_rows, readout_facts, tuning_facts
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from onboard.contract.requests import parse_requests
 from onboard.domain.limits import MAX_TEXT_CHARACTERS
 from onboard.domain.names import Reference
 from onboard.errors import InputError
-from onboard.serving.requests import parse_requests
 
 
 def test_a_text_and_a_pair_are_read_with_and_without_a_reference() -> None:
@@ -83,5 +83,5 @@ def test_what_is_no_document_is_refused() -> None:
 
 
 def test_reading_requests_loads_no_model() -> None:
-    code = "import sys, onboard.serving.requests; sys.exit('torch' in sys.modules)"
+    code = "import sys, onboard.contract.requests; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -11,6 +11,7 @@ import pytest
 from support.published import add_version, embedding_of
 
 from onboard.bases import Base
+from onboard.contract.versions import VersionDocument
 from onboard.registry.services import Services
 from onboard.serving import Predictor
 from onboard.statistics.temperature import fit_temperature, tempered
@@ -66,4 +67,4 @@ def test_a_version_answers_at_its_temperature_and_its_file_says_it(
     fetched = fetch(tiny_services, "mood@v2", tmp_path / "out")
     assert read_facts(fetched.files[0].read_bytes())["temperature"] == 2.0
     assert "| temperature | `2.0` |" in fetched.files[1].read_text()
-    assert replace(fetched.version, temperature=1.0).to_json()["temperature"] == 1.0
+    assert VersionDocument.of(replace(fetched.version, temperature=1.0)).temperature == 1.0

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
 from xml.etree import ElementTree
 
 from support.published import add_version
 from support.tuned_heads import tuned_head
 
 from onboard.bases import Base
+from onboard.contract.lineage import EdgeKind, LineageDocument, LineageEdge, LineageNode, NodeKind
 from onboard.domain.job import JobSpec
-from onboard.domain.lineage import Edge, Lineage, Node
 from onboard.registry.deleting import DeletingRepository
 from onboard.registry.descent import DescentRepository
 from onboard.registry.jobs import JobRepository
@@ -20,6 +21,20 @@ from onboard.versions.lineage import lineage
 
 LABELS = ("sad", "glad"), ("bad", "good")
 ROWS = digest_of(b"rows")
+
+
+def Node(name: str, kind: NodeKind, label: str, facts: dict[str, Any] | None = None) -> LineageNode:
+    return LineageNode(id=name, kind=kind, label=label, facts=facts or {})
+
+
+def Edge(source: str, target: str, kind: EdgeKind) -> LineageEdge:
+    return LineageEdge(source=source, target=target, kind=kind)
+
+
+def Lineage(
+    task: str, nodes: tuple[LineageNode, ...], edges: tuple[LineageEdge, ...], aliases: dict[str, int]
+) -> LineageDocument:
+    return LineageDocument(task=task, aliases=aliases, nodes=nodes, edges=edges)
 
 
 def test_a_version_leads_back_to_dataset_init_hypernetwork_and_all_ancestors(

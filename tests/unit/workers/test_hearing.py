@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import pytest
 from support.registry_samples import sample_spec
 
+from onboard.broker.bells import Edge
 from onboard.domain.job import Job, JobState
 from onboard.domain.worker import WorkerState
 from onboard.errors import UnavailableError
@@ -17,7 +18,6 @@ from onboard.registry.database import Database
 from onboard.registry.jobs import JobRepository
 from onboard.registry.workers import QueueRepository, WorkerRepository
 from onboard.settings import Settings
-from workers.bells import Edge
 from workers.hearing import IN_VAIN_SECONDS, LOADING_SECONDS, Hearing
 from workers.plan import WorkerPlan
 from workers.renewal import arguments

@@ -12,9 +12,10 @@ import pytest
 
 from onboard import __version__
 from onboard.domain.worker import WorkerState
+from onboard.operations.processes import is_alive
 from onboard.registry.services import Services
 from onboard.registry.workers import WorkerRepository
-from workers.machine import device_in_use, facts, is_alive
+from workers.machine import device_in_use, facts
 from workers.plan import WorkerPlan
 
 

@@ -16,12 +16,13 @@ from support.real_services import wait_until
 
 from onboard.domain.job import Stage
 from onboard.errors import InputError
+from onboard.operations import worker_logs
+from onboard.operations.worker_logs import full_log_file, log_file, shorten_log
 from onboard.registry.database import Database
 from onboard.registry.jobs import to_job
 from onboard.registry.tables import JobRow
 from onboard.settings import LogFormat, Settings
-from workers import logs
-from workers.logs import full_log_file, log_fields, log_file, log_stage, make_handler, shorten_log, take_over_loggers
+from workers.logs import log_fields, log_stage, make_handler, take_over_loggers
 from workers.progress import job_heartbeat
 
 SECRET = "pa-ss:w/rd"
@@ -202,7 +203,7 @@ def test_libraries_speak_through_our_handler_only(talkative: logging.Logger) -> 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home folder whose worker's log may have 10 bytes."""
-    monkeypatch.setattr(logs, "LOG_BYTES", 10)
+    monkeypatch.setattr(worker_logs, "LOG_BYTES", 10)
     log_file(tmp_path).parent.mkdir()
     return tmp_path
 

@@ -31,7 +31,7 @@ def services(tmp_path: Path, _sqlite_template: Path) -> Iterator[Services]:
 def rung(monkeypatch: pytest.MonkeyPatch) -> MemoryDoorbell:
     """The bell of the queues, which nobody hears."""
     bell = MemoryDoorbell()
-    monkeypatch.setattr("workers.waking.doorbell", lambda *_, **__: bell)
+    monkeypatch.setattr("onboard.jobs.waking.doorbell", lambda *_, **__: bell)
     return bell
 
 

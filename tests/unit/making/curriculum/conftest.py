@@ -8,11 +8,11 @@ from curriculum_samples import COUNTS, MARK, SUBJECTS, TEXTS, make_sources, vect
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from onboard.bases.curriculum import Material, Source
-from onboard.bases.curriculum.mentions import MENTIONS
-from onboard.bases.curriculum.rules import RULES
-from onboard.bases.curriculum.synonyms import synonyms
-from onboard.bases.curriculum.workshop import Workshop
+from onboard.making.curriculum import Material, Source
+from onboard.making.curriculum.mentions import MENTIONS
+from onboard.making.curriculum.rules import RULES
+from onboard.making.curriculum.synonyms import synonyms
+from onboard.making.curriculum.workshop import Workshop
 from onboard.model.encoding import TextEncoder
 
 

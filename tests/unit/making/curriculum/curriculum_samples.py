@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from onboard.bases.curriculum import CurriculumCounts, KindCounts, Source
 from onboard.data.regression import Buckets
 from onboard.domain.dataset import Example
+from onboard.making.curriculum import CurriculumCounts, KindCounts, Source
 
 MARK = "zebra"  # in every validation text, and in no other
 SUBJECTS = ("music", "kitchen", "money", "football", "travel", "garden", "physics", "church")

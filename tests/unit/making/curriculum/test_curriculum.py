@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from curriculum_samples import COUNTS, MARK
 
-from onboard.bases.curriculum import KINDS, Curriculum, KindCounts, Material, Source, build_curriculum, topical
-from onboard.bases.curriculum.workshop import task_name
 from onboard.domain.names import require_name
+from onboard.making.curriculum import KINDS, Curriculum, KindCounts, Material, Source, build_curriculum, topical
+from onboard.making.curriculum.workshop import task_name
 from onboard.model.encoding import TextEncoder
 
 

@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from onboard.bases.curriculum import Source
-from onboard.bases.curriculum.from_sources import renamed, restricted
-from onboard.bases.curriculum.joined import ExtendedTask, joined
-from onboard.bases.curriculum.merged import merged
-from onboard.bases.curriculum.neighbours import dense_sample, nearest
-from onboard.bases.curriculum.pairs import pairs
-from onboard.bases.curriculum.workshop import Workshop
+from onboard.making.curriculum import Source
+from onboard.making.curriculum.from_sources import renamed, restricted
+from onboard.making.curriculum.joined import ExtendedTask, joined
+from onboard.making.curriculum.merged import merged
+from onboard.making.curriculum.neighbours import dense_sample, nearest
+from onboard.making.curriculum.pairs import pairs
+from onboard.making.curriculum.workshop import Workshop
 from onboard.model.encoding import TextEncoder
 
 

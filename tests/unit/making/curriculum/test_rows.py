@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from curriculum_samples import TEXTS
 
-from onboard.bases.curriculum.batch import rows_within_budget
-from onboard.bases.curriculum.rows import Members, Rows
-from onboard.bases.curriculum.texts import TextStore
+from onboard.making.curriculum.batch import rows_within_budget
+from onboard.making.curriculum.rows import Members, Rows
+from onboard.making.curriculum.texts import TextStore
 from onboard.model.encoding import TextEncoder
 
 

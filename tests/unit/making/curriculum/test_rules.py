@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from onboard.bases.curriculum import edits
-from onboard.bases.curriculum.mentions import MENTIONS, mentioned
-from onboard.bases.curriculum.rules import RULES, UNSURE
+from onboard.making.curriculum import edits
+from onboard.making.curriculum.mentions import MENTIONS, mentioned
+from onboard.making.curriculum.rules import RULES, UNSURE
 
 DECIDE = {rule.name: rule.decide for rule in RULES}
 

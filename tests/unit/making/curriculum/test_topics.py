@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from onboard.bases.curriculum.topics import common_words, find_level, nearest_to_centre
+from onboard.making.curriculum.topics import common_words, find_level, nearest_to_centre
 
 WORDS = ["music", "sports", "cooking", "money"]
 

@@ -9,10 +9,10 @@ import pytest
 import torch
 from torch import nn
 
-from onboard.bases.curriculum import Source
-from onboard.bases.multitask.hypernetwork import Fingerprinter, fresh_embeddings_of
-from onboard.bases.multitask.tasks import SourceTask
 from onboard.domain.dataset import Example
+from onboard.making.curriculum import Source
+from onboard.making.multitask.hypernetwork import Fingerprinter, fresh_embeddings_of
+from onboard.making.multitask.tasks import SourceTask
 from onboard.model.batch import Batch
 from onboard.model.engine import Engine
 

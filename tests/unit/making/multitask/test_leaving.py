@@ -10,7 +10,7 @@ import pytest
 
 PROGRAM = """
 import atexit
-from onboard.bases.multitask.processes import leave
+from onboard.making.multitask.processes import leave
 
 atexit.register(lambda: print("the interpreter ended"))
 print("saved", end=" ")

@@ -9,8 +9,9 @@ import pytest
 import torch
 from torch import nn
 
-from onboard.bases.curriculum import Source
-from onboard.bases.multitask.loss import (
+from onboard.domain.dataset import Example
+from onboard.making.curriculum import Source
+from onboard.making.multitask.loss import (
     Balance,
     Sampling,
     hypernetwork_scores,
@@ -20,9 +21,8 @@ from onboard.bases.multitask.loss import (
     task_probabilities,
     turns,
 )
-from onboard.bases.multitask.processes import Processes
-from onboard.bases.multitask.tasks import EncodedRows, SourceTask
-from onboard.domain.dataset import Example
+from onboard.making.multitask.processes import Processes
+from onboard.making.multitask.tasks import EncodedRows, SourceTask
 from onboard.model.engine import Engine
 
 CPU = torch.device("cpu")

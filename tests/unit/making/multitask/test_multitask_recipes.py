@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from onboard.bases.multitask.recipe import HypernetworkStage, Recipe, read_toml, validated
-from onboard.bases.pretrain.recipe import recipe_of
 from onboard.errors import InputError
+from onboard.making.multitask.recipe import HypernetworkStage, Recipe, read_toml, validated
+from onboard.making.pretrain.recipe import recipe_of
 
 RECIPES = Path(__file__).parents[4] / "recipes"
 

@@ -11,11 +11,11 @@ import torch
 from support.tiny_teacher import make_teacher
 from torch import nn
 
-from onboard.bases.multitask.loop import Running, Stage, StepLoss, run_stage
-from onboard.bases.pretrain.distill import Distillation, Keeping, relative_groups
-from onboard.bases.pretrain.inherit import new_backbone, with_start
-from onboard.bases.pretrain.recipe import BackboneShape, DistillStage
-from onboard.bases.pretrain.teacher import Teacher, pooled
+from onboard.making.multitask.loop import Running, Stage, StepLoss, run_stage
+from onboard.making.pretrain.distill import Distillation, Keeping, relative_groups
+from onboard.making.pretrain.inherit import new_backbone, with_start
+from onboard.making.pretrain.recipe import BackboneShape, DistillStage
+from onboard.making.pretrain.teacher import Teacher, pooled
 from onboard.model.encoding import pad
 
 SIZE = 64  # pieces

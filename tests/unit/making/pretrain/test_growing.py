@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 import torch
+from support.refusals import refused
 from transformers import T5Config, T5ForConditionalGeneration
 
-from onboard.bases.pretrain.grow import grown
-from onboard.bases.pretrain.recipe import Growth
-from onboard.errors import InputError
+from onboard.making.pretrain.grow import grown
+from onboard.making.pretrain.recipe import Growth
 
 IDS, ANSWERS = torch.tensor([[5, 9, 3, 1], [7, 1, 0, 0]]), torch.tensor([[0, 4, 6], [0, 8, 1]])
 SIZES = {"d_model": 40, "d_ff": 48, "num_heads": 6, "num_layers": 4, "num_decoder_layers": 3}
@@ -72,6 +72,6 @@ def test_the_same_seed_draws_the_same() -> None:
 
 def test_what_would_shrink_is_refused_by_name() -> None:
     backbone = tiny_t5()
-    with pytest.raises(InputError, match="can only grow") as caught:
+    with refused("backbone-cannot-shrink") as caught:
         grown(backbone, Growth(num_layers=backbone.config.num_layers - 1), seed=0)
     assert caught.value.data["field"] == "backbone.grow.num_layers"

@@ -12,10 +12,10 @@ import torch
 from support.tiny_teacher import make_teacher
 from transformers import AutoTokenizer
 
-from onboard.bases.pretrain.inherit import inherit_encoder, inherit_reader, new_backbone, with_start
-from onboard.bases.pretrain.recipe import BackboneShape
-from onboard.bases.pretrain.teacher import Teacher, pooled
-from onboard.bases.pretrain.tokenizer import EOS_ID, PAD_ID, inherit_tokenizer, teacher_pieces
+from onboard.making.pretrain.inherit import inherit_encoder, inherit_reader, new_backbone, with_start
+from onboard.making.pretrain.recipe import BackboneShape
+from onboard.making.pretrain.teacher import Teacher, pooled
+from onboard.making.pretrain.tokenizer import EOS_ID, PAD_ID, inherit_tokenizer, teacher_pieces
 from onboard.model.encoding import TextEncoder, pad
 
 

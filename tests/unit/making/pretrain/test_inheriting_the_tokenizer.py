@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from support.tiny_teacher import SPECIAL, make_word_pieces
 from transformers import AutoTokenizer
 
-from onboard.bases.pretrain.tokenizer import inherit_tokenizer, teacher_pieces
 from onboard.errors import InputError
+from onboard.making.pretrain.tokenizer import inherit_tokenizer, teacher_pieces
 
 WORDS = ["film", "plot", "garden", "zebra", "great"]
 TEXTS = ["A great film [SEP] [MASK]", "the film映, the plot", "Great films", "a garden of plots", "[SEP] [SEP] great"]

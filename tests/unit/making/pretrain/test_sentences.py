@@ -5,7 +5,7 @@ from __future__ import annotations
 import lzma
 from pathlib import Path
 
-from onboard.bases.pretrain.sentences import corpus_texts
+from onboard.making.pretrain.sentences import corpus_texts
 
 
 def test_texts_to_distil_on_are_a_seeded_sample_of_the_corpus(tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ import pytest
 import torch
 from support.tiny_teacher import make_teacher
 
-from onboard.bases.pretrain.teacher import Teacher
 from onboard.errors import NotFoundError
+from onboard.making.pretrain.teacher import Teacher
 
 
 def test_vectors_are_unit_means_of_the_states_in_the_order_of_the_texts(words: list[str], texts: list[str]) -> None:
@@ -25,7 +25,7 @@ def test_vectors_are_unit_means_of_the_states_in_the_order_of_the_texts(words: l
 
 
 def test_without_its_package_the_command_that_brings_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onboard.bases.pretrain.teacher.find_spec", lambda name: None)
+    monkeypatch.setattr("onboard.making.pretrain.teacher.find_spec", lambda name: None)
     with pytest.raises(NotFoundError, match="not installed") as caught:
         Teacher.load()
     assert "onboard[mini]" in caught.value.remedy

@@ -1,1 +1,0 @@
-"""What requests and answers look like, with the field names of the commands' `--json`."""

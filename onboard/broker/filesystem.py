@@ -1,0 +1,94 @@
+"""Kombu's filesystem transport, made safe for several processes.
+
+The stock one writes a message in place, so that a reader may take a file that is still empty and die of it, keeps its
+exchanges in files with the same race, and moves what it reads through the machine's shared temporary folder. Here a
+message appears whole (written aside, then renamed), is taken by one rename, and goes straight to the queue of its
+routing key. What is taken and is no bell is dropped: the folder may hold anything.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import time
+import uuid
+from pathlib import Path
+from queue import Empty
+from typing import Any
+
+from kombu.transport import filesystem
+from kombu.utils.json import dumps
+
+from onboard.broker.bells import MOST_BYTES, NotABellError, edge
+from onboard.domain.private import private_file
+
+
+class Channel(filesystem.Channel):  # type: ignore[misc]  # kombu has no types
+    """Messages are files `<milliseconds>_<random>.<queue>.msg` in `data_folder_in`."""
+
+    @property
+    def _folder(self) -> Path:
+        return Path(self.data_folder_in)
+
+    def _queue_bind(self, exchange: str, routing_key: str, pattern: str, queue: str) -> None:
+        """Nothing to write: bells are published to the anonymous exchange, whose routing key is the queue."""
+
+    def _put(self, queue: str, payload: Any, **_options: Any) -> None:
+        name = f"{int(time.time() * 1000):015d}_{uuid.uuid4().hex}.{queue}.msg"
+        aside = self._folder / f".{name}"
+        self._folder.mkdir(exist_ok=True)  # somebody may have swept it away under a worker that goes on
+        private_file(aside).write_bytes(dumps(payload).encode())
+        aside.rename(self._folder / name)
+
+    def _get(self, queue: str) -> Any:
+        for path in self._waiting(queue):
+            mine = path.with_name(f".taken-{uuid.uuid4().hex}")
+            with contextlib.suppress(OSError):  # another worker was quicker, or it is not ours to take
+                path.rename(mine)
+                bell = _bell_in(mine)
+                if bell is not None:
+                    return bell
+        raise Empty
+
+    def _size(self, queue: str) -> int:
+        return len(self._waiting(queue))
+
+    def _purge(self, queue: str) -> int:
+        waiting = self._waiting(queue)
+        for path in waiting:
+            path.unlink(missing_ok=True)
+        return len(waiting)
+
+    def _waiting(self, queue: str) -> list[Path]:
+        return sorted(self._folder.glob(f"[!.]*.{queue}.msg"))
+
+
+def _bell_in(taken: Path) -> Any:
+    """What Celery is handed for this message, which is gone afterwards; None where it was no bell."""
+    try:
+        return edge.bell(_content(taken))
+    except NotABellError as error:
+        edge.drop(str(error))
+        return None
+    finally:
+        with contextlib.suppress(OSError):  # a folder: its name is none of a message any more
+            taken.unlink()
+
+
+def _content(path: Path) -> bytes:
+    """No more than tells that it is too long. A link is not followed, and a pipe not waited for."""
+    try:
+        opened = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError as error:
+        raise NotABellError("it cannot be read") from error
+    with os.fdopen(opened, "rb") as file:
+        if not stat.S_ISREG(os.fstat(opened).st_mode):
+            raise NotABellError("it is no file")
+        return file.read(MOST_BYTES + 1)
+
+
+class Transport(filesystem.Transport):  # type: ignore[misc]  # kombu has no types
+    """`filesystem://` as the worker's and the submitter's Celery app use it."""
+
+    Channel = Channel

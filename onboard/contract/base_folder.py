@@ -1,0 +1,85 @@
+"""The folder of a base: its digest, and putting one in place, whole or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from onboard.domain.private import part_beside
+from onboard.errors import BaseDamagedError, BaseForbiddenError, ConflictError, DamagedError
+
+LESSONS: Final = "lessons.safetensors"
+RESTORE = "make the base again or restore it"
+
+
+def place_base(target: Path, digest: str, fill: Callable[[Path], object]) -> Path:
+    """The folder with the base of that digest and nothing else; one that holds it already stays as it is.
+
+    Args:
+        fill: writes the base's files into the folder that it is given; that folder is to be made by it.
+
+    Raises:
+        ConflictError: the folder holds something else.
+        DamagedError: what came is not the base.
+        OSError: it cannot be written.
+    """
+    if target.exists():
+        if folder_digest(target) != digest:
+            raise ConflictError("base-folder-occupied", target=target, digest=digest)
+        return target
+    with whole_folder(target) as part:
+        fill(part)
+        if folder_digest(part) != digest:
+            raise DamagedError("base-received-differs", digest=digest)
+    return target
+
+
+@contextmanager
+def whole_folder(target: Path) -> Iterator[Path]:
+    """Where to make a folder that becomes `target` when all went well, and else is gone."""
+    part = part_beside(target)
+    try:
+        yield part
+        part.rename(target)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+@contextmanager
+def readable_base(folder: Path) -> Iterator[None]:
+    """Raise BaseForbiddenError, BaseDamagedError where a file of the folder may not, or cannot be read."""
+    try:
+        yield
+    except PermissionError as error:
+        raise BaseForbiddenError("base-forbidden", folder=str(folder), forbidden=error.filename) from error
+    except OSError as error:
+        raise BaseDamagedError("base-unreadable", folder=folder, reason=error.strerror) from error
+
+
+def folder_digest(folder: Path) -> str:
+    """`sha256:…` over the sorted relative names and the bytes of every file of a folder, without the lessons of a base.
+
+    Raises:
+        BaseForbiddenError, BaseDamagedError: a file may not, or cannot be read.
+    """
+    with readable_base(folder):
+        files = [path for path in sorted(folder.rglob("*")) if path.is_file() and path != folder / LESSONS]
+        return digest_of_files((path.relative_to(folder).as_posix(), file_digest(path)) for path in files)
+
+
+def file_digest(path: Path) -> str:
+    """`sha256:…` of a file's bytes."""
+    with path.open("rb") as stream:
+        return "sha256:" + hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def digest_of_files(digests: Iterable[tuple[str, str]]) -> str:
+    """`sha256:…` over names and digests of files, in the order of their paths."""
+    total = hashlib.sha256()
+    for name, digest in digests:
+        total.update(f"{name}\0{digest.removeprefix('sha256:')}\n".encode())
+    return "sha256:" + total.hexdigest()

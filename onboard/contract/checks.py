@@ -1,0 +1,60 @@
+"""What the checks say of a dataset."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import ConfigDict, Field
+from pydantic.json_schema import SkipJsonSchema
+
+from onboard.contract.document import Document, Label, later
+from onboard.domain.dataset import Kind
+
+
+class CheckedLabel(Document):
+    """A label, the words that it is learned as, and its rows in each split."""
+
+    label: Label
+    word: str
+    train: int
+    validation: int
+    test: int
+
+
+class DatasetWarning(Document):
+    """A finding about a dataset that can be used in spite of it.
+
+    code: short stable name, such as `exact_duplicates`.
+    count: how many rows or labels it is about.
+    remedy: what to do, in the words of the command line; empty where there is nothing to do.
+    examples: a few of them.
+    """
+
+    model_config = ConfigDict(extra="allow")
+
+    code: str
+    message: str
+    count: int
+    remedy: str
+    examples: tuple[dict[str, Any], ...]
+
+
+class CheckDocument(Document):
+    """What `onboard check --json` prints."""
+
+    model_config = ConfigDict(extra="allow", json_schema_serialization_defaults_required=True)
+
+    task: str
+    kind: Kind
+    rows: dict[str, int] = Field(description="That are used, by split.")
+    labels: tuple[CheckedLabel, ...] = Field(description="Empty for a regression.")
+    warnings: tuple[DatasetWarning, ...]
+    digest: str = Field(description="Identity of the rows that would be trained on.")
+    estimated_seconds: int | SkipJsonSchema[None] = later(description="If the hypernetwork is not tuned.")
+    estimated_seconds_tuned: int | SkipJsonSchema[None] = later(description="The same, if it is.")
+    estimated_seconds_first: int | SkipJsonSchema[None] = later(
+        description="Until the job has published a provisional version."
+    )
+    estimate_basis: str | SkipJsonSchema[None] = later(
+        description="What the estimates rest on: the last jobs here, or a laptop."
+    )

@@ -1,0 +1,134 @@
+"""The guard's verdict about a tuned hypernetwork, and how the tuning went.
+
+Both are stored with jobs and hypernetworks; earlier releases stored fewer facts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, Self
+
+from pydantic import ConfigDict, Field
+
+from onboard.contract.document import Document, Partial, later
+
+TaskVerdict = Literal["pass", "fail", "not enough evidence"]
+GuardEvidence = Literal["held-out rows", "divergence"]
+
+
+class GuardedTask(Partial):
+    """What the guard found: the increase of the task's log-loss in nats, with its one-sided bounds.
+
+    The task passes where `high` is within the margin. `rows` counts rows or texts, `flipped` those of them with another
+    answer.
+    """
+
+    model_config = ConfigDict(json_schema_serialization_defaults_required=True)
+
+    task: str
+    verdict: TaskVerdict
+    evidence: str | None = later(description="held-out rows, or divergence: of answers on other texts.")
+    increase: float | None = later()
+    low: float | None = later()
+    high: float | None = later()
+    rows: int = later(0)
+    flipped: int | None = later()
+    detectable: float | None = later(description="The smallest increase that would have been noticed.")
+    trouble: str | None = later(description="Why it could not be judged.")
+
+    @classmethod
+    def unjudged(cls, task: str, trouble: str) -> Self:
+        """The verdict on a task that cannot be judged. It does not pass."""
+        return cls(
+            task=task, verdict="not enough evidence", evidence=None, increase=None, low=None, high=None, rows=0,
+            flipped=None, detectable=None, trouble=trouble,
+        )  # fmt: skip
+
+    @property
+    def passed(self) -> bool:
+        """Whether it was shown that the task loses no more than the margin."""
+        return self.verdict == "pass"
+
+    @property
+    def reason(self) -> str:
+        """The evidence for the verdict, in one sentence."""
+        if self.trouble is not None:
+            return self.trouble
+        if self.increase is None or self.high is None:
+            return "Its answers under the changed hypernetwork are no numbers."
+        on = "held-out rows" if self.evidence == "held-out rows" else "texts without their labels"
+        return f"Its loss may rise by {max(0.0, self.high):.3f} nats, looked at on {self.rows} {on}."
+
+
+class Objection(Document):
+    """A share of the proposed step that was refused, and the earlier tasks that did not pass under it."""
+
+    share: float
+    tasks: tuple[str, ...]
+
+
+class GuardVerdict(Partial):
+    """What came of tuning the hypernetwork: the verdict over all earlier tasks, and why.
+
+    verdict: accepted where every task that was looked at passes.
+    share: of the proposed step that was taken: 1, 1/2, 1/4, 1/8, or 0 where it was rejected.
+    margin: the largest increase of the mean log-loss that is accepted, in nats.
+    reason: one sentence; what to do about it where it was rejected.
+    tasks: one per task that was looked at. When accepted, the figures are of the half of the evidence that did not
+        choose the share; when rejected, of the last try.
+    unchecked: how many earlier tasks were not looked at; chosen: by what rule the others were, null where all were.
+    objections: larger shares that were tried and refused, the largest first.
+    """
+
+    verdict: Literal["accepted", "rejected"]
+    share: float = 0.0
+    margin: float = 0.0
+    reason: str = ""
+    tasks: tuple[GuardedTask, ...] = ()
+    unchecked: int = 0
+    chosen: str | None = None
+    objections: tuple[Objection, ...] = ()
+
+    @property
+    def accepted(self) -> bool:
+        """Whether any part of the step may be taken."""
+        return self.verdict == "accepted"
+
+
+class Tuning(Partial):
+    """Whether the hypernetwork was tuned together with the embedding, and what came of it.
+
+    asked: "auto" or "always"; tried: whether it was tuned; kept: whether the version is pinned to the result.
+    reason: why it was not tried, or why it was (not) kept.
+    regulariser: of the earlier tasks; learning_rate: of the hypernetwork's weights.
+    loss: of the new task, penalty: of the regulariser; one number per step. drift: of the earlier tasks' weights.
+    proposed: share of the step that was put to the guard: the largest that does the new task as much good as any.
+    by_share: the new task's mean loss in nats on `rows` of the `evidence`, by share ("0" is the embedding alone).
+    before, after: the new task's mean loss in nats, of the embedding alone and of the accepted step, on so many
+        `rows` of the `evidence` ("held-out rows", "rows that were predicted without themselves", "training rows").
+    looked: whether it was given up after a first look of few `steps`, whose losses `by_share` are.
+    """
+
+    asked: str = ""
+    tried: bool = False
+    kept: bool = False
+    reason: str = ""
+    learning_rate: float = 0.0
+    regulariser: str = ""
+    steps: int = 0
+    loss: tuple[float, ...] = ()
+    penalty: tuple[float, ...] = ()
+    drift: float = 0.0
+    looked: bool = False
+    proposed: float = 0.0
+    by_share: dict[str, float] = Field(default_factory=dict)
+    before: float | None = None
+    after: float | None = None
+    evidence: str | None = None
+    rows: int | None = None
+
+
+def refused_by_guard(document: Mapping[str, Any]) -> bool:
+    """Whether a job was to tune the hypernetwork in any case and was published without: its command exits 4."""
+    tuning, guard = document.get("tuning") or {}, document.get("guard") or {}
+    return tuning.get("asked") == "always" and guard.get("verdict") == "rejected"

@@ -1,0 +1,59 @@
+"""The line of a base's hypernetworks."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from onboard.contract.document import Document, Metrics
+from onboard.contract.guard import GuardVerdict
+
+
+class HypernetworkDocument(Document):
+    """One link of a base's line of hypernetworks."""
+
+    base_digest: str
+    version: int
+    artifact: Annotated[str | None, Field(description="Null once its bytes were collected.")]
+    digest: Annotated[str, Field(description="Of its file, whether that is still there or not.")]
+    parent: Annotated[int | None, Field(description="The version that it was tuned from.")]
+    job: str | None
+    metrics: Metrics
+    created_at: str | None
+    collected_at: str | None
+    head: bool
+    pinned: Annotated[int, Field(description="How many versions of tasks are served with it.")]
+
+
+class PinnedDocument(Document):
+    """What stands under a hypernetwork version."""
+
+    tasks: int
+    in_use: Annotated[tuple[str, ...], Field(description="The pinned versions that an alias names, 200 at most.")]
+    learned: Annotated[int, Field(description="Versions that were learned under it and carried to a later one since.")]
+
+
+class HypernetworkDetail(HypernetworkDocument):
+    """One link with what is pinned to it and the guard's verdict, a row per earlier task."""
+
+    base: str
+    pinned_by: PinnedDocument
+    guard: GuardVerdict | None
+
+
+class HypernetworkReverted(Document):
+    """The head of a base now, and before."""
+
+    base: str
+    base_digest: str
+    version: int
+    previous: int
+
+
+class HypernetworkList(Document):
+    """The line of a base, oldest first."""
+
+    base: str
+    base_digest: str
+    hypernetworks: tuple[HypernetworkDocument, ...]

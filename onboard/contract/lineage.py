@@ -1,0 +1,51 @@
+"""Where versions come from, as a graph: dataset, init and hypernetwork lead to a version, and it to others.
+
+A dataset was made of an earlier one and of the rows that changed it. A version was trained on a dataset, started or was
+carried from another version, and is adapted by a hypernetwork; a hypernetwork was tuned from another one, on a dataset.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import ConfigDict, Field
+
+from onboard.contract.document import Document, later
+
+NodeKind = Literal["dataset", "init", "hypernetwork", "version"]
+EdgeKind = Literal["trained_on", "started_from", "carried_from", "adapted_by", "tuned_from", "tuned_on", "made_of"]
+_ALL_SENT: Final = ConfigDict(json_schema_serialization_defaults_required=True)
+
+
+class LineageNode(Document):
+    """A dataset, an init, a hypernetwork or a version."""
+
+    model_config = _ALL_SENT
+
+    id: Annotated[str, Field(description="Unique in the graph: a digest, hypernetwork:…, a reference.")]
+    kind: NodeKind
+    label: str
+    facts: dict[str, Any] = Field(default_factory=dict)
+
+
+class LineageEdge(Document):
+    """`target` was made with `source`."""
+
+    model_config = _ALL_SENT
+
+    source: str
+    target: str
+    kind: EdgeKind
+    share: float | None = later(description="Weight of the source in a mixture that `target` started from.")
+
+
+class LineageDocument(Document):
+    """The graph of a task's versions and of all that they come from."""
+
+    model_config = _ALL_SENT
+
+    task: str
+    aliases: dict[str, int]
+    nodes: tuple[LineageNode, ...]
+    edges: tuple[LineageEdge, ...]
+    left_out: bool = later(False, "Whether older versions or ancestors are not shown.")

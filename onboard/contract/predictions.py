@@ -1,0 +1,78 @@
+"""Predictions, as requests and as answers."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, Field
+
+from onboard.contract.document import Document
+from onboard.domain.limits import MAX_INPUTS, MAX_LABELS, MAX_TEXT_CHARACTERS
+
+Text = Annotated[str, Field(min_length=1, max_length=MAX_TEXT_CHARACTERS)]
+
+
+class PredictionInput(BaseModel, extra="forbid"):
+    """One text, or a pair, for one task."""
+
+    task: Annotated[str, Field(max_length=64, description="Name of a task.")]
+    ref: Annotated[str | None, Field(max_length=64, description="latest, vN or an alias.")] = None
+    labels: Annotated[
+        tuple[str | bool | int | float, ...] | None,
+        Field(max_length=MAX_LABELS, description="Choose the answer from these of the task's labels."),
+    ] = None
+    unknown: Annotated[bool, Field(description="Say whether the text is unlike the task's data.")] = False
+    text: Text | None = None
+    text_a: Text | None = None
+    text_b: Text | None = None
+
+
+class PredictionInputs(BaseModel, extra="forbid"):
+    """Texts for any mix of tasks."""
+
+    inputs: Annotated[list[PredictionInput], Field(min_length=1, max_length=MAX_INPUTS)]
+    probabilities: Annotated[bool, Field(description="Answer with every label's probability too.")] = False
+    unknown: Annotated[bool, Field(description="Say of every text whether it is unlike its task's data.")] = False
+
+
+class LabelShare(Document):
+    """A label, or the value of a regression's bucket, and its probability."""
+
+    label: str | bool | int | float
+    probability: float
+
+
+class PredictionDocument(Document):
+    """An answer: the label as it was submitted, a number for a regression, or a set of labels."""
+
+    label: Annotated[str | bool | int | float, Field(description="Of several labels, their set as JSON.")]
+    labels: Annotated[
+        tuple[str | bool | int | float, ...] | None,
+        Field(description="The labels of the answer, of a task with several labels per text; may be empty."),
+    ] = None
+    probability: Annotated[
+        float, Field(description="Of the label; of several labels, that of the least sure decision about one of them.")
+    ]
+    task: str
+    version: int
+    weak: Annotated[bool, Field(description="Whether the version is no better than the commonest answer.")]
+    unknown: Annotated[
+        bool | None, Field(description="Whether the text is unlike the task's data; only where it was asked.")
+    ] = None
+    probabilities: Annotated[
+        list[LabelShare] | None, Field(description="In the task's order of labels; only where they were asked for.")
+    ] = None
+
+
+class UnansweredDocument(Document):
+    """Why a row was not answered, where others were."""
+
+    task: str
+    ref: str
+    error: Annotated[dict[str, Any], Field(description="A problem, as a request about this row alone is answered.")]
+
+
+class Predictions(Document):
+    """Answers in the order of the inputs."""
+
+    predictions: list[PredictionDocument | UnansweredDocument]

@@ -1,0 +1,97 @@
+"""Priors: their versions, what taught them, what they contributed."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from onboard.contract.document import Document, Partial
+from onboard.domain.prior import Form
+
+
+class PriorDocument(Document):
+    """One version of a base's prior."""
+
+    base_digest: str
+    form: Form
+    version: int
+    digest: Annotated[str, Field(description="Of all that it is made of: base, form and lessons.")]
+    fitted: Annotated[str, Field(description="Digest of its numbers on the machine that fitted it.")]
+    lessons: int
+    left_out: Annotated[tuple[str, ...], Field(description="Tasks whose lesson has numbers that are not finite.")]
+    reason: str
+    created_at: str | None
+    retired_at: str | None
+    unlearning: Annotated[str | None, Field(description="The deleted task that it was fitted to.")]
+    parent: int | None
+    head: bool
+
+
+class Contribution(Document):
+    """What one earlier task contributed: its share of the prior's weights, of all tasks together 1."""
+
+    task: str
+    share: float
+
+
+class PriorUse(Partial):
+    """What earlier tasks contributed to a version's readout.
+
+    form, version, digest: of the prior; left_out: tasks that it was taken without: this one, and those that share rows
+        with it.
+    scale: how far the readout was drawn towards the prior; 0 where rows left out are better without.
+    tasks: the five that contributed most; lessons: how many there are.
+    rows, metric, with_prior, without: accuracy, in points, of the readout on so many rows that were predicted without
+        themselves, with the prior and without it; absent where there are too few of them.
+    """
+
+    form: Form = "single"
+    version: int = 0
+    digest: str = ""
+    left_out: tuple[str, ...] = ()
+    scale: float = 0.0
+    lessons: int = 0
+    tasks: tuple[Contribution, ...] = ()
+    rows: int | None = None
+    metric: str | None = None
+    with_prior: float | None = None
+    without: float | None = None
+
+    @property
+    def gain(self) -> float | None:
+        """Points of accuracy that the prior added; None where too few rows say so."""
+        return None if self.with_prior is None or self.without is None else self.with_prior - self.without
+
+
+class HelpedDocument(Document):
+    """What earlier tasks contributed to a version."""
+
+    version: Annotated[str, Field(description="TASK@vN")]
+    created_at: str | None
+    prior: Annotated[PriorUse, Field(description="As `prior` of the job's document.")]
+
+
+class PriorList(Document):
+    """The versions of a base's priors."""
+
+    base: str
+    base_digest: str
+    priors: tuple[PriorDocument, ...]
+    helped: Annotated[tuple[HelpedDocument, ...], Field(description="Of the newest 200 versions, oldest first.")]
+
+
+class TaughtDocument(Document):
+    """A lesson that a version was fitted to."""
+
+    task: str
+    version: int
+    lesson: Annotated[str, Field(description="Digest of its file; of a shipped task that of the base's lessons.")]
+    shipped: bool
+
+
+class PriorDetail(PriorDocument):
+    """One version with its lessons."""
+
+    base: str
+    taught: tuple[TaughtDocument, ...]

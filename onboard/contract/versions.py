@@ -1,0 +1,215 @@
+"""Tasks, versions, aliases and bases."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.json_schema import SkipJsonSchema
+
+from onboard.contract.document import Document, Label, Metrics, later
+from onboard.domain.dataset import Kind
+
+if TYPE_CHECKING:
+    from onboard.domain.task import EmbeddingVersion, Task
+
+_PAIRS: Final = "Whether it takes text_a and text_b instead of text; null where that was never noted."
+Names = Annotated[
+    tuple[tuple[Label, Label], ...] | None,
+    Field(description="Pairs of a label of the version and what the alias calls it; null: it uses the labels."),
+]
+_ALL_SENT: Final = ConfigDict(json_schema_serialization_defaults_required=True)
+
+
+class VersionDocument(Document):
+    """An immutable version with everything that it is pinned to; only the mark `provisional` may go."""
+
+    model_config = _ALL_SENT
+
+    task: str
+    version: int
+    kind: Literal["source", "onboarded", "carried", "relabeled"] | SkipJsonSchema[None] = later()
+    method: str | SkipJsonSchema[None] = later(
+        description="What made it: the base's own for an embedding, or of docs/methods.md."
+    )
+    artifact: str = later("", "Digest of embedding.safetensors; without an embedding of weights.safetensors.")
+    embedding_digest: str = later("", "Digest of the numbers alone.")
+    backbone_digest: str = later("")
+    base_digest: str = later("")
+    hypernetwork_version: Annotated[
+        int, Field(description="What it is served with, for ever; 1 where no hypernetwork has a part in it.")
+    ]
+    learned_under: int | None = later(
+        description="The version that a carried one was learned under; null of all others."
+    )
+    dataset_digest: str = later("")
+    init: Annotated[str, Field(alias="parent")]
+    mixed_from: dict[str, float] = Field(
+        default_factory=dict, description="Weight of each embedding where `parent` is a mixture; else empty."
+    )
+    task_kind: str = later("")
+    labels: tuple[Label, ...]
+    words: tuple[str, ...] = later(())
+    low: float | None = later()
+    high: float | None = later()
+    pairs: bool | None = later(description=_PAIRS)
+    readout: str | None = later(description="Digest of readout.safetensors; null where there is none.")
+    prior_version: int | None = later(
+        description="Version of the base's prior that its readout was drawn towards; null of none."
+    )
+    prior_digest: str | None = later(description="Digest of that version of the prior.")
+    temperature: float = later(1.0, "Of its probabilities: above 1 they are made less sure.")
+    stored_bytes: int | None = later(description="Of its files together, without the base's.")
+    seeds: tuple[int, ...] = later(())
+    code_version: str = later("")
+    metrics: Metrics
+    weak: bool
+    unmeasured: bool = later(False, "Whether no rows say how good it is, neither of validation nor of a test split.")
+    provisional: bool = later(
+        False, "Whether it is a readout that its job published before it had learned an embedding."
+    )
+    change: dict[str, Any] | None = later(description="How its rows or labels were made of an earlier version's.")
+    job: str | None = later()
+    created_at: str | None
+
+    @property
+    def reference(self) -> str:
+        """The reference that always means this version: `task@vN`."""
+        return f"{self.task}@v{self.version}"
+
+
+class EmbeddingDocument(VersionDocument):
+    """A version with its numbers."""
+
+    z: Annotated[tuple[float, ...] | None, Field(description="The task embedding, float32; null without one.")]
+
+
+class ListedEmbedding(EmbeddingDocument):
+    """The same in a list, with the file where it was asked for."""
+
+    file: Annotated[str | None, Field(description="embedding.safetensors in Base64; its SHA-256 is `artifact`.")]
+
+
+class CurrentEmbeddings(Document):
+    """What one alias names in every task that has it."""
+
+    ref: str
+    embeddings: tuple[ListedEmbedding, ...]
+
+
+class TaskDocument(Document):
+    """A task with its latest version."""
+
+    model_config = _ALL_SENT
+
+    name: Annotated[str, Field(alias="task")]
+    kind: Kind
+    labels: tuple[Label, ...]
+    words: tuple[str, ...] = later(())
+    low: float | None = later()
+    high: float | None = later()
+    source: bool = later(False)
+    created_at: str | None = later()
+    version: int | None
+    weak: bool
+    pairs: bool | None = later(description=_PAIRS)
+    latest: VersionDocument | None = later()
+
+    @classmethod
+    def with_latest(cls, task: Task, latest: EmbeddingVersion | None, **more: Any) -> Self:
+        """The document of a task and its latest version, if it has one."""
+        return cls.of(
+            task, **more, version=latest and latest.version, weak=bool(latest and latest.weak),
+            pairs=latest and latest.pairs, latest=latest and VersionDocument.of(latest),
+        )  # fmt: skip
+
+
+class TaskDetail(TaskDocument):
+    """A task with its aliases."""
+
+    aliases: dict[str, int] = Field(default_factory=dict)
+
+
+class TaskList(Document):
+    """A page of tasks; `next` is the cursor of the page after."""
+
+    tasks: tuple[TaskDocument, ...]
+    next: str | None
+
+
+class VersionList(Document):
+    """The newest versions of a task, or those before the cursor; `next` leads to older ones."""
+
+    task: str
+    aliases: dict[str, int]
+    versions: tuple[VersionDocument, ...]
+    next: str | None
+
+
+class AliasWanted(BaseModel, extra="forbid"):
+    """Which version an alias is to mean."""
+
+    version: Annotated[int, Field(ge=1, le=999_999_999)]
+    if_better: Annotated[
+        bool, Field(description="Only if it is significantly better than what the alias means now.")
+    ] = False
+    as_before: Annotated[
+        bool, Field(description="Answer with the labels of before, where labels were renamed since.")
+    ] = False
+
+
+class AliasMoveDocument(Document):
+    """One move of an alias: it means `version` now; before that it meant `previous`, null when it is new."""
+
+    task: str
+    alias: str
+    version: int
+    previous: int | None
+    at: str | None
+    actor: str | None
+    reason: str
+    names: Names = None
+
+
+class AliasDocument(Document):
+    """What an alias means, and its last moves, newest first."""
+
+    task: str
+    alias: str
+    version: int
+    names: Names = None
+    history: tuple[AliasMoveDocument, ...]
+
+
+class BaseFileDocument(Document):
+    """One file of a base."""
+
+    name: str
+    digest: str
+    size_bytes: int
+
+
+class BaseFacts(BaseModel, extra="allow"):
+    """A base as `onboard base show --json` prints it; its base.json adds members."""
+
+    base: str
+    digest: str
+    backbone_digest: str
+    folder: Annotated[str | None, Field(description="Null: it lies on the machine of the service.")]
+    size_bytes: int
+    anchors: tuple[str, ...]
+
+
+class BaseList(Document):
+    """The bases that jobs can name."""
+
+    bases: tuple[BaseFacts, ...]
+
+
+class BaseDocument(Document):
+    """A base and its files; its digest follows from their names and digests."""
+
+    digest: str
+    name: str
+    backbone_digest: str
+    files: tuple[BaseFileDocument, ...]

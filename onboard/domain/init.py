@@ -1,0 +1,62 @@
+"""Where a training starts: the value of `--init`, read once, and the version that it named at submission."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+INIT_VERSION: Final = "init_version"  # the option of a job that keeps the version it starts from
+
+
+class InitKind(StrEnum):
+    """How the start of a training is found."""
+
+    AUTO = "auto"  # by the probe
+    RANDOM = "random"
+    MEAN = "mean"  # of all embeddings
+    FINGERPRINT = "fingerprint"  # of the new task's own rows
+    NAMED = "named"  # an anchor of the base, or a version of a task
+
+
+RANDOM: Final = InitKind.RANDOM.value
+MEAN: Final = InitKind.MEAN.value
+FINGERPRINT: Final = InitKind.FINGERPRINT.value
+
+
+@dataclass(frozen=True, slots=True)
+class Init:
+    """A start.
+
+    Args:
+        kind: how it is found.
+        name: the text of `--init`.
+        version: `task@vN`, which the name stood for when the job was submitted; None for everything but a task's
+            version, and for jobs that were queued before it was stored.
+    """
+
+    kind: InitKind
+    name: str
+    version: str | None = None
+
+    @classmethod
+    def parse(cls, text: str, version: str | None = None) -> Init:
+        """Read the value of `--init`. Whether a name is known depends on the base and on the registry."""
+        kind = InitKind(text) if text in _WORDS else InitKind.NAMED
+        return cls(kind, text, version if kind is InitKind.NAMED else None)
+
+    @property
+    def reference(self) -> str:
+        """What to look up for a named start: the pinned version, or else the name."""
+        return self.version or self.name
+
+    @property
+    def is_given(self) -> bool:
+        """Whether the submitter asked for an embedding to start from."""
+        return self.kind not in (InitKind.AUTO, InitKind.RANDOM)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+_WORDS: Final = frozenset(kind.value for kind in InitKind) - {InitKind.NAMED.value}

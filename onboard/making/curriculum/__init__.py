@@ -1,0 +1,30 @@
+"""The curriculum: hundreds of training tasks of many kinds, made from labelled sources, plain texts and a teacher.
+
+batch.py              Batch, TrainingTask
+texts.py rows.py      every text once as token ids; rows as indices, drawn by class at like length
+wording.py            which words can be labels
+workshop.py           what the kinds share
+from_sources.py merged.py joined.py topical.py form.py style.py pairs.py    the kinds
+curriculum.py         the groups with their shares
+"""
+
+from __future__ import annotations
+
+from onboard.making.curriculum.batch import TrainingTask
+from onboard.making.curriculum.counts import KINDS, CurriculumCounts, KindCounts
+from onboard.making.curriculum.curriculum import Curriculum, build_curriculum
+from onboard.making.curriculum.source import Source
+from onboard.making.curriculum.workshop import Material
+from onboard.model.batch import Batch
+
+__all__ = [
+    "KINDS",
+    "Batch",
+    "Curriculum",
+    "CurriculumCounts",
+    "KindCounts",
+    "Material",
+    "Source",
+    "TrainingTask",
+    "build_curriculum",
+]

@@ -1,0 +1,143 @@
+"""What every kind of task is made from, and how rows and label words become a task."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from onboard.domain.names import MOST_LETTERS
+from onboard.making.curriculum.counts import CurriculumCounts
+from onboard.making.curriculum.genres import genres_of
+from onboard.making.curriculum.rows import Rows, RowsTask
+from onboard.making.curriculum.source import Source
+from onboard.making.curriculum.texts import TextStore
+from onboard.making.curriculum.wording import Wording
+from onboard.model.encoding import TextEncoder
+
+_NO_NAME = re.compile(r"[^a-z0-9_-]")
+_FEWEST_OF_A_CLASS = 20
+
+
+@dataclass(frozen=True)
+class Material:
+    """Plain texts, and what the teacher says of them.
+
+    Args:
+        texts: texts of the sources, sentences and passages of a corpus (N).
+        vectors: the teacher's unit vectors of the texts (N, 384), float16.
+        words: common words of the language (W).
+        word_vectors: the teacher's vectors of the words (W, 384).
+    """
+
+    texts: Sequence[str]
+    vectors: np.ndarray
+    words: Sequence[str]
+    word_vectors: np.ndarray
+
+
+class Workshop:
+    """Texts, sources and words in the form that tasks share.
+
+    Args:
+        sources: labelled tasks.
+        material: plain texts.
+        counts: how much of each kind.
+        encoder: of the base.
+        seed: base of every draw.
+    """
+
+    def __init__(
+        self, sources: Sequence[Source], material: Material, counts: CurriculumCounts, encoder: TextEncoder, seed: int
+    ) -> None:
+        self.sources, self.counts, self.seed = sources, counts, seed
+        self.store = TextStore(encoder)
+        self.wording = Wording(encoder, material.words, material.word_vectors)
+        trained = {text for source in sources for row in source.train for text in (row.text_a, row.text_b) if text}
+        held_out = {
+            text for source in sources for row in source.validation for text in (row.text_a, row.text_b) if text
+        }
+        usable = [index for index, text in enumerate(material.texts) if text in trained or text not in held_out]
+        places = self.store.add([material.texts[index] for index in usable])
+        self.plain, first = np.unique(places, return_index=True)  # indices into the store, ascending from 0
+        self.vectors = material.vectors[np.array(usable, dtype=np.int64)[first]]  # (len(plain), 384)
+        self._of_source = {source.name: self._rows_of(source) for source in sources}
+
+    def _rows_of(self, source: Source) -> Rows:
+        left = self.store.add([row.text_a for row in source.train])
+        right = self.store.add([row.text_b or "" for row in source.train]) if source.pairs else None
+        values = source.values()
+        if source.kind == "regression":
+            none = np.zeros(len(left), dtype=np.int64)
+            return Rows(self.store, left, right, none, len(source.words), 1.0, source.targets())
+        return Rows(self.store, left, right, values, len(source.labels), 1.0)
+
+    def of_source(self, source: Source) -> Rows:
+        """A source's rows, as they are."""
+        return self._of_source[source.name]
+
+    @cached_property
+    def genres(self) -> np.ndarray:
+        """Place in GENRES of each plain text (len(plain),), -1 where it is not known."""
+        return genres_of([self.store[index] for index in self.plain.tolist()], self.sources)
+
+    def random(self, name: str) -> np.random.Generator:
+        """The generator of one thing that is made, by its name."""
+        return np.random.default_rng((self.seed, zlib.crc32(name.encode())))
+
+    def rows(
+        self, name: str, left: np.ndarray, right: np.ndarray | None, classes: np.ndarray, count: int
+    ) -> Rows | None:
+        """The rows of a made task: those with a class, so many of each that they are few enough; None when too few.
+
+        Args:
+            name: decides which rows are kept.
+            left, right: indices into the store (N,).
+            classes: label of each row (N,), -1 for none.
+            count: number of labels.
+        """
+        rng = self.random(name)
+        most = -(-self.counts.most_rows // count)
+        members = [rng.permutation(np.flatnonzero(classes == label))[:most] for label in range(count)]
+        sizes = [len(member) for member in members]
+        fewest = min(_FEWEST_OF_A_CLASS, self.counts.fewest_rows // 2)
+        if sum(sizes) < self.counts.fewest_rows or min(sizes) < fewest:
+            return None
+        chosen = np.concatenate(members)
+        return Rows(self.store, left[chosen], None if right is None else right[chosen], classes[chosen], count)
+
+    def tasks(self, stem: str, wordings: Sequence[Sequence[str]], rows: Rows | None) -> list[RowsTask]:
+        """One task per wording that the tokenizer knows, named by stem and words."""
+        if rows is None:
+            return []
+        return [self.task(task_name(stem, words), words, rows) for words in self.wording.fitting(wordings)]
+
+    def task(self, name: str, words: Sequence[str], rows: Rows) -> RowsTask:
+        """Rows under label words that fit."""
+        return RowsTask(name, words, rows, self.wording.trie(words), self.seed_of(name))
+
+    def seed_of(self, name: str) -> int:
+        """Seed of a task's batches."""
+        return zlib.crc32(f"{self.seed} {name}".encode())
+
+
+def recoded(classes: np.ndarray, chosen: Sequence[int]) -> np.ndarray:
+    """Place in `chosen` of each row's class (N,), -1 for all others."""
+    places = np.full(len(classes), -1)
+    for place, label in enumerate(chosen):
+        places[classes == label] = place
+    return places
+
+
+def task_name(stem: str, words: Sequence[str]) -> str:
+    """`form-tense` and (past, present) → `form-tense-past-present`; cut and numbered where that is no task name."""
+    spelled = "-".join([stem, *words]).replace(" ", "_")
+    name = _NO_NAME.sub("_", spelled.lower())
+    if name == spelled and len(name) <= MOST_LETTERS:
+        return name
+    told_apart = f"-{zlib.crc32(repr((stem, *words)).encode()):08x}"
+    return name[: MOST_LETTERS - len(told_apart)].rstrip("-_") + told_apart

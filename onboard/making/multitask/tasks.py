@@ -1,0 +1,78 @@
+"""Source tasks as the trainer draws them: rows encoded once into flat arrays, epochs of batches of like length."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil
+from typing import Any
+
+import numpy as np
+
+from onboard.domain.dataset import Example
+from onboard.making.curriculum.source import Source
+from onboard.model.batch import Batch
+from onboard.model.encoding import TextEncoder
+from onboard.model.scoring import LabelTrie
+
+_ENCODED_AT_ONCE = 8192  # rows; more at a time would hold millions of Python integers
+_LENGTH_NOISE = (0.8, 1.25)  # so that an epoch's batches are not always of the same rows
+
+
+class EncodedRows:
+    """Token ids of many rows in one int32 array.
+
+    Args:
+        rows: texts and pairs.
+        encoder: of the base.
+    """
+
+    def __init__(self, rows: Sequence[Example], encoder: TextEncoder) -> None:
+        flat: list[np.ndarray] = []
+        lengths: list[int] = []
+        for start in range(0, len(rows), _ENCODED_AT_ONCE):
+            ids = encoder.encode([(row.text_a, row.text_b) for row in rows[start : start + _ENCODED_AT_ONCE]])
+            lengths += map(len, ids)
+            flat.append(np.concatenate([np.array(row, dtype=np.int32) for row in ids]))
+        self._flat = np.concatenate(flat) if flat else np.zeros(0, dtype=np.int32)
+        self.lengths = np.array(lengths, dtype=np.int64)
+        self._ends = np.concatenate([[0], np.cumsum(self.lengths)])
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def take(self, rows: np.ndarray) -> list[Sequence[int]]:
+        """Token ids of some rows, as views (arrays of int32 are sequences of integers to whoever pads them)."""
+        tokens: list[Any] = [self._flat[self._ends[row] : self._ends[row + 1]] for row in rows.tolist()]
+        return tokens
+
+
+class SourceTask:
+    """A source's rows under its own label words; every row once an epoch, labels as frequent as they are.
+
+    Args:
+        source: with its training rows.
+        encoder: of the base.
+        seed: of the epochs' order.
+    """
+
+    def __init__(self, source: Source, encoder: TextEncoder, seed: int) -> None:
+        self.name, self.words, self.rows = source.name, source.words, len(source.train)
+        self._encoded = EncodedRows(source.train, encoder)
+        self._targets = source.targets()
+        self._trie = LabelTrie.build([encoder.label_ids(word) for word in source.words])
+        self._seed = seed
+        self._epoch: tuple[tuple[int, int], list[np.ndarray]] | None = None
+
+    def batch(self, step: int, size: int) -> Batch:
+        """The batch of the `step`-th turn of this task: at most `size` rows."""
+        epoch, place = divmod(step, ceil(self.rows / size))
+        chosen = self._batches(epoch, size)[place]
+        return Batch(self._encoded.take(chosen), self._trie, self._targets[chosen])
+
+    def _batches(self, epoch: int, size: int) -> list[np.ndarray]:
+        if self._epoch is None or self._epoch[0] != (epoch, size):
+            rng = np.random.default_rng((self._seed, 11, epoch))
+            order = np.argsort(self._encoded.lengths * rng.uniform(*_LENGTH_NOISE, self.rows), kind="stable")
+            parts = np.array_split(order, ceil(self.rows / size))
+            self._epoch = ((epoch, size), [parts[index] for index in rng.permutation(len(parts))])
+        return self._epoch[1]
