@@ -141,7 +141,8 @@ def _set_settled(item: _Item, fields: Fields, left_out: LeftOut) -> Iterator[Row
     sets = [_listed(answer) for answer in item.answers if answer.reason in (None, "several_labels", "no_label")]
     if not sets:
         reasons = {answer.reason for answer in item.answers}
-        left_out.add("rejected" if "rejected" in reasons else "unlabelled", item.row.number)
+        reason = "rejected" if "rejected" in reasons else "unlabelled"
+        left_out.add(reason, item.row.number)
         return
     names = {_key(label): label for labels in sets for label in labels}
     counts = Counter(key for labels in sets for key in dict.fromkeys(map(_key, labels)))

@@ -128,7 +128,7 @@ def _commit(
         if added.version != number:
             raise _NumberTakenError
         OutboxRepository(session).add(PUBLISHED, published_facts(added))
-        change: dict[str, Any] = draft.change or {}
+        change: Mapping[str, Any] = draft.change or {}
         changed = {"change": change.get("action"), "labels": change.get("labels"), "to": change.get("to")}
         record(session, "task.labels", draft.task, version=number, **changed)
     return added
