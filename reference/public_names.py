@@ -84,7 +84,7 @@ def _section(name: str) -> str:
     module = importlib.import_module(name)
     about = " ".join((module.__doc__ or "").partition("\n\n")[0].split())
     rows = [f"| `{public.name}` | {cell(public.summary)} |" for public in public_names(module)]
-    return "\n".join([f"## `{name}`", "", about, "", "| name | what it is |", "|---|---|", *rows, ""])
+    return "\n".join([f"## `{name}`", "", about, "", "| name | meaning |", "|---|---|", *rows, ""])
 
 
 def _members(thing: type, public: set[Any]) -> Iterator[tuple[str, Any]]:

@@ -78,7 +78,7 @@ def submit(dataset: Any, task: str | None = None, *, wait: bool = False, **optio
 
 
 def add(task: str, dataset: Any, *, wait: bool = False, **options: Any) -> JobStatus:
-    """Add rows to a task, correct labels or remove rows; a worker of this machine learns what the task has then.
+    """Add rows to a task, correct labels or remove rows. A worker on this machine learns the result.
 
     Args:
         task: its name.

@@ -96,7 +96,7 @@ class Onboard(Tasks, Operations, Predictions):
         )
 
     def add(self, task: str, dataset: Any, **options: Any) -> JobStatus:
-        """Add rows to a task, correct labels or remove rows; a worker learns what the task has then.
+        """Add rows to a task, correct labels or remove rows. A worker learns the result.
 
         Args:
             task: its name.

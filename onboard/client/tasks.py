@@ -89,7 +89,7 @@ class Tasks(Versions):
         return self.change_labels(task, LabelChange("delete", (label,)), fast=fast).parsed(ChangedLabels)
 
     def describe_label(self, task: str, label: LabelValue, description: str, *, fast: bool = False) -> ChangedLabels:
-        """Say what a label means; a job learns the new version. Raises as `rename_label`."""
+        """Describe a label. A job creates the new version. Raises the same errors as `rename_label`."""
         asked = LabelChange("describe", (label,), description=description)
         return self.change_labels(task, asked, fast=fast).parsed(ChangedLabels)
 

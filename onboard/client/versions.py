@@ -46,7 +46,7 @@ class Versions(Asking):
         return Document.of({**pages[-1], "versions": versions}, pages[-1].place)
 
     def alias_names(self, reference: str) -> AliasNames:
-        """What the alias of a reference calls labels; empty where it calls them as the version does."""
+        """The label names of a reference's alias, if they differ from the version's."""
         named = Reference.parse(reference)
         if named.alias is None:
             return ()
@@ -90,7 +90,7 @@ class Versions(Asking):
         return self.get(f"/v1/tasks/{require_name(task)}/labels")
 
     def change_labels(self, task: str, asked: LabelChange, *, fast: bool = False) -> Document:
-        """Change labels, as `onboard labels TASK rename A B --json` prints it. Raises as the command does."""
+        """Change labels, like `onboard labels TASK rename A B --json`. Raises the same errors as the command."""
         body: dict[str, Any] = {"action": asked.action, "labels": list(asked.labels)}
         body |= {} if asked.to is None else {"to": asked.to}
         body |= {} if asked.description is None else {"description": asked.description}

@@ -25,7 +25,7 @@ class AcceptedRows(Accepted):
 
 
 class TaskLabel(Document):
-    """A label with the word that stands for it, its training rows, and what it means if somebody said so."""
+    """A label with its label word, training rows and description."""
 
     label: Label
     word: str | None
@@ -57,7 +57,7 @@ class LabelsWanted(BaseModel):
 
 
 class ChangedLabels(Document):
-    """A version that is there already (rename), or the job that makes one."""
+    """The new version (rename), or the job that creates it."""
 
     task: str
     version: int | None
