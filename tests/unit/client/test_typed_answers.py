@@ -121,7 +121,7 @@ def test_a_wrong_value_is_told_by_its_key(
     service.routes[method, path] = answer(document)
     with pytest.raises(AnswerError, match=f"service.test answered .*'{key}'") as caught:
         ask(service.client(tmp_path))
-    assert caught.value.data == {"wrong": key}
+    assert caught.value.data["wrong"] == key
     assert caught.value.exit_code == 5
     assert not caught.value.retryable
 
