@@ -129,4 +129,4 @@ def test_names_of_labels_stay_where_they_fit_and_come_back_with_a_rollback(datab
         aliases.move("colours", "shop", 1, names=[["green", "lime"]])
         aliases.move("colours", "shop", 2)
         assert aliases.names("colours", "shop") is None  # version 2 has no green
-        assert "names" not in aliases.history("colours", "shop", 1)[0].to_json()
+        assert aliases.history("colours", "shop", 1)[0].names is None
