@@ -17,10 +17,13 @@ if TYPE_CHECKING:
     from onboard.client import Onboard
     from onboard.contract.carrying import CarriedTasks
     from onboard.contract.evaluations import ComparisonDocument, EvaluationDocument
+    from onboard.domain.addition import Addition
     from onboard.domain.evaluation import Evaluation
+    from onboard.domain.label_change import LabelChange
     from onboard.domain.prediction import Outcome, Prediction
     from onboard.domain.prior import Form
     from onboard.domain.submission import Submission
+    from onboard.domain.task import AliasNames
     from onboard.domain.task_search import TaskSearch
 
 _NO_EVENTS: Final = 2**53 - 1  # events after this one: none
@@ -53,6 +56,27 @@ class RemoteGateway(Versions, Operations):
         if job["warning"]:
             say(f"warning: {job['warning']}")
         return {"job": job["job"], "state": job["state"], "task": job["task"]}
+
+    def add(self, task: str, addition: Addition) -> Document:
+        """Upload rows for a task, to be checked and queued."""
+        options = asked(addition)
+        job = self._client.add(task, options.pop("dataset"), **options).document
+        for finding in job["warnings"]:
+            say(f"warning: {finding['message']} {finding['remedy']}")
+        if job["warning"]:
+            say(f"warning: {job['warning']}")
+        return {name: job[name] for name in ("job", "state", "task", "change")}
+
+    def labels(self, task: str) -> Document:
+        """The labels of a task's newest rows."""
+        return dict(self.labels_document(task))
+
+    def relabel(self, task: str, asked: LabelChange, *, fast: bool = False) -> Document:
+        """Change labels; warnings are said."""
+        changed = dict(self.change_labels(task, asked, fast=fast))
+        if warning := changed.pop("warning", None):
+            say(f"warning: {warning}")
+        return changed
 
     def progress(self, job: str, since: int) -> Document:
         """What is new about a job, and why it waits."""
@@ -108,6 +132,16 @@ class RemoteGateway(Versions, Operations):
         """A version."""
         return self.version_document(reference)
 
+    def alias_names(self, reference: str) -> AliasNames:
+        """What the alias of a reference calls labels; empty where it calls them as the version does."""
+        from onboard.domain.names import Reference
+
+        named = Reference.parse(reference)
+        if named.alias is None:
+            return ()
+        names: AliasNames | None = self.get(f"/v1/tasks/{named.task}/aliases/{named.alias}").given("names", list)
+        return names or ()
+
     def jobs(self, states: Sequence[str], task: str | None, limit: int, sort: str) -> list[Document]:
         """Jobs."""
         return list[Document](self.job_documents(states, task, limit, sort))
@@ -149,10 +183,8 @@ class RemoteGateway(Versions, Operations):
         return self._client.prior(form, version, base).parsed(PriorDetail)
 
     def tasks_map(self) -> Document:
-        """Every task's latest embedding in two dimensions, laid out here: the service has told all numbers."""
-        from onboard.versions.task_map import Embedded, map_tasks
-
-        return map_tasks([document.read_by(Embedded.from_document) for document in self.numbers()])
+        """Every task in two dimensions, as the service lays it out."""
+        return dict(self.map_document())
 
     def fetch(self, reference: str, folder: Path, bundle: bool) -> Sequence[Path]:
         """Write a version's files, verified."""

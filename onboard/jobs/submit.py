@@ -20,6 +20,7 @@ from onboard.errors import InputError, NotFoundError
 from onboard.hypernetworks.register import register_base
 from onboard.jobs.doorbell import ring_or_warn
 from onboard.jobs.methods import as_queued, require_method
+from onboard.jobs.superset import as_addition
 from onboard.registry.jobs import JobRepository
 from onboard.registry.snapshots import SnapshotRepository
 from onboard.registry.tasks import TaskRepository
@@ -27,6 +28,8 @@ from onboard.registry.versions import VersionRepository
 from onboard.registry.workers import QueueRepository
 
 if TYPE_CHECKING:
+    from sqlalchemy.orm import Session
+
     from onboard.data.read import Checked
     from onboard.jobs.doorbell import Doorbell
     from onboard.registry.services import Services
@@ -45,6 +48,8 @@ class Request:
         key: idempotency key.
         time_limit_seconds: how long an attempt may take; None leaves it to the worker's default.
         owner: who submits it, for audit.
+        rows: that the dataset was made of, beside an earlier one.
+        unchanged: raises where what the dataset was made of has changed, in the transaction that stores the job.
     """
 
     checked: Checked
@@ -54,6 +59,8 @@ class Request:
     key: str | None = None
     time_limit_seconds: float | None = None
     owner: str | None = None
+    rows: Dataset | None = None
+    unchanged: Callable[[Session], object] = lambda _: None
 
 
 def submit(
@@ -79,6 +86,7 @@ def submit(
     """
     require_name(request.queue, "name of a queue")
     require_time_limit(request.time_limit_seconds)
+    request, added = as_addition(services, request)
     dataset = request.checked.dataset
     base = find_base(request.spec.base)
     require_metric(request.spec.metric, dataset.kind)
@@ -89,22 +97,26 @@ def submit(
         if not request.spec.new_labels:
             TaskRepository(session).require_labels(request.spec.task, dataset.kind, dataset.labels)
     accepted()
-    snapshot, queued = _store_snapshot(services, dataset, request.spec.task), as_queued(request.spec, dataset)
+    snapshot, queued = store_snapshot(services, dataset, request.spec.task), as_queued(request.spec, dataset)
     options = {**queued.options, "base_digest": base.digest, "dataset_report": request.checked.report.to_json()}
     snapshots, pool = [snapshot], request.checked.unlabelled
     if pool is not None:
-        snapshots.append(_store_snapshot(services, pool.dataset, request.spec.task))
+        snapshots.append(store_snapshot(services, pool.dataset, request.spec.task))
         options["unlabelled"] = {**pool.to_json(), "digest": snapshots[-1].digest}
+    if request.rows is not None:
+        snapshots.append(store_snapshot(services, request.rows, request.spec.task))
+        options["change"] = {**options["change"], "rows": snapshots[-1].digest}
     spec = replace(queued, dataset=snapshot.digest, options=options)
     spec = spec.pinned_to(start if spec.start.kind is InitKind.NAMED else None)
     with services.database.write() as session:
+        request.unchanged(session)
         for stored in snapshots:
             SnapshotRepository(session).add(stored)
         job, _ = JobRepository(session).add(
             spec, queue=request.queue, priority=request.priority, key=request.key, owner=request.owner,
             time_limit_seconds=request.time_limit_seconds,
         )  # fmt: skip
-    warnings = warn_of_queue(services, request.queue), ring_or_warn(doorbell, request.queue)
+    warnings = added, warn_of_queue(services, request.queue), ring_or_warn(doorbell, request.queue)
     return job, " ".join(filter(None, warnings)) or None
 
 
@@ -139,21 +151,16 @@ def _version_to_start_from(versions: VersionRepository, start: Init, base: Base)
         version = versions.resolve(Reference.parse(start.name))
     except NotFoundError as error:
         known = {*_WITHOUT_NAME, *anchors, *(candidate.task for candidate in versions.startable(base.digest))}
-        raise InputError(
-            f"There is no embedding {start.name!r} to start from.{did_you_mean(start.name, known)}",
-            "--init auto, --init random, or one of: onboard tasks list",
-            init=start.name,
-        ) from error
+        raise InputError("unknown-init", init=start.name, guess=did_you_mean(start.name, known)) from error
     if version.base_digest != base.digest:
-        raise InputError(
-            f"{version.reference} belongs to another base than {base.name!r}.", "--init auto", init=start.name
-        )
+        raise InputError("init-of-other-base", init=start.name, version=version.reference, base=base.name)
     version.require_embedding("to start from")
     versions.require_startable(version.reference)
     return version.reference
 
 
-def _store_snapshot(services: Services, dataset: Dataset, name: str) -> SnapshotRecord:
+def store_snapshot(services: Services, dataset: Dataset, name: str) -> SnapshotRecord:
+    """Store the bytes of a dataset; its row is added by whoever names it."""
     rows = {"train": dataset.train, "validation": dataset.validation, "test": dataset.test}
     return SnapshotRecord(
         digest=snapshot_digest(dataset),
