@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from onboard.domain.prediction import Outcome, Prediction
     from onboard.domain.prior import Form
     from onboard.domain.submission import Submission
-    from onboard.domain.task import AliasNames
     from onboard.domain.task_search import TaskSearch
 
 _NO_EVENTS: Final = 2**53 - 1  # events after this one: none
@@ -131,16 +130,6 @@ class RemoteGateway(Versions, Operations):
     def version(self, reference: str) -> Document:
         """A version."""
         return self.version_document(reference)
-
-    def alias_names(self, reference: str) -> AliasNames:
-        """What the alias of a reference calls labels; empty where it calls them as the version does."""
-        from onboard.domain.names import Reference
-
-        named = Reference.parse(reference)
-        if named.alias is None:
-            return ()
-        names: AliasNames | None = self.get(f"/v1/tasks/{named.task}/aliases/{named.alias}").given("names", list)
-        return names or ()
 
     def jobs(self, states: Sequence[str], task: str | None, limit: int, sort: str) -> list[Document]:
         """Jobs."""

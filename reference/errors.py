@@ -22,7 +22,7 @@ _ROOMS: Final = ("onboard", "cli", "workers")
 def page() -> str:
     """The page: the classes, then every type by its class."""
     kinds = sorted(error_classes().values(), key=lambda kind: (kind.exit_code, kind.http_status, kind.__name__))
-    types = defaultdict(list)
+    types: dict[str, list[str]] = defaultdict(list)
     for type_, names in classes_of_types().items():
         for name in names:
             types[name].append(type_)
@@ -55,7 +55,7 @@ def error_classes() -> dict[str, type[OnboardError]]:
 @cache
 def classes_of_types() -> Mapping[str, frozenset[str]]:
     """The names of the classes that each type is raised as."""
-    found = defaultdict(set)
+    found: dict[str, set[str]] = defaultdict(set)
     for place in raised():
         if place.type_ in MESSAGES:
             found[place.type_].add(place.kind)

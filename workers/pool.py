@@ -35,11 +35,15 @@ class TaskPool(prefork.TaskPool):  # type: ignore[misc]  # celery has no types
 
     BlockingPool = _Pool
 
+    def process_ids(self) -> set[int]:
+        """The pool's processes at the moment; none where it has not begun, or has ended."""
+        pool = self._pool  # of the base class; another thread changes its list of processes
+        return set() if pool is None else {process.pid for process in list(pool._pool) if process.pid}
+
 
 def process_ids(worker: Any) -> set[int]:
-    """The processes of a Celery worker's pool at the moment; none where it has not begun."""
-    pool = getattr(worker.pool, "_pool", None)
-    return {process.pid for process in list(pool._pool) if process.pid} if pool is not None else set()
+    """Those of a Celery worker's pool; none where it has not begun."""
+    return worker.pool.process_ids() if isinstance(worker.pool, TaskPool) else set()
 
 
 def bell_in_hand(worker: Any) -> str | None:

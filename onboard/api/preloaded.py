@@ -19,10 +19,12 @@ import tokenizers  # noqa: F401 - imported to be there
 
 import onboard.api.intake
 import onboard.bases.tokens
+import onboard.broker.app
 import onboard.broker.bells
 import onboard.broker.doorbell
 import onboard.broker.filesystem
 import onboard.broker.trouble
+import onboard.broker.url
 import onboard.data.labels_alone
 import onboard.data.read
 import onboard.jobs.submit

@@ -74,12 +74,12 @@ def _told(error: OnboardError) -> dict[str, Any]:
 def of_error(error: OnboardError, headers: Mapping[str, str] | None = None) -> Response:
     """The problem of one of our errors."""
     error = error.outside
-    headers = dict(headers or {})
+    sent = dict(headers or {})
     if error.http_status == HTTPStatus.UNAUTHORIZED:
-        headers["WWW-Authenticate"] = "Bearer"
+        sent["WWW-Authenticate"] = "Bearer"
     if error.retryable:
-        headers["Retry-After"] = str(error.data.get("retry_after_seconds", RETRY_AFTER_SECONDS))
-    return _answer(_told(error), headers)
+        sent["Retry-After"] = str(error.data.get("retry_after_seconds", RETRY_AFTER_SECONDS))
+    return _answer(_told(error), sent)
 
 
 def log(method: str, path: str, error: OnboardError) -> None:

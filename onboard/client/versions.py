@@ -16,6 +16,7 @@ from onboard.client.document import Document
 from onboard.contract.versions import AliasMoveDocument
 from onboard.domain.methods import content_of
 from onboard.domain.names import Reference, require_alias, require_name
+from onboard.domain.task import AliasNames
 from onboard.errors import NotFoundError, UnavailableError
 
 if TYPE_CHECKING:
@@ -43,6 +44,14 @@ class Versions(Asking):
         # a page is in the order of the numbers, and the newest page comes first
         versions = [version for page in reversed(pages) for version in page.parts("versions")]
         return Document.of({**pages[-1], "versions": versions}, pages[-1].place)
+
+    def alias_names(self, reference: str) -> AliasNames:
+        """What the alias of a reference calls labels; empty where it calls them as the version does."""
+        named = Reference.parse(reference)
+        if named.alias is None:
+            return ()
+        names: AliasNames | None = self.get(f"/v1/tasks/{named.task}/aliases/{named.alias}").given("names", list)
+        return names or ()
 
     def map_document(self) -> Document:
         """The map of tasks, as `onboard tasks map --json` prints it."""

@@ -135,10 +135,10 @@ def queue_change(
     Raises:
         ConflictError: others change the task all the time; else as `add`.
     """
-    earlier = None if how.key is None else _earlier(services, how.key, task)
-    if earlier is not None:
-        return earlier
     for _ in range(MOST_TRIES):
+        earlier = None if how.key is None else _earlier(services, how.key, task)
+        if earlier is not None:
+            return earlier
         stands = standing(services, task)
         stands.require_present_base()
         done = made(stands, stands.dataset(services))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from onboard.bases import Base, find_base
@@ -12,7 +12,7 @@ from onboard.data.snapshot import digest as snapshot_digest
 from onboard.data.snapshot import save as save_snapshot
 from onboard.domain.dataset import Dataset
 from onboard.domain.init import Init, InitKind
-from onboard.domain.job import Job, JobSpec, require_time_limit
+from onboard.domain.job import Job, require_time_limit
 from onboard.domain.names import Reference, did_you_mean, require_name
 from onboard.domain.report import require_metric
 from onboard.domain.task import SnapshotRecord
@@ -20,6 +20,7 @@ from onboard.errors import InputError, NotFoundError
 from onboard.hypernetworks.register import register_base
 from onboard.jobs.doorbell import ring_or_warn
 from onboard.jobs.methods import as_queued, require_method
+from onboard.jobs.request import Request as Request
 from onboard.jobs.superset import as_addition
 from onboard.registry.jobs import JobRepository
 from onboard.registry.snapshots import SnapshotRepository
@@ -28,39 +29,10 @@ from onboard.registry.versions import VersionRepository
 from onboard.registry.workers import QueueRepository
 
 if TYPE_CHECKING:
-    from sqlalchemy.orm import Session
-
-    from onboard.data.read import Checked
     from onboard.jobs.doorbell import Doorbell
     from onboard.registry.services import Services
 
 _WITHOUT_NAME = (InitKind.AUTO, InitKind.RANDOM, InitKind.MEAN)
-
-
-@dataclass(frozen=True)
-class Request:
-    """A checked dataset and what is wanted of it.
-
-    Args:
-        checked: from `onboard.data.read_dataset`.
-        spec: what was asked; its `dataset` and base digest are filled in here.
-        queue, priority: where it waits and how urgent it is.
-        key: idempotency key.
-        time_limit_seconds: how long an attempt may take; None leaves it to the worker's default.
-        owner: who submits it, for audit.
-        rows: that the dataset was made of, beside an earlier one.
-        unchanged: raises where what the dataset was made of has changed, in the transaction that stores the job.
-    """
-
-    checked: Checked
-    spec: JobSpec
-    queue: str = "default"
-    priority: int = 0
-    key: str | None = None
-    time_limit_seconds: float | None = None
-    owner: str | None = None
-    rows: Dataset | None = None
-    unchanged: Callable[[Session], object] = lambda _: None
 
 
 def submit(

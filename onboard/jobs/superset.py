@@ -17,7 +17,7 @@ from onboard.registry.snapshots import SnapshotRepository
 if TYPE_CHECKING:
     from onboard.domain.change import ChangeJson
     from onboard.domain.job import Job
-    from onboard.jobs.submit import Request
+    from onboard.jobs.request import Request
     from onboard.registry.services import Services
 
 

@@ -22,7 +22,8 @@ from onboard.pipeline.label_next import labelling
 from onboard.pipeline.material import Workbench
 from onboard.pipeline.outcome import Outcome
 from onboard.pipeline.outputs import ChooseOutput, ProbeOutput, TrainOutput
-from onboard.pipeline.own_weights import own_start, readout_alone, train_own
+from onboard.pipeline.own_start import own_start
+from onboard.pipeline.own_weights import readout_alone, train_own
 from onboard.statistics.readout import Readout
 from onboard.statistics.student import paired
 from onboard.statistics.temperature import tempered

@@ -11,7 +11,6 @@ import numpy as np
 
 from onboard.contract.evaluations import PairedComparison
 from onboard.data.hashes import row_hashes, unseen
-from onboard.data.limits import FEWEST_FOLDED_ROWS
 from onboard.domain.calibration import CalibrationJson
 from onboard.domain.change import OF_LABELS
 from onboard.domain.dataset import Example
@@ -32,11 +31,12 @@ from onboard.evaluate.verdicts import Weakness, may_replace, weakness
 from onboard.hypernetworks.engines import engine_at
 from onboard.model.readout import probabilities_of
 from onboard.model.task_weights import Answering
+from onboard.pipeline import how_judged
 from onboard.pipeline.calibration import temperature_of
 from onboard.pipeline.material import Workbench
 from onboard.pipeline.outputs import EvaluateOutput, ProbeOutput, TrainOutput
-from onboard.pipeline.own_weights import answering
-from onboard.pipeline.readout import Together, held_out, together
+from onboard.pipeline.readout import Together, together
+from onboard.pipeline.stored_weights import answering
 from onboard.registry.services import Services
 from onboard.registry.versions import VersionRepository
 from onboard.statistics.temperature import tempered
@@ -153,8 +153,7 @@ class Judged:
     def together(self) -> Together:
         """The readout that answers beside what was trained, if any, and what both say of rows without themselves."""
         checkpoint = self._progress.raise_if_cancelled_or_fenced
-        held = held_out(self.bench, self._words, self._trained, self._task, checkpoint)
-        return together(self.bench, self._trained, self.spec.readout, held)
+        return together(self.bench, self._words, self._trained, self._task, self.spec.readout, checkpoint)
 
     def _answered(self, split: str) -> tuple[Sequence[Example], np.ndarray]:
         """Rows and their probabilities before any temperature; of "validation" without rows those of the folds."""
@@ -198,24 +197,21 @@ class Judged:
 
     def validation(self) -> tuple[Metrics | None, ValidationKind | None, str | None]:
         """Validation metrics, how they came about, and why when there are none."""
-        dataset, folds = self.bench.dataset, self._trained.folds
+        dataset, trained = self.bench.dataset, self._trained
         if dataset.validation:
-            return self.on("validation"), "held-out", self._chosen_on()
+            return self.on("validation"), "held-out", how_judged.on_held_out_rows(trained, self.together.facts)
         if not dataset.train:
-            return None, None, "There are no labeled rows; a test split would measure the version."
+            return None, None, how_judged.NO_ROWS
         if dataset.one_row_each:
-            return None, None, "Every label has one training row: held out, it could not be learned."
-        if folds is None:
-            return None, None, self._no_estimate or self._too_few()
+            return None, None, how_judged.ONE_ROW_EACH
+        if trained.folds is None:
+            known = self.bench.left_out.get("validation", 0)
+            return None, None, self._no_estimate or how_judged.too_few(len(dataset.train), known)
         rows, probabilities = self._answered("validation")
-        predicted = "Each training row was predicted without itself"
-        if len(rows) < len(dataset.train):
-            predicted = f"{len(rows)} of the {len(dataset.train)} training rows were predicted without themselves"
-        reason = f"{predicted}; but they chose {self._chosen_in_folds()}, so it may be too good."
-        if self._trained.weights is not None and self.together.readout is None:
-            reason = f"{predicted}, by weights of the other rows."
-        answered = self._measured(rows, self.tempered(probabilities))
-        return cross_validated(answered), "cross-validated", reason
+        metrics = cross_validated(self._measured(rows, self.tempered(probabilities)))
+        with_readout = self.together.readout is not None
+        reason = how_judged.in_folds(trained, len(rows), len(dataset.train), with_readout=with_readout)
+        return metrics, "cross-validated", reason
 
     def out_of_fold(self) -> str | None:
         """The packed answers to training rows of models that were trained without them; None without folds."""
@@ -233,28 +229,6 @@ class Judged:
         if self.bench.dataset.several_labels:
             return evaluate_sets(self.bench.targets(rows), probabilities, self.spec.metric, labels)
         return evaluate_classification(self._truth(rows), probabilities, self.spec.metric, labels)
-
-    def _chosen_in_folds(self) -> str:
-        if self._trained.has_embedding:
-            return "the initialisation and how far to go from it"
-        return "how regular the readout is" + ("" if self._trained.is_readout else ", and how much it says")
-
-    def _too_few(self) -> str:
-        held, count = self.bench.left_out.get("validation", 0), len(self.bench.dataset.train)
-        if held:
-            return f"All {held} held-out rows have trained what this training started from, or its hypernetwork."
-        if count < FEWEST_FOLDED_ROWS:
-            return f"{count} rows are too few for a validation estimate."
-        return (
-            f"Fewer than {FEWEST_FOLDED_ROWS} of the {count} training rows can be predicted without themselves: "
-            "the others have trained what this training started from, or no other row has their label."
-        )
-
-    def _chosen_on(self) -> str | None:
-        rows, what = self._trained.training["chosen_on"], "how far to go from the start"
-        if not rows and (facts := self.together.facts):
-            rows, what = facts.get("rows"), "how much of the answer is the readout's"
-        return f"{rows} of these rows chose {what}, so these numbers are a little too good." if rows else None
 
     @cached_property
     def baselines(self) -> dict[str, Baselines]:

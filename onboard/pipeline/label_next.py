@@ -17,8 +17,8 @@ from onboard.pipeline.calibration import temperature_of
 from onboard.pipeline.material import Workbench
 from onboard.pipeline.novelty import novelty_of
 from onboard.pipeline.outputs import TrainOutput
-from onboard.pipeline.own_weights import answering
-from onboard.pipeline.readout import held_out, together
+from onboard.pipeline.readout import together
+from onboard.pipeline.stored_weights import answering
 from onboard.statistics.temperature import tempered
 from onboard.train.labelling import Next, Unlike, by_worth, suggested
 
@@ -38,8 +38,7 @@ def labelling(attempt: Run, bench: Workbench, words: Sequence[str], trained: Tra
         return None
     trie, ids = bench.engine.trie(words), bench.encode(bench.unlabelled)
     task = answering(bench.engine, trained)
-    held = held_out(bench, words, trained, task, attempt.checkpoint)
-    both = together(bench, trained, attempt.job.spec.readout, held)
+    both = together(bench, words, trained, task, attempt.job.spec.readout, attempt.checkpoint)
     how = (attempt.checkpoint, bench.scored_at_once)
 
     def predict(places: Sequence[int]) -> np.ndarray:

@@ -1,8 +1,4 @@
-"""Jobs without an embedding: weights of the task's own, or a readout alone, through the same stages as all others.
-
-Nothing is probed, since nothing that was learned before is started from, and no hypernetwork is tuned. What such a
-version answers does not depend on the base's head, so it is learned under the base's first.
-"""
+"""The training of a job without an embedding: of weights of the task's own, or of a readout alone."""
 
 from __future__ import annotations
 
@@ -11,101 +7,27 @@ from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
-import torch
 
 from onboard.data.splits import is_folded
-from onboard.domain.methods import LINEAR, OWN_START
-from onboard.domain.names import Reference
+from onboard.domain.methods import LINEAR
 from onboard.domain.report import TrainingJson, WarningJson
-from onboard.domain.task import FIRST_HYPERNETWORK
-from onboard.hypernetworks.engines import engine_at
 from onboard.model.batch import TrainingSet
-from onboard.model.engine import Engine
-from onboard.model.methods import TASK_METHODS, new_task
-from onboard.model.methods.adapters_dagger import AdaptersDagger
 from onboard.model.task_files import described
-from onboard.model.task_weights import Answering
 from onboard.pipeline.attempt import Run
-from onboard.pipeline.candidates import named_candidate
 from onboard.pipeline.outputs import Folds, ProbeOutput, TrainOutput
+from onboard.pipeline.own_start import new_parameters
 from onboard.pipeline.readout import fit_and_compare, with_readout
 from onboard.pipeline.without_rows import readout_without_rows
 from onboard.probe.candidates import in_sorted
-from onboard.registry.versions import VersionRepository
 from onboard.statistics.readout import Readout
-from onboard.storage.embedding import read_metadata
-from onboard.storage.readout import readout_tensors
-from onboard.storage.weights import Tensors, described_readout, pack_weights, unpack_weights
+from onboard.storage.weights import pack_weights
 from onboard.train.crossvalidation import Fold, fold_of, in_a_fold, log_of, part_rows
 from onboard.train.own_weights import NewTask, learn_task, rate_of
 from onboard.train.settings import OwnWeightsSettings
 from onboard.train.suspects import suspected_rows, warning_of
 from onboard.train.witnesses import known_finding
-from onboard.versions.answers import module_in
-from onboard.versions.trained_rows import TrainedRows
 
 _NOTHING: Final = np.zeros(0, dtype=np.float32)
-_NO_ROWS: Final = "There are no labeled rows: the readout is computed from the words of the labels."
-_CLOSED_FORM: Final = "The readout is computed in closed form: there is nothing to start from."
-
-
-def own_start(attempt: Run, method: str) -> ProbeOutput:
-    """What stands for the output of the probe: no embedding, and the labels' own words."""
-    bench = attempt.bench
-    rows = np.unique(bench.hashes([*bench.dataset.train, *bench.dataset.validation, *bench.dataset.test]))
-    reason = _CLOSED_FORM
-    if not bench.dataset.train:
-        reason = _NO_ROWS
-    elif method != LINEAR:
-        reason = f"{TASK_METHODS[method].TITLE} starts as its paper says. {TASK_METHODS[method].INITIALISATION}"
-    alone = ProbeOutput(
-        z=_NOTHING,
-        words=bench.words,
-        fingerprint="",
-        init={"chosen": OWN_START, "candidates": [], "reason": reason},
-        known=rows[bench.base.knows(rows)],
-        numbers={"chosen": OWN_START},
-    )
-    return _at_adapters(attempt, alone, rows) if attempt.job.spec.starts_from_adapters else alone
-
-
-def _at_adapters(attempt: Run, alone: ProbeOutput, rows: np.ndarray) -> ProbeOutput:
-    """The same, started at the adapters of the embedding that is asked for; what trained that is known."""
-    spec, services, base = attempt.job.spec, attempt.services, attempt.bench.base
-    named = named_candidate(services, base, spec.seed, spec.start, None, rows)
-    trained = TrainedRows(services, base).of_start([named.embedding])
-    return replace(
-        alone,
-        z=named.z,
-        init={
-            **alone.init, "reason": f"It starts at the adapters of {named.embedding}, which was asked for.",
-            "generated_by": named.embedding,
-        },
-        known=np.union1d(alone.known, rows[np.isin(rows, trained)]),
-    )  # fmt: skip
-
-
-def _start_of(attempt: Run, probed: ProbeOutput, method: str, settings: Mapping[str, Any]) -> NewTask:
-    """What makes the parameters as they start; adapters that they start at are generated once for all trainings."""
-    bench, made_by = attempt.bench, probed.init.get("generated_by")
-    if made_by is None:
-        return lambda: new_task(method, bench.engine.backbone, settings)
-    with attempt.services.database.read() as session:
-        version = VersionRepository(session).resolve(Reference.parse(made_by))
-    engine = engine_at(attempt.services, bench.base, version.hypernetwork_version)
-    with torch.no_grad():
-        adapters = engine.hypernetwork(torch.from_numpy(probed.z)[None].to(engine.device))
-    own = attempt.job.spec.settings_on(bench.base.document["reduction_factor"])
-    return lambda: AdaptersDagger(bench.engine.backbone, **own).start_at(adapters)
-
-
-def under_first_head(attempt: Run) -> Run:
-    """The same attempt where no head has a part in what it comes to: judged and pinned as if there were the first."""
-    bench, services = attempt.bench, attempt.services
-    first = replace(
-        bench, engine=engine_at(services, bench.base, FIRST_HYPERNETWORK), head=FIRST_HYPERNETWORK, known_rows=None
-    )
-    return replace(attempt, base=replace(attempt.base, head=FIRST_HYPERNETWORK), bench=first)
 
 
 def train_own(attempt: Run, probed: ProbeOutput, method: str, settings: Mapping[str, Any]) -> TrainOutput:
@@ -124,32 +46,13 @@ def train_own(attempt: Run, probed: ProbeOutput, method: str, settings: Mapping[
     if method == LINEAR:
         output = _linear(attempt, parted)
     else:
-        output = _weights(attempt, probed, parted, _start_of(attempt, probed, method, settings))
+        output = _weights(attempt, probed, parted, new_parameters(attempt, probed, method, settings))
     warnings = known_finding({"training": int(known.sum()) if folded else 0, **bench.left_out})
     if output.folds is not None and bench.dataset.kind == "classification":
         judged, estimate = in_a_fold(output.folds.fold), log_of(output.folds.probabilities)
         suspects = suspected_rows(judged, estimate, bench.targets(bench.dataset.train))
         warnings = [*([warning_of(suspects, bench.dataset)] if suspects else []), *warnings]
     return replace(output, warnings=warnings)
-
-
-def answering(engine: Engine, trained: TrainOutput) -> Answering:
-    """What answers beside the readout: the embedding, the task's own weights, or nothing."""
-    if trained.has_embedding:
-        return trained.z
-    if trained.weights is None:
-        return None
-    module = module_in(trained.weights, unpack_weights(trained.weights), engine)
-    with torch.no_grad():
-        return module.weights()
-
-
-def stored(trained: TrainOutput) -> tuple[Tensors, dict[str, str]]:
-    """What a version without an embedding stores: its tensors, and what its file says of them."""
-    if trained.weights is None:
-        assert trained.readout is not None
-        return readout_tensors(trained.readout), described_readout(trained.readout)
-    return unpack_weights(trained.weights), read_metadata(trained.weights)
 
 
 def readout_alone(trained: TrainOutput) -> TrainOutput | None:

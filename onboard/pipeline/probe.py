@@ -16,7 +16,7 @@ from onboard.model.cost import Passes
 from onboard.pipeline.attempt import Run
 from onboard.pipeline.candidates import collect_candidates, named_candidate
 from onboard.pipeline.outputs import ProbeOutput
-from onboard.pipeline.own_weights import own_start
+from onboard.pipeline.own_start import own_start
 from onboard.probe.candidates import ProbeResult, in_sorted
 from onboard.probe.choice import choose, measure_named
 from onboard.probe.evaluator import Evaluator

@@ -24,7 +24,8 @@ from onboard.pipeline.label_next import labelling
 from onboard.pipeline.novelty import novelty_of
 from onboard.pipeline.outcome import Outcome
 from onboard.pipeline.outputs import EvaluateOutput, FirstOutput, ProbeOutput, TrainOutput
-from onboard.pipeline.own_weights import own_start, train_own
+from onboard.pipeline.own_start import own_start
+from onboard.pipeline.own_weights import train_own
 from onboard.pipeline.prior import drawn_towards
 from onboard.pipeline.publish import (
     NumberTakenError,

@@ -31,10 +31,10 @@ from onboard.pipeline.kept_features import store_features
 from onboard.pipeline.novelty import novelty_of
 from onboard.pipeline.outcome import Outcome, untold
 from onboard.pipeline.outputs import EvaluateOutput, ProbeOutput, TrainOutput
-from onboard.pipeline.own_weights import stored
 from onboard.pipeline.prior import drawn_towards
 from onboard.pipeline.readout import lesson_of_job
 from onboard.pipeline.slot import HeadMovedError
+from onboard.pipeline.stored_weights import stored
 from onboard.registry.aliases import AliasRepository
 from onboard.registry.bases import BaseRepository
 from onboard.registry.claims import ClaimRepository

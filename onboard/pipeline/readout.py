@@ -150,62 +150,65 @@ class Together:
     answered: Answered | None = None
 
 
-def together(bench: Workbench, trained: TrainOutput, asked: str, held: Callable[[], Answered] | None) -> Together:
+def together(
+    bench: Workbench,
+    words: Sequence[str],
+    trained: TrainOutput,
+    task: Answering,
+    asked: str,
+    checkpoint: Callable[[], None],
+) -> Together:
     """The readout with the share that rows want which trained neither; they may want none.
 
     Where nothing was trained a readout is all of the answer.
 
     Args:
         bench: the job's material.
-        trained: the embedding or weights as they are judged, their folds, and the readout.
-        asked: "never" or "auto".
-        held: measures both on the held-out rows that choose; None without any.
-    """
-    if trained.is_readout:
-        return Together(trained.readout, trained.folds, None)
-    if asked == "never":
-        return Together(None, trained.folds, None)
-    if trained.readout is None:
-        return Together(None, trained.folds, {"asked": asked, "share": 0.0, "reason": trained.no_readout or ""})
-    folds = trained.folds
-    if folds is not None and trained.read_out is not None:
-        rows = rows_in_folds(bench.dataset, folds.fold)
-        answered = Answered(folds.probabilities, trained.read_out, bench.weighted(rows))
-        facts = _facts(asked, trained, answered, PREDICTED)
-        both = blend(folds.probabilities, trained.read_out, facts["share"])
-        return Together(_sharing(trained.readout, facts), replace(folds, probabilities=both), facts, answered)
-    if held is not None:
-        answered = held()
-        facts = _facts(asked, trained, answered, HELD)
-        return Together(_sharing(trained.readout, facts), folds, facts, answered)
-    reason = "No rows show what it adds, so its share is the usual one."
-    return Together(trained.readout, folds, {"asked": asked, "share": trained.readout.share, "reason": reason})
-
-
-def held_out(
-    bench: Workbench, words: Sequence[str], trained: TrainOutput, task: Answering, checkpoint: Callable[[], None]
-) -> Callable[[], Answered] | None:
-    """What `together` takes as `held`, measured when it is asked for; None where no held-out rows may choose.
-
-    Args:
-        bench: the job's material.
         words: that stand for the labels.
-        trained: as of `together`.
+        trained: the embedding or weights as they are judged, their folds, and the readout.
         task: what was trained, as the model takes it.
+        asked: "never" or "auto".
         checkpoint: stops the work.
     """
-    validation, readout = bench.dataset.validation, trained.readout
-    chosen = choosing(len(validation))
-    if not chosen or readout is None or trained.is_readout:
+    readout, folds = trained.readout, trained.folds
+    if trained.is_readout:
+        return Together(readout, folds, None)
+    if asked == "never":
+        return Together(None, folds, None)
+    if readout is None:
+        return Together(None, folds, {"asked": asked, "share": 0.0, "reason": trained.no_readout or ""})
+    answered, evidence = _in_folds(bench, trained), PREDICTED
+    if answered is None:
+        answered, evidence = _on_held_out_rows(bench, words, readout, task, checkpoint), HELD
+    if answered is None:
+        reason = "No rows show what it adds, so its share is the usual one."
+        return Together(readout, folds, {"asked": asked, "share": readout.share, "reason": reason})
+    facts = _facts(asked, trained, answered, evidence)
+    share = facts["share"]
+    if folds is not None and trained.read_out is not None:
+        folds = replace(folds, probabilities=blend(folds.probabilities, trained.read_out, share))
+    return Together(replace(readout, share=share) if share else None, folds, facts, answered)
+
+
+def _in_folds(bench: Workbench, trained: TrainOutput) -> Answered | None:
+    """What both say of the training rows without the rows' folds; None without folds."""
+    if trained.folds is None or trained.read_out is None:
         return None
+    rows = rows_in_folds(bench.dataset, trained.folds.fold)
+    return Answered(trained.folds.probabilities, trained.read_out, bench.weighted(rows))
 
-    def measure() -> Answered:
-        rows = [validation[row] for row in chosen]
-        ids, trie = bench.encode(rows), bench.engine.trie(words)
-        alone = probabilities_of(bench.engine, ids, task, trie, None, checkpoint, bench.scored_at_once)
-        return Answered(alone, readout.probabilities(bench.features(rows, checkpoint)), bench.weighted(rows))
 
-    return measure
+def _on_held_out_rows(
+    bench: Workbench, words: Sequence[str], readout: Readout, task: Answering, checkpoint: Callable[[], None]
+) -> Answered | None:
+    """What both say of the held-out rows that may choose; None without any."""
+    validation = bench.dataset.validation
+    rows = [validation[row] for row in choosing(len(validation))]
+    if not rows:
+        return None
+    ids, trie = bench.encode(rows), bench.engine.trie(words)
+    alone = probabilities_of(bench.engine, ids, task, trie, None, checkpoint, bench.scored_at_once)
+    return Answered(alone, readout.probabilities(bench.features(rows, checkpoint)), bench.weighted(rows))
 
 
 def _facts(asked: str, trained: TrainOutput, answered: Answered, evidence: str) -> ReadoutJson:
@@ -224,7 +227,3 @@ def _facts(asked: str, trained: TrainOutput, answered: Answered, evidence: str) 
         "asked": asked, "share": share, "reason": reason, "before": before, "after": after, "evidence": evidence,
         "rows": len(targets),
     }  # fmt: skip
-
-
-def _sharing(readout: Readout, facts: ReadoutJson) -> Readout | None:
-    return replace(readout, share=facts["share"]) if facts["share"] else None

@@ -33,7 +33,7 @@ from onboard.pipeline.outputs import (
     TuneOutput,
     tune_output,
 )
-from onboard.pipeline.own_weights import own_start, under_first_head
+from onboard.pipeline.own_start import own_start, under_first_head
 from onboard.pipeline.probe import probe_stage
 from onboard.pipeline.provisional import First, compared, confirm, first_version
 from onboard.pipeline.publish import publish

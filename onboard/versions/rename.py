@@ -128,6 +128,7 @@ def _commit(
         if added.version != number:
             raise _NumberTakenError
         OutboxRepository(session).add(PUBLISHED, published_facts(added))
-        changed = {name: part for name, part in (draft.change or {}).items() if name in ("action", "labels", "to")}
+        change: Mapping[str, Any] = draft.change or {}
+        changed = {"change": change.get("action"), "labels": change.get("labels"), "to": change.get("to")}
         record(session, "task.labels", draft.task, version=number, **changed)
     return added

@@ -25,9 +25,17 @@ LAYERS = (
     ("onboard.probe", "onboard.train", "onboard.guard", "onboard.evaluate", "onboard.report", "onboard.bases"),
     ("onboard.model",),  # torch, and nothing of jobs or tasks
     ("onboard.registry", "migrations", "onboard.storage"),  # the only SQL; bytes by digest
-    ("onboard.data", "onboard.statistics"),  # rows and their checks; numbers about numbers
-    # Plain dataclasses; every document that leaves the process, once.
-    ("onboard.domain", "onboard.contract", "onboard.errors", "onboard.messages", "onboard.settings", "onboard"),
+    ("onboard.data",),  # rows and their checks
+    # Plain dataclasses; every document that leaves the process, once; numbers about numbers.
+    (
+        "onboard.domain",
+        "onboard.contract",
+        "onboard.statistics",
+        "onboard.errors",
+        "onboard.messages",
+        "onboard.settings",
+        "onboard",
+    ),
 )
 # Rooms of one row do not import one another, except in these: programs, the lowest row, and the registry, which
 # migrates itself.

@@ -10,7 +10,7 @@ from support.real_services import free_port
 from support.refusals import refused as error_of
 
 from onboard.api.serve import admit, is_loopback, listen, url_of
-from onboard.errors import NotAllowedError, UnavailableError
+from onboard.errors import NotAllowedError
 from onboard.operations import access
 from onboard.registry.database import Database
 from onboard.settings import Settings
@@ -45,7 +45,7 @@ def test_a_free_port_is_taken_and_shown() -> None:
 def test_a_port_that_is_taken_and_one_for_the_superuser_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
     with listen("127.0.0.1", free_port()) as listening:
         port = listening.getsockname()[1]
-        with pytest.raises(UnavailableError, match=f"127.0.0.1:{port} cannot be listened to") as refused:
+        with error_of("port-unavailable", host="127.0.0.1") as refused:
             listen("127.0.0.1", port)
     assert (refused.value.exit_code, "--port" in refused.value.remedy) == (5, True)
 

@@ -56,9 +56,8 @@ def test_many_first_openings_at_once_migrate_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("home", ["/sys/onboard", "/dev/null/onboard"])
 def test_a_home_that_cannot_be_written_names_the_remedy(home: str) -> None:
-    with pytest.raises(NotAllowedError) as caught:
+    with refused("home-not-writable"):
         open_database(Settings(home=Path(home)))
-    assert "ONBOARD_HOME" in caught.value.remedy
 
 
 def test_a_read_only_home_names_the_remedy() -> None:
@@ -109,10 +108,9 @@ def test_an_older_schema_of_the_embedded_default_is_upgraded_by_itself(
 
 def test_an_unreachable_server_is_said_without_the_password() -> None:
     url = f"postgresql://me:secret@127.0.0.1:{free_port()}/x"
-    with pytest.raises(UnavailableError) as caught:
+    with refused("database-unreachable-at") as caught:
         open_database(Settings(database_url=url))
     assert "secret" not in caught.value.message
-    assert "ONBOARD_DATABASE_URL" in caught.value.remedy
 
 
 @pytest.mark.parametrize("url", ["mysql://me:secret@host/x", "nonsense"])
@@ -167,7 +165,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 @pytest.mark.parametrize("free", [0, 4, 20, 40, 200])
 def test_a_full_disk_under_a_fresh_home_is_told(small_disk: Path, free: int) -> None:
     (small_disk / "much").write_bytes(bytes((1024 - free) << 10))
-    with pytest.raises(StorageError, match=r"disk of .* is full"):
+    with refused("database-disk-full-at"):
         open_database(Settings(home=small_disk / "home"))
 
 
@@ -175,7 +173,7 @@ def test_a_disk_that_is_full_when_the_database_is_opened_is_told_as_that(small_d
     settings = Settings(home=small_disk / "home")
     open_database(settings).dispose()
     (small_disk / "much").write_bytes(bytes(shutil.disk_usage(small_disk).free))  # SQLite: "disk I/O error"
-    with pytest.raises(StorageError, match=r"disk of .* is full"):
+    with refused("database-disk-full-at"):
         open_database(settings)
 
 

@@ -1,0 +1,65 @@
+"""How validation metrics came about, in sentences for the report."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from onboard.data.limits import FEWEST_FOLDED_ROWS
+from onboard.domain.readout import ReadoutJson
+from onboard.pipeline.outputs import TrainOutput
+
+NO_ROWS: Final = "There are no labeled rows; a test split would measure the version."
+ONE_ROW_EACH: Final = "Every label has one training row: held out, it could not be learned."
+
+
+def in_folds(trained: TrainOutput, predicted: int, rows: int, *, with_readout: bool) -> str:
+    """Of rows that were predicted by what trained without them.
+
+    Args:
+        trained: output of the training.
+        predicted: how many of the training rows were.
+        rows: how many training rows there are.
+        with_readout: whether a readout answers.
+    """
+    by_themselves = "Each training row was predicted without itself"
+    if predicted < rows:
+        by_themselves = f"{predicted} of the {rows} training rows were predicted without themselves"
+    if trained.weights is not None and not with_readout:
+        return f"{by_themselves}, by weights of the other rows."
+    if trained.has_embedding:
+        chosen = "the initialisation and how far to go from it"
+    else:
+        chosen = "how regular the readout is" + ("" if trained.is_readout else ", and how much it says")
+    return f"{by_themselves}; but they chose {chosen}, so it may be too good."
+
+
+def on_held_out_rows(trained: TrainOutput, readout: ReadoutJson | None) -> str | None:
+    """Of held-out rows, where some of them chose something too; None where none did.
+
+    Args:
+        trained: output of the training.
+        readout: facts of the readout that answers beside it.
+    """
+    rows, chosen = trained.training["chosen_on"], "how far to go from the start"
+    if not rows and readout:
+        rows, chosen = readout.get("rows"), "how much of the answer is the readout's"
+    return f"{rows} of these rows chose {chosen}, so these numbers are a little too good." if rows else None
+
+
+def too_few(rows: int, held_out_but_known: int) -> str:
+    """Why there is no estimate.
+
+    Args:
+        rows: how many training rows there are.
+        held_out_but_known: how many held-out rows were left out, because they trained what the training started from.
+    """
+    if held_out_but_known:
+        return (
+            f"All {held_out_but_known} held-out rows have trained what this training started from, or its hypernetwork."
+        )
+    if rows < FEWEST_FOLDED_ROWS:
+        return f"{rows} rows are too few for a validation estimate."
+    return (
+        f"Fewer than {FEWEST_FOLDED_ROWS} of the {rows} training rows can be predicted without themselves: "
+        "the others have trained what this training started from, or no other row has their label."
+    )
