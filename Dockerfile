@@ -3,7 +3,7 @@
 #   docker build --tag onboard .
 #       GPUs and CPUs. CUDA comes inside torch's wheels; the host needs the driver and the NVIDIA container toolkit.
 #   docker build --tag onboard --build-arg TORCH_INDEX=URL .
-#       CPUs only, some gigabytes smaller. URL: PyTorch's package index for CPUs, as pytorch.org/get-started names it.
+#       CPUs only, some gigabytes smaller. URL: PyTorch's package index for CPUs (docs/deployment.md#one-machine).
 #
 # By digest, so that nothing else can be slipped in (docs/deployment.md#by-digest):
 #   --build-arg PYTHON_IMAGE=python:3.11-slim-bookworm@sha256:…  --build-arg TORCH_SHA256=…

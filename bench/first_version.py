@@ -117,7 +117,7 @@ def first_versions(folder: Path, program: str, rows: Path, repeats: int) -> list
         home = folder / f"home-{draw}"
         environment = {**inherited(), "HOME": str(home), "ONBOARD_HOME": str(home / ".onboard")}
         home.mkdir()
-        with _workers_ended(environment, program):
+        with workers_ended(environment, program):
             for how, options in ((COLD, ()), (WARM, ()), (FAST, ("--fast",))):
                 words = ["submit", str(rows), "--task", how, "--shots", str(ROWS), "--seed", str(draw), *options]
                 runs.append(_submitted([*words, "--wait"], environment, program) | {"how": how, "draw": draw})
@@ -173,7 +173,7 @@ def first_version(folder: Path, rows: Path) -> tuple[dict[str, float], Row]:
     step("environment", lambda: run(sys.executable, "-m", "venv", folder / "venv"))
     step("torch", lambda: run(*pip, *pinned, "torch"))
     step("install", lambda: run(*pip, *pinned, wheel))
-    with _workers_ended(environment, program):
+    with workers_ended(environment, program):
         step("check", lambda: answer(["check", str(rows)], environment, program))
         submitted = step("submit", lambda: answer(["submit", str(rows), "--wait"], environment, program))
         asked = ["predict", submitted["task"], "--text", "It broke on the second day."]
@@ -193,7 +193,8 @@ def built(folder: Path) -> Path:
 
 
 @contextmanager
-def _workers_ended(environment: Mapping[str, str], program: str) -> Iterator[None]:
+def workers_ended(environment: Mapping[str, str], program: str) -> Iterator[None]:
+    """When it is left, the workers of a home are asked to leave."""
     try:
         yield
     finally:

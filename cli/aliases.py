@@ -26,11 +26,18 @@ def promote(
             "where it is that, than the commonest answer. Else exit 4.",
         ),
     ] = False,
+    as_before: Annotated[
+        bool,
+        typer.Option(
+            "--as-before",
+            help="Answer those who ask the alias with the labels that they know, where some were renamed.",
+        ),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Let an alias mean this version; its history is kept."""
     with connected() as service:
-        moved = service.promote(version, alias, if_better=if_better)
+        moved = service.promote(version, alias, if_better=if_better, as_before=as_before)
     emit(moved, as_json, lambda: _sentence(moved))
 
 
@@ -45,4 +52,5 @@ def rollback(
 
 def _sentence(move: AliasMoveDocument) -> str:
     before = f" (was v{move.previous})" if move.previous else ""
-    return f"{move.task}@{move.alias} is v{move.version}{before}"
+    called = "".join(f"\nanswers {name!r} for {label!r}" for label, name in move.names or ())
+    return f"{move.task}@{move.alias} is v{move.version}{before}{called}"

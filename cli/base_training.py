@@ -86,7 +86,7 @@ def read_order(order: Order) -> AnyRecipe:
         InputError: neither recipe nor backbone, or a field is wrong.
     """
     if order.recipe is None and order.backbone is None:
-        raise InputError("There is nothing to make a base from.", "Give --recipe FILE, or --backbone ID --sources DIR.")
+        raise InputError("base-train-without-source")
     document: dict[str, Any] = {} if order.recipe is None else read_recipe(order.recipe)
     if order.backbone is not None:
         document["backbone"] = {**_given(document.get("backbone")), "from": order.backbone}

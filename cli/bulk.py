@@ -14,6 +14,7 @@ from cli.services import opened, require_here
 from cli.standard_input import STANDARD_INPUT
 from cli.text_fields import fields_of
 from onboard.domain.counting import counted
+from onboard.domain.task import labels_called
 from onboard.errors import InputError
 
 if TYPE_CHECKING:
@@ -48,10 +49,7 @@ def skipped_rows(skipped: int, rows: int) -> str:
 
 def bad_rows_refused(bad: int, rows: int) -> InputError:
     """The error for rows that cannot be answered where none may be skipped."""
-    return InputError(
-        f"{bad:,} of {counted(rows, 'row')} cannot be answered; nothing was written.",
-        "Correct them, or skip them: --on-error skip", rows=rows, bad_rows=bad,
-    )  # fmt: skip
+    return InputError("rows-not-answerable", rows=rows, bad_rows=bad, rows_shown=counted(rows, 'row'))  # fmt: skip
 
 
 def answered_in_bulk(
@@ -73,17 +71,17 @@ def answered_in_bulk(
         InputError: it is to be a job, and something is missing; or what `_predicted` and `submit_bulk` raise.
     """
     if queue is not None and (source is None or output is None):
-        raise InputError("A job reads files, and writes into a folder.", "Name both: --input FOLDER --output FOLDER")
+        raise InputError("bulk-needs-folders")
     if source is None or not (queue is not None or _is_bulk(source, output)):
         return False
     if apart.unknown:
-        raise InputError("--unknown is not told into a folder.", "--output a file: answers.jsonl or answers.csv")
+        raise InputError("unknown-into-folder")
     if source == STANDARD_INPUT:
-        raise InputError("Standard input cannot be read again.", "Write it to a file, or --output a file.")
+        raise InputError("standard-input-once")
     if queue is None:
         _predict(references, source, str(output), as_json, asked, apart.on_error)
     elif apart.on_error == REFUSE:
-        raise InputError("A job skips rows that cannot be answered.", "Leave out --on-error, or leave out --queue.")
+        raise InputError("on-error-with-queue")
     else:
         _queue(references, source, str(output), queue, as_json, asked)
     return True
@@ -101,17 +99,15 @@ def _is_bulk(source: str, output: str | None) -> bool:
     kind = "a URL" if is_url(source) else "a folder" if Path(source).is_dir() else "a pattern"
     if output is None:
         if several:
-            raise InputError(f"{source} is {kind}.", "Say where the answers go: --output FOLDER/")
+            raise InputError("output-missing-for-source", source=source, kind=kind)
         return False
     if is_url(output) or Path(output).is_dir():
         return True
     if Path(output).exists() or Path(output).suffix.lower() in _SUFFIXES:
         if several:
-            raise InputError(
-                f"{source} is {kind}, and {output} is a file.", "The answers need a folder: --output FOLDER/"
-            )
+            raise InputError("output-is-file-for-source", source=source, kind=kind, output=output)
         if output.endswith("/"):
-            raise InputError(f"{output} is a file.", f"Name the file without the slash: --output {output.rstrip('/')}")
+            raise InputError("output-is-file", output=output, file=output.rstrip("/"))
         return False
     return several or output.endswith("/")
 
@@ -158,13 +154,17 @@ def _predicted(
 
     versions = {str(reference): service.version(str(reference)) for reference in references}
     pinned = tuple(f"{version['task']}@v{version['version']}" for version in versions.values())
-    question = BulkQuestion(tuple(versions), pinned, **asked)
+    names = [service.alias_names(reference) for reference in versions]
+    question = BulkQuestion(tuple(versions), pinned, **asked, names=tuple(names) if any(names) else ())
     with row_progress() as rows:
 
         def begin(plan: Plan) -> None:
             if on_error == REFUSE and plan.bad_rows:
                 raise bad_rows_refused(plan.bad_rows, plan.rows)
             answering = {reference: service.version(reference) for reference in plan.question.pinned}
+            for reference, called in zip(plan.question.pinned, plan.question.names, strict=False):
+                labels = labels_called(answering[reference]["labels"], called)
+                answering[reference] = {**answering[reference], "labels": list(labels)}
             _require_fitting(plan, answering)
             say(f"{plan.rows:,} rows of {counted(len(plan.files), 'file')}, by {', '.join(plan.question.pinned)}")
             rows.begin(plan.rows)
@@ -191,9 +191,9 @@ def require_references(task: str | None, tasks: str) -> list[Reference]:
     from onboard.domain.names import Reference
 
     if (task is None) == (not tasks):
-        raise InputError("Give a TASK, or several with --tasks.", "onboard predict --tasks a,b --text T")
+        raise InputError("predict-without-task")
     named = [task] if task is not None else [name.strip() for name in tasks.split(",")]
     references = [Reference.parse(name) for name in named]
     if len(set(references)) < len(references):
-        raise InputError("--tasks names one of them twice.", "Name each once.")
+        raise InputError("tasks-repeated")
     return references

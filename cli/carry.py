@@ -24,7 +24,7 @@ def carry(
 ) -> None:
     """Let the latest version go on under the head, as a new version; exits with 4 where the guard refuses TASK."""
     if (task is None) != every:
-        raise InputError("Name a task, or say --all.", "onboard tasks carry TASK, or: onboard tasks carry --all")
+        raise InputError("carry-without-task")
     with connected() as service:
         document = service.carry(task, dry_run=dry_run, on_page=_said)
     emit(document, as_json, lambda: _shown(document, task))

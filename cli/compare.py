@@ -39,7 +39,7 @@ def compare(
 ) -> None:
     """Metrics, confusion, flipped answers and the paired interval of two versions."""
     if test is None and options != NOTHING:
-        raise InputError("--text-field, --label-field and --unknown-labels describe a file.", "Name it: --test FILE")
+        raise InputError("fields-without-test-file")
     file = None if test is None else Evaluation(test, **options)
     with connected() as service:
         document = service.compare(a, b, file)

@@ -45,11 +45,11 @@ def compare_methods(
     """
     require_names(submission)
     if submission.method or submission.method_setting:
-        raise InputError("One method is no comparison.", "Name several with --methods A,B.")
+        raise InputError("methods-too-few")
     if str(submission.dataset) == STANDARD_INPUT and submission.task is None:
-        raise InputError("What comes from standard input has no name.", "Name the task: --task NAME")
+        raise InputError("standard-input-without-name")
     if plot is not None and plot.suffix.lower() != _ENDING:
-        raise InputError(f"{plot.name!r} is no SVG picture.", f"--plot methods{_ENDING}")
+        raise InputError("plot-not-svg", plot=plot.name)
     names = _named(methods)
     with connected(register=False) as service, readable(_of_all(submission)) as read:
         compared = _compared(service, read, names)
@@ -66,7 +66,7 @@ def _named(methods: str) -> list[str]:
         return [DEFAULT, *WITHOUT_EMBEDDING]
     names = [name.strip() for name in methods.split(",")]
     if not all(names):
-        raise InputError("A method of --methods has no name.", "Write them between commas: --methods default,linear")
+        raise InputError("method-name-empty")
     return list(dict.fromkeys(names))
 
 

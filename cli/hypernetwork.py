@@ -55,7 +55,7 @@ def _row(version: HypernetworkDocument) -> tuple[str, ...]:
     parent = "" if version.parent is None else f"v{version.parent}"
     return (
         f"v{version.version}", _state(version), parent, version.job or "", str(version.pinned),
-        version.metrics.get("guard", {}).get("verdict") or "", version.digest[:19], version.created_at,
+        version.metrics.get("guard", {}).get("verdict") or "", version.digest[:19], version.created_at or "",
     )  # fmt: skip
 
 

@@ -63,7 +63,7 @@ def show(
 
         require_label_tool(label_tool)
         if label_next is None:
-            raise InputError("--label-tool needs a file to write to.", "--label-next FILE")
+            raise InputError("label-tool-without-file")
     with connected(register=False) as service:
         document = service.job(job)
     if report is not None:
@@ -139,7 +139,7 @@ def retry(
 def _require_known(kind: type[StrEnum], names: Sequence[str]) -> None:
     odd = [name for name in names if name not in list(kind)]
     if odd:
-        raise InputError(f"{odd[0]!r} is not a valid {kind.__name__}.", "use one of: " + ", ".join(kind))
+        raise InputError("unknown-job-choice", odd=odd[0], kind=kind.__name__, remedy="use one of: " + ", ".join(kind))
 
 
 def _rendered(document: dict[str, Any], lines: list[str]) -> RenderableType:

@@ -53,8 +53,7 @@ def doccano_example(job: Mapping[str, Any], row: _Row, _: int) -> dict[str, Any]
         InputError: the task takes pairs of texts, or numbers; doccano has one text, and labels.
     """
     if "text" not in row or "value" in row:
-        message = "doccano labels single texts with names; this task has pairs of texts or numbers."
-        raise InputError(message, "--label-tool label-studio, or argilla", task=job["task"])
+        raise InputError("label-tool-unfit", task=job["task"])
     answers = row.get("answers") or ()
     return {"text": row["text"], "label": [label_text(answer["label"]) for answer in answers[:1]]}
 
@@ -67,8 +66,7 @@ WRITERS: Final[dict[str, Callable[[Mapping[str, Any], _Row, int], dict[str, Any]
 def require_label_tool(tool: str | None) -> None:
     """Raise InputError where it is not a tool that texts to label next are written for."""
     if tool is not None and tool not in WRITERS:
-        remedy = f"Use one of {', '.join(WRITERS)}; without it the file is a table."
-        raise InputError(f"{tool!r} is no choice of --label-tool.", remedy, label_tool=tool)
+        raise InputError("unknown-label-tool", label_tool=tool, writers=list(WRITERS))
 
 
 def texts_of(row: _Row) -> dict[str, str]:

@@ -34,10 +34,13 @@ if TYPE_CHECKING:
     from onboard.contract.evaluations import ComparisonDocument, EvaluationDocument
     from onboard.contract.hypernetworks import HypernetworkDetail, HypernetworkList, HypernetworkReverted
     from onboard.contract.priors import PriorDetail, PriorList
+    from onboard.domain.addition import Addition
     from onboard.domain.evaluation import Evaluation
+    from onboard.domain.label_change import LabelChange
     from onboard.domain.prediction import Outcome, Prediction
     from onboard.domain.prior import Form
     from onboard.domain.submission import Submission
+    from onboard.domain.task import AliasNames
     from onboard.domain.task_search import TaskSearch
     from onboard.registry.services import Services
     from onboard.serving.predictor import Predictor
@@ -74,6 +77,42 @@ class LocalGateway:
             say(f"warning: {warning}")
         start_worker(self._services, submission.queue)  # one that lived may have left meanwhile
         return {"job": job.id, "state": job.state.value, "task": job.spec.task}
+
+    def add(self, task: str, addition: Addition) -> Document:
+        """Queue a job that learns a task's rows with those of a file; warnings are said. See `onboard.jobs.add`."""
+        from onboard.jobs.add import add
+
+        def start_early() -> None:
+            """It loads the base while the job is being stored."""
+            if addition.queue == DEFAULT_QUEUE:
+                start_worker(self._services, addition.queue)
+
+        added = add(self._services, doorbell(self._services), task, addition, accepted=start_early)
+        for finding in added.job.spec.options["dataset_report"]["warnings"]:
+            say(f"warning: {finding['message']} {finding['remedy']}")
+        if added.warning:
+            say(f"warning: {added.warning}")
+        start_worker(self._services, addition.queue)
+        return added.to_json()
+
+    def labels(self, task: str) -> Document:
+        """The labels of a task's newest rows. Raises NotFoundError, ConflictError."""
+        from onboard.jobs.labels import list_labels
+
+        return list_labels(self._services, require_name(task))
+
+    def relabel(self, task: str, asked: LabelChange, *, fast: bool = False) -> Document:
+        """Change labels; warnings are said. Raises as `onboard.jobs.labels.change_labels`."""
+        from onboard.jobs.labels import change_labels
+
+        changed = change_labels(self._services, doorbell(self._services), require_name(task), asked, fast=fast)
+        if changed.queued is None:
+            start_webhook_worker(self._services)
+        else:
+            if changed.queued.warning:
+                say(f"warning: {changed.queued.warning}")
+            start_worker(self._services, changed.queued.job.queue)
+        return changed.to_json()
 
     def progress(self, job: str, since: int) -> Document:
         """A job's `job`, `state`, `queue` and its `events` after `since`. Raises NotFoundError, UnavailableError."""
@@ -228,8 +267,8 @@ class LocalGateway:
         return describe.list_tasks(self._database, search)
 
     def tasks_map(self) -> Document:
-        """Every task's latest embedding in two dimensions, see `task_map.map_tasks`. Raises DamagedError."""
-        return task_map.map_tasks(task_map.embedded_tasks(self._services))
+        """Every task in two dimensions, see `task_map.map_tasks`. Raises DamagedError."""
+        return task_map.present_map(self._services)
 
     def task(self, task: str) -> Document:
         """A task with its latest version and its aliases. Raises NotFoundError."""
@@ -253,6 +292,10 @@ class LocalGateway:
         (version,) = describe.resolve(self._database, reference)
         return VersionDocument.of(version).to_json()
 
+    def alias_names(self, reference: str) -> AliasNames:
+        """What the alias of a reference calls labels; empty where it calls them as the version does."""
+        return describe.alias_names(self._database, reference)
+
     def compare(self, earlier: str, later: str, test: Evaluation | None = None) -> ComparisonDocument:
         """Two versions side by side, on the rows of a file if one is given.
 
@@ -273,9 +316,9 @@ class LocalGateway:
 
         return evaluate(self._services, reference, asked).to_document()
 
-    def promote(self, reference: str, alias: str, *, if_better: bool) -> AliasMoveDocument:
+    def promote(self, reference: str, alias: str, *, if_better: bool, as_before: bool = False) -> AliasMoveDocument:
         """Let an alias mean a version. Raises InputError, NotFoundError, NotBetterError, PreconditionFailedError."""
-        moved = promote.promote(self._services, reference, alias, if_better=if_better)
+        moved = promote.promote(self._services, reference, alias, if_better=if_better, as_before=as_before)
         start_webhook_worker(self._services)
         return AliasMoveDocument.of(moved)
 

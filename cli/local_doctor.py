@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from sqlalchemy import make_url
 
 from cli.standing import require_served, workers_standing
-from onboard.bases import RESTORE, find_base, is_shipped, require_as_installed
+from onboard.bases import find_base, is_shipped, require_as_installed
 from onboard.broker.doorbell import CeleryDoorbell
 from onboard.domain.counting import counted
 from onboard.domain.database_url import NO_PREPARED_STATEMENTS
@@ -86,9 +86,11 @@ def _require_registered(settings: Settings, base: Base) -> None:
         return
     if registered is not None and registered.digest != base.digest:
         raise OtherBaseError(
-            f"The files of base {base.name} in {base.folder} are not those that jobs were submitted for: "
-            f"{base.digest[:19]}… instead of {registered.digest[:19]}….",
-            f"If you replaced the base on purpose, submit a job on it: that registers it. Else {RESTORE}.",
+            "base-files-of-other-base",
+            base=base.name,
+            folder=base.folder,
+            base_digest=base.digest,
+            registered_digest=registered.digest,
         )
 
 
@@ -105,10 +107,7 @@ def _prior(settings: Settings) -> str:
         heads = check_priors(services, base)
     left_out = sorted({task for head in heads for task in head["left_out"]})
     if left_out:
-        raise DamagedError(
-            f"Lessons with numbers that are not finite are left out: {', '.join(left_out)}.",
-            "Submit these tasks again.",
-        )
+        raise DamagedError("lessons-not-finite", left_out=list(left_out))
     shown = [f"{head['form']} v{head['version']} of {head['lessons']} lessons" for head in heads]
     other = [str(head["form"]) for head in heads if not head["same"]]
     note = f"; other numbers here than where it was fitted: {', '.join(other)}" if other else ""
@@ -134,7 +133,7 @@ def _workers(settings: Settings) -> str:
         return standing
     if settings.embedded:
         return "none now; submit starts one by itself"
-    raise UnavailableError("No worker lives; jobs will wait.", "onboard worker")
+    raise UnavailableError("no-worker-lives")
 
 
 def _dead(settings: Settings) -> set[str]:
@@ -163,7 +162,7 @@ def _webhooks(settings: Settings) -> str:
         if state.failing or state.given_up
     ]
     if wrong:
-        raise UnavailableError("; ".join(wrong), "Mend the receivers: docs/webhooks.md#what-can-go-wrong")
+        raise UnavailableError("webhooks-failing", webhooks="; ".join(wrong))
     waiting = sum(state.waiting for state in standing)
     receivers = (
         ", ".join(endpoint.name for endpoint in settings.webhooks.endpoints) or "nobody is told by this environment"

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from cli import (
+    add,
     aliases,
     base,
     check,
@@ -21,6 +22,7 @@ from cli import (
     fetch,
     hypernetwork,
     jobs,
+    labels,
     mlflow,
     predict,
     prior,
@@ -68,6 +70,8 @@ def _root(
 for command in (
     check.check,
     submit.submit,
+    add.add,
+    labels.labels,
     versions.versions,
     compare.compare,
     evaluate.evaluate,

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from onboard.domain.addition import Addition
 from onboard.domain.evaluation import Evaluation
 from onboard.domain.submission import Field, Submission, fields_of
 from onboard.errors import InputError
@@ -31,7 +32,16 @@ def check_options(declaration: type[Any] = Submission) -> Callable[[Callable[...
 
 def labelled_options(command: Callable[..., None]) -> Callable[..., None]:
     """Gives a command, whose last argument is `options`, an option for each field of a file of labeled rows."""
-    _, *described = fields_of(Evaluation)
+    return _with_fields(command, Evaluation)
+
+
+def addition_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Gives a command, whose last argument is `options`, an option for each field of rows that are added."""
+    return _with_fields(command, Addition)
+
+
+def _with_fields(command: Callable[..., None], declaration: type[Any]) -> Callable[..., None]:
+    _, *described = fields_of(declaration)
     *own, _ = signature(command, eval_str=True).parameters.values()
 
     def run(**values: Any) -> None:
@@ -75,11 +85,9 @@ def _file(dataset: Field, default: Any) -> Parameter:
 def _dataset(file: str | None, named: str | None, *, labels: bool) -> str | None:
     """The dataset; None where a label set stands for it."""
     if file is None and named is None and not labels:
-        raise InputError(
-            "There is no dataset.", "onboard submit FILE, or without rows: onboard submit --task NAME --labels A,B"
-        )
+        raise InputError("dataset-missing")
     if file is not None and named is not None:
-        raise InputError(f"There are two datasets: {file} and {named}.", "Give one: onboard submit FILE")
+        raise InputError("dataset-given-twice", file=file, named=named)
     return file or named
 
 

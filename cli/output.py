@@ -61,7 +61,9 @@ def write_file(path: Path, content: bytes, what: str, remedy: str) -> None:
     try:
         path.write_bytes(content)
     except OSError as error:
-        raise NotAllowedError(f"The {what} cannot be written to {path}: {error.strerror}.", remedy) from error
+        raise NotAllowedError(
+            "file-not-writable", part=what, path=path, reason=error.strerror, remedy=remedy
+        ) from error
     say(f"{what}: {path}")
 
 

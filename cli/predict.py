@@ -93,7 +93,7 @@ def _read(
 
 def _on_error(choice: str) -> str:
     if choice not in ("skip", REFUSE):
-        raise InputError(f"{choice!r} is not a choice of --on-error.", "Use one of skip, refuse.", on_error=choice)
+        raise InputError("unknown-on-error", on_error=choice)
     return choice
 
 
@@ -177,9 +177,9 @@ def _say_skipped(skipped: Sequence[BadRow], rows: int) -> None:
 def _require_one_source(given: Mapping[str, str], path: str | None, text_fields: tuple[str, ...]) -> None:
     sources = ["text" in given, "text_a" in given or "text_b" in given, path is not None]
     if sum(sources) != 1:
-        raise InputError("Give one of --text, --text-a with --text-b, or --input.", "onboard predict --help")
+        raise InputError("predict-without-text")
     if path is None and text_fields:
-        raise InputError("--text-field names fields of a file.", "Give the file: --input FILE")
+        raise InputError("text-field-without-file")
 
 
 def _remedy(error: InputError, task: str, path: str | None, several: bool) -> str:
@@ -206,13 +206,21 @@ def _table(rows: Sequence[AskedRow], documents: Sequence[Document]) -> Renderabl
             answers.append(("–", "–", *["–"] * len(more + strange), str(named), text))
             continue
         listed = sorted(answer.get("probabilities", ()), key=lambda share: -share["probability"])
-        others = ", ".join(f"{_shown(share['label'])} {share['probability']:.3f}" for share in listed[1:_MOST_OTHERS])
+        listed = listed if "labels" in answer else listed[1:]  # a score by itself may be of a label of the answer
+        others = ", ".join(
+            f"{_shown(share['label'])} {share['probability']:.3f}" for share in listed[: _MOST_OTHERS - 1]
+        )
         answers.append((
-            _shown(answer["label"]), f"{answer['probability']:.3f}", *([others] if listed else []),
+            _set_shown(answer["labels"]) if "labels" in answer else _shown(answer["label"]),
+            f"{answer['probability']:.3f}", *([others] if more else []),
             *(("yes" if answer.get("unknown") else "no") for _ in strange),
             f"{answer['task']}@v{answer['version']}", preview_texts(list(row.texts.values())),
         ))  # fmt: skip
     return table(("label", "probability", *more, *strange, "version", "text"), answers, folded=(*more, "text"))
+
+
+def _set_shown(labels: Sequence[Any]) -> str:
+    return ", ".join(map(_shown, labels)) or "none"
 
 
 def _shown(label: Any) -> str:

@@ -39,8 +39,7 @@ def read_inputs(path: Path, text_fields: tuple[str, ...], *, skip: bool = False)
         InputError: more than two fields are named.
     """
     if len(text_fields) > 2:
-        message = f"--text-field is given {len(text_fields)} times; a row has one text or two."
-        raise InputError(message, "Give it once, or twice for pairs.", text_fields=list(text_fields))
+        raise InputError("text-field-count", text_fields=list(text_fields), count=len(text_fields))
     if str(path) != STANDARD_INPUT:
         return _read(path, text_fields, None, skip)
     with spooled() as copy:
@@ -67,7 +66,7 @@ def require_output(path: Path, source: Path | None) -> None:
     """
     new = not path.exists()
     if source is not None and not new and source.exists() and path.samefile(source):
-        raise InputError(f"{path} holds the texts, the answers would replace them.", "--output another file")
+        raise InputError("output-is-input", path=path)
     if not new and not path.is_file():
         return  # a pipe, a terminal
     try:
@@ -126,11 +125,7 @@ def write_label_next(job: Mapping[str, Any], path: Path, tool: str | None = None
     require_label_tool(tool)
     advised = (job.get("label_next") or {}).get("rows", ())
     if not advised:
-        raise NotFoundError(
-            f"Job {job['job']} names no texts to label next.",
-            f"Hand some in with it: onboard submit FILE --task {job['task']} --unlabelled FILE",
-            job=job["job"],
-        )
+        raise NotFoundError("no-texts-to-label", job=job["job"], task=job["task"])
     remedy = "--label-next another file"
     if tool is None:
         _write([{**texts_of(row), "label": None} for row in advised], path, remedy)
@@ -141,7 +136,7 @@ def write_label_next(job: Mapping[str, Any], path: Path, tool: str | None = None
 
 
 def _unwritable(path: Path, error: OSError, remedy: str = "--output another file") -> NotAllowedError:
-    return NotAllowedError(f"{path} cannot be written: {error.strerror}.", remedy)
+    return NotAllowedError("answers-not-writable", path=path, reason=error.strerror, remedy=remedy)
 
 
 def _write_jsonl(rows: Iterable[Mapping[str, Any]], stream: TextIO) -> None:

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from onboard.client import Onboard
     from onboard.contract.carrying import CarriedTasks
     from onboard.contract.evaluations import ComparisonDocument, EvaluationDocument
+    from onboard.domain.addition import Addition
     from onboard.domain.evaluation import Evaluation
+    from onboard.domain.label_change import LabelChange
     from onboard.domain.prediction import Outcome, Prediction
     from onboard.domain.prior import Form
     from onboard.domain.submission import Submission
@@ -53,6 +55,27 @@ class RemoteGateway(Versions, Operations):
         if job["warning"]:
             say(f"warning: {job['warning']}")
         return {"job": job["job"], "state": job["state"], "task": job["task"]}
+
+    def add(self, task: str, addition: Addition) -> Document:
+        """Upload rows for a task, to be checked and queued."""
+        options = asked(addition)
+        job = self._client.add(task, options.pop("dataset"), **options).document
+        for finding in job["warnings"]:
+            say(f"warning: {finding['message']} {finding['remedy']}")
+        if job["warning"]:
+            say(f"warning: {job['warning']}")
+        return {name: job[name] for name in ("job", "state", "task", "change")}
+
+    def labels(self, task: str) -> Document:
+        """The labels of a task's newest rows."""
+        return dict(self.labels_document(task))
+
+    def relabel(self, task: str, asked: LabelChange, *, fast: bool = False) -> Document:
+        """Change labels; warnings are said."""
+        changed = dict(self.change_labels(task, asked, fast=fast))
+        if warning := changed.pop("warning", None):
+            say(f"warning: {warning}")
+        return changed
 
     def progress(self, job: str, since: int) -> Document:
         """What is new about a job, and why it waits."""
@@ -149,10 +172,8 @@ class RemoteGateway(Versions, Operations):
         return self._client.prior(form, version, base).parsed(PriorDetail)
 
     def tasks_map(self) -> Document:
-        """Every task's latest embedding in two dimensions, laid out here: the service has told all numbers."""
-        from onboard.versions.task_map import Embedded, map_tasks
-
-        return map_tasks([document.read_by(Embedded.from_document) for document in self.numbers()])
+        """Every task in two dimensions, as the service lays it out."""
+        return dict(self.map_document())
 
     def fetch(self, reference: str, folder: Path, bundle: bool) -> Sequence[Path]:
         """Write a version's files, verified."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 from cli.standing import require_served, workers_standing
-from onboard import __version__
 from onboard.client import Onboard
 from onboard.domain.access import Scope
 from onboard.domain.release import release_number
@@ -37,10 +36,7 @@ def _version(settings: Settings) -> str:
     with _asked(settings) as client:
         theirs = client.me().onboard
     if release_number(theirs) != release_number():
-        raise ConflictError(
-            f"The service is onboard {theirs}, and this is onboard {__version__}.",
-            f"Install the same version here: pip install onboard=={theirs}",
-        )
+        raise ConflictError("service-of-other-release", theirs=theirs)
     return f"onboard {theirs}, as here"
 
 

@@ -43,10 +43,7 @@ def require_here(what: str = "This command") -> None:
 
     url = Settings().api_url
     if url:
-        raise NotAllowedError(
-            f"{what} works on the machines of a service only, and ONBOARD_API_URL is set to {url}.",
-            "Run it there, or here for a service of this machine: unset ONBOARD_API_URL",
-        )
+        raise NotAllowedError("command-needs-service-machine", part=what, url=url)
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +9,7 @@ import typer
 
 from cli.connection import connected
 from cli.output import AsJson, emit, say
+from onboard.domain.temporary import temporary_folder
 
 if TYPE_CHECKING:
     from onboard.domain.task import EmbeddingVersion
@@ -34,11 +34,11 @@ def push(
     from onboard.versions import hub_place, shelf
 
     key, where = signing_key or Settings().signing_key, hub_place.Place.parse(place)
-    with connected() as service, tempfile.TemporaryDirectory(prefix="onboard-push-") as folder:
+    with connected() as service, temporary_folder("onboard-push-") as folder:
         document = service.version(task)
         version = EmbeddingVersion.from_json(document)
-        service.fetch(version.reference, Path(folder), bundle)
-        pushed = shelf.push(version, Path(folder), where, licence=licence, private=private, key=key)
+        service.fetch(version.reference, folder, bundle)
+        pushed = shelf.push(version, folder, where, licence=licence, private=private, key=key)
     if not pushed.has_base:
         say(f"the base {version.base_digest} is not pushed with it; whoever pulls it needs that one, or --bundle")
     emit({**document, **pushed.to_json()}, as_json, lambda: f"{version.reference} is on {pushed.place}")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import shutil
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from onboard.domain.temporary import temporary_folder
 from onboard.errors import InputError
 
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ _SHOWN: Final = "standard input"  # to people
 @contextmanager
 def spooled() -> Iterator[Path]:
     """A file with the JSON lines of standard input; gone when the block ends."""
-    with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder) / f"{NAME}.jsonl"
+    with temporary_folder("onboard-input-") as folder:
+        copy = folder / f"{NAME}.jsonl"
         with copy.open("wb") as stream:
             shutil.copyfileobj(sys.stdin.buffer, stream)
         yield copy

@@ -33,10 +33,7 @@ def workers_standing(seen: Document, release: int, dead: Collection[str] = ()) -
     deaf = [worker for worker in live if worker["facts"].get("deaf_seconds")]
     if deaf:
         worker, seconds = deaf[0]["worker"], deaf[0]["facts"]["deaf_seconds"]
-        raise UnavailableError(
-            f"Jobs have waited for {seconds:.0f} s beside worker {worker}, which is free and hears no bell.",
-            f"It begins anew by itself. Where that does not help, start another: onboard workers drain {worker}",
-        )
+        raise UnavailableError("worker-does-not-listen", seconds=seconds, worker=worker)
     return ", ".join(_line(worker) for worker in live)
 
 
@@ -64,8 +61,12 @@ def require_served(seen: Document, *, near: bool, embedded: bool = False, dead: 
     left = f"; {lost} of them were in the hands of a worker that died" if lost else ""
     idle = " --idle-exit 60" if embedded else ""
     raise UnavailableError(
-        f"Jobs wait in {names}, which no live worker serves{left}.",
-        f"{'' if near else _WHERE}onboard worker --queue {stranded[0]['queue']}{idle}",
+        "queue-without-worker",
+        names=names,
+        left=left,
+        where="" if near else _WHERE,
+        queue=stranded[0]["queue"],
+        idle=idle,
     )
 
 
@@ -82,14 +83,18 @@ def _require_able(live: list[Document]) -> None:
         name, trouble = troubled[0]
         does = "takes no jobs" if trouble.get("stops") else "leaves jobs to other workers"
         more = f" So do {len(troubled) - 1} more." if len(troubled) > 1 else ""
-        raise UnavailableError(f"Worker {name} {does}: {trouble['message']}{more}", str(trouble.get("remedy", "")))
+        raise UnavailableError(
+            "worker-in-trouble",
+            name=name,
+            does=does,
+            reason=trouble["message"],
+            more=more,
+            remedy=str(trouble.get("remedy", "")),
+        )
 
 
 def _require_as_new(live: list[Document], release: int) -> None:
     behind = [worker for worker in live if release_of(worker["facts"]) < release]
     older = [f"{worker['worker']} has {worker['facts']['onboard']}" for worker in behind]
     if older:
-        raise ConflictError(
-            f"Workers are older than onboard {release_name(release)}, and leave its jobs alone: {', '.join(older)}.",
-            "Install the same version there and start them again: pip install -U onboard",
-        )
+        raise ConflictError("workers-outdated", release=release_name(release), older=list(older))

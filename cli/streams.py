@@ -43,10 +43,7 @@ def unwritable(error: OSError) -> StorageError | None:
     if error.errno not in _UNWRITABLE or error.filename is not None:
         return None
     sys.stdout = io.StringIO()  # Python would try again as it ends, and exit with 120
-    return StorageError(
-        f"Standard output cannot be written: {os.strerror(error.errno)}.",
-        "Send it to a file or program that can take it; what the command did is done.",
-    )
+    return StorageError("output-stream-failed", reason=os.strerror(error.errno))
 
 
 def _is_closed(descriptor: int) -> bool:

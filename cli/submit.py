@@ -24,7 +24,7 @@ def submit(
     """Submit a dataset: it is checked, queued, and learned by a worker. Without FILE a task starts from --labels."""
     require_names(submission)
     if str(submission.dataset) == STANDARD_INPUT and submission.task is None:
-        raise InputError("What comes from standard input has no name.", "Name the task: onboard submit - --task NAME")
+        raise InputError("standard-input-without-task")
     with connected(register=False) as service:
         with readable(submission) as read:
             job = service.submit(read)

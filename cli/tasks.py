@@ -53,7 +53,7 @@ def headline(version: Document) -> tuple[str, ...]:
     """The version's headline metric, and the rows that it was measured on."""
     for split in ("test", "validation"):
         metrics = version["metrics"].get(split) or {}
-        for name in ("accuracy", "spearman", "pearson"):
+        for name in ("accuracy", "micro_f1", "spearman", "pearson"):
             if name in metrics:
                 return f"{name} {metrics[name]['value']:.3f}", f"on {split}"
     return ()

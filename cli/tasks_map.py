@@ -25,7 +25,7 @@ def map_command(
 ) -> None:
     """Every task's latest embedding in two dimensions, with the tasks that are nearest to it."""
     if output is not None and output.suffix.lower() not in _ENDINGS:
-        raise InputError(f"{output.name!r} is neither a picture nor a page.", "--output map.png, or --output map.html")
+        raise InputError("map-file-type-unknown", output=output.name)
     with connected() as service:
         document = service.tasks_map()
     if output is not None:

@@ -3,6 +3,7 @@
 OnboardError                     exit  HTTP  retryable
 ├── InputError                     2    422   no     what was handed in is wrong
 │   ├── DatasetError               2    422   no     rows of a dataset are wrong (all problems together)
+│   ├── MethodNotAllowedError      2    405   no     a path does not take the method of a request
 │   ├── HostError                  2    421   no     a request was sent to a name that is not ours
 │   ├── TooLargeError              2    413   no     a request or an upload has more bytes, rows or letters than it may
 │   │   └── HeadTooLargeError      2    431   no     address and headers of a request have more bytes than they may
@@ -28,13 +29,17 @@ OnboardError                     exit  HTTP  retryable
 ├── JobFailedError                 1    500   no     the job itself failed
 │   ├── CancelledError             1    500   no     the job was cancelled while it ran
 │   └── OutOfMemoryError           1    500   no     a GPU's memory is too small, even for one row
+├── InternalError                  1    500   no     a fault of the service
 └── DamagedError                   1    500   no     stored bytes do not match their digest
     └── BaseDamagedError           1    500   no     the files of a base are broken (the machine is at fault)
 """
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal, Self
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final, Literal, Self
+
+from onboard.messages import MESSAGES
 
 __all__ = [
     "AnswerError",
@@ -51,7 +56,9 @@ __all__ = [
     "HeadTooLargeError",
     "HostError",
     "InputError",
+    "InternalError",
     "JobFailedError",
+    "MethodNotAllowedError",
     "NotAllowedError",
     "NotBetterError",
     "NotFoundError",
@@ -71,6 +78,19 @@ __all__ = [
 ]
 
 
+_TYPE_URI: Final = "urn:onboard:error:"
+
+
+def type_uri(type_: str) -> str:
+    """The type of an error as the URI that problem documents (RFC 9457) name it by."""
+    return f"{_TYPE_URI}{type_}"
+
+
+def type_in(uri: object) -> str:
+    """The type that such a URI names; empty where it names none, as in problems of other services."""
+    return uri.removeprefix(_TYPE_URI) if isinstance(uri, str) and uri.startswith(_TYPE_URI) else ""
+
+
 Fault = Literal["job", "place", "machine"]
 """Whose fault it is that a job cannot go on: its own; that it runs on this worker, which lacks what another may have;
 or the worker's machine, where no other job would do better."""
@@ -79,10 +99,13 @@ or the worker's machine, where no other job would do better."""
 class OnboardError(Exception):
     """Base of every error that Onboard raises on purpose.
 
+    Its class says how it is handled (exit code, HTTP status, `code`), its `type` what exactly is wrong.
+
     Args:
-        message: one sentence that says what is wrong, naming the row, field or limit.
-        remedy: what to do about it, ideally a command.
-        data: machine-readable facts (row, field, limit …), JSON-compatible.
+        what: a type of `onboard.messages.MESSAGES`, such as `unknown-task`, which holds the message and its remedy;
+            or, in programs of others, a sentence. Then the type is that of the class, such as `not-found`.
+        remedy: what to do about it, where the message leaves that to the place that raises it.
+        data: the facts (row, field, limit …), with which the message is filled in. They are kept as JSON has them.
     """
 
     exit_code: ClassVar[int] = 1
@@ -102,12 +125,27 @@ class OnboardError(Exception):
         cls.retryable = retryable or cls.retryable
         cls.fault = fault if fault != "job" else cls.fault
 
-    def __init__(self, message: str, remedy: str = "", **data: Any) -> None:
-        super().__init__(message)
-        self.message = message
-        self.remedy = remedy
-        self.data = data
+    def __init__(self, what: str, /, remedy: str = "", **data: Any) -> None:
+        known = MESSAGES.get(what)
+        self.type = what if known else self.code.replace("_", "-")
+        self.message, self.remedy = known.render({**data, "remedy": remedy}) if known else (what, remedy)
+        super().__init__(self.message)
+        self.data = {name: _plain(value) for name, value in data.items()}
         self._outside: OnboardError | None = None
+
+    @classmethod
+    def reported(cls, type_: str, message: str, remedy: str, data: Mapping[str, Any]) -> Self:
+        """The error that a service or another process raised and reported."""
+        error = cls(message, remedy)
+        error.type = type_ or error.type
+        error.message = message  # also where it is one word, which could be a type
+        error.data = dict(data)
+        return error
+
+    @classmethod
+    def like(cls, error: OnboardError, remedy: str = "", **data: Any) -> Self:
+        """The same fault as an error of this class: type, message and facts stay, the remedy may be another."""
+        return cls.reported(error.type, error.message, remedy or error.remedy, {**error.data, **data})
 
     @property
     def outside(self) -> OnboardError:
@@ -120,8 +158,19 @@ class OnboardError(Exception):
         return self
 
     def to_json(self) -> dict[str, Any]:
-        """The error as a JSON-compatible document: code, message, remedy and data."""
-        return {"code": self.code, "message": self.message, "remedy": self.remedy, **self.data}
+        """The error as a JSON-compatible document: code, type, message, remedy and data."""
+        return {"code": self.code, "type": self.type, "message": self.message, "remedy": self.remedy, **self.data}
+
+
+def _plain(value: Any) -> Any:
+    """A fact as JSON has it; what JSON lacks becomes a text."""
+    if isinstance(value, tuple):
+        return list(value)
+    return value if value is None or isinstance(value, str | int | float | list | dict) else str(value)
+
+
+class InternalError(OnboardError, code="internal"):
+    """A fault of the service. Its log says more."""
 
 
 class InputError(OnboardError, code="input", exit_code=2, http_status=422):
@@ -138,6 +187,10 @@ class PreconditionRequiredError(InputError, code="precondition_required", http_s
 
 class HostError(InputError, code="host", http_status=421):
     """A request was sent to a name that is not ours."""
+
+
+class MethodNotAllowedError(InputError, code="method_not_allowed", http_status=405):
+    """A request to a path that does not take its method."""
 
 
 class TooLargeError(InputError, code="too_large", http_status=413):
@@ -227,19 +280,9 @@ class BaseForbiddenError(NotAllowedError, fault="machine"):
 class SignInError(NotAllowedError, code="sign_in", http_status=401):
     """Nobody is signed in: no token, or one that is unknown, expired or revoked."""
 
-    def __init__(self, message: str) -> None:
-        super().__init__(message, "Send `Authorization: Bearer TOKEN`; `onboard token create` makes one.")
-
 
 class ScopeError(NotAllowedError, code="scope"):
     """The token is good, but lacks a scope."""
-
-    def __init__(self, name: str, scope: str) -> None:
-        super().__init__(
-            f"The token {name!r} does not have the scope '{scope}'.",
-            f"Use another token, or make one: onboard token create NAME --scope {scope}",
-            scope=str(scope),
-        )
 
 
 class JobFailedError(OnboardError, code="job_failed"):

@@ -170,10 +170,7 @@ class Settings(BaseSettings):
         except (TypeError, ValueError):
             seconds = math.nan
         if not (seconds > 0 and math.isfinite(seconds)):
-            raise InputError(
-                f"ONBOARD_JOB_TIME_LIMIT_SECONDS is {given!r}, which is no number of seconds.",
-                "Set it to a positive number, or unset it.",
-            )
+            raise InputError("setting-not-seconds", value=given)
         return seconds
 
     @field_validator(*_COUNTS, mode="before")
@@ -183,8 +180,7 @@ class Settings(BaseSettings):
         if not text.isdecimal():
             counted, whole = _COUNTS[str(info.field_name)]
             raise InputError(
-                f"ONBOARD_{str(info.field_name).upper()} is {given!r}, which is no number of {counted}.",
-                f"Set it to {whole}, or unset it.",
+                "setting-not-number", setting=str(info.field_name).upper(), value=given, unit=counted, example=whole
             )
         return int(text)
 
@@ -195,10 +191,7 @@ class Settings(BaseSettings):
     def _know_switch(cls, given: Any, info: ValidationInfo) -> bool:
         switch = str(given).strip().lower() or str(cls.model_fields[str(info.field_name)].default).lower()
         if switch not in _SWITCHES:
-            raise InputError(
-                f"ONBOARD_{str(info.field_name).upper()} is {given!r}, which is neither true nor false.",
-                "Set it to true or false, or unset it.",
-            )
+            raise InputError("setting-not-boolean", setting=str(info.field_name).upper(), value=given)
         return _SWITCHES[switch]
 
     @model_validator(mode="after")
@@ -213,10 +206,7 @@ class Settings(BaseSettings):
             try:
                 ip_network(address)
             except ValueError as error:
-                raise InputError(
-                    f"ONBOARD_TRUSTED_PROXIES has {address!r}, which is no address or network.",
-                    "Set it to addresses such as 10.0.0.7 or networks such as 10.0.0.0/8.",
-                ) from error
+                raise InputError("setting-not-address", address=address) from error
         return given
 
     @field_validator("log_format", mode="before")
@@ -224,10 +214,7 @@ class Settings(BaseSettings):
     def _know_format(cls, given: Any) -> str:
         form = str(given).lower() or "auto"
         if form not in get_args(LogFormat):
-            raise InputError(
-                f"ONBOARD_LOG_FORMAT is {given!r}, which is no format of logs.",
-                f"Set it to one of: {', '.join(get_args(LogFormat))}.",
-            )
+            raise InputError("unknown-log-format", value=given, formats=list(get_args(LogFormat)))
         return form
 
     @property
@@ -292,11 +279,7 @@ class _SecretFiles(SecretsSettingsSource):
             cause = error.__cause__
             if not isinstance(cause, PermissionError):
                 raise
-            raise NotAllowedError(
-                f"The secret {cause.filename} cannot be read by user {os.geteuid()}.",
-                "Let that user read the file, or set the variable of its name.",
-                file=str(cause.filename),
-            ) from error
+            raise NotAllowedError("secret-unreadable", file=str(cause.filename), user=os.geteuid()) from error
 
 
 class _PresentFolder(DotEnvSettingsSource):
@@ -312,11 +295,9 @@ class _PresentFolder(DotEnvSettingsSource):
         try:
             super().__init__(settings_cls, env_file=file)
         except UnicodeDecodeError as error:
-            raise InputError(
-                f"{file} is no text in UTF-8: byte {error.start} is none of it.", "Save it as UTF-8, or remove it."
-            ) from error
+            raise InputError("env-file-not-utf8", file=file, byte=error.start) from error
         except OSError as error:
-            raise NotAllowedError(f"{file} cannot be read: {error.strerror}.", "Let this user read it.") from error
+            raise NotAllowedError("env-file-unreadable", file=file, reason=error.strerror) from error
 
     def __call__(self) -> dict[str, Any]:
         facts = super().__call__()
@@ -324,9 +305,10 @@ class _PresentFolder(DotEnvSettingsSource):
         elsewhere = [name for name in _OF_A_SERVICE if self.current_state.get(name)]
         if here and elsewhere and "api_url" in (*here, *elsewhere):
             raise NotAllowedError(
-                f"{_variables(here)} comes from {Path('.env').absolute()}, and {_variables(elsewhere)} from elsewhere: "
-                "a token is sent only to the address that stands beside it.",
-                "Set both in one place: the environment, or .env.",
+                "token-beside-other-url",
+                here=_variables(here),
+                env_file=Path(".env").absolute(),
+                elsewhere=_variables(elsewhere),
             )
         return facts
 

@@ -22,7 +22,7 @@ class MemoryDoorbell:
     def ring(self, queue: str) -> None:
         """Count one ring."""
         if self.broken:
-            raise UnavailableError("The broker cannot be reached.")
+            raise UnavailableError("broker-unreachable")
         self.rung[queue] += 1
 
 
@@ -53,4 +53,4 @@ class RecordedProgress:
     def raise_if_cancelled_or_fenced(self) -> None:
         """Raise CancelledError once `cancelled` is set."""
         if self.cancelled:
-            raise CancelledError("The job was cancelled.")
+            raise CancelledError("job-cancelled")

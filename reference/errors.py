@@ -1,15 +1,18 @@
-"""Every error with its exit code and HTTP status, and what is said where it is raised, read from the source."""
+"""Every error by its type, with its message, remedy and data, its exit code and HTTP status: the table of messages."""
 
 from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
 from onboard import errors
 from onboard.errors import OnboardError
+from onboard.messages import MESSAGES
 from reference.cells import cell
 
 ROOT: Final = Path(__file__).parent.parent
@@ -17,64 +20,78 @@ _ROOMS: Final = ("onboard", "cli", "workers")
 
 
 def page() -> str:
-    """The page: the tree, then every message by its kind."""
-    kinds = [kind for name in errors.__all__ if issubclass(kind := getattr(errors, name), OnboardError)]
-    kinds.sort(key=lambda kind: (kind.exit_code, kind.http_status, kind.__name__))
-    said = sorted(set(messages()))
+    """The page: the classes, then every type by its class."""
+    kinds = sorted(error_classes().values(), key=lambda kind: (kind.exit_code, kind.http_status, kind.__name__))
+    types: dict[str, list[str]] = defaultdict(list)
+    for type_, names in classes_of_types().items():
+        for name in names:
+            types[name].append(type_)
     parts = [
         "# Errors",
         "",
-        "Made from the source. An error is one sentence and what mends it; `--json` and problem documents give its "
-        "`code`, `message`, `remedy` and data. `…` stands for what differs from case to case. What the checks of a "
-        "dataset find: [datasets](../datasets.md#errors).",
+        "Made from the code. `code` says how an error is handled, `type` says exactly which error it is. Neither ever "
+        "changes its meaning. `--json` prints both with `message`, `remedy` and the data; a problem over HTTP writes "
+        "the type as `urn:onboard:error:TYPE`. In the messages, `{name}` stands for one of the data. The problems and "
+        "warnings of a dataset: [datasets](../datasets.md#errors).",
         "",
-        "| code | class | exit | HTTP | asked again? | meaning |",
+        "| code | class | exit | HTTP | retry? | meaning |",
         "|---|---|---|---|---|---|",
         *(_row(kind) for kind in kinds),
         "",
     ]
     for kind in kinds:
-        rows = [f"| {cell(message)} | {cell(remedy)} |" for name, message, remedy in said if name == kind.__name__]
+        rows = [_message(type_) for type_ in sorted(types[kind.__name__])]
         if rows:
-            parts += [f"## {kind.__name__}", "", "| message | remedy |", "|---|---|", *rows, ""]
+            parts += [f"## {kind.__name__}", "", "| type | message | remedy |", "|---|---|---|", *rows, ""]
     return "\n".join(parts)
 
 
-def messages() -> Iterator[tuple[str, str, str]]:
-    """Class, message and remedy of every place that makes an error with a sentence of its own."""
-    trees = [ast.parse(path.read_text(encoding="utf-8")) for room in _ROOMS for path in (ROOT / room).rglob("*.py")]
-    constants = _constants(trees)
-    for tree in trees:
-        for node in ast.walk(tree):
+def error_classes() -> dict[str, type[OnboardError]]:
+    """Every class of errors by its name."""
+    kinds = {name: getattr(errors, name) for name in errors.__all__}
+    return {name: kind for name, kind in kinds.items() if isinstance(kind, type) and issubclass(kind, OnboardError)}
+
+
+@cache
+def classes_of_types() -> Mapping[str, frozenset[str]]:
+    """The names of the classes that each type is raised as."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for place in raised():
+        if place.type_ in MESSAGES:
+            found[place.type_].add(place.kind)
+    return {type_: frozenset(names) for type_, names in found.items()}
+
+
+class Place:
+    """A place in the source that makes an error.
+
+    Args:
+        kind: the name of the class.
+        call: what makes it.
+        where: file and line.
+    """
+
+    def __init__(self, kind: str, call: ast.Call, where: str) -> None:
+        self.kind = kind
+        self.where = where
+        first = call.args[0] if call.args else None
+        self.type_ = first.value if isinstance(first, ast.Constant) and isinstance(first.value, str) else ""
+        self.facts = {keyword.arg for keyword in call.keywords if keyword.arg is not None}
+        self.is_open = any(keyword.arg is None for keyword in call.keywords)  # **facts, which the source does not name
+
+
+def raised() -> Iterator[Place]:
+    """Every call of a class of errors in the source."""
+    for path in sorted(path for room in _ROOMS for path in (ROOT / room).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in errors.__all__:
-                texts = [_text(argument, constants) for argument in node.args[:2]]
-                if texts and texts[0].strip("… "):
-                    yield node.func.id, texts[0], texts[1] if len(texts) > 1 else ""
+                yield Place(node.func.id, node, f"{path.relative_to(ROOT)}:{node.lineno}")
 
 
-def _constants(trees: Sequence[ast.Module]) -> dict[str, str]:
-    """Texts that modules have names for, where a name means one text."""
-    texts: dict[str, set[str]] = {}
-    for node in (node for tree in trees for node in tree.body if isinstance(node, ast.Assign | ast.AnnAssign)):
-        target = node.targets[0] if isinstance(node, ast.Assign) else node.target
-        if isinstance(target, ast.Name) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
-            texts.setdefault(target.id, set()).add(node.value.value)
-    return {name: next(iter(values)) for name, values in texts.items() if len(values) == 1}
-
-
-def _text(node: ast.expr, constants: Mapping[str, str]) -> str:
-    """A text of the source, `…` for every value in it."""
-    if isinstance(node, ast.Constant):
-        return str(node.value)
-    if isinstance(node, ast.Name):
-        return constants.get(node.id, "…")
-    if isinstance(node, ast.FormattedValue):
-        return _text(node.value, constants)
-    if isinstance(node, ast.JoinedStr):
-        return "".join(_text(part, constants) for part in node.values)
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-        return _text(node.left, constants) + _text(node.right, constants)
-    return "…"
+def _message(type_: str) -> str:
+    message = MESSAGES[type_]
+    remedy = "depends on the case" if message.remedy == "{remedy}" else message.remedy
+    return f"| `{type_}` | {cell(message.text)} | {cell(remedy)} |"
 
 
 def _row(kind: type[OnboardError]) -> str:

@@ -23,19 +23,19 @@ def require_device(device: str) -> None:
     asked = [sys.executable, "-m", "workers.device", device]
     done = subprocess.run(asked, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode == InputError.exit_code:
-        raise InputError(*json.loads(done.stdout))
+        raise InputError.reported(*json.loads(done.stdout))
     if done.returncode == UnavailableError.exit_code:
-        raise UnavailableError(*json.loads(done.stdout))
+        raise UnavailableError.reported(*json.loads(done.stdout))
 
 
 def main(device: str) -> int:
-    """Look for the device; message and remedy go to standard output when it is not there."""
+    """Look for the device; where it is missing, the error goes to standard output."""
     from onboard.bases.load import resolve_device
 
     try:
         resolve_device(device)
     except OnboardError as error:
-        sys.stdout.write(json.dumps([error.message, error.remedy]))
+        sys.stdout.write(json.dumps([error.type, error.message, error.remedy, error.data]))
         return error.exit_code
     return 0
 

@@ -47,9 +47,9 @@ def exported(settings: Settings, port: int, host: str = HOST) -> Iterator[str]:
 def _refused(error: OSError, host: str, port: int) -> OnboardError:
     place = f"{host}:{port}"
     if error.errno == errno.EADDRINUSE:
-        return ConflictError(f"Something listens on {place} already.", "Give another --metrics-port.", port=port)
+        return ConflictError("metrics-port-taken", port=port, place=place)
     if error.errno == errno.EACCES:
-        return NotAllowedError(f"Listening on {place} is not allowed.", "Give a --metrics-port above 1023.", port=port)
+        return NotAllowedError("metrics-port-forbidden", port=port, place=place)
     if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
-        return InputError(f"This machine has no address {host!r}.", "Correct --metrics-host.", host=host)
-    return InputError(f"Metrics cannot be served on {place}: {error}.", "Correct --metrics-host or --metrics-port.")
+        return InputError("metrics-host-unknown", host=host)
+    return InputError("metrics-not-served", place=place, reason=error)

@@ -64,7 +64,6 @@ def passing_trouble(error: Exception) -> UnavailableError | None:
         reason = _PASSING[errno.ENOMEM]
     if reason is None:
         return None
-    return UnavailableError(
-        f"The worker's machine cannot go on: {reason} ({error}).",
-        "Free some space or memory there; the job is tried again by itself.",
-    ).hide(UnavailableError(f"The worker's machine cannot go on: {reason}.", "The job is tried again by itself."))
+    return UnavailableError("worker-machine-full", reason=reason, error=error).hide(
+        UnavailableError("worker-machine-fails", reason=reason)
+    )

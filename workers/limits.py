@@ -98,7 +98,7 @@ class Limits:
     def _cancel(self, job: Job) -> bool:
         try:
             with self.database.write() as session:
-                error = CancelledError(f"Job {job.id} was cancelled while it ran; its process did not listen.")
+                error = CancelledError("job-cancelled-unresponsive", id=job.id)
                 ClaimRepository(session).finish(job.id, job.attempt, JobState.CANCELLED, error=error.to_json())
         except FencedError:
             return False  # it has just ended by itself

@@ -52,9 +52,9 @@ class Heartbeat:
     def raise_if_stopped(self) -> None:
         """Raise CancelledError or FencedError as was heard; no database work."""
         if self.fenced.is_set():
-            raise FencedError(f"Another has what {self._name} was of.")
+            raise FencedError("claim-fenced", name=self._name)
         if self.cancelled.is_set():
-            raise CancelledError(f"What {self._name} was of was stopped.")
+            raise CancelledError("claim-stopped", name=self._name)
 
     def _beat(self) -> None:
         last = time.monotonic()
@@ -127,9 +127,9 @@ class RegistryProgress:
     def raise_if_cancelled_or_fenced(self) -> None:
         """Raise CancelledError or FencedError as the heartbeat has heard; no database work."""
         if self._heartbeat.fenced.is_set():
-            raise FencedError(f"Attempt {self._job.attempt} no longer owns job {self._job.id}.", job=self._job.id)
+            raise FencedError("job-fenced", job=self._job.id, attempt=self._job.attempt)
         if self._heartbeat.cancelled.is_set():
-            raise CancelledError(f"Job {self._job.id} was cancelled while it ran.", job=self._job.id)
+            raise CancelledError("job-cancelled-running", job=self._job.id)
 
     def _append(
         self, kind: EventKind, message: str, seconds: float | None = None, numbers: dict[str, Any] | None = None

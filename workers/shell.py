@@ -177,7 +177,7 @@ def _require_published(job: Job, services: Services) -> None:
     with services.database.read() as session:
         after = JobRepository(session).get(job.id)
     if after.state is JobState.RUNNING and after.attempt == job.attempt:
-        raise JobFailedError("The pipeline ended without publishing a version.", job=job.id)
+        raise JobFailedError("nothing-published", job=job.id)
 
 
 def _end(job: Job, services: Services, state: JobState, error: dict[str, Any]) -> None:

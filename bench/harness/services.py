@@ -18,7 +18,7 @@ import psycopg
 import redis
 
 _SECONDS = 60.0  # for a server to come up
-_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.02, 0.1
+_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.02, 0.05
 
 
 def missing(program: str) -> str | None:

@@ -36,7 +36,7 @@ async def signed_in(
     """The dependency of a route that any token opens; gives who asks. Raises SignInError."""
     identity: Identity | None = getattr(request.state, "identity", None)
     if identity is None:
-        raise SignInError("This needs a token.")
+        raise SignInError("token-missing")
     return identity
 
 
@@ -52,7 +52,7 @@ def requires(scope: Scope) -> Callable[..., Awaitable[Identity]]:
 
     async def identified(identity: Annotated[Identity, Depends(signed_in)]) -> Identity:
         if not identity.may(scope):
-            raise ScopeError(identity.name, scope)
+            raise ScopeError("token-lacks-scope", token=identity.name, scope=str(scope))
         return identity
 
     identified.__dict__["scope"] = scope

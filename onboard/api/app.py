@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import cache
 
 from fastapi import APIRouter, FastAPI
@@ -29,6 +29,7 @@ from onboard.api.upload_folder import upload_folder
 from onboard.api.upload_places import UploadPlaces
 from onboard.api.uploads import MAX_AT_ONCE
 from onboard.bases import find_base
+from onboard.errors import OnboardError
 from onboard.hypernetworks.register import register_base
 from onboard.operations.prometheus import make_registry
 from onboard.registry.services import open_services
@@ -85,11 +86,12 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         app.state.services = services
         await run_in_threadpool(register_base, services, find_base(services.settings.base))
         app.state.shelf = Shelf(services)
-        app.state.maps = Maps(app.state.shelf)
+        app.state.maps = Maps(services)
         app.state.metrics = make_registry(services.database)
         app.state.predictions = PredictionQueue(services)
         if app.state.preload:
             await run_in_threadpool(app.state.predictions.load)
+            await run_in_threadpool(_draw_map, app.state.maps)
         app.state.readers, app.state.pulse, app.state.overview = Readers(), Pulse(), Overview()
         with upload_folder(services.settings.resolved_home) as folder, Intake(services.settings, folder) as intake:
             app.state.uploads = folder
@@ -98,6 +100,11 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
             yield
     finally:
         await run_in_threadpool(services.close)
+
+
+def _draw_map(maps: Maps) -> None:
+    with suppress(OnboardError):  # the page says it to whoever opens it
+        maps.document()
 
 
 def _operation_id(route: APIRoute) -> str:

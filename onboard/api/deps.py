@@ -106,4 +106,4 @@ def decode_number(cursor: str | None) -> int | None:
 
 def wrong_cursor() -> InputError:
     """The error for a cursor that means no place in this listing (any more)."""
-    return InputError("cursor: it is none of this listing.", "Begin again without a cursor.", field="cursor")
+    return InputError("list-cursor-invalid", field="cursor")

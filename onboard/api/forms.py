@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from onboard.domain import submission
+from onboard.domain.addition import Addition
 from onboard.domain.evaluation import Evaluation
 from onboard.domain.submission import Submission, fields_of
 
@@ -68,6 +69,9 @@ EvaluationForm: Final = form_of(
     "EvaluationForm",
     "Fields of an upload of labeled rows, named like the flags of `onboard evaluate`.",
     checked=False,
+)
+AdditionForm: Final = form_of(
+    Addition, "AdditionForm", "Fields of an upload of rows, named like the flags of `onboard add`.", checked=False
 )
 REPEATED: Final = frozenset(field.name for field in fields_of(Submission) if field.repeated)
 LINES: Final = frozenset(field.name for field in fields_of(Submission) if field.option.lines)

@@ -50,9 +50,7 @@ class Deadline:
     @property
     def over(self) -> DeadlineError:
         """What is told when it is over."""
-        return DeadlineError(
-            f"The prediction was not made within {self._seconds:g} s.", "Ask again, for fewer texts or with more time."
-        )
+        return DeadlineError("prediction-too-late", seconds=self._seconds)
 
 
 @dataclass(eq=False)

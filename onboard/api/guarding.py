@@ -6,6 +6,7 @@ It runs before any byte of a body is read: nobody without a token can make the s
 from __future__ import annotations
 
 import ipaddress
+import re
 import socket
 from collections.abc import Callable, Iterable
 from http import HTTPStatus
@@ -36,6 +37,7 @@ OPEN_BODY_BYTES: Final = 16 * 2**10  # of one that nobody has signed
 HEAD_BYTES: Final = 16 * 2**10  # of address and headers together
 _UNLIMITED: Final = "/healthz"  # costs nothing, and whoever watches must not be turned away by what others ask
 _UPLOADS: Final = ("/v1/jobs", "/v1/check", "/submit", "/submit/check")  # these count what they store themselves, too
+_ROWS: Final = re.compile("(/v1)?/tasks/[^/]+/rows")  # likewise
 _CUSTOMER_BITS: Final = 64
 FAILURES_PER_MINUTE: Final = 60  # wrong tokens and codes of one address
 _PORTS: Final = {"http": 80, "https": 443}
@@ -132,7 +134,7 @@ class Guard:
             return None
         if not has_credentials(headers):
             self._limit.take(address)
-            raise SignInError("This needs a token.")
+            raise SignInError("token-missing")
         try:
             identity = await identified(scope["app"].state.services, headers)
         except SignInError:
@@ -151,7 +153,7 @@ async def identified(services: Services, headers: Headers) -> Identity:
     if given is not None:
         kind, _, secret = given.partition(" ")
         if kind.lower() != "bearer" or not secret.strip():
-            raise SignInError("The Authorization header holds no bearer token.")
+            raise SignInError("bearer-token-missing")
         return await run_in_threadpool(identify, services.database, secret.strip())
     cookie = session_cookie(headers)
     assert cookie is not None  # there are credentials
@@ -195,10 +197,7 @@ def require_host(headers: Headers, hosts: Iterable[str]) -> None:
     given = headers.getlist("host")
     name = _host_name(given[0]) if len(given) == 1 else None
     if name is None or not (name in hosts or _is_address(name)):
-        raise HostError(
-            f"This service is not {given[0]!r}." if given else "The Host header is missing.",
-            "Ask by localhost or by an address, or add the name to ONBOARD_ALLOWED_HOSTS.",
-        )
+        raise HostError("unknown-host", host=given[0]) if given else HostError("host-header-missing")
 
 
 def require_same_site(headers: Headers) -> None:
@@ -214,22 +213,18 @@ def require_same_site(headers: Headers) -> None:
     if site is not None:
         if site in ("same-origin", "none"):
             return
-        raise NotAllowedError("Another site sent this form.", "Use a page of this service, or a bearer token.")
+        raise NotAllowedError("form-of-other-site")
     origin = headers.get("origin", "null")
     sender = headers.get("referer", "") if origin == "null" else origin
     host = headers.get("host", "")
     if not _is_of_host(sender, host):
         said = f"It was sent from {sender[:_SHOWN]!r}" if sender else "It does not say where it was sent from"
-        raise NotAllowedError(
-            f"Another site sent this form. {said} to {host[:_SHOWN]!r}.",
-            "Use a page of this service, or a bearer token. A proxy must pass the Host header on with its port "
-            "(nginx: proxy_set_header Host $http_host).",
-        )
+        raise NotAllowedError("form-of-other-origin", said=said, host=host[:_SHOWN])
 
 
 def body_limit(path: str) -> int:
     """How many bytes the body of a request to this path may have."""
-    if path in _UPLOADS:
+    if path in _UPLOADS or _ROWS.fullmatch(path):
         return MAX_UPLOAD_BYTES
     return OPEN_BODY_BYTES if is_open(path) else BODY_BYTES
 
@@ -239,14 +234,14 @@ def require_small_head(scope: Scope) -> None:
     size = len(scope.get("raw_path") or b"") + len(scope["query_string"])
     size += sum(len(name) + len(value) for name, value in scope["headers"])
     if size > HEAD_BYTES:
-        raise HeadTooLargeError(f"Address and headers have more than {HEAD_BYTES} bytes.", limit=HEAD_BYTES)
+        raise HeadTooLargeError("head-too-large", limit=HEAD_BYTES)
 
 
 def require_small(headers: Headers, limit: int) -> None:
     """Refuse a body that says that it is larger than `limit` bytes. Raises TooLargeError."""
     length = headers.get("content-length", "")
     if length.isdecimal() and int(length[:20]) > limit:
-        raise TooLargeError(f"The request has more than {limit} bytes.", limit=limit)
+        raise TooLargeError("body-too-large", limit=limit)
 
 
 def _up_to(limit: int, receive: Receive) -> Receive:

@@ -25,12 +25,14 @@ from onboard.api.child import (
 from onboard.api.places import Places
 from onboard.data.labelled import LabelledRows, Takes, read_labelled
 from onboard.domain.access import acting, current_actor
+from onboard.domain.addition import Addition
 from onboard.domain.counting import counted
 from onboard.domain.evaluation import Evaluation
 from onboard.domain.job import Job
 from onboard.domain.submission import Submission
 from onboard.errors import InputError, TooLargeError, UnavailableError
 from onboard.jobs import submission as submissions
+from onboard.jobs.add import Added
 from onboard.jobs.pace import Pace
 from onboard.jobs.submission import Outside
 from onboard.settings import Settings
@@ -41,7 +43,6 @@ CHILD_BYTES: Final = 4 << 30  # memory of any other: a gigabyte of plain rows ta
 CHECK_SECONDS: Final = 300.0  # that a check may take, whatever it reads; a gigabyte of plain rows takes a third
 _MOST_AT_ONCE: Final = 4  # datasets that are checked or wait for it; the next one is asked to come again
 _RETRY_SECONDS: Final = 10
-_FEWER: Final = "Pass fewer rows; a few thousand are plenty."
 
 _Given = ParamSpec("_Given")
 _Result = TypeVar("_Result")
@@ -97,6 +98,10 @@ class Intake:
         with self._outside() as outside:
             return self._done(content_bytes, left, _submit, self._settings, submission, owner, current_actor(), outside)
 
+    def add(self, task: str, asked: Addition, owner: str, content_bytes: int, left: Callable[[], bool]) -> Added:
+        """See `onboard.jobs.add.add`; the rest as `check`."""
+        return self._done(content_bytes, left, _add, self._settings, task, asked, owner, current_actor())
+
     def labelled(self, asked: Evaluation, takes: Takes, content_bytes: int, left: Callable[[], bool]) -> LabelledRows:
         """See `onboard.data.labelled.read_labelled`; the rest as `check`."""
         return self._done(content_bytes, left, read_labelled, asked, takes, hide_folders=True)
@@ -122,20 +127,24 @@ class Intake:
                 with nullcontext() if small else self._turn(left):
                     return call_in_child(lambda: self._ending.is_set() or left(), bounds, do, *args, **kwargs)
             except ChildDiedError as error:
-                raise InputError("The process that checked this dataset died.", _FEWER) from error
+                raise InputError("check-died") from error
             except ChildMemoryError as error:
-                message = f"Checking this dataset takes more than {bounds.most_bytes >> 20:,} MiB of memory."
-                raise TooLargeError(message, _FEWER, limit=bounds.most_bytes) from error
+                raise TooLargeError(
+                    "check-needs-memory", limit=bounds.most_bytes, mebibytes=bounds.most_bytes >> 20
+                ) from error
             except ChildDeadlineError as error:
-                message = f"Checking this dataset takes more than {counted(round(bounds.most_seconds), 'second')}."
-                raise TooLargeError(message, _FEWER, limit_seconds=bounds.most_seconds) from error
+                raise TooLargeError(
+                    "check-needs-time",
+                    limit_seconds=bounds.most_seconds,
+                    most_seconds=counted(round(bounds.most_seconds), "second"),
+                ) from error
             except AbandonedError as error:
                 raise self._abandoned() from error
 
     def _abandoned(self) -> InputError | UnavailableError:
         if self._ending.is_set():
-            return UnavailableError("The service is ending.", "Try again later.", retry_after_seconds=_RETRY_SECONDS)
-        return InputError("The client went away before its dataset was checked.", "Send it again.")
+            return UnavailableError("service-ending", retry_after_seconds=_RETRY_SECONDS)
+        return InputError("client-went-away")
 
     @contextmanager
     def _turn(self, left: Callable[[], bool]) -> Iterator[None]:
@@ -160,3 +169,13 @@ def _submit(
     with closing(open_services(settings)) as services, acting(actor) if actor else nullcontext():
         request = submissions.prepare(submission, settings.base, owner=owner, outside=outside)
         return submit(services, doorbell(services, outside=True), request)
+
+
+def _add(settings: Settings, task: str, asked: Addition, owner: str, actor: str | None) -> Added:
+    """What a child does: it opens its own connections."""
+    from onboard.jobs.add import add
+    from onboard.jobs.waking import doorbell
+    from onboard.registry.services import open_services
+
+    with closing(open_services(settings)) as services, acting(actor) if actor else nullcontext():
+        return add(services, doorbell(services, outside=True), task, asked, owner=owner, hide_folders=True)

@@ -54,8 +54,4 @@ class RateLimit:
     def _require(self, left: float) -> None:
         if self._per_minute and left < 1:
             wait = math.ceil((1 - left) * _MINUTE / self._per_minute)
-            raise RateLimitError(
-                f"More than {self._per_minute} requests in a minute.",
-                f"Wait {wait} s.",
-                retry_after_seconds=wait,
-            )
+            raise RateLimitError("too-many-requests", retry_after_seconds=wait, per_minute=self._per_minute)

@@ -43,10 +43,7 @@ def content_bytes(path: Path, name: str) -> int:
 
 def too_large(name: str = "dataset") -> TooLargeError:
     """The error for a file of more bytes than one may have."""
-    return TooLargeError(
-        f"{name}: more than {MAX_FILE_BYTES >> 20:,} MiB.", "Pass fewer rows; a few thousand are plenty.",
-        field=name, limit=MAX_FILE_BYTES,
-    )  # fmt: skip
+    return TooLargeError("file-too-large", field=name, limit=MAX_FILE_BYTES, mebibytes=MAX_FILE_BYTES >> 20)
 
 
 class _Gzip:
@@ -69,10 +66,7 @@ class _Gzip:
                     return MAX_FILE_BYTES if self._head in _EXPANDING_MAGICS else self._size
         except zlib.error:  # its reader tells what is wrong, or takes more than zlib does
             return MAX_FILE_BYTES
-        raise InputError(
-            f"{self._name}: it is gzip of more than {MAX_MEMBERS:,} members.", "Compress it again.",
-            field=self._name, limit=MAX_MEMBERS,
-        )  # fmt: skip
+        raise InputError("too-many-gzip-members", field=self._name, limit=MAX_MEMBERS)  # fmt: skip
 
     def _after_member(self, waiting: bytes) -> bytes:
         """Decompress one member; returns what was read behind it."""
@@ -92,9 +86,6 @@ class _Gzip:
         self._head = (self._head + piece[:_MAGIC_BYTES])[:_MAGIC_BYTES]
         self._size += len(piece)
         if self._size > self._most:
-            raise InputError(
-                f"{self._name}: it holds more than {MAX_RATIO} times its compressed size.", "Send it uncompressed.",
-                field=self._name, limit=MAX_RATIO,
-            )  # fmt: skip
+            raise InputError("gzip-ratio-too-large", field=self._name, limit=MAX_RATIO)  # fmt: skip
         if self._size > MAX_FILE_BYTES:
             raise too_large(self._name)

@@ -28,11 +28,7 @@ def require_share(held: int, most: int, retry_seconds: int) -> None:
     """Refuse a place to a token that holds its share already. Raises RateLimitError."""
     share = share_of(most)
     if held >= share:
-        raise RateLimitError(
-            f"This token already has {share} such requests at work, and one token may have no more.",
-            "Try again when one of them has ended.",
-            retry_after_seconds=retry_seconds,
-        )
+        raise RateLimitError("too-many-requests-of-token", retry_after_seconds=retry_seconds, share=share)
 
 
 class Places:

@@ -44,14 +44,14 @@ class PredictionQueue:
         self._predictor: Predictor | None = None
 
     def load(self) -> None:
-        """Load the model before anybody asks.
+        """Load the model before anybody asks, and let it answer a text of its own.
 
         Raises:
             DamagedError: the files of the base are broken.
             OutOfMemoryError: the GPU has no room for it.
         """
         with self._turns.taken():
-            self._loaded()
+            self._loaded().warm_up()
 
     def predict(
         self,
@@ -79,7 +79,7 @@ class PredictionQueue:
             self._turns.give_way()
             deadline.require()
             if left():
-                raise InputError("The client went away before it was answered.", "Ask again.")
+                raise InputError("client-went-away-unanswered")
 
         requests = parse_requests(inputs)
         with self._places.place(), self._room(requests):
@@ -103,9 +103,9 @@ class PredictionQueue:
         with self._guard:
             total, held = self._characters.total(), self._characters[holder]
             if total and total + length > MOST_WAITING_CHARACTERS:
-                raise RateLimitError(_FULL, _REMEDY, retry_after_seconds=1)
+                raise RateLimitError("too-many-texts-waiting", retry_after_seconds=1)
             if held and held + length > share_of(MOST_WAITING_CHARACTERS):
-                raise RateLimitError("Too many texts of this token wait.", _REMEDY, retry_after_seconds=1)
+                raise RateLimitError("too-many-texts-of-token", retry_after_seconds=1)
             self._characters[holder] += length
         try:
             yield

@@ -15,19 +15,18 @@ from starlette.responses import Response
 
 from onboard.api.headers import HEADERS
 from onboard.api.remedies import data_over_http, told_over_http
-from onboard.errors import OnboardError
+from onboard.errors import (
+    InputError,
+    InternalError,
+    MethodNotAllowedError,
+    NotFoundError,
+    OnboardError,
+    type_uri,
+)
 
 MEDIA_TYPE: Final = "application/problem+json"
 RETRY_AFTER_SECONDS: Final = 2
-_CODES: Final = {
-    401: "sign_in",
-    403: "not_allowed",
-    404: "not_found",
-    405: "method_not_allowed",
-    413: "too_large",
-}
-FAULT: Final = "The service failed."
-FAULT_REMEDY: Final = "See the log of the service."
+_CODES: Final = {401: "sign_in", 403: "not_allowed", 413: "too_large"}  # of what no route of ours refuses
 _logger = logging.getLogger(__name__)
 
 
@@ -37,27 +36,8 @@ def answer(request: Request, error: Exception) -> Response:
         log(request.method, request.url.path, error)
         return of_error(error)
     if isinstance(error, RequestValidationError):
-        return _of_validation(error)
+        return of_error(_of_validation(error))
     return _of_http(request, error) if isinstance(error, HTTPException) else _of_a_fault(request, error)
-
-
-def problem(
-    status: int,
-    code: str,
-    detail: str,
-    remedy: str = "",
-    data: Mapping[str, Any] | None = None,
-    headers: Mapping[str, str] | None = None,
-) -> Response:
-    """One problem as an answer.
-
-    Args:
-        code: stable name of the kind of problem, see docs/api.md.
-        detail: one sentence that says what is wrong.
-        remedy: what to do about it.
-        data: further members (row, field, limit …); they never replace those of the standard.
-    """
-    return _answer(_document(status, code, detail, remedy, data), headers)
 
 
 def _answer(document: Mapping[str, Any], headers: Mapping[str, str] | None) -> Response:
@@ -65,10 +45,12 @@ def _answer(document: Mapping[str, Any], headers: Mapping[str, str] | None) -> R
     return Response(json.dumps(document, default=str), document["status"], headers, MEDIA_TYPE)
 
 
-def _document(status: int, code: str, detail: str, remedy: str, data: Mapping[str, Any] | None) -> dict[str, Any]:
+def _document(
+    status: int, type_: str, code: str, detail: str, remedy: str, data: Mapping[str, Any] | None
+) -> dict[str, Any]:
     return {
         **(data or {}),
-        "type": "about:blank",
+        "type": type_uri(type_),
         "title": HTTPStatus(status).phrase,
         "status": status,
         "detail": detail,
@@ -86,18 +68,18 @@ def document_of(error: OnboardError) -> dict[str, Any]:
 def _told(error: OnboardError) -> dict[str, Any]:
     remedies = told_over_http(error.remedy)
     data = {**data_over_http(error.data), **remedies}
-    return _document(error.http_status, error.code, error.message, remedies["remedy"], data)
+    return _document(error.http_status, error.type, error.code, error.message, remedies["remedy"], data)
 
 
-def of_error(error: OnboardError) -> Response:
+def of_error(error: OnboardError, headers: Mapping[str, str] | None = None) -> Response:
     """The problem of one of our errors."""
     error = error.outside
-    headers = {}
+    sent = dict(headers or {})
     if error.http_status == HTTPStatus.UNAUTHORIZED:
-        headers["WWW-Authenticate"] = "Bearer"
+        sent["WWW-Authenticate"] = "Bearer"
     if error.retryable:
-        headers["Retry-After"] = str(error.data.get("retry_after_seconds", RETRY_AFTER_SECONDS))
-    return _answer(_told(error), headers)
+        sent["Retry-After"] = str(error.data.get("retry_after_seconds", RETRY_AFTER_SECONDS))
+    return _answer(_told(error), sent)
 
 
 def log(method: str, path: str, error: OnboardError) -> None:
@@ -109,15 +91,15 @@ def log(method: str, path: str, error: OnboardError) -> None:
 _MALFORMED: Final = "json_invalid"
 
 
-def _of_validation(error: RequestValidationError) -> Response:
+def _of_validation(error: RequestValidationError) -> InputError:
     findings = [_finding(fault) for fault in error.errors()]
     first = findings[0]
-    return problem(
-        HTTPStatus.UNPROCESSABLE_ENTITY,
-        "input",
-        f"{first['field'] or first['in']}: {first['message']}.",
-        "See the description of this request at /docs.",
-        {"field": first["field"], "errors": findings},
+    return InputError(
+        "request-invalid",
+        place=first["field"] or first["in"],
+        reason=first["message"],
+        field=first["field"],
+        errors=findings,
     )
 
 
@@ -136,23 +118,29 @@ def _finding(error: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def http_detail(request: Request, error: HTTPException) -> str:
-    """What is wrong with a request that met no route of ours."""
+def error_of_http(request: Request, error: HTTPException) -> OnboardError:
+    """The error of a request that met no route of ours."""
     if error.status_code == HTTPStatus.NOT_FOUND:
-        return f"There is nothing at {request.url.path}."
+        return NotFoundError("unknown-path", path=request.url.path)
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
-        return f"{request.method} is not possible at {request.url.path}."
-    return str(error.detail)
+        return MethodNotAllowedError("method-not-allowed", method=request.method, path=request.url.path)
+    return InputError("request-refused", reason=str(error.detail))
+
+
+def fault() -> InternalError:
+    """What callers learn of a fault of the service."""
+    return InternalError("service-failed")
 
 
 def _of_http(request: Request, error: HTTPException) -> Response:
-    status = error.status_code
+    ours, status = error_of_http(request, error), error.status_code
+    if ours.http_status == status:
+        return of_error(ours, error.headers)
     code = _CODES.get(status, "input" if status < HTTPStatus.INTERNAL_SERVER_ERROR else "internal")
-    return problem(status, code, http_detail(request, error), "See /docs.", headers=error.headers)
+    return _answer(_document(status, ours.type, code, ours.message, ours.remedy, ours.data), error.headers)
 
 
 def _of_a_fault(request: Request, error: Exception) -> Response:
     """The server logs what happened; who asked learns nothing of the inside."""
     _logger.error("%s %s failed", request.method, request.url.path, exc_info=error)
-    # this is answered outside of all middleware
-    return problem(HTTPStatus.INTERNAL_SERVER_ERROR, "internal", FAULT, FAULT_REMEDY, headers=HEADERS)
+    return of_error(fault(), HEADERS)  # this is answered outside of all middleware

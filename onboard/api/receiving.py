@@ -11,12 +11,13 @@ from fastapi import Depends, Request
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ValidationError
 
-from onboard.api.forms import LINES, REPEATED, DatasetForm, EvaluationForm, JobForm
+from onboard.api.forms import LINES, REPEATED, AdditionForm, DatasetForm, EvaluationForm, JobForm
 from onboard.api.upload_places import UploadPlaces
 from onboard.api.uploads import Upload, received
 from onboard.data.formats.source import stem_of
 from onboard.data.limits import MAX_FILE_BYTES
 from onboard.data.task_name import proposal, task_name_of
+from onboard.domain.addition import Addition
 from onboard.domain.evaluation import Evaluation
 from onboard.domain.submission import Submission
 from onboard.errors import InputError
@@ -41,9 +42,16 @@ class Received:
 
     def evaluation(self) -> Evaluation:
         """The labeled rows to measure versions on. Raises InputError: they are not a file."""
+        return Evaluation(dataset=self._file(), **self.form.model_dump(exclude_none=True))
+
+    def addition(self, **more: Any) -> Addition:
+        """The rows for a task. Raises InputError: they are not a file."""
+        return Addition(dataset=self._file(), **self.form.model_dump(exclude_none=True), **more)
+
+    def _file(self) -> str:
         if self.dataset is None or self.dataset.startswith(_HUB):
-            raise InputError("dataset: it is not a file.", "Send the file of labeled rows as dataset.", field="dataset")
-        return Evaluation(dataset=self.dataset, **self.form.model_dump(exclude_none=True))
+            raise InputError("dataset-not-a-file", field="dataset")
+        return self.dataset
 
 
 async def _dataset(request: Request) -> AsyncIterator[Received]:
@@ -60,6 +68,12 @@ async def _labelled(request: Request) -> AsyncIterator[Received]:
     async with _received(request) as upload:
         _drop_blanks(upload)
         yield read_form(EvaluationForm, upload)
+
+
+async def _addition(request: Request) -> AsyncIterator[Received]:
+    async with _received(request) as upload:
+        _drop_blanks(upload)
+        yield read_form(AdditionForm, upload)
 
 
 async def _typed(request: Request) -> AsyncIterator[Received]:
@@ -92,6 +106,7 @@ async def _received(request: Request) -> AsyncIterator[Upload]:
 ReceivedDataset = Annotated[Received, Depends(_dataset)]
 ReceivedJob = Annotated[Received, Depends(_job)]
 ReceivedRows = Annotated[Received, Depends(_labelled)]  # of a program or a browser
+ReceivedAddition = Annotated[Received, Depends(_addition)]  # likewise
 TypedJob = Annotated[Received, Depends(_typed)]  # a job's form as a browser sends it
 
 
@@ -119,11 +134,7 @@ def _source(fields: dict[str, list[str]], upload: Upload) -> str:
     if "dataset" not in upload.files and len(named) == 1 and named[0].startswith(_HUB):
         upload.content_bytes = MAX_FILE_BYTES  # nobody knows before it is fetched
         return named[0]
-    raise InputError(
-        "dataset: neither one file nor one hf:// name.",
-        "Send the file as dataset, with its name; or, for a task without rows, its names as task and labels.",
-        field="dataset",
-    )
+    raise InputError("dataset-not-one-file", field="dataset")
 
 
 def _task_of(name: str) -> str:
@@ -131,9 +142,7 @@ def _task_of(name: str) -> str:
     try:
         return task_name_of(name)
     except InputError as error:
-        raise InputError(
-            error.message, f"Send the task's name as task, for example {proposal(stem_of(name))}."
-        ) from error
+        raise InputError.like(error, f"Send the task's name as task, for example {proposal(stem_of(name))}.") from error
 
 
 def _values(fields: Mapping[str, list[str]]) -> dict[str, Any]:
@@ -143,7 +152,7 @@ def _values(fields: Mapping[str, list[str]]) -> dict[str, Any]:
         if name in REPEATED:
             values[name] = given
         elif len(given) > 1:
-            raise InputError(f"{name[:100]}: it is given {len(given)} times.", "Give it once.", field=name[:100])
+            raise InputError("form-field-repeated", field=name[:100], times=len(given))
         else:
             values[name] = given[0]
     return values

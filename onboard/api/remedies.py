@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from onboard.domain.addition import Addition
 from onboard.domain.job_remedies import reworded_event, reworded_job
 from onboard.domain.submission import Submission, fields_of
 
@@ -38,10 +39,16 @@ _REQUESTS: Final = [
         (rf"onboard token create NAME --scope {_NAME}", r'POST /v1/tokens with {"name": NAME, "scopes": ["\g<name>"]}'),
         (r"onboard submit(?: --dataset)? FILE", "POST /v1/jobs"),
         (r"onboard submit --task NAME --labels A,B", "POST /v1/jobs with task=NAME and labels=A,B"),
+        (r"onboard add (?P<task>[\w-]+) FILE --replace", r"POST /v1/tasks/\g<task>/rows with replace=true"),
+        (r"onboard add (?P<task>[\w-]+) FILE", r"POST /v1/tasks/\g<task>/rows"),
+        (rf"onboard labels {_NAME}$", r"GET /v1/tasks/\g<name>/labels"),
         (r"onboard check FILE(?:\.parquet)?", "POST /v1/check"),
     )
 ]  # fmt: skip
-_FIELDS: Final = {field.flag: field.name for field in fields_of(Submission) if field.option.form is not None}
+_FIELDS: Final = {
+    field.flag: field.name
+    for declaration in (Addition, Submission) for field in fields_of(declaration) if field.option.form is not None
+}  # fmt: skip
 _OPTION: Final = re.compile(
     r"onboard [a-z][^.,;:]*"  # a command without a counterpart stays as a whole
     r"|(?P<flag>--[a-z][a-z-]*)"

@@ -30,9 +30,7 @@ def install(app: FastAPI, root: str) -> None:
     if not root:
         return
     if any(_is_below(route.path or "", root) for route in routes_of(app)):
-        raise InputError(
-            f"ONBOARD_ROOT_PATH is {root!r}, where the service has a page.", "Choose another path, such as /onboard."
-        )
+        raise InputError("root-path-taken", root=root)
     app.add_middleware(RootPath, root=root)
 
 

@@ -46,10 +46,10 @@ def listen(host: str, port: int) -> socket.socket:
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return listening
     except PermissionError as error:
-        raise NotAllowedError(f"Port {port} is not for this user.", "Use a port above 1023.", port=port) from error
+        raise NotAllowedError("port-forbidden", port=port) from error
     except OSError as error:
         reason = error.strerror or str(error)
-        raise UnavailableError(f"{host}:{port} cannot be listened to: {reason}.", "Give another --port.") from error
+        raise UnavailableError("port-unavailable", host=host, port=port, reason=reason) from error
 
 
 def is_loopback(host: str) -> bool:
@@ -111,7 +111,7 @@ def serve(settings: Settings, listening: socket.socket, *, preload: bool = False
     with closing(listening):
         server.run(sockets=[listening])
     if not server.started:
-        raise UnavailableError("The service could not start.", "The lines above say why.")
+        raise UnavailableError("service-did-not-start")
 
 
 class _Server(uvicorn.Server):
@@ -132,5 +132,5 @@ def _addresses(host: str, port: int) -> list[tuple[socket.AddressFamily, tuple[s
     try:
         addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, UnicodeError) as error:
-        raise InputError(f"{host!r} is no address of this machine.", "Give --host 127.0.0.1 or 0.0.0.0.") from error
+        raise InputError("unknown-listen-address", host=host) from error
     return [(family, (str(address[0]), int(address[1]))) for family, _, _, _, address in addresses]

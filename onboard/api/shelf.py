@@ -55,7 +55,7 @@ class Shelf:
         named_now = self.current(reference)
         (version,) = published(self._services.database, [(named_now.task, named_now.version)])
         if version.readout is None:
-            raise NotFoundError(f"{version.reference} has no readout.", f"onboard versions {version.task}")
+            raise NotFoundError("version-without-readout", version=version.reference, task=version.task)
         return version.version, version.readout
 
     def document(self, current: Current) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import tempfile
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from onboard.domain.private import private_folder
+from onboard.domain.temporary import hold, remove_abandoned
 from onboard.errors import NotAllowedError, StorageError
 
 FOLDER: Final = "uploads"
@@ -31,40 +31,15 @@ def upload_folder(home: Path) -> Iterator[Path]:
     try:
         parent = private_folder(home / FOLDER)
         with FileLock(parent / _LOCK, mode=0o600):
-            _sweep(parent)
+            remove_abandoned(parent, younger_too=True)
             own = Path(tempfile.mkdtemp(dir=parent))
-            held = _hold(own)
+            held = hold(own)
     except PermissionError as error:
-        message = f"Uploads cannot be stored in {home / FOLDER}."
-        raise NotAllowedError(message, "Let the service write to ONBOARD_HOME.") from error
+        raise NotAllowedError("upload-folder-forbidden", folder=home / FOLDER) from error
     except OSError as error:
-        raise StorageError(f"Uploads cannot be stored: {error.strerror or error}.", "Free some space.") from error
+        raise StorageError("uploads-not-stored", reason=error.strerror or error) from error
     try:
         yield own
     finally:
         shutil.rmtree(own, ignore_errors=True)
         os.close(held)
-
-
-def _sweep(parent: Path) -> None:
-    """Remove the folders that no living process holds."""
-    for folder in parent.iterdir():
-        if not folder.is_dir() or folder.is_symlink():
-            continue
-        try:
-            held = _hold(folder)
-        except BlockingIOError:
-            continue
-        shutil.rmtree(folder, ignore_errors=True)
-        os.close(held)
-
-
-def _hold(folder: Path) -> int:
-    """A lock that ends with this process, however it ends. Raises BlockingIOError when another has it."""
-    held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(held)
-        raise
-    return held

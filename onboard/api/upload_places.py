@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from anyio import CancelScope
 
@@ -64,7 +64,7 @@ class UploadPlaces:
         mine = caller()
         require_share(sum(sender.caller == mine for sender in self._senders), self._most, _RETRY_SECONDS)
         if len(self._senders) >= self._most and not self._displace():
-            raise UnavailableError("Too many uploads are being received.", "Try again later.", **_LATER)
+            raise UnavailableError("too-many-uploads", **_LATER)
         sender = Sender(self._clock(), mine)
         self._senders.add(sender)
         try:
@@ -91,10 +91,7 @@ class UploadPlaces:
 
 def displaced() -> UnavailableError:
     """What a sender is told whose place was given to another."""
-    return UnavailableError(
-        f"The upload came more slowly than {PACE_BYTES_PER_SECOND // 1024} KiB a second while others waited.",
-        "Try again later, or on a faster line.", **_LATER,
-    )  # fmt: skip
+    return UnavailableError("upload-too-slow", kibibytes_per_second=PACE_BYTES_PER_SECOND // 1024, **_LATER)
 
 
-_LATER: Final = {"retry_after_seconds": _RETRY_SECONDS}
+_LATER: Final[dict[str, Any]] = {"retry_after_seconds": _RETRY_SECONDS}

@@ -31,7 +31,6 @@ _MAX_FIELD_BYTES: Final = 1 << 16
 _MAX_PARTS: Final = 64 + MAX_LABELS  # fields and files, and a description of each label
 _MAX_HEADER_BYTES: Final = 1 << 13
 _NAME_CHARACTERS: Final = 100
-_REMEDY: Final = "Send multipart/form-data with the file as dataset."
 
 
 @dataclass
@@ -85,7 +84,7 @@ def _parser_of(request: Request) -> bytes:
     kind, options = parse_options_header(request.headers.get("content-type"))
     boundary = options.get(b"boundary", b"")
     if kind != b"multipart/form-data" or not 0 < len(boundary) <= 200:
-        raise InputError("The request is no multipart/form-data.", _REMEDY)
+        raise InputError("not-multipart")
     length = request.headers.get("content-length", "0")
     if length.isdecimal() and int(length[:20]) > MAX_UPLOAD_BYTES:
         raise too_large()
@@ -101,7 +100,7 @@ async def _stream(request: Request, parser: MultipartParser, writer: _Writer, se
             if piece:
                 await run_in_threadpool(parser.write, piece)
     except FormParserError as error:
-        raise InputError("The multipart/form-data is damaged.", _REMEDY) from error
+        raise InputError("multipart-damaged") from error
     except ClientDisconnect as error:
         raise _cut_off() from error
     except OSError as error:
@@ -147,7 +146,7 @@ class _Writer:
     def _begin(self) -> None:
         self._parts += 1
         if self._parts > _MAX_PARTS:
-            raise TooLargeError(f"The form has more than {_MAX_PARTS} parts.", "Send fewer.", limit=_MAX_PARTS)
+            raise TooLargeError("too-many-form-parts", limit=_MAX_PARTS)
         self._header = self._value = self._disposition = b""
 
     def _header_field(self, data: bytes, start: int, end: int) -> None:
@@ -160,7 +159,7 @@ class _Writer:
 
     def _require_short_header(self) -> None:
         if len(self._header) + len(self._value) > _MAX_HEADER_BYTES:
-            raise TooLargeError("A header of a part is too long.", "Shorten the file's name.", limit=_MAX_HEADER_BYTES)
+            raise TooLargeError("part-header-too-long", limit=_MAX_HEADER_BYTES)
 
     def _header_end(self) -> None:
         if self._header.lower() == b"content-disposition":
@@ -172,15 +171,12 @@ class _Writer:
         self._name = options.get(b"name", b"").decode("utf-8", "replace")
         given = options.get(b"filename")
         if not self._name:
-            raise InputError("A part of the form has no name.", _REMEDY)
+            raise InputError("part-without-name")
         if given is None:
             self._text = bytearray()
             return
         if self._name not in FILE_FIELDS or self._name in self._upload.files:
-            raise InputError(
-                f"{self._name[:100]}: no file belongs here.", f"Send one file each: {', '.join(FILE_FIELDS)}.",
-                field=self._name[:100],
-            )  # fmt: skip
+            raise InputError("file-not-expected", field=self._name[:100], file_fields=list(FILE_FIELDS))  # fmt: skip
         folder = self._upload.folder / self._name
         folder.mkdir()
         path = folder / safe_name(given.decode("utf-8", "replace"))
@@ -194,10 +190,7 @@ class _Writer:
         elif self._text is not None:
             self._text += data[start:end]
             if len(self._text) > _MAX_FIELD_BYTES:
-                raise TooLargeError(
-                    f"{self._name[:100]}: the field is longer than {_MAX_FIELD_BYTES:,} bytes.", "Shorten it.",
-                    field=self._name[:100], limit=_MAX_FIELD_BYTES,
-                )  # fmt: skip
+                raise TooLargeError("form-field-too-long", field=self._name[:100], limit=_MAX_FIELD_BYTES)  # fmt: skip
 
     def _end(self) -> None:
         self.close()
@@ -206,7 +199,7 @@ class _Writer:
         try:
             text = self._text.decode("utf-8")
         except UnicodeDecodeError as error:
-            raise InputError(f"{self._name[:100]}: it is not UTF-8.", "Send UTF-8.", field=self._name[:100]) from error
+            raise InputError("form-field-not-utf8", field=self._name[:100]) from error
         self._upload.fields.setdefault(self._name, []).append(text)
         self._text = None
 
@@ -238,10 +231,8 @@ def _own_folder(parent: Path) -> Path:
 
 
 def _unstored(error: OSError) -> StorageError:
-    return StorageError(
-        f"The upload cannot be stored: {error.strerror or error}.", "Free some space on the server, then try again."
-    )
+    return StorageError("upload-not-stored", reason=error.strerror or error)
 
 
 def _cut_off() -> InputError:
-    return InputError("The upload was cut off.", "Send it again, whole.")
+    return InputError("upload-cut-off")

@@ -141,7 +141,7 @@ class Base:
         missing = [task.name for task in (*self.sources, *self.anchors) if task.name not in arrays]
         if missing:
             file = self.folder / "embeddings.safetensors"
-            raise BaseDamagedError(f"{file} has no embedding of {missing[0]}.", RESTORE, missing=missing)
+            raise BaseDamagedError("base-embedding-missing", missing=missing, file=file, task=missing[0])
         return arrays
 
     @cached_property
@@ -184,7 +184,7 @@ class Base:
         try:
             return read_fingerprints(path)
         except (SafetensorError, OSError, KeyError) as error:
-            raise BaseDamagedError(f"{path} holds no fingerprints: {error}", RESTORE) from error
+            raise BaseDamagedError("base-fingerprints-unreadable", path=path, reason=error) from error
 
     @property
     def lessons_digest(self) -> str | None:
@@ -194,7 +194,7 @@ class Base:
             return None
         digest, pinned = file_digest(path), self.document.get("lessons")
         if pinned not in (None, digest):
-            raise BaseDamagedError(f"{path} is not the file that {self.folder / 'base.json'} names.", RESTORE)
+            raise BaseDamagedError("base-file-changed", path=path, names=self.folder / "base.json")
         return digest
 
     @cached_property
@@ -244,30 +244,24 @@ def find_base(name: str) -> Base:
 def _open(name: str, folder: Path) -> Base:
     if not (folder / "base.json").is_file():
         if (folder / "config.json").is_file():
-            raise InputError(
-                f"{name} is a bare backbone, not a base: it has no hypernetwork and no task embeddings yet.",
-                "Make a base first: onboard base train --help",
-            )
-        raise BaseMissingError(f"There is no base {name!r}.", "onboard base list", base=name)
+            raise InputError("bare-backbone", name=name)
+        raise BaseMissingError("unknown-base", base=name)
     try:
         document = parse_json((folder / "base.json").read_text(encoding="utf-8"))
     except ValueError as error:
-        raise BaseDamagedError(f"{folder / 'base.json'} cannot be read: {error}", RESTORE) from error
+        raise BaseDamagedError("base-json-unreadable", file=folder / "base.json", reason=error) from error
     if not isinstance(document, dict):
-        raise BaseDamagedError(f"{folder / 'base.json'} holds no JSON object.", RESTORE)
+        raise BaseDamagedError("base-json-not-object", file=folder / "base.json")
     if document.get("format") != FORMAT:
-        raise InputError(
-            f"Base {name} has format {document.get('format')}; this version reads format {FORMAT}.",
-            "pip install -U onboard",
-        )
+        raise InputError("base-format-unknown", name=name, format=document.get("format"), known=FORMAT)
     missing = [file for file in _FILES if not (folder / file).is_file()]
     if missing:
-        raise BaseDamagedError(f"Base {name} has no {missing[0]}.", RESTORE, files=missing)
+        raise BaseDamagedError("base-file-missing", files=missing, name=name, missing=missing[0])
     base = Base(folder.resolve(), document)
     try:
         _ = base.name, base.sources, base.anchors
     except (KeyError, TypeError, AttributeError) as error:
-        raise BaseDamagedError(f"{folder / 'base.json'} lacks a fact: {error}.", RESTORE) from error
+        raise BaseDamagedError("base-json-incomplete", file=folder / "base.json", reason=error) from error
     return base
 
 
@@ -278,7 +272,7 @@ def _arrays(path: Path) -> dict[str, np.ndarray]:
     try:
         return load_file(path)
     except (SafetensorError, OSError) as error:
-        raise BaseDamagedError(f"{path} cannot be read: {error}", RESTORE) from error
+        raise BaseDamagedError("base-file-unreadable", path=path, reason=error) from error
 
 
 def home_bases() -> Path:
@@ -331,6 +325,4 @@ def require_as_installed(base: Base) -> None:
         with readable_base(base.folder):
             noted = base64.urlsafe_b64decode(file.hash.value + "=" * (-len(file.hash.value) % 4)).hex()
             if file_digest(path) != f"sha256:{noted}":
-                raise BaseDamagedError(
-                    f"{path} is not the file that was installed.", "pip install --force-reinstall onboard"
-                )
+                raise BaseDamagedError("base-file-not-installed", path=path)

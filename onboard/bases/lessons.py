@@ -17,7 +17,6 @@ from onboard.domain.safetensors_header import with_sorted_header
 from onboard.errors import DamagedError, PinMismatchError
 from onboard.statistics.prior import Lesson
 
-_REMEDY: Final = "Make it again: onboard base lessons --help"
 _PARTS: Final = ("names", "weights")
 
 
@@ -49,12 +48,9 @@ def read_lessons(path: Path, backbone: str) -> dict[str, Lesson]:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - it is no mapping
         lessons = {task: _lesson(tensors, task, int(count)) for task, count in rows.items()}
     except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
-        raise DamagedError(f"{path} holds no lessons: {error}", _REMEDY) from error
+        raise DamagedError("lessons-unreadable", path=path, reason=error) from error
     if pinned != backbone:
-        raise PinMismatchError(
-            f"{path} belongs to backbone {pinned[:19]}…, not to {backbone[:19]}….", _REMEDY,
-            pinned=pinned, present=backbone,
-        )  # fmt: skip
+        raise PinMismatchError("lessons-of-other-backbone", pinned=pinned, present=backbone, path=path)  # fmt: skip
     return lessons
 
 

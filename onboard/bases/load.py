@@ -50,18 +50,11 @@ def resolve_device(device: str) -> torch.device:
 
 def _require_gpu(index: int) -> None:
     if not torch.backends.cuda.is_built():  # type: ignore[no-untyped-call]  # torch leaves it untyped
-        raise UnavailableError(
-            f"There is no device cuda:{index}: this torch ({torch.__version__}) is built without CUDA.",
-            "Install torch with CUDA, or set ONBOARD_DEVICE=cpu.",
-        )
+        raise UnavailableError("torch-without-cuda", index=index, version=torch.__version__)
     count = torch.cuda.device_count()
     if index >= count:
         seen = {0: "no GPU", 1: "one GPU, cuda:0"}.get(count, f"{count} GPUs, cuda:0 to cuda:{count - 1}")
-        raise UnavailableError(
-            f"There is no device cuda:{index}: this process sees {seen}.",
-            "Name another --device (or ONBOARD_DEVICE); look at nvidia-smi and CUDA_VISIBLE_DEVICES.",
-            devices=count,
-        )
+        raise UnavailableError("unknown-cuda-device", devices=count, index=index, seen=seen)
 
 
 def load_engine(base: Base, device: str = "auto") -> Engine:
@@ -112,11 +105,11 @@ def _whole(base: Base) -> Iterator[None]:
     try:
         yield
     except (DamagedError, InputError, NotFoundError) as error:
-        raise BaseDamagedError(error.message, RESTORE) from error
+        raise BaseDamagedError.like(error, RESTORE) from error
     except (KeyError, TypeError, ValueError, OSError, RuntimeError) as error:  # hypernetwork and backbone do not fit
         if isinstance(error, torch.OutOfMemoryError):
             raise
-        raise BaseDamagedError(f"The base {base.name} in {base.folder} cannot be loaded: {error}", RESTORE) from error
+        raise BaseDamagedError("base-not-loadable", base=base.name, folder=base.folder, reason=error) from error
 
 
 def require_fitting(base: Base, method: str, settings: Mapping[str, Any]) -> None:
@@ -134,5 +127,5 @@ def require_fitting(base: Base, method: str, settings: Mapping[str, Any]) -> Non
     try:
         backbone = backbone_shape(base.folder / "backbone")
     except (OSError, ValueError) as error:
-        raise BaseDamagedError(f"The backbone of {base.name} cannot be read: {error}", RESTORE) from error
+        raise BaseDamagedError("base-backbone-unreadable", base=base.name, reason=error) from error
     new_task(method, backbone, settings)

@@ -20,15 +20,15 @@ def write_beside(base: Base, name: str, content: bytes) -> Path:
     """
     target = base.folder / name
     if name.partition(".")[0] in base.document:
-        raise ConflictError(f"The base {base.name} was made with its {name}.", "Make another base with other sources.")
+        raise ConflictError("base-part-fixed", base=base.name, name=name)
     part = target.with_name(f".{name}.part")
     try:
         part.write_bytes(content)
         part.chmod(0o644)
         return part.replace(target)
     except PermissionError as error:
-        raise NotAllowedError(f"{target} cannot be written.", "Copy the base's folder, and name the copy.") from error
+        raise NotAllowedError("base-folder-forbidden", target=target) from error
     except OSError as error:
-        raise StorageError(f"{target} cannot be written: {error.strerror}.", "Free some space.") from error
+        raise StorageError("base-folder-not-writable", target=target, reason=error.strerror) from error
     finally:
         part.unlink(missing_ok=True)

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from onboard.bases import RESTORE, Base
+from onboard.bases import Base
 from onboard.data.verbaliser import Verbaliser, verbalise
 from onboard.domain.untrusted_json import parse_json
 from onboard.errors import BaseDamagedError
@@ -65,12 +65,12 @@ def _tokenizer(base: Base) -> Tokenizer | None:
     try:
         return Tokenizer.from_file(str(path))
     except Exception as error:  # tokenizers raises nothing narrower
-        raise BaseDamagedError(f"{path} cannot be read: {error}", RESTORE) from error
+        raise BaseDamagedError("base-tokens-unreadable", path=path, reason=error) from error
 
 
 def _unknown_token(config: Path) -> str | None:
     try:
         token = parse_json(config.read_text(encoding="utf-8")).get("unk_token")
     except (OSError, ValueError, AttributeError) as error:
-        raise BaseDamagedError(f"{config} cannot be read: {error}", RESTORE) from error
+        raise BaseDamagedError("base-config-unreadable", config=config, reason=error) from error
     return token if isinstance(token, str) else None

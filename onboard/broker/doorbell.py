@@ -39,7 +39,4 @@ class CeleryDoorbell:
         except (OperationalError, KombuError, OSError, *connection.channel_errors) as error:
             raise trouble(error, self._settings.resolved_broker_url) from error
         except (ValueError, TypeError, LookupError, AttributeError) as error:  # of libraries, about what the URL says
-            raise InputError(
-                f"The broker cannot be asked as ONBOARD_BROKER_URL says ({type(error).__name__}).",
-                "Set ONBOARD_BROKER_URL to redis://USER:PASSWORD@HOST:PORT/0, or to rediss://… for TLS.",
-            ) from None
+            raise InputError("broker-url-unusable", name=type(error).__name__) from None

@@ -23,32 +23,17 @@ def trouble(error: BaseException, url: str) -> UnavailableError:
     """
     place = url.rpartition("@")[2].partition("?")[0]
     kind = _kind(error, url)
-    reason = str(error).rstrip(".")
-    message, remedy = {
-        "password": (
-            f"The broker {place} refuses the password: {reason}.",
-            "Correct user and password in ONBOARD_BROKER_URL: redis://USER:PASSWORD@HOST:PORT/0",
-        ),
-        "tls": (
-            f"The broker {place} wants TLS.",
-            "Write rediss:// for redis:// in ONBOARD_BROKER_URL; for a certificate of your own add "
-            "?ssl_ca_certs=/path/to/ca.pem",
-        ),
-        "plain": (
-            f"The broker {place} does not speak TLS.",
-            "Write redis:// for rediss:// in ONBOARD_BROKER_URL, or switch TLS on there.",
-        ),
-        "certificate": (
-            f"The certificate of the broker {place} cannot be verified: {_told(error)}.",
-            "Add ?ssl_ca_certs=/path/to/ca.pem to ONBOARD_BROKER_URL.",
-        ),
-        AWAY: (
-            f"The broker {place} cannot be reached: {reason}.",
-            "Start Redis, or correct ONBOARD_BROKER_URL; `onboard doctor` tells what is reachable.",
-        ),
+    reason = _told(error) if kind == "certificate" else str(error).rstrip(".")
+    facts = {"broker": place, "reason": reason, "trouble": kind}
+    trouble = {
+        "password": UnavailableError("broker-password-wrong", **facts),
+        "tls": UnavailableError("broker-needs-tls", **facts),
+        "plain": UnavailableError("broker-without-tls", **facts),
+        "certificate": UnavailableError("broker-certificate-not-trusted", **facts),
+        AWAY: UnavailableError("broker-unreachable-at", **facts),
     }[kind]
-    outside = UnavailableError("The broker cannot be used.", "Whoever runs the service finds the reason in its log.")
-    return UnavailableError(message, remedy, trouble=kind).hide(outside)
+    outside = UnavailableError("broker-unusable")
+    return trouble.hide(outside)
 
 
 def _kind(error: BaseException, url: str) -> str:

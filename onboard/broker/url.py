@@ -16,10 +16,6 @@ from onboard.errors import InputError
 
 FILES: Final = "filesystem://"
 _SCHEMES: Final = ("redis", "rediss")
-_FORM: Final = "Set ONBOARD_BROKER_URL to redis://USER:PASSWORD@HOST:PORT/0, or to rediss://… for TLS."
-_ENCODE: Final = (
-    "Write such letters of user and password as %XX: @ is %40, / is %2F, : is %3A, ? is %3F, # is %23, % is %25."
-)
 _FILES_OF_TLS: Final = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
 _PLAIN_VALUES: Final[Mapping[str, tuple[str, ...]]] = {
     "ssl_cert_reqs": ("required", "optional", "none", "CERT_REQUIRED", "CERT_OPTIONAL", "CERT_NONE"),
@@ -37,7 +33,7 @@ def require_broker_url(url: str) -> None:
     if not mark or scheme not in _SCHEMES:
         named = f"ONBOARD_BROKER_URL ({scheme}://…)" if mark else "The value of ONBOARD_BROKER_URL"
         others = " Messages in memory reach no other process." if scheme == "memory" else ""
-        raise InputError(f"{named} names no broker that Onboard can use.{others}", _FORM)
+        raise InputError("broker-url-scheme-unknown", named=named, others=others)
     _require_place(url)
     _require_parameters(url, scheme)
 
@@ -47,36 +43,26 @@ def _require_place(url: str) -> None:
         parts = urlsplit(url)
         port, host = parts.port, parts.hostname
     except ValueError:  # it may quote the password
-        raise InputError("The port in ONBOARD_BROKER_URL is not a number from 1 to 65535.", _FORM) from None
+        raise InputError("broker-url-port-invalid") from None
     if "@" in parts.path + parts.query + parts.fragment or (parts.fragment and "@" not in parts.netloc):
-        raise InputError("ONBOARD_BROKER_URL has a /, ? or # within its user or password, which ends there.", _ENCODE)
+        raise InputError("broker-url-password-slash")
     if parts.netloc.count("@") > 1 or re.search("%(?![0-9A-Fa-f]{2})", parts.netloc):
-        raise InputError("ONBOARD_BROKER_URL has an @ or % within its user or password, written as such.", _ENCODE)
+        raise InputError("broker-url-password-at")
     if port == 0 or not host or not _HOST.fullmatch(unquote(host)) or parts.fragment:
-        raise InputError("ONBOARD_BROKER_URL names no host, or not in the form of one.", _FORM)
+        raise InputError("broker-url-without-host")
     if not _DATABASE.fullmatch(parts.path):
-        raise InputError("The database in ONBOARD_BROKER_URL, after the host and a /, is not a number.", _FORM)
+        raise InputError("broker-url-database-invalid")
 
 
 def _require_parameters(url: str, scheme: str) -> None:
     for name, value in parse_qsl(urlsplit(url).query, keep_blank_values=True):
         if name not in (*_PLAIN_VALUES, *_FILES_OF_TLS):
-            raise InputError(
-                f"ONBOARD_BROKER_URL has the parameter {name!r}, which Onboard does not know.",
-                f"Take it away; known are {', '.join((*_PLAIN_VALUES, *_FILES_OF_TLS))}.",
-                parameter=name,
-            )
+            raise InputError("broker-url-parameter-unknown", parameter=name, known=[*_PLAIN_VALUES, *_FILES_OF_TLS])
         if scheme != "rediss":
-            raise InputError(
-                f"ONBOARD_BROKER_URL has the parameter {name!r}, which is for TLS, and begins with redis://.",
-                "Write rediss:// for redis://, or take the parameter away.",
-                parameter=name,
-            )
+            raise InputError("broker-url-parameter-of-tls", parameter=name)
         if name in _PLAIN_VALUES and value not in _PLAIN_VALUES[name]:
             raise InputError(
-                f"{name} in ONBOARD_BROKER_URL is {value!r}.",
-                f"Set it to one of: {', '.join(_PLAIN_VALUES[name])}.",
-                parameter=name,
+                "broker-url-parameter-wrong", parameter=name, value=value, plain_value=list(_PLAIN_VALUES[name])
             )
         if name in _FILES_OF_TLS:
             _require_file(name, value)
@@ -92,8 +78,4 @@ def _require_file(name: str, value: str) -> None:
         reason = (
             "it is not a certificate" if isinstance(error, ssl.SSLError) else getattr(error, "strerror", "") or error
         )
-        raise InputError(
-            f"{value}, which ONBOARD_BROKER_URL names as {name}, cannot be used: {reason}.",
-            "Name a file in PEM that this user can read.",
-            parameter=name,
-        ) from error
+        raise InputError("broker-url-file-unusable", parameter=name, value=value, reason=reason) from error

@@ -10,6 +10,7 @@ from onboard.client.service import Onboard
 from onboard.client.tasks import PublishedVersion
 from onboard.contract.access import Me
 from onboard.contract.carrying import CarriedTask, CarriedTasks
+from onboard.contract.changes import ChangedLabels, TaskLabel
 from onboard.contract.checks import CheckDocument as CheckedDataset
 from onboard.contract.checks import CheckedLabel, DatasetWarning
 from onboard.contract.evaluations import ComparisonDocument as ComparedVersions
@@ -27,6 +28,7 @@ from onboard.domain.prediction import Prediction, Unanswered
 __all__ = [
     "CarriedTask",
     "CarriedTasks",
+    "ChangedLabels",
     "CheckedDataset",
     "CheckedLabel",
     "ComparedVersion",
@@ -48,5 +50,6 @@ __all__ = [
     "Prediction",
     "PublishedVersion",
     "Report",
+    "TaskLabel",
     "Unanswered",
 ]

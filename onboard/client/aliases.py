@@ -21,9 +21,9 @@ class Aliases:
         self._connection = connection
         self._path = f"/v1/tasks/{task}/aliases/"
 
-    def promote(self, alias: str, version: int, *, if_better: bool) -> AliasMoveDocument:
+    def promote(self, alias: str, version: int, *, if_better: bool, as_before: bool = False) -> AliasMoveDocument:
         """Let the alias mean a version; made when it is new."""
-        body = {"version": version, "if_better": if_better}
+        body = {"version": version, "if_better": if_better, **({"as_before": True} if as_before else {})}
         return self._moved("PUT", self._path + alias, body, alias, self._history(alias))
 
     def rollback(self, alias: str) -> AliasMoveDocument:
@@ -86,9 +86,5 @@ class Aliases:
         if is_ours and not earlier and last.actor == me:
             return last
         raise PreconditionFailedError(
-            f"{last.task}@{alias} is v{last.version} now: {last.actor or 'somebody'} moved it meanwhile.",
-            "Look at it again, then decide.",
-            task=last.task,
-            alias=alias,
-            version=last.version,
+            "alias-moved-meanwhile", task=last.task, alias=alias, version=last.version, actor=last.actor or "somebody"
         )

@@ -101,28 +101,17 @@ def read_embedding(content: bytes, asked: Reference) -> Embedding:
     """
     facts = read_facts(content)
     if facts.get("format") == WEIGHTS_FORMAT and facts.get("method") == LINEAR:
-        raise ConflictError(
-            f"{asked} has no embedding: its method, {LINEAR}, makes a readout alone.",
-            f"weights({str(asked)!r}) gives the file; predict() asks the version. If its job still runs, a version "
-            "with an embedding may follow.",
-        )
+        raise ConflictError("readout-without-embedding", asked=asked)
     if facts.get("format") == WEIGHTS_FORMAT:
-        raise ConflictError(
-            f"{asked} has no embedding: its method, {facts.get('method')}, makes weights of its own.",
-            f"weights({str(asked)!r}) gives the file; predict() asks the version.",
-        )
+        raise ConflictError("weights-without-embedding", asked=asked, method=facts.get("method"))
     vector = unpack_embedding(content)
     vector.flags.writeable = False
     try:
         embedding = _embedding(content, vector, facts)
     except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise DamagedError(f"The embedding of {asked} lacks a fact: {error}.", "onboard doctor") from error
+        raise DamagedError("embedding-fact-missing", asked=asked, reason=error) from error
     if embedding.task != asked.task or asked.version not in (None, embedding.version):
-        raise DamagedError(
-            f"{asked} was asked for, and {embedding.reference} came.",
-            "Tell those who run the service.",
-            asked=str(asked),
-        )
+        raise DamagedError("embedding-of-other-version", asked=str(asked), version=embedding.reference)
     return embedding
 
 
@@ -159,7 +148,7 @@ def prediction_of(document: Document) -> Prediction:
     shares = told.probabilities or ()
     return Prediction(
         told.label, told.probability, told.task, told.version, tuple(share.probability for share in shares),
-        told.weak, tuple(share.label for share in shares), told.unknown,
+        told.weak, tuple(share.label for share in shares), told.unknown, told.labels,
     )  # fmt: skip
 
 

@@ -32,7 +32,7 @@ def download_base(connection: Connection, digest: str, target: Path) -> Path:
     try:
         return place_base(target, digest, fill)
     except OSError as error:
-        raise StorageError(f"The base cannot be stored: {error.strerror or error}.", "Free some space.") from error
+        raise StorageError("base-not-storable", reason=error.strerror or error) from error
 
 
 def download_hypernetwork(connection: Connection, pins: Pins, target: Path) -> Path:
@@ -52,9 +52,7 @@ def download_hypernetwork(connection: Connection, pins: Pins, target: Path) -> P
             raise _damaged(f"Hypernetwork version {pins.hypernetwork_version}")
         return part.replace(target)
     except OSError as error:
-        raise StorageError(
-            f"The hypernetwork cannot be stored: {error.strerror or error}.", "Free some space."
-        ) from error
+        raise StorageError("hypernetwork-not-storable", reason=error.strerror or error) from error
     finally:
         part.unlink(missing_ok=True)
 
@@ -107,9 +105,9 @@ def _require_inside(name: str) -> PurePosixPath:
     odd = path.is_absolute() or not path.parts or ".." in path.parts or "\\" in name
     odd = odd or not name.isprintable()
     if odd:
-        raise DamagedError(f"The base has a file called {name!r}.", "Tell those who run the service.")
+        raise DamagedError("base-file-name-invalid", name=name)
     return path
 
 
 def _damaged(what: str) -> DamagedError:
-    return DamagedError(f"{what} came with other bytes than promised.", "Fetch it again, or tell those who run it.")
+    return DamagedError("received-bytes-differ", part=what)

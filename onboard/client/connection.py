@@ -166,12 +166,7 @@ def require_private(url: str) -> None:
     """Raise NotAllowedError where whoever is on the way could read the token and the texts: http:// to elsewhere."""
     parsed = httpx.URL(require_url(url))
     if parsed.scheme == "http" and not _is_loopback(parsed.host):
-        raise NotAllowedError(
-            f"{parsed} is plain HTTP to another machine: token and texts could be read on the way.",
-            "Use https://, or where the way there is your own: export ONBOARD_API_INSECURE=true "
-            "(in Python: Onboard(…, insecure=True))",
-            url=str(parsed),
-        )
+        raise NotAllowedError("http-not-safe", url=str(parsed))
 
 
 def _is_loopback(host: str) -> bool:
@@ -190,15 +185,11 @@ def require_url(url: str) -> str:
     try:
         parsed = httpx.URL(url.strip())
     except httpx.InvalidURL as error:
-        raise InputError(f"{url!r} is no URL: {error}.", "ONBOARD_API_URL=https://onboard.example.org") from error
+        raise InputError("url-invalid", url=url, reason=error) from error
     if parsed.userinfo or parsed.query or parsed.fragment:  # not shown: it may be a secret
-        raise InputError(
-            "The URL of the service holds more than a place.", "Leave user, password, ? and # out; use ONBOARD_TOKEN."
-        )
+        raise InputError("url-with-credentials")
     if parsed.scheme not in ("http", "https") or not parsed.host:
-        raise InputError(
-            f"{url!r} is no http:// or https:// URL of a service.", "ONBOARD_API_URL=https://onboard.example.org"
-        )
+        raise InputError("url-not-http", url=url)
     return str(parsed).rstrip("/")
 
 
@@ -214,16 +205,16 @@ def document_of(response: httpx.Response) -> Document:
     try:
         document = parse_json(response.content)
     except ValueError as error:
-        raise UnavailableError(f"{place} answered what is no JSON.", "Check ONBOARD_API_URL.") from error
+        raise UnavailableError("answer-not-json", place=place) from error
     if not isinstance(document, dict):
-        raise UnavailableError(f"{place} answered no JSON object.", "Check ONBOARD_API_URL.")
+        raise UnavailableError("answer-not-object", place=place)
     return Document.of(document, place)
 
 
 def _require_token(token: str) -> str:
     stripped = token.strip()  # a file ends with a line feed
     if not stripped.isascii() or not stripped.isprintable() or " " in stripped:
-        raise InputError("The token has characters that no token has.", "Set ONBOARD_TOKEN to the token alone.")
+        raise InputError("token-characters-invalid")
     return stripped
 
 

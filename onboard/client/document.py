@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any, Final, NoReturn, Self, TypeVar, cast
 
-from onboard.contract.document import REMEDY, missing, read, shown
 from onboard.contract.document import Document as Contract
+from onboard.contract.document import missing, read, shown
 from onboard.errors import AnswerError
 
 T = TypeVar("T")
@@ -83,7 +83,7 @@ class Document(dict[str, Any]):
         except KeyError as error:
             self.__missing__(str(error.args[0]))
         except (TypeError, ValueError, AttributeError, OverflowError) as error:
-            raise AnswerError(f"{self.place} answered what this client cannot read: {error}.", REMEDY) from error
+            raise AnswerError("answer-unreadable", place=self.place, reason=error) from error
 
     def _of_kind(self, key: str, value: Any, kind: type[T]) -> T:
         if issubclass(kind, Enum):
@@ -101,7 +101,7 @@ class Document(dict[str, Any]):
             self._refuse(key, value, "which this client does not know")
 
     def _refuse(self, key: str, value: Any, why: str) -> NoReturn:
-        raise AnswerError(f"{self.place} answered with {shown(value)} under {key!r}, {why}.", REMEDY, wrong=key)
+        raise AnswerError("answer-key-wrong", wrong=key, place=self.place, shown=shown(value), reason=why)
 
 
 def _article(kind: str) -> str:

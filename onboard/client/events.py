@@ -38,5 +38,5 @@ def _object(text: str) -> dict[str, Any]:
     try:
         document = parse_json(text)
     except ValueError as error:
-        raise AnswerError(f"The events of the job cannot be read: {error}.", "Check ONBOARD_API_URL.") from error
+        raise AnswerError("events-unreadable", reason=error) from error
     return document if isinstance(document, dict) else {}

@@ -166,14 +166,14 @@ def _read_listing(content: bytes) -> list[dict[str, Any]]:
             return list(documents)
     except (ValueError, TypeError, KeyError, AttributeError):
         pass
-    raise UnavailableError("The list of embeddings cannot be read.", "Check ONBOARD_API_URL.")
+    raise UnavailableError("embeddings-list-unreadable")
 
 
 def _decoded(file: Any) -> bytes:
     try:
         return base64.b64decode(file, validate=True)
     except (ValueError, TypeError) as error:
-        raise UnavailableError("The list of embeddings came without its files.", "Check ONBOARD_API_URL.") from error
+        raise UnavailableError("embeddings-without-files") from error
 
 
 def _tell_of_age(asked: Reference, cached: Embedding, error: UnavailableError) -> None:
@@ -187,6 +187,4 @@ def _age(at: float) -> str:
 
 
 def _damaged(what: str, promised: str, came: str) -> DamagedError:
-    return DamagedError(
-        f"{what} was promised as {promised}, and {came} came.", "Tell those who run the service: onboard doctor"
-    )
+    return DamagedError("received-digest-differs", part=what, promised=promised, came=came)

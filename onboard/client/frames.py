@@ -26,10 +26,6 @@ _UNWRITABLE: Final = (
     OverflowError,  # datasets allows any: an object within itself
     NotImplementedError,  # pyarrow, under datasets: an object without fields
 )
-_REMEDY: Final = (
-    "Pass a DataFrame, a Dataset, a pyarrow Table, a list of dicts, or a dict of columns: collect() a lazy frame, "
-    "Dataset.from_list(list(rows)) of a streamed one."
-)
 
 
 @contextmanager
@@ -47,7 +43,7 @@ def as_files(asked: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         return
     task = asked.get("task")
     if task is None and _is_held(asked.get("dataset")):
-        raise InputError("A dataset of a program has no name of its own.", 'Name the task: task="paws"')
+        raise InputError("table-without-task-name")
     with tempfile.TemporaryDirectory(prefix="onboard-frames-") as folder:
         frames = _by_field(asked)
         files = {name: _written(value, Path(folder) / name, name) for name, value in frames.items()}
@@ -71,11 +67,10 @@ def _by_field(asked: Mapping[str, Any]) -> dict[str, Any]:
         return frames
     unknown = [str(split) for split in dataset if split not in _SPLITS]
     if unknown or "train" not in dataset:
-        present = ", ".join(map(str, dataset))
-        message = f"The {type(dataset).__name__} has the splits {present}: " + (
-            f"{unknown[0]} is neither train, validation nor test." if unknown else "train is missing."
-        )
-        raise InputError(message, 'Pass one of them: dataset=splits["NAME"], validation=…, test=…', field="dataset")
+        facts: dict[str, Any] = {"kind": type(dataset).__name__, "splits": list(map(str, dataset))}
+        if unknown:
+            raise InputError("unknown-split", field="dataset", split=unknown[0], **facts)
+        raise InputError("training-split-missing", field="dataset", **facts)
     splits = {_SPLITS[str(split)]: part for split, part in dataset.items()}
     return {**splits, **{name: frame for name, frame in frames.items() if name != "dataset"}}
 
@@ -98,15 +93,14 @@ def _written(frame: Any, path: Path, field: str) -> Path:
     """The file that a frame was written to. Raises InputError."""
     kind = type(frame).__name__
     if not _is_table(frame):
-        raise InputError(f"{field}: a {kind} is no table of rows.", _REMEDY, field=field)
+        raise InputError("not-a-table", field=field, kind=kind)
     from onboard.client.frame_rows import UnlikeRowsError  # with numpy
 
     try:
         return _written_by_library(frame, path)
     except (UnlikeRowsError, *_UNWRITABLE) as error:
         reason = str(error).partition("\n")[0].rstrip(".")
-        message = f"{field}: the {kind} cannot be written as rows: {reason}."
-        raise InputError(message, "Keep the columns of text and label only.", field=field) from error
+        raise InputError("table-column-unfit", field=field, kind=kind, reason=reason) from error
 
 
 def _is_table(frame: Any) -> bool:

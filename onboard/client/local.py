@@ -23,6 +23,7 @@ from onboard.client.frames import as_files
 from onboard.client.service import not_ended, require_success
 from onboard.contract.checks import CheckDocument
 from onboard.contract.jobs import JobEventDocument, JobStatus
+from onboard.domain.addition import Addition
 from onboard.domain.arguments import speaking_of_arguments
 from onboard.domain.job import EVENTS_AT_ONCE, JobState
 from onboard.domain.prediction import Prediction
@@ -30,7 +31,7 @@ from onboard.domain.submission import Submission
 from onboard.jobs import submission as submissions
 from onboard.settings import Settings
 
-__all__ = ["check", "predict", "submit", "wait"]
+__all__ = ["add", "check", "predict", "submit", "wait"]
 
 _HERE: Final = "this machine"
 _WORKER_LOOK_SECONDS: Final = 10.0
@@ -73,6 +74,30 @@ def submit(dataset: Any, task: str | None = None, *, wait: bool = False, **optio
         gateway = LocalGateway(services)
         job = gateway.submit(Submission(**asked))["job"]
         status = Document.of(gateway.job(job), _HERE).parsed(JobStatus)
+    return _waited(job) if wait else status
+
+
+def add(task: str, dataset: Any, *, wait: bool = False, **options: Any) -> JobStatus:
+    """Add rows to a task, correct labels or remove rows; a worker of this machine learns what the task has then.
+
+    Args:
+        task: its name.
+        dataset: a file, or a frame of pandas, polars or `datasets`.
+        wait: whether to return when the job has ended, with the version that it published.
+        options: those of `onboard add`: replace=True, remove=True, new_labels=True, fast=True, …
+
+    Raises:
+        DatasetError, InputError: the rows do not fit the task, or change nothing.
+        NotFoundError, ConflictError: there is no such task, or its rows are not stored here.
+        JobFailedError, CancelledError: with `wait`, as of `wait`.
+    """
+    require_here("onboard.client.local")
+    given = {"dataset": dataset, "task": task, **options}
+    with speaking_of_arguments(), as_files(given) as asked, opened(register=False) as services:
+        del asked["task"]
+        gateway = LocalGateway(services)
+        job = gateway.add(task, Addition(**asked))["job"]
+        status = JobStatus.of(Document.of(gateway.job(job), _HERE))
     return _waited(job) if wait else status
 
 

@@ -73,9 +73,11 @@ class Predictions(Asking):
         outcomes = [outcome_of(document) for document in answer.parts("predictions")]
         if len(outcomes) != len(inputs):
             raise AnswerError(
-                f"{answer.place} answered {len(outcomes)} of {len(inputs)} texts under 'predictions'.",
-                "Tell those who run the service.",
+                "answer-count-differs",
                 wrong="predictions",
+                place=answer.place,
+                answered=len(outcomes),
+                asked=len(inputs),
             )
         return outcomes
 

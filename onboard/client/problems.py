@@ -18,6 +18,7 @@ from onboard.errors import (
     NotFoundError,
     OnboardError,
     UnavailableError,
+    type_in,
 )
 
 _OF_HTTP: Final = ("type", "title", "status", "detail", "instance", "code", "message", "remedy", "command")
@@ -52,9 +53,8 @@ def _error_of(document: Mapping[str, Any], status: int, message: str) -> Onboard
     remedy = _remedy_of(document)
     if not remedy or status == httpx.codes.UNAUTHORIZED:  # the service speaks of headers then
         remedy = _remedy(status)
-    error = kind.__new__(kind)  # some kinds make their message themselves, from less
-    OnboardError.__init__(error, message, remedy)
-    error.data = {key: value for key, value in document.items() if key not in _OF_HTTP}
+    data = {key: value for key, value in document.items() if key not in _OF_HTTP}
+    error = kind.reported(type_in(document.get("type")), message, remedy, data)
     if isinstance(problems := document.get("problems"), list):
         error.data["problems"] = in_commands(problems)
     return error
@@ -106,12 +106,8 @@ def unreachable(url: httpx.URL, error: httpx.RequestError) -> UnavailableError:
     why = "it did not answer in time" if late else str(error) or type(error).__name__
     place = f"{url.scheme}://{url.netloc.decode('ascii', 'replace')}"
     if is_certificate_error(error):
-        return UnavailableError(
-            f"The service at {place} has a certificate that this machine does not trust: {why}.",
-            "Set SSL_CERT_FILE to the file of the authority that signed it.",
-            url=place,
-        )
-    return UnavailableError(f"The service at {place} cannot be reached: {why}.", "Check ONBOARD_API_URL.", url=place)
+        return UnavailableError("certificate-not-trusted", url=place, reason=why)
+    return UnavailableError("service-unreachable", url=place, reason=why)
 
 
 def _document(response: httpx.Response) -> dict[str, Any]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Final, Unpack
+from typing import Any, Final, Unpack
 from urllib.parse import quote
 
 from onboard.client.answers import Embedding
@@ -15,6 +16,7 @@ from onboard.client.connection import PATIENCE_SECONDS, Connection, Patience, do
 from onboard.client.document import Document
 from onboard.client.events import job_events
 from onboard.client.fetching import Fetcher
+from onboard.client.frames import as_files
 from onboard.client.operations import Operations
 from onboard.client.predictions import Predictions
 from onboard.client.problems import in_commands, job_in_commands
@@ -23,8 +25,10 @@ from onboard.client.uploads import Upload, taking
 from onboard.contract.access import Me
 from onboard.contract.checks import CheckDocument
 from onboard.contract.jobs import JobEventDocument, JobStatus, Report
+from onboard.domain.addition import Addition
+from onboard.domain.arguments import speaking_of_arguments
 from onboard.domain.job import JobState, job_failure
-from onboard.domain.names import LATEST, Reference
+from onboard.domain.names import LATEST, Reference, require_name
 from onboard.domain.submission import Submission
 from onboard.errors import AnswerError, CancelledError, InputError, JobFailedError, NotAllowedError, UnavailableError
 
@@ -91,6 +95,28 @@ class Onboard(Tasks, Operations, Predictions):
             JobStatus
         )
 
+    def add(self, task: str, dataset: Any, **options: Any) -> JobStatus:
+        """Add rows to a task, correct labels or remove rows; a worker learns what the task has then.
+
+        Args:
+            task: its name.
+            dataset: a file, or a frame of pandas, polars or `datasets`.
+            options: those of `onboard add`: replace=True, remove=True, new_labels=True, text_field, label_field, fast …
+
+        Raises:
+            DatasetError: the rows do not fit the task; nothing was queued.
+            InputError: the rows change nothing, or leave a label without rows.
+            NotFoundError: there is no such task.
+            ConflictError: its rows are not stored by the service, or it was learned on another base.
+        """
+        asked = {"dataset": dataset, "task": require_name(task), **options}  # a frame needs a name
+        words = nullcontext() if self.in_commands else speaking_of_arguments()
+        with words, as_files(asked) as given:
+            del given["task"]
+            addition = Addition(**given)
+            headers = {"Idempotency-Key": addition.key or uuid.uuid4().hex}
+            return self._upload(f"/v1/tasks/{task}/rows", Upload.of(addition), headers).parsed(JobStatus)
+
     @taking(Submission)
     def check(self, submission: Submission) -> CheckDocument:
         """The checks of a dataset and a time estimate, as `onboard check` shows them. Raises as `submit`.
@@ -122,9 +148,7 @@ class Onboard(Tasks, Operations, Predictions):
             try:
                 Path(file).write_text(page, encoding="utf-8")
             except OSError as error:
-                raise NotAllowedError(
-                    f"The report cannot be written to {file}: {error.strerror}.", "Name another file."
-                ) from error
+                raise NotAllowedError("report-not-writable", file=file, reason=error.strerror) from error
         return report
 
     def job(self, job: str, since: int | None = None) -> JobStatus:
@@ -248,7 +272,7 @@ def _default_cache() -> Path:
     try:
         return Path.home() / ".cache" / "onboard"
     except RuntimeError as error:  # a user without a name and without HOME
-        raise InputError("There is no home for the cache.", "Onboard(url, token, cache=FOLDER)") from error
+        raise InputError("cache-without-home") from error
 
 
 def require_success(job: JobStatus) -> JobStatus:
@@ -261,9 +285,7 @@ def require_success(job: JobStatus) -> JobStatus:
 
 def not_ended(job: str, timeout_seconds: float) -> UnavailableError:
     """The error for a job that goes on when the time to wait for it is over."""
-    return UnavailableError(
-        f"Job {job} has not ended within {timeout_seconds:g} s.", f"onboard jobs watch {job}", job=job
-    )
+    return UnavailableError("job-not-ended", job=job, timeout_seconds=timeout_seconds)
 
 
 def _over(deadline: float | None) -> bool:

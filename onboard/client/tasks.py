@@ -14,11 +14,14 @@ from onboard.client.frames import as_files
 from onboard.client.uploads import Upload
 from onboard.client.versions import Versions
 from onboard.contract.carrying import CarriedDocument, CarriedTasks
+from onboard.contract.changes import ChangedLabels, TaskLabel
 from onboard.contract.document import read
 from onboard.contract.evaluations import ComparisonDocument, EvaluationDocument
 from onboard.contract.versions import TaskDetail, VersionDocument
 from onboard.domain.arguments import speaking_of_arguments
+from onboard.domain.dataset import Label as LabelValue
 from onboard.domain.evaluation import Evaluation
+from onboard.domain.label_change import LabelChange
 from onboard.domain.names import Reference, require_name
 
 
@@ -60,6 +63,35 @@ class Tasks(Versions):
         page = self.versions_page(task, limit, before)
         aliases = page.mapped("aliases", int)
         return [published(document, aliases) for document in page.parts("versions")]
+
+    def labels(self, task: str) -> list[TaskLabel]:
+        """The labels of a task's newest rows, with their training rows and descriptions. Raises NotFoundError."""
+        return [part.parsed(TaskLabel) for part in self.labels_document(task).parts("labels")]
+
+    def rename_label(self, task: str, label: LabelValue, to: LabelValue) -> ChangedLabels:
+        """Give a label another name: a new version that answers as before; no alias moves. Nothing is trained.
+
+        Raises:
+            InputError: the task does not have the label.
+            ConflictError: the name is in use, or a job of the task is open.
+            NotFoundError: no such task.
+        """
+        return self.change_labels(task, LabelChange("rename", (label,), to)).parsed(ChangedLabels)
+
+    def merge_labels(
+        self, task: str, labels: Sequence[LabelValue], to: LabelValue, *, fast: bool = False
+    ) -> ChangedLabels:
+        """Make one label of several; a job learns the new version. Raises as `rename_label`."""
+        return self.change_labels(task, LabelChange("merge", tuple(labels), to), fast=fast).parsed(ChangedLabels)
+
+    def delete_label(self, task: str, label: LabelValue, *, fast: bool = False) -> ChangedLabels:
+        """Delete a label with its rows; a job learns the new version. Raises as `rename_label`."""
+        return self.change_labels(task, LabelChange("delete", (label,)), fast=fast).parsed(ChangedLabels)
+
+    def describe_label(self, task: str, label: LabelValue, description: str, *, fast: bool = False) -> ChangedLabels:
+        """Say what a label means; a job learns the new version. Raises as `rename_label`."""
+        asked = LabelChange("describe", (label,), description=description)
+        return self.change_labels(task, asked, fast=fast).parsed(ChangedLabels)
 
     def compare(
         self, earlier: str, later: str, test: Any = None, *, text_field: str | Sequence[str] = (), **options: Any

@@ -115,11 +115,7 @@ def _require_readable(path: Path) -> None:
         with path.open("rb") as stream:
             stream.read(1)
     except OSError as error:
-        raise DatasetError(
-            f"{path} cannot be read: {error.strerror}.",
-            "Give a file that exists and that you may read.",
-            file=str(path),
-        ) from error
+        raise DatasetError("upload-file-unreadable", file=str(path), reason=error.strerror) from error
 
 
 def _given(value: Any) -> bool:

@@ -15,10 +15,12 @@ from onboard.client.connection import PATIENCE_SECONDS
 from onboard.client.document import Document
 from onboard.contract.versions import AliasMoveDocument
 from onboard.domain.methods import content_of
-from onboard.domain.names import LATEST, Reference, require_alias, require_name
+from onboard.domain.names import Reference, require_alias, require_name
+from onboard.domain.task import AliasNames
 from onboard.errors import NotFoundError, UnavailableError
 
 if TYPE_CHECKING:
+    from onboard.domain.label_change import LabelChange
     from onboard.domain.prior import Form
     from onboard.domain.task_search import TaskSearch
 
@@ -43,15 +45,26 @@ class Versions(Asking):
         versions = [version for page in reversed(pages) for version in page.parts("versions")]
         return Document.of({**pages[-1], "versions": versions}, pages[-1].place)
 
-    def numbers(self, ref: str = LATEST) -> list[Document]:
-        """Every task's embedding of that alias as a document, its vector under `z`; unlike `embeddings` of no cache."""
-        return list(self.get("/v1/embeddings", ref=ref).parts("embeddings"))
+    def alias_names(self, reference: str) -> AliasNames:
+        """What the alias of a reference calls labels; empty where it calls them as the version does."""
+        named = Reference.parse(reference)
+        if named.alias is None:
+            return ()
+        names: AliasNames | None = self.get(f"/v1/tasks/{named.task}/aliases/{named.alias}").given("names", list)
+        return names or ()
 
-    def promote(self, reference: str, alias: str, *, if_better: bool = False) -> AliasMoveDocument:
+    def map_document(self) -> Document:
+        """The map of tasks, as `onboard tasks map --json` prints it."""
+        return self.get("/map.json")
+
+    def promote(
+        self, reference: str, alias: str, *, if_better: bool = False, as_before: bool = False
+    ) -> AliasMoveDocument:
         """Let an alias mean TASK@vN, or what another alias means. Somebody else's move meanwhile is not overwritten.
 
         Args:
             if_better: only when it is significantly better than what the alias means now.
+            as_before: answer those who ask the alias with the labels that they know, where labels were renamed since.
 
         Raises:
             NotFoundError: no such version.
@@ -60,7 +73,7 @@ class Versions(Asking):
         """
         asked, name = Reference.parse(reference), require_alias(alias)
         version = asked.version or self.version_document(asked).read("version", int)
-        return Aliases(self._connection, asked.task).promote(name, version, if_better=if_better)
+        return Aliases(self._connection, asked.task).promote(name, version, if_better=if_better, as_before=as_before)
 
     def rollback(self, task: str, alias: str) -> AliasMoveDocument:
         """Let an alias mean what it meant before; again goes one further back.
@@ -71,6 +84,18 @@ class Versions(Asking):
             PreconditionFailedError: somebody else moved it just now.
         """
         return Aliases(self._connection, require_name(task)).rollback(require_alias(alias))
+
+    def labels_document(self, task: str) -> Document:
+        """The labels of a task's newest rows, as `onboard labels TASK --json` prints them. Raises NotFoundError."""
+        return self.get(f"/v1/tasks/{require_name(task)}/labels")
+
+    def change_labels(self, task: str, asked: LabelChange, *, fast: bool = False) -> Document:
+        """Change labels, as `onboard labels TASK rename A B --json` prints it. Raises as the command does."""
+        body: dict[str, Any] = {"action": asked.action, "labels": list(asked.labels)}
+        body |= {} if asked.to is None else {"to": asked.to}
+        body |= {} if asked.description is None else {"description": asked.description}
+        body |= {"fast": True} if fast else {}
+        return self.send("POST", f"/v1/tasks/{require_name(task)}/labels", body, timeout_seconds=PATIENCE_SECONDS)
 
     def delete_task(self, task: str, *, unlearn: bool = False, dry_run: bool = False) -> dict[str, Any]:
         """Delete a task for good, as `onboard tasks delete --json` prints it. Needs the scope admin.
@@ -89,10 +114,7 @@ class Versions(Asking):
         path = f"/v1/tasks/{require_name(task)}{'?' if options else ''}{options}"
         document = self.send("DELETE", path, timeout_seconds=PATIENCE_SECONDS)
         if not document:
-            raise UnavailableError(
-                f"The service is of an earlier version: it has only hidden {task!r}.",
-                "Upgrade the service, then delete the task again.",
-            )
+            raise UnavailableError("task-only-hidden", task=task)
         return document
 
     def version_document(self, reference: str | Reference) -> Document:
@@ -113,7 +135,7 @@ class Versions(Asking):
         asked = Reference(document.read("task", str), None, document.read("version", int))
         promised = document.given("readout", str)
         if promised is None:
-            raise NotFoundError(f"{asked} has no readout.", f"onboard versions {asked.task}")
+            raise NotFoundError("version-without-readout", version=asked, task=asked.task)
         return download_readout(self._connection, asked, promised)
 
     def weights(self, reference: str | Reference) -> bytes:
@@ -128,7 +150,7 @@ class Versions(Asking):
         asked = Reference(document.read("task", str), None, document.read("version", int))
         method = document.read("method", str)
         if content_of(method, str(asked)) == "embedding":
-            raise NotFoundError(f"{asked} is an embedding, without weights of its own.", f"embedding({str(asked)!r})")
+            raise NotFoundError("version-without-weights", asked=asked)
         return download_weights(self._connection, asked, document.read("artifact", str))
 
     def hypernetworks(self, base: str | None = None) -> Document:
@@ -156,7 +178,7 @@ class Versions(Asking):
         """The bases that jobs can name, or the one of that name. Raises NotFoundError when there is none of it."""
         bases = list(self.get("/v1/bases", name=name).parts("bases"))
         if name is not None and not bases:
-            raise NotFoundError(f"The service has no base {name!r}.", "onboard base list", base=name)
+            raise NotFoundError("unknown-base-of-service", base=name)
         return bases
 
     def base_card(self, digest: str) -> str:

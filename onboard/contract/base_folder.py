@@ -29,12 +29,12 @@ def place_base(target: Path, digest: str, fill: Callable[[Path], object]) -> Pat
     """
     if target.exists():
         if folder_digest(target) != digest:
-            raise ConflictError(f"{target} holds something else than base {digest[:19]}….", "--output a new folder")
+            raise ConflictError("base-folder-occupied", target=target, digest=digest)
         return target
     with whole_folder(target) as part:
         fill(part)
         if folder_digest(part) != digest:
-            raise DamagedError(f"What came is not the base {digest[:19]}….", "Fetch it again.")
+            raise DamagedError("base-received-differs", digest=digest)
     return target
 
 
@@ -55,11 +55,9 @@ def readable_base(folder: Path) -> Iterator[None]:
     try:
         yield
     except PermissionError as error:
-        raise BaseForbiddenError(
-            f"The base {folder} may not be read: {error.filename}.", f"chmod -R a+rX {folder}", folder=str(folder)
-        ) from error
+        raise BaseForbiddenError("base-forbidden", folder=str(folder), forbidden=error.filename) from error
     except OSError as error:
-        raise BaseDamagedError(f"The base {folder} cannot be read: {error.strerror}.", RESTORE) from error
+        raise BaseDamagedError("base-unreadable", folder=folder, reason=error.strerror) from error
 
 
 def folder_digest(folder: Path) -> str:

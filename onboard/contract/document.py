@@ -22,7 +22,6 @@ from onboard.errors import AnswerError
 Label = str | bool | int | float
 Metrics = dict[str, Any]
 
-REMEDY: Final = "Check ONBOARD_API_URL, and that the service is of the release of this client: onboard doctor"
 _MOST_SHOWN: Final = 60  # characters of a wrong value
 _KINDS: Final = {
     "string": "text", "int": "a whole number", "float": "a number", "bool": "true or false", "list": "a list",
@@ -115,7 +114,7 @@ def _unreadable(error: ValidationError, answer: Mapping[str, Any], place: str) -
     if first["type"] == "missing":
         return missing(str(first["loc"][-1]), place)
     key, value = _wrong_part(first["loc"], answer)
-    return AnswerError(f"{place} answered with {shown(value)} under {key!r}, {_why(first)}.", REMEDY, wrong=key)
+    return AnswerError("answer-key-wrong", wrong=key, place=place, shown=shown(value), reason=_why(first))
 
 
 def shown(value: Any) -> str:
@@ -126,7 +125,7 @@ def shown(value: Any) -> str:
 
 def missing(key: str, place: str) -> AnswerError:
     """The error for an answer that lacks a key."""
-    return AnswerError(f"{place} answered without {key!r}, which this client reads.", REMEDY, missing=key)
+    return AnswerError("answer-key-missing", missing=key, place=place)
 
 
 def _wrong_part(steps: Sequence[int | str], answer: Any) -> tuple[str, Any]:

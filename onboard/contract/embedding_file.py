@@ -46,9 +46,9 @@ def unpack_embedding(content: bytes) -> np.ndarray:
         if len(z) != (end - start) // 4:
             raise ValueError("it ends before its numbers do")
     except (struct.error, KeyError, ValueError, TypeError, AttributeError, OverflowError) as error:
-        raise DamagedError("The bytes hold no task embedding.", "onboard doctor") from error
+        raise DamagedError("embedding-unreadable") from error
     if not np.isfinite(z).all():
-        raise DamagedError("The stored task embedding holds what is no number.", "restore it from a backup")
+        raise DamagedError("embedding-not-finite")
     return z
 
 
@@ -70,7 +70,7 @@ def read_metadata(content: bytes) -> dict[str, str]:
             raise TypeError("metadata are strings")
         return metadata
     except (struct.error, ValueError, AttributeError, TypeError, OverflowError) as error:
-        raise DamagedError("The bytes hold no task embedding.", "onboard doctor") from error
+        raise DamagedError("embedding-unreadable") from error
 
 
 def _fact(key: str, value: str) -> Any:

@@ -6,7 +6,8 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import ConfigDict, Field
 
-from onboard.contract.document import Document, Label, Metrics, later
+from onboard.contract.document import Document, Label, Metrics
+from onboard.contract.document import later as added_later
 
 Evidence = Literal["held-out", "file", "cross-validated", "training"]
 Verdict = Literal["better", "worse", "no significant difference", "not enough evidence"]
@@ -22,8 +23,8 @@ class Side(Document):
     model_config = _ALL_SENT
 
     version: int
-    method: str = later("")
-    stored_bytes: int | None = later()
+    method: str = added_later("")
+    stored_bytes: int | None = added_later()
     embedding_digest: str
     dataset_digest: str
     parent: str
@@ -111,16 +112,16 @@ class ComparisonDocument(Document):
     later: Annotated[Side, Field(alias="b")]
     better: bool
     reason: str
-    evidence: Evidence | None = later(
+    evidence: Evidence | None = added_later(
         description="Rows that neither was trained on, held out or of the file; training rows that models without "
         "them answered; or training rows, on which only changed answers are listed."
     )
-    worth: str | None = later(description="How far weaker evidence than unseen rows can be trusted.")
+    worth: str | None = added_later(description="How far weaker evidence than unseen rows can be trusted.")
     comparison: PairedComparison | None
     labels: tuple[Label, ...]
     flipped: tuple[Flipped, ...]
-    flipped_rows: tuple[FlippedRow, ...] = later((), "At most 50.")
-    relabeled: int = later(0, "Shared rows whose label changed; no verdict counts them.")
+    flipped_rows: tuple[FlippedRow, ...] = added_later((), "At most 50.")
+    relabeled: int = added_later(0, "Shared rows whose label changed; no verdict counts them.")
     rows_left_out: Annotated[int, Field(description="Shared rows beyond the most that are answered.")]
 
     @property
@@ -164,6 +165,6 @@ class EvaluationDocument(Document):
     confusion: Annotated[
         tuple[tuple[int, ...], ...] | None, Field(description="True by answered label; null for a regression.")
     ]
-    commonest: Commonest | None = later()
-    mistakes: tuple[MistakenRow, ...] = later((), "The surest first; at most 50.")
-    warnings: tuple[dict[str, Any], ...] = later((), "What was left out of the file.")
+    commonest: Commonest | None = added_later()
+    mistakes: tuple[MistakenRow, ...] = added_later((), "The surest first; at most 50.")
+    warnings: tuple[dict[str, Any], ...] = added_later((), "What was left out of the file.")

@@ -1,7 +1,7 @@
 """Where versions come from, as a graph: dataset, init and hypernetwork lead to a version, and it to others.
 
-A version was trained on a dataset, started or was carried from another version, and is adapted by a hypernetwork; a
-hypernetwork was tuned from another one, on a dataset.
+A dataset was made of an earlier one and of the rows that changed it. A version was trained on a dataset, started or was
+carried from another version, and is adapted by a hypernetwork; a hypernetwork was tuned from another one, on a dataset.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pydantic import ConfigDict, Field
 from onboard.contract.document import Document, later
 
 NodeKind = Literal["dataset", "init", "hypernetwork", "version"]
-EdgeKind = Literal["trained_on", "started_from", "carried_from", "adapted_by", "tuned_from", "tuned_on"]
+EdgeKind = Literal["trained_on", "started_from", "carried_from", "adapted_by", "tuned_from", "tuned_on", "made_of"]
 _ALL_SENT: Final = ConfigDict(json_schema_serialization_defaults_required=True)
 
 

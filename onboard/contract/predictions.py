@@ -18,7 +18,7 @@ class PredictionInput(BaseModel, extra="forbid"):
     task: Annotated[str, Field(max_length=64, description="Name of a task.")]
     ref: Annotated[str | None, Field(max_length=64, description="latest, vN or an alias.")] = None
     labels: Annotated[
-        list[str | bool | int | float] | None,
+        tuple[str | bool | int | float, ...] | None,
         Field(max_length=MAX_LABELS, description="Choose the answer from these of the task's labels."),
     ] = None
     unknown: Annotated[bool, Field(description="Say whether the text is unlike the task's data.")] = False
@@ -43,10 +43,16 @@ class LabelShare(Document):
 
 
 class PredictionDocument(Document):
-    """An answer: the label as it was submitted, a number for a regression."""
+    """An answer: the label as it was submitted, a number for a regression, or a set of labels."""
 
-    label: str | bool | int | float
-    probability: float
+    label: Annotated[str | bool | int | float, Field(description="Of several labels, their set as JSON.")]
+    labels: Annotated[
+        tuple[str | bool | int | float, ...] | None,
+        Field(description="The labels of the answer, of a task with several labels per text; may be empty."),
+    ] = None
+    probability: Annotated[
+        float, Field(description="Of the label; of several labels, that of the least sure decision about one of them.")
+    ]
     task: str
     version: int
     weak: Annotated[bool, Field(description="Whether the version is no better than the commonest answer.")]

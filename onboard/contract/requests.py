@@ -81,10 +81,16 @@ def require_fitting(requests: Sequence[PredictionRequest], versions: Mapping[str
 
             fields, got = TEXT_FIELDS[version.pairs], "text_a and text_b were" if given else "text was"
             raise InputError(
-                f"Input {number}: {request.reference} takes {texts_taken(version.pairs)}, and {got} given.",
-                f"Give {' and '.join(fields)} for {request.reference.task}.",
-                row=number, field=fields[0], fields=list(fields), task=request.reference.task,
-            )  # fmt: skip
+                "input-texts-differ",
+                row=number,
+                field=fields[0],
+                fields=list(fields),
+                task=request.reference.task,
+                version=request.reference,
+                taken=texts_taken(version.pairs),
+                got=got,
+                wanted=" and ".join(fields),
+            )
         if request.labels:
             asked = str(request.reference), tuple(map(label_key, request.labels))
             if asked not in looked_up:
@@ -105,9 +111,12 @@ def label_places(number: int, request: PredictionRequest, labels: Sequence[Label
     """
     if not labels:
         raise InputError(
-            f"Input {number}: {request.reference} answers with a number: it has no labels to choose from.",
-            "Leave labels out.", row=number, field="labels", task=request.reference.task,
-        )  # fmt: skip
+            "input-labels-of-regression",
+            row=number,
+            field="labels",
+            task=request.reference.task,
+            version=request.reference,
+        )
     by_text = {label_text(label): place for place, label in reversed(list(enumerate(labels)))}
     by_key = {label_key(label): place for place, label in enumerate(labels)}
     places: set[int] = set()
@@ -125,14 +134,21 @@ def _no_choice(number: int, request: PredictionRequest, what: str, labels: Seque
     listed = ", ".join(label_text(label) for label in labels[:_MOST_NAMED])
     more = f" and {len(labels) - _MOST_NAMED:,} more" if len(labels) > _MOST_NAMED else ""
     return InputError(
-        f"Input {number}: {request.reference} {what}.", f"Name two or more of its labels: {listed}{more}.",
-        row=number, field="labels", task=request.reference.task, labels=list(labels),
-    )  # fmt: skip
+        "input-labels-wrong",
+        row=number,
+        field="labels",
+        task=request.reference.task,
+        labels=list(labels),
+        version=request.reference,
+        trouble=what,
+        listed=listed,
+        more=more,
+    )
 
 
 def _parse(number: int, document: Mapping[str, Any]) -> PredictionRequest:
     if not isinstance(document, Mapping):
-        raise InputError(f"Input {number} is no JSON object.", 'give {"task": …, "text": …}', row=number)
+        raise InputError("input-not-object", row=number)
     strange = sorted(map(str, set(document) - _FIELDS))
     if strange:
         remedy = "use task, ref, labels, unknown, text or text_a and text_b"
@@ -176,8 +192,9 @@ def _reference(number: int, document: Mapping[str, Any]) -> Reference:
         field = "ref"
         return Reference.parse(f"{task}@{ref}")
     except InputError as error:
-        message = f"Input {number}: {field}: {error.message}"
-        raise InputError(message, error.remedy, row=number, field=field) from error
+        raise InputError(
+            "input-name-invalid", row=number, field=field, reason=error.message, remedy=error.remedy
+        ) from error
 
 
 def _text(number: int, document: Mapping[str, Any], field: str) -> str:
@@ -195,4 +212,4 @@ def _text(number: int, document: Mapping[str, Any], field: str) -> str:
 
 
 def _wrong(number: int, field: str, what: str, remedy: str) -> InputError:
-    return InputError(f"Input {number}: {field} {what}.", remedy, row=number, field=field)
+    return InputError("input-field-wrong", row=number, field=field, trouble=what, remedy=remedy)

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from onboard.domain.task import EmbeddingVersion, Task
 
 _PAIRS: Final = "Whether it takes text_a and text_b instead of text; null where that was never noted."
+Names = Annotated[
+    tuple[tuple[Label, Label], ...] | None,
+    Field(description="Pairs of a label of the version and what the alias calls it; null: it uses the labels."),
+]
 _ALL_SENT: Final = ConfigDict(json_schema_serialization_defaults_required=True)
 
 
@@ -24,7 +28,7 @@ class VersionDocument(Document):
 
     task: str
     version: int
-    kind: Literal["source", "onboarded", "carried"] | SkipJsonSchema[None] = later()
+    kind: Literal["source", "onboarded", "carried", "relabeled"] | SkipJsonSchema[None] = later()
     method: str | SkipJsonSchema[None] = later(
         description="What made it: the base's own for an embedding, or of docs/methods.md."
     )
@@ -64,6 +68,7 @@ class VersionDocument(Document):
     provisional: bool = later(
         False, "Whether it is a readout that its job published before it had learned an embedding."
     )
+    change: dict[str, Any] | None = later(description="How its rows or labels were made of an earlier version's.")
     job: str | None = later()
     created_at: str | None
 
@@ -148,6 +153,9 @@ class AliasWanted(BaseModel, extra="forbid"):
     if_better: Annotated[
         bool, Field(description="Only if it is significantly better than what the alias means now.")
     ] = False
+    as_before: Annotated[
+        bool, Field(description="Answer with the labels of before, where labels were renamed since.")
+    ] = False
 
 
 class AliasMoveDocument(Document):
@@ -160,6 +168,7 @@ class AliasMoveDocument(Document):
     at: str | None
     actor: str | None
     reason: str
+    names: Names = None
 
 
 class AliasDocument(Document):
@@ -168,6 +177,7 @@ class AliasDocument(Document):
     task: str
     alias: str
     version: int
+    names: Names = None
     history: tuple[AliasMoveDocument, ...]
 
 

@@ -14,8 +14,11 @@ from onboard.data.limits import MAX_EXAMPLES
 from onboard.data.problems import Finding, preview
 from onboard.domain.counting import counted
 from onboard.domain.dataset import label_key
+from onboard.domain.job import KindChoice
+from onboard.domain.label_set import MULTILABEL
 
 _ROWS_NAMED: Final = 20
+SEVERAL_FROM: Final = 0.1  # of labelled texts with several labels, from which all may have several
 _TOLD: Final[dict[Reason, dict[str, str]]] = {
     "rejected": {
         "code": "rejected_rows",
@@ -30,7 +33,7 @@ _TOLD: Final[dict[Reason, dict[str, str]]] = {
     "several_labels": {
         "code": "several_labels",
         "what": "for which one annotator chose several labels",
-        "remedy": "A text has one label here: decide on one in {tool}, or make a task of each label.",
+        "remedy": "Decide on one in {tool}, or let every text have several labels: --kind multilabel",
     },
 }
 
@@ -94,19 +97,68 @@ class _Item:
     answers: list[Answer] = field(default_factory=list)
 
 
-def agreed(rows: Iterable[Row], tool: Tool, fields: Fields, left_out: LeftOut) -> Iterator[Row]:
-    """The rows whose annotators agree, or most of them, with that label; `left_out` is told of all others."""
+def agreed(
+    rows: Iterable[Row], tool: Tool, fields: Fields, left_out: LeftOut, kind: KindChoice = "auto"
+) -> Iterator[Row]:
+    """The rows whose annotators agree, or most of them, with that label; `left_out` is told of all others.
+
+    Where texts may have several labels, a row has the list of those that more than half of its annotators gave.
+
+    Args:
+        kind: of the task; auto lets texts have several labels where at least one in ten has.
+    """
+    items = list(_items(rows, tool, fields))
+    settled = _set_settled if _may_have_several(items, kind) else _settled
+    for item in items:
+        yield from settled(item, fields, left_out)
+
+
+def _may_have_several(items: Iterable[_Item], kind: KindChoice) -> bool:
+    if kind != "auto":
+        return kind == MULTILABEL
+    labelled = [item for item in items if any(answer.reason in (None, "several_labels") for answer in item.answers)]
+    several = [item for item in labelled if any(answer.reason == "several_labels" for answer in item.answers)]
+    return bool(several) and len(several) >= SEVERAL_FROM * len(labelled)
+
+
+def _items(rows: Iterable[Row], tool: Tool, fields: Fields) -> Iterator[_Item]:
+    """The texts with all that annotators said of them."""
     if not tool.item:
         for row in rows:
-            yield from _settled(_Item(row, list(tool.answers(row.values, fields.label))), fields, left_out)
+            answers = list(tool.answers(row.values, fields.label))
+            yield _Item(row._replace(values={name: row.values.get(name) for name in fields.texts}), answers)
         return
     items: dict[Hashable, _Item] = {}
     for row in rows:
         key = tuple(map(str, (row.values.get(name) for name in (*tool.item, *fields.texts))))
         item = items.setdefault(key, _Item(row._replace(values={name: row.values.get(name) for name in fields.texts})))
         item.answers += tool.answers(row.values, fields.label)
-    for item in items.values():
-        yield from _settled(item, fields, left_out)
+    yield from items.values()
+
+
+def _set_settled(item: _Item, fields: Fields, left_out: LeftOut) -> Iterator[Row]:
+    """The row with the labels that more than half of those who labelled the text gave."""
+    sets = [_listed(answer) for answer in item.answers if answer.reason in (None, "several_labels", "no_label")]
+    if not sets:
+        reasons = {answer.reason for answer in item.answers}
+        left_out.add("rejected" if "rejected" in reasons else "unlabelled", item.row.number)
+        return
+    names = {_key(label): label for labels in sets for label in labels}
+    counts = Counter(key for labels in sets for key in dict.fromkeys(map(_key, labels)))
+    most = [names[key] for key, count in counts.items() if count * 2 > len(sets)]
+    if any(count < len(sets) for count in counts.values()):
+        shown = tuple((_shown(names[key]), count) for key, count in counts.most_common())
+        left_out.disputes.append(Dispute(item.row.number, shown, ", ".join(str(_shown(label)) for label in most)))
+    labels = sets[0] if len(sets) == 1 else most  # as they are written, repeated ones too
+    yield item.row._replace(values={**item.row.values, fields.label: labels})
+
+
+def _listed(answer: Answer) -> list[object]:
+    """The labels of an answer; of several answers to one question those of all."""
+    if not isinstance(answer.label, list):
+        return [answer.label]
+    parts = [part if isinstance(part, list) else [part] for part in answer.label]
+    return [label for part in parts for label in part]
 
 
 def _settled(item: _Item, fields: Fields, left_out: LeftOut) -> Iterator[Row]:

@@ -10,6 +10,7 @@ from typing import Final
 
 from onboard.data.alike import alike_points, plain_letters
 from onboard.data.invisible import code_points
+from onboard.data.label_lists import SEPARATORS
 from onboard.data.labels import REGRESSION_KINDS, looks_like_scale, number_of
 from onboard.data.problems import Finding
 from onboard.data.regression import BUCKETS, Buckets
@@ -36,7 +37,7 @@ def alike_labels(labels: Sequence[Label]) -> list[tuple[Label, Label]]:
 def label_findings(labels: Sequence[Label], given: Iterable[Label]) -> list[Finding]:
     """Every warning about a label set, with the label of every training row in `given`."""
     counts = Counter(label_key(label) for label in given)
-    checks = (_without_rows, _single, _near_identical, _imbalance)
+    checks = (_without_rows, _single, _near_identical, _combined, _imbalance)
     findings = [check(labels, counts) for check in checks] + [_scale(labels)]
     return [finding for finding in findings if finding is not None]
 
@@ -73,6 +74,24 @@ def _near_identical(labels: Sequence[Label], counts: Counter[str]) -> Finding | 
     message = f"Labels that may be meant as one: {shown}. They are learned as different labels."
     examples = tuple({"labels": list(pair), "rows": [counts[label_key(label)] for label in pair]} for pair in pairs)
     return Finding("near_identical_labels", message, len(pairs), "Spell each label in one way.", examples)
+
+
+def _combined(labels: Sequence[Label], counts: Counter[str]) -> Finding | None:
+    """A warning about labels such as "billing; refund", whose parts are labels, too."""
+    names = {label_text(label).strip() for label in labels}
+    combined = [
+        label for label in labels
+        if any(names.issuperset(_parts(label, separator)) for separator in SEPARATORS if separator in label_text(label))
+    ]  # fmt: skip
+    if not combined:
+        return None
+    message = f"Labels that other labels are joined into: {_named(combined)}. They are learned as separate labels."
+    remedy = "If a text may have several labels: --kind multilabel"
+    return Finding("joined_labels", message, len(combined), remedy, _examples(combined, counts))
+
+
+def _parts(label: Label, separator: str) -> list[str]:
+    return [part.strip() for part in label_text(label).split(separator)]
 
 
 def _imbalance(labels: Sequence[Label], counts: Counter[str]) -> Finding | None:

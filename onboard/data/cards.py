@@ -13,7 +13,6 @@ from onboard.errors import InputError, TooLargeError
 MAX_CARD_BYTES: Final = 1 << 20
 _MAX_VALUES: Final = 200_000  # of the card, with what its aliases repeat
 _MAX_DEPTH: Final = 50
-_REMEDY: Final = "Correct its README.md, or pass its files of rows alone."
 
 
 def require_bounded_card(card: Path, shown: str) -> None:
@@ -33,14 +32,12 @@ def require_bounded_card(card: Path, shown: str) -> None:
     front = _front(card.read_bytes())
     values = _values(front, shown)
     if values > _MAX_VALUES:
-        message = f"{shown} has a card that becomes more than {_MAX_VALUES:,} values."
-        raise TooLargeError(message, _REMEDY, source=shown, limit=_MAX_VALUES)
+        raise TooLargeError("card-too-many-values", source=shown, limit=_MAX_VALUES)
 
 
 def card_too_large(size: int, shown: str) -> TooLargeError:
     """The error for a card of too many bytes."""
-    message = f"{shown} has a card of {size:,} bytes; the limit is {MAX_CARD_BYTES:,}."
-    return TooLargeError(message, _REMEDY, source=shown, limit=MAX_CARD_BYTES)
+    return TooLargeError("card-too-large", source=shown, limit=MAX_CARD_BYTES, size=size)
 
 
 def _front(content: bytes) -> str:
@@ -91,4 +88,4 @@ def _closed(event: Any, sizes: dict[str, int], inside: list[tuple[str | None, in
 
 def _require_shallow(inside: list[tuple[str | None, int]], shown: str) -> None:
     if len(inside) > _MAX_DEPTH:
-        raise InputError(f"{shown} has a card that nests more than {_MAX_DEPTH} levels deep.", _REMEDY, source=shown)
+        raise InputError("card-too-deep", source=shown, limit=_MAX_DEPTH)

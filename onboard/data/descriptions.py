@@ -12,7 +12,7 @@ from onboard.domain.names import did_you_mean
 from onboard.errors import InputError
 
 MOST_CHARACTERS: Final = 1_000  # of one description; the encoder reads its first 128 tokens
-_WRITE: Final = 'Write it like --label-description card="lost or stolen bank card".'
+_FIELD: Final = "label_description"
 
 
 def descriptions_of(given: Iterable[str], labels: Sequence[Label]) -> dict[str, str]:
@@ -32,7 +32,7 @@ def descriptions_of(given: Iterable[str], labels: Sequence[Label]) -> dict[str, 
         label, description = _parted(written, by_text)
         key = by_text[label]
         if key in descriptions:
-            raise _error(f"The label {preview(label)!r} has two descriptions.", "Give each label one.", label)
+            raise InputError("description-repeated", field=_FIELD, label=label, shown=preview(label))
         descriptions[key] = description
     return descriptions
 
@@ -41,29 +41,23 @@ def _parted(written: str, by_text: dict[str, str]) -> tuple[str, str]:
     """Label and description. Raises InputError."""
     places = [place for place, letter in enumerate(written) if letter == "="]
     if not places:
-        raise _error(f"The label description {preview(written)!r} is not of the form LABEL=TEXT.", _WRITE, written)
+        raise InputError("description-malformed", field=_FIELD, label=written, shown=preview(written))
     known = [place for place in places if written[:place].strip() in by_text]
     label = written[: (known or places)[0]].strip()
     if not by_text:
-        raise _error("A regression has no labels to describe.", "Leave out --label-description.", label)
+        raise InputError("description-of-regression", field=_FIELD, label=label)
     if not known:
-        names = ", ".join(preview(name) for name in list(by_text)[:10])
-        raise _error(
-            f"The description is for {preview(label)!r}, which is not a label of the task."
-            f"{did_you_mean(label, by_text)}",
-            f"Describe one of its labels: {names}{', …' if len(by_text) > 10 else ''}.", label,
-        )  # fmt: skip
+        labels = [preview(name) for name in list(by_text)[:10]] + ["…"] * (len(by_text) > 10)
+        guess = did_you_mean(label, by_text)
+        raise InputError(
+            "description-of-unknown-label", field=_FIELD, label=label, shown=preview(label), guess=guess, labels=labels
+        )
     description = " ".join(written[known[0] + 1 :].split())
     if not visible(description).strip():
-        raise _error(f"The description of the label {preview(label)!r} is empty.", _WRITE, label)
+        raise InputError("description-empty", field=_FIELD, label=label, shown=preview(label))
     if len(description) > MOST_CHARACTERS:
-        raise _error(
-            f"The description of the label {preview(label)!r} has {len(description):,} characters; "
-            f"the limit is {MOST_CHARACTERS:,}.",
-            "Shorten it.", label,
+        raise InputError(
+            "description-too-long", field=_FIELD, label=label, shown=preview(label), characters=len(description),
+            limit=MOST_CHARACTERS,
         )  # fmt: skip
     return label, description
-
-
-def _error(message: str, remedy: str, label: str) -> InputError:
-    return InputError(message, remedy, field="label_description", label=label)

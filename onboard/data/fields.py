@@ -36,21 +36,32 @@ _LABEL_FIELDS: Final = (
     "target",
     "score",
 )
-_BOOKKEEPING: Final = ("id", "doc_id", "comments", "user", "annotator", "status")  # beside texts in exports
+BOOKKEEPING: Final = ("id", "doc_id", "comments", "user", "annotator", "status")  # beside texts in exports
 _OWN_NAMES: Final = frozenset({"text", "text_a", "text_b"})
 
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """The columns that are read: one or two texts, and the label."""
+    """The columns that are read: one or two texts, and the label.
+
+    Args:
+        label: the column; where each label has a column of its own, what reports call these.
+        indicators: columns of zeros and ones, one for each label of a task with several labels per text; else empty.
+    """
 
     texts: tuple[str, ...]
     label: str
+    indicators: tuple[str, ...] = ()
+
+    @classmethod
+    def of_columns(cls, texts: tuple[str, ...], indicators: tuple[str, ...]) -> Fields:
+        """The texts, and a column of zeros and ones for each label."""
+        return cls(texts, f"{len(indicators)} columns of 0 and 1", indicators)
 
     @property
     def all(self) -> tuple[str, ...]:
         """Every column that is read."""
-        return (*self.texts, self.label)
+        return (*self.texts, *(self.indicators or (self.label,)))
 
 
 def resolve_texts(columns: Sequence[str], asked: Sequence[str], questions: Sequence[str] = ()) -> tuple[str, ...]:
@@ -91,7 +102,7 @@ def _texts(columns: Sequence[str], asked: Sequence[str], questions: Sequence[str
     for names in _TEXT_FIELDS:
         if all(name in by_name for name in names):
             return tuple(by_name[name] for name in names)
-    others = [name for name in columns if name not in questions and name.casefold() not in _BOOKKEEPING]
+    others = [name for name in columns if name not in questions and name.casefold() not in BOOKKEEPING]
     if questions and len(others) == 1:
         return (others[0],)
     if "text_a" in by_name or "text_b" in by_name:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from onboard.data.cards import require_bounded_card
+from onboard.domain.temporary import temporary_folder
 from onboard.errors import InputError
 
 SPLIT_NAMES: Final = {
@@ -74,7 +74,7 @@ def files_of(folder: Path, shown: str, config: str | None = None, remedy: str = 
     }
     if "train" not in splits:
         present = ", ".join(listed.splits) or "none"
-        raise InputError(f"{shown} has no training split (it has: {present}).", remedy, source=shown)
+        raise InputError("folder-without-training-split", source=shown, present=present, remedy=remedy)
     return FolderFiles(listed.config, splits, listed.class_names)
 
 
@@ -92,7 +92,7 @@ def _arrow_files(folder: Path) -> Iterator[Path]:
 
 def _plain(name: str) -> str:
     if PurePosixPath(name).name != name or name in ("", ".", ".."):
-        raise InputError(f"{name!r} is no name of a file in the folder.", "Save the dataset again.", name=name)
+        raise InputError("folder-file-name-invalid", name=name)
     return name
 
 
@@ -100,7 +100,7 @@ def _json(path: Path) -> dict[str, Any]:
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise InputError(f"{path} cannot be read: {error}.", "Save the dataset again.", source=str(path)) from error
+        raise InputError("folder-file-unreadable", source=str(path), reason=error) from error
     return document if isinstance(document, dict) else {}
 
 
@@ -111,16 +111,16 @@ def _built(folder: Path, shown: str, config: str | None, remedy: str) -> FolderF
 
     require_own_files(folder, shown)
     if not any(path.suffix.lower() in SUFFIXES or path.suffix == ".gz" for path in folder.rglob("*")):
-        raise InputError(f"{shown} is a folder without files that hold rows.", remedy, source=shown)
+        raise InputError("folder-without-rows", source=shown, remedy=remedy)
     try:
-        with tempfile.TemporaryDirectory(prefix="onboard-builder-") as cache:
+        with temporary_folder("onboard-builder-") as cache:
             configs = datasets.get_dataset_config_names(str(folder))
             chosen = chosen_config(configs, shown, config)
             name = chosen if len(configs) > 1 else None  # the only one is built without its name
-            builder = datasets.load_dataset_builder(str(folder), name=name, cache_dir=cache)
+            builder = datasets.load_dataset_builder(str(folder), name=name, cache_dir=str(cache))
     except (DatasetsError, ValueError, FileNotFoundError, TypeError, RuntimeError) as error:  # scripts: RuntimeError
         reason = str(error).partition("\n")[0].rstrip(".")
-        raise InputError(f"{shown} is no dataset for the datasets library: {reason}.", remedy, source=shown) from error
+        raise InputError("folder-not-a-dataset", source=shown, reason=reason, remedy=remedy) from error
     root = folder.resolve()
     splits = {
         str(split): tuple(_inside(Path(path), root, shown) for path in paths)
@@ -145,8 +145,14 @@ def chosen_config(names: Sequence[str], shown: str, asked: str | None) -> str:
         return config
     reason = f"has no configuration {asked!r}" if asked else "has several configurations"
     base = shown.removesuffix(f"/{asked}") if asked else shown
-    remedy = f"Name one: {base}/CONFIG with one of {', '.join(names[:20])}."
-    raise InputError(f"{shown} {reason}.", remedy, source=shown, configurations=list(names))
+    raise InputError(
+        "configuration-unclear",
+        source=shown,
+        configurations=list(names),
+        reason=reason,
+        base=base,
+        names=list(names[:20]),
+    )
 
 
 def require_own_files(folder: Path, shown: str) -> None:
@@ -160,12 +166,11 @@ def require_own_files(folder: Path, shown: str) -> None:
     try:
         configs = DatasetCard.load(card, ignore_metadata_errors=True).data.to_dict().get("configs")
     except (ValueError, TypeError, AttributeError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(f"{shown} has a card that cannot be read: {error}.", "Correct its README.md.") from error
+        raise InputError("card-unreadable", shown=shown, reason=error) from error
     named = [config.get(key) for config in configs or [] for key in ("data_files", "data_dir") if key in config]
     for name in _texts(named):
         if _ELSEWHERE.search(name):
-            message = f"{shown} has a card that names files elsewhere: {name}."
-            raise InputError(message, "Download these files, and pass them.", source=shown)
+            raise InputError("folder-files-remote", source=shown, name=name)
 
 
 def _texts(value: object) -> Iterator[str]:
@@ -181,5 +186,5 @@ def _texts(value: object) -> Iterator[str]:
 
 def _inside(path: Path, root: Path, shown: str) -> Path:
     if not path.resolve().is_relative_to(root) and not path.is_relative_to(root):
-        raise InputError(f"{shown} names a file outside of it: {path}.", "Put the file into the folder.")
+        raise InputError("folder-file-outside", shown=shown, path=path)
     return path

@@ -144,8 +144,7 @@ def _renamed(asked: str, present: str) -> tuple[Finding, ...]:
 def _revision(source: str) -> tuple[str, str | None]:
     name, mark, revision = source.removeprefix(SCHEME).partition("@")
     if mark and (not _REVISION.fullmatch(revision) or ".." in revision):
-        message = f"{revision!r} is not a revision of a dataset of the hub."
-        raise InputError(message, "Name a branch, a tag or a commit: hf://OWNER/NAME@v1", source=source)
+        raise InputError("hub-revision-invalid", source=source, revision=revision)
     return name.rstrip("/"), revision or None
 
 
@@ -153,8 +152,7 @@ def _candidates(source: str, name: str) -> list[_Name]:
     """Repository and configuration that the name may mean, in the order in which they are tried."""
     parts = name.split("/")
     if not 1 <= len(parts) <= 3 or not all(_PART.fullmatch(part) for part in parts):
-        remedy = "Write hf://NAME or hf://NAME/CONFIG."
-        raise InputError(f"{source!r} is not a dataset of the hub.", remedy, source=source)
+        raise InputError("hub-name-invalid", source=source)
     if len(parts) == 1:
         return [_Name(parts[0], None)]
     owned = "/".join(parts[:2])
@@ -192,12 +190,12 @@ def _find(
                 info = api.dataset_info(name.repository, revision=commit, files_metadata=True, timeout=ANSWER_SECONDS)
             except RevisionNotFoundError as error:
                 if revision:
-                    message = f"{name.repository} has no revision {revision!r} on the hub."
-                    raise NotFoundError(message, "Check the branch, tag or commit.", source=source) from error
+                    raise NotFoundError(
+                        "unknown-hub-revision", source=source, repository=name.repository, revision=revision
+                    ) from error
                 continue
             except GatedRepoError as error:
-                remedy = "Accept its terms on the hub and sign in: hf auth login"
-                raise NotAllowedError(f"{source} is gated.", remedy, source=source) from error
+                raise NotAllowedError("hub-dataset-gated", source=source) from error
             except RepositoryNotFoundError:
                 break
             if commit == _CONVERTED or any(_sizes(info)):
@@ -205,8 +203,7 @@ def _find(
             own = info
         if own is not None:
             return own, name
-    remedy = "Check the name: hf://OWNER/NAME. Private ones need a token: hf auth login"
-    raise NotFoundError(f"The hub has no dataset {source}.", remedy, source=source)
+    raise NotFoundError("unknown-hub-dataset", source=source)
 
 
 def _sizes(info: DatasetInfo) -> dict[str, int]:
@@ -231,12 +228,9 @@ def _planned(source: str, info: DatasetInfo, config: str | None, card: bytes | N
     """Which files there are to download, within `plan`, where each has an empty one in its place."""
     sizes = _sizes(info)
     if not sizes:
-        raise InputError(
-            f"{source} has no Parquet files, and none of another format that is read.", _OFFLINE, source=source
-        )
+        raise InputError("hub-dataset-without-files", source=source)
     if len(sizes) > _MOST_FILES:
-        message = f"{source} has {len(sizes):,} files of rows; the limit is {_MOST_FILES:,}."
-        raise InputError(message, "Download what you need of it, and pass that.", source=source)
+        raise InputError("hub-dataset-too-many-files", source=source, files=len(sizes), limit=_MOST_FILES)
     plan.mkdir()
     shown = source.partition("@")[0].rstrip("/")
     for path in sizes:
@@ -250,14 +244,14 @@ def _planned(source: str, info: DatasetInfo, config: str | None, card: bytes | N
             (plan / CARD).write_bytes(card)
         listed = files_of(plan, shown, config, _OFFLINE)
     if "train" not in listed.splits:
-        raise InputError(f"{source} has no training split that can be read.", _OFFLINE, source=source)
+        raise InputError("hub-dataset-without-training-split", source=source)
     return listed
 
 
 def _require_inside(source: str, path: str) -> None:
     parts = PurePosixPath(path).parts
     if PurePosixPath(path).is_absolute() or ".." in parts:
-        raise InputError(f"{source} lists a file that lies outside of it: {path!r}.", _OFFLINE, source=source)
+        raise InputError("hub-file-outside", source=source, path=path)
 
 
 def _converted(path: str) -> bool:
@@ -300,8 +294,9 @@ def _within_limit(
         train.append(path)
     if not train:
         size = sum(sizes[path] for paths in names.values() for path in paths)
-        message = f"{source} has {size >> 20:,} MiB; the limit is {MAX_FILE_BYTES >> 20:,} MiB."
-        raise InputError(message, "Download it, draw a few thousand rows, and pass that file.", source=source)
+        raise InputError(
+            "hub-file-too-large", source=source, mebibytes=size >> 20, limit_mebibytes=MAX_FILE_BYTES >> 20
+        )
     missing = len(names["train"]) - len(train)
     if not missing:
         return names, ()
@@ -333,7 +328,7 @@ def _translated(source: str) -> Iterator[None]:
     try:
         yield
     except HFValidationError as error:
-        raise InputError(f"{source!r} is not a dataset of the hub: {error}", source=source) from error
+        raise InputError("hub-name-refused", source=source, reason=error) from error
     except unreachable() as error:
         reason = str(error).partition("\n")[0] or type(error).__name__
-        raise UnavailableError(f"The hub cannot be reached for {source}: {reason}.", _OFFLINE, source=source) from error
+        raise UnavailableError("hub-unreachable", source=source, reason=reason) from error

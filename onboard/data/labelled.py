@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
 from onboard.data.duplicates import without_repeats
 from onboard.data.formats import FileProblems
-from onboard.data.labels import Asked, Settled, settle_labels
+from onboard.data.labels import number_of, settle_labels
 from onboard.data.located import FromHub, located
 from onboard.data.parts import Part
-from onboard.data.problems import Finding, Problem, Problems
+from onboard.data.problems import Finding, Problem, Problems, preview
 from onboard.data.regression import BUCKETS
 from onboard.data.rows import LabelledRow, Origin, read_table
-from onboard.domain.dataset import Example, Label, label_key, label_text
+from onboard.data.settled import Asked, Settled
+from onboard.domain.counting import counted
+from onboard.domain.dataset import Example, Kind, Label, label_key, label_text
 from onboard.domain.evaluation import Evaluation
+from onboard.domain.label_set import MULTILABEL
 
 _PREFERRED: Final = ("test", "validation", "train")  # split of a folder or hub dataset that is measured on
 
@@ -29,12 +32,21 @@ class Takes:
         labels: of the version; empty for a regression.
         low, high: range of a regression, else None.
         pairs: whether a row has two texts; None where that was never noted.
+        multilabel: whether a text may have several of the labels.
     """
 
     labels: tuple[Label, ...]
     low: float | None
     high: float | None
     pairs: bool | None
+    multilabel: bool = False
+
+    @property
+    def kind(self) -> Kind:
+        """Of the task."""
+        if self.multilabel:
+            return MULTILABEL
+        return "classification" if self.labels else "regression"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +63,9 @@ class LabelledRows:
     findings: tuple[Finding, ...] = field(default=())
 
 
-def read_labelled(asked: Evaluation, takes: Takes, *, hide_folders: bool = False) -> LabelledRows:
+def read_labelled(
+    asked: Evaluation, takes: Takes, *, hide_folders: bool = False, new_labels: bool | None = None
+) -> LabelledRows:
     """Read a file whose labels are those of a task.
 
     Labels that are written like one of the task's labels stand for it: a CSV file has only texts.
@@ -60,6 +74,8 @@ def read_labelled(asked: Evaluation, takes: Takes, *, hide_folders: bool = False
         asked: the file and its fields.
         takes: what the task takes.
         hide_folders: name files without their folder in errors.
+        new_labels: of rows that are added to the task: whether they may bring labels that it does not have; None of
+            rows that are measured on.
 
     Raises:
         DatasetError: `data["problems"]` lists what is wrong.
@@ -71,7 +87,7 @@ def read_labelled(asked: Evaluation, takes: Takes, *, hide_folders: bool = False
         split = next((split for split in _PREFERRED if split in place.splits), "train")
         paths = place.splits[split]
         name = place.name_of(paths[0], hide_folders)
-        parts = [_part(path, place.name_of(path, hide_folders), asked, place.class_names) for path in paths]
+        parts = [_part(path, place.name_of(path, hide_folders), asked, place.class_names, takes.kind) for path in paths]
         parts = [part for part in parts if not part.is_empty] or parts
         source = place.source
     for part in parts:
@@ -84,6 +100,8 @@ def read_labelled(asked: Evaluation, takes: Takes, *, hide_folders: bool = False
         message = f"has {kinds[len(fields.texts) - 1]} a row, the task takes {kinds[takes.pairs]}"
         problems.add(Problem("text_field", message, name, remedy="Name the fields of the texts: --text-field NAME"))
     origin = Origin(name, fields.label if fields else "")
+    if new_labels is not None and takes.labels:
+        rows, takes = _with_strangers(rows, origin, takes, new_labels, problems)
     settled = _settled(rows, origin, asked, takes, problems)
     step = 0.0 if takes.low is None or takes.high is None else (takes.high - takes.low) / (BUCKETS - 1)
     distinct, repeats = without_repeats(settled.splits["test"], "test", origin, step, problems)
@@ -91,23 +109,60 @@ def read_labelled(asked: Evaluation, takes: Takes, *, hide_folders: bool = False
     return LabelledRows(source, tuple(row.example() for row in distinct), (*settled.findings, *repeats))
 
 
-def _part(path: Path, name: str, asked: Evaluation, class_names: Mapping[str, tuple[str, ...]]) -> Part:
+def _part(path: Path, name: str, asked: Evaluation, class_names: Mapping[str, tuple[str, ...]], kind: Kind) -> Part:
     problems = Problems()
     text_fields = tuple(asked.text_field)
-    table = read_table(path, FileProblems(problems, name), text_fields, asked.label_field, class_names)
+    table = read_table(path, FileProblems(problems, name), text_fields, asked.label_field, class_names, kind)
     return Part(name, table, problems)
 
 
 def _settled(rows: list[LabelledRow], origin: Origin, asked: Evaluation, takes: Takes, problems: Problems) -> Settled:
     """The rows with labels of the task; those with others are problems, or dropped."""
-    declared = Asked("classification" if takes.labels else "regression", (), asked.unknown_labels)
-    if takes.labels:
-        same = {label_key(label) for label in takes.labels}
-        written = {label_text(label): label for label in reversed(takes.labels)}
-        rows = [
-            row if label_key(row.label) in same else row._replace(label=written.get(label_text(row.label), row.label))
-            for row in rows
-        ]
+    declared = Asked(takes.kind, (), asked.unknown_labels)
+    if takes.kind == MULTILABEL:
+        rows = [row._replace(members=_as_the_task_has_them(row.labels, takes.labels)) for row in rows]
+    elif takes.labels:
+        rows = _as_written(rows, takes.labels)
     return settle_labels(
         {"train": [], "test": rows}, takes.labels, {"train": origin, "test": origin}, declared, problems
     )
+
+
+def _as_written(rows: list[LabelledRow], labels: tuple[Label, ...]) -> list[LabelledRow]:
+    """The rows, with the task's label where one is written like it."""
+    same = {label_key(label) for label in labels}
+    written = {label_text(label): label for label in reversed(labels)}
+    return [
+        row if label_key(row.label) in same else row._replace(label=written.get(label_text(row.label), row.label))
+        for row in rows
+    ]
+
+
+def _with_strangers(
+    rows: list[LabelledRow], origin: Origin, takes: Takes, welcome: bool, problems: Problems
+) -> tuple[list[LabelledRow], Takes]:
+    """The rows and the labels that the task will have: new ones are problems unless they are welcome."""
+    rows, known = _as_written(rows, takes.labels), {label_key(label) for label in takes.labels}
+    firsts = {label_key(row.label): row for row in reversed(rows) if label_key(row.label) not in known}
+    are_numbers = all(number_of(label) is not None for label in takes.labels)
+    for key, row in firsts.items():
+        count = sum(label_key(other.label) == key for other in rows)
+        shown = repr(preview(label_text(row.label)))
+        message = f"the task does not have the label {shown} ({counted(count, 'row')})"
+        remedy = "Correct the rows, or let them bring new labels: --new-labels"
+        if welcome and not are_numbers and isinstance(row.label, float):
+            message = f"the label {shown} is a number; the task's labels are classes"
+            remedy = "Submit a task of its kind under another name: onboard submit FILE --task NAME"
+        elif welcome:
+            continue
+        where = row.number, row.line, origin.field
+        problems.add(Problem("unknown_label", message, origin.file, *where, remedy))
+    strangers = tuple(row.label for row in firsts.values())
+    return rows, replace(takes, labels=(*takes.labels, *strangers))
+
+
+def _as_the_task_has_them(members: Sequence[Label], labels: Sequence[Label]) -> tuple[Label, ...]:
+    """The labels of a row; one that is written like a label of the task stands for it."""
+    same = {label_key(label) for label in labels}
+    written = {label_text(label): label for label in reversed(labels)}
+    return tuple(label if label_key(label) in same else written.get(label_text(label), label) for label in members)

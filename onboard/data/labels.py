@@ -10,15 +10,18 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Final
 
+from onboard.data.label_sets import settle_sets
 from onboard.data.limits import MAX_NUMBER
 from onboard.data.problems import Finding, Problem, Problems, preview
-from onboard.data.rows import UNKNOWN_LABEL_CODES, LabelledRow, Origin
+from onboard.data.rows import UNKNOWN_LABEL_CODES, Origin
+from onboard.data.settled import Asked, Rows, Settled
 from onboard.domain.counting import counted
 from onboard.domain.dataset import Kind, Label, in_canonical_order, label_key, label_text
-from onboard.domain.job import KindChoice, UnknownLabels
+from onboard.domain.job import KindChoice
+from onboard.domain.label_set import MULTILABEL
 from onboard.domain.limits import MAX_LABELS
 
 REGRESSION_KINDS: Final = 20  # more distinct non-integer values than this are a scale, not classes
@@ -26,36 +29,6 @@ _NUMBER: Final = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*", re
 _TYPE_REMEDY: Final = "Write labels in one way: both files as JSONL, or both as CSV, whose values are all text."
 _EXACT_INTEGERS: Final = 2**53  # a float holds no larger one exactly
 _NAMED: Final = 10  # labels that a message names
-
-Rows = list[LabelledRow]
-
-
-@dataclass(frozen=True, slots=True)
-class Settled:
-    """What the labels are: the kind and why, the class labels in order or the range, and the rows of each split."""
-
-    kind: Kind
-    reason: str
-    labels: tuple[Label, ...]
-    low: float | None
-    high: float | None
-    splits: Mapping[str, Rows]
-    findings: tuple[Finding, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What is asked of the labels.
-
-    Args:
-        kind: auto, or the kind that was asked for.
-        declared: the label set as declared, in its order; empty means whatever training has.
-        unknown: what becomes of rows whose label is not in the label set.
-    """
-
-    kind: KindChoice
-    declared: Sequence[Label]
-    unknown: UnknownLabels = "refuse"
 
 
 def settle_labels(
@@ -73,9 +46,16 @@ def settle_labels(
         origins: file and label column of each split, for the problems.
         asked: which kind and labels.
     """
-    kind, reason = _kind(splits["train"], asked.kind, asked.declared)
+    kind, reason = _kind(splits["train"] or splits.get("test", []), asked.kind, asked.declared)
     if kind == "regression":
         return _regression(splits, origins, reason, problems)
+    if kind == MULTILABEL:
+        if too_many := _too_many(seen):
+            problems.add(replace(too_many, file=origins["train"].file))
+            return Settled(MULTILABEL, reason, (), None, None, splits)
+        train_labels = in_canonical_order(seen)
+        labels = _typed(asked.declared, train_labels) or train_labels
+        return settle_sets(splits, labels, origins, reason, asked, problems)
     return _classification(splits, seen, origins, reason, asked, problems)
 
 
@@ -96,6 +76,8 @@ def looks_like_scale(labels: Sequence[Label]) -> bool:
 def _kind(train: Rows, asked: KindChoice, declared: Sequence[Label]) -> tuple[Kind, str]:
     if asked != "auto":
         return asked, "as asked for"
+    if any(row.members is not None for row in train):
+        return MULTILABEL, "rows have lists of labels"
     if declared:
         return "classification", "a label set was declared"
     fractions = len(_fractions([row.label for row in train]))
@@ -145,11 +127,8 @@ def _classification(
     problems: Problems,
 ) -> Settled:
     splits, seen = _floats_unified(splits, seen, origins, problems)
-    if len(set(map(label_key, seen))) > MAX_LABELS:
-        count = len(set(map(label_key, seen)))
-        message = f"has {count:,} distinct labels; the limit is {MAX_LABELS:,}"
-        remedy = "Is this the field of the label? Say so: --label-field NAME. For numbers: --kind regression"
-        problems.add(Problem("too_many_labels", message, origins["train"].file, remedy=remedy))
+    if too_many := _too_many(seen):
+        problems.add(replace(too_many, file=origins["train"].file))
         return Settled("classification", reason, (), None, None, splits)
     train_labels = in_canonical_order(seen)
     labels = _typed(asked.declared, train_labels) or train_labels
@@ -174,6 +153,15 @@ def _classification(
         message = f"has only the label {_named(train_labels)}: there is nothing to learn"
         problems.add(Problem("one_label", message, origins["train"].file, remedy="Give rows of at least two labels."))
     return Settled("classification", reason, labels, None, None, by_name, tuple(findings))
+
+
+def _too_many(seen: Sequence[Label]) -> Problem | None:
+    count = len(set(map(label_key, seen)))
+    if count <= MAX_LABELS:
+        return None
+    message = f"has {count:,} distinct labels; the limit is {MAX_LABELS:,}"
+    remedy = "Is this the field of the label? Say so: --label-field NAME. For numbers: --kind regression"
+    return Problem("too_many_labels", message, "", remedy=remedy)
 
 
 def _dropped(rows: int, split: str, *, left: bool) -> list[Finding]:

@@ -10,12 +10,13 @@ from typing import Final
 from onboard.data.balance import alike_labels
 from onboard.data.descriptions import descriptions_of
 from onboard.data.duplicates import without_repeats
-from onboard.data.labels import Asked, settle_labels, typed_labels
+from onboard.data.labels import settle_labels, typed_labels
 from onboard.data.limits import MAX_LABEL_CHARACTERS
 from onboard.data.located import Located
 from onboard.data.problems import Finding, Problems, preview
 from onboard.data.read import Checked, ReadOptions, pool_beside, read_splits, report_of
 from onboard.data.rows import LabelledRow, Origin
+from onboard.data.settled import Asked
 from onboard.data.verbaliser import verbalise, words_finding, words_of
 from onboard.domain.dataset import Dataset, Label, in_canonical_rows, label_key, label_text
 from onboard.errors import InputError
@@ -65,36 +66,29 @@ def read_labels(options: ReadOptions) -> Checked:
 def _require_labels(options: ReadOptions) -> None:
     """Raise InputError unless there are two labels or more, all of which can be told apart."""
     if len(options.labels) < 2:
-        raise InputError(
-            "A task without labeled rows needs two labels at least.", "Name them: --labels praise,complaint,question",
-            field="labels",
-        )  # fmt: skip
+        raise InputError("labels-too-few-without-rows", field="labels")  # fmt: skip
     longest = max(options.labels, key=lambda label: len(label_text(label)))
     if len(label_text(longest)) > MAX_LABEL_CHARACTERS:
         raise InputError(
-            f"The label {preview(label_text(longest))!r} has {len(label_text(longest)):,} characters; the limit is "
-            f"{MAX_LABEL_CHARACTERS}.",
-            "Shorten it, and say more with --label-description.", field="labels",
-        )  # fmt: skip
+            "label-too-long",
+            field="labels",
+            label=preview(label_text(longest)),
+            characters=len(label_text(longest)),
+            limit=MAX_LABEL_CHARACTERS,
+        )
     repeated = [label for label, count in Counter(map(label_text, options.labels)).items() if count > 1]
     if repeated:
-        raise InputError(
-            f"--labels names {preview(repeated[0])!r} more than once.", "Name each label once.", field="labels",
-            label=repeated[0],
-        )  # fmt: skip
+        raise InputError("label-repeated", field="labels", label=repeated[0], repeated=preview(repeated[0]))
     alike = alike_labels(options.labels)
     if alike:
         first, second = (preview(label_text(label)) for label in alike[0])
-        raise InputError(
-            f"The labels {first!r} and {second!r} read alike, and without rows only their words tell labels apart.",
-            "Rename one of them, or leave it out.", field="labels", labels=list(alike[0]),
-        )  # fmt: skip
+        raise InputError("labels-read-alike", field="labels", labels=list(alike[0]), first=first, second=second)
 
 
 def _require_no_rows_asked(options: ReadOptions) -> None:
     """Raise InputError where something is given that is about labeled rows of training."""
     given = {
-        "--kind regression": options.kind == "regression",
+        f"--kind {options.kind}": options.kind not in ("auto", "classification"),
         "--validation": options.validation is not None,
         f"--shots {options.shots}": options.shots is not None,
         "--label-field": options.label_field is not None and options.test is None,
@@ -102,10 +96,7 @@ def _require_no_rows_asked(options: ReadOptions) -> None:
     }
     for option, is_given in given.items():
         if is_given:
-            raise InputError(
-                f"{option} has no meaning without labeled rows.",
-                "Leave it out, or submit a dataset: onboard submit FILE", field=option.split()[0].strip("-"),
-            )  # fmt: skip
+            raise InputError("option-needs-rows", field=option.split()[0].strip("-"), option=option)  # fmt: skip
 
 
 def _silent(labels: Sequence[Label], descriptions: dict[str, str]) -> Finding | None:

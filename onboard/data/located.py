@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from onboard.data import hub
 from onboard.data.folders import files_of, is_folder
 from onboard.data.problems import Finding
 from onboard.domain.hub_terms import HubTerms
+from onboard.domain.temporary import temporary_folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +63,8 @@ def located(source: Path | str, shown: str, named: Mapping[str, Path], from_hub:
     """
     files = {split: (path,) for split, path in named.items()}
     if str(source).startswith(hub.SCHEME):
-        with tempfile.TemporaryDirectory(prefix="onboard-hub-", dir=from_hub.folder) as folder:
-            fetched = hub.fetch(str(source), None, Path(folder), from_hub.terms, keep=from_hub.keep)
+        with temporary_folder("onboard-hub-", from_hub.folder) as folder:
+            fetched = hub.fetch(str(source), None, folder, from_hub.terms, keep=from_hub.keep)
             together = frozenset(fetched.splits) - files.keys()
             yield Located(
                 str(source), fetched.splits | files, fetched.revision, fetched.class_names, together, fetched.findings,

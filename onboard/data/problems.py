@@ -37,6 +37,15 @@ class Problem:
     field: str | None = None
     remedy: str = ""
 
+    @property
+    def type(self) -> str:
+        """The code as the type of an error: `empty-text`."""
+        return self.code.replace("_", "-")
+
+    def to_json(self) -> dict[str, Any]:
+        """The problem as a JSON-compatible document."""
+        return {"type": self.type, **asdict(self)}
+
     def __str__(self) -> str:
         where = [] if self.row is None else [f"row {self.row}"]
         if self.line is not None:
@@ -78,13 +87,13 @@ class Problems:
         if not self.count:
             return
         remedies = list(dict.fromkeys(problem.remedy for problem in self.listed if problem.remedy))
-        raise DatasetError(
-            self._sentence(),
-            " ".join(remedies[:_TOLD_IN_MESSAGE]),
-            problems=[asdict(problem) for problem in self.listed],
-            problem_count=self.count,
-            problem_counts=dict(self.counts),
-        )
+        facts = {
+            "problems": [problem.to_json() for problem in self.listed],
+            "problem_count": self.count,
+            "problem_counts": dict(self.counts),
+        }
+        type_ = self.listed[0].type if len(self.counts) == 1 else "several-problems"
+        raise DatasetError.reported(type_, self._sentence(), " ".join(remedies[:_TOLD_IN_MESSAGE]), facts)
 
     def _sentence(self) -> str:
         files = list(dict.fromkeys(problem.file for problem in self.listed))
@@ -123,6 +132,7 @@ class Finding:
         """The finding as a JSON-compatible document."""
         return {
             "code": self.code,
+            "type": self.code.replace("_", "-"),
             "message": self.message,
             "count": self.count,
             "remedy": self.remedy,

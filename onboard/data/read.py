@@ -13,7 +13,7 @@ from onboard.data.descriptions import descriptions_of
 from onboard.data.duplicates import without_repeats, without_shared
 from onboard.data.formats import FileProblems
 from onboard.data.hashes import text_hash
-from onboard.data.labels import Asked, Settled, settle_labels
+from onboard.data.labels import settle_labels
 from onboard.data.lengths import CountTokens, cut_finding
 from onboard.data.limits import MAX_EXAMPLES, MAX_TOKENS
 from onboard.data.located import FromHub, Located, located
@@ -22,9 +22,10 @@ from onboard.data.problems import Finding, Problem, Problems, preview
 from onboard.data.regression import BUCKETS
 from onboard.data.report import CheckReport, label_rows, validation_of
 from onboard.data.rows import LabelledRow, Origin, Table, read_table
+from onboard.data.settled import Asked, Settled
 from onboard.data.snapshot import digest
 from onboard.data.splits import shots
-from onboard.data.suspects import suspected_errors
+from onboard.data.suspects import contradicted_by_words
 from onboard.data.texts import telling_texts
 from onboard.data.unlabelled import Pool, pool_of
 from onboard.data.vanished import without_vanished
@@ -32,10 +33,15 @@ from onboard.data.verbaliser import Verbaliser, verbalise, words_finding
 from onboard.domain.dataset import Dataset, Label, example_key, in_canonical_rows, label_key, label_text
 from onboard.domain.hub_terms import HubTerms
 from onboard.domain.job import KindChoice, UnknownLabels
+from onboard.domain.label_set import MULTILABEL, all_labels
 from onboard.errors import InputError
 
+_NOTHING_NEXT: Final = (
+    "--unlabelled has no meaning for a task with several labels per text: no text to label next is named.",
+    "Leave --unlabelled out.",
+)
 _SPLITS: Final = ("train", "validation", "test")
-_KINDS: Final = ("auto", "classification", "regression")
+_KINDS: Final = ("auto", "classification", "regression", "multilabel")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,21 +91,17 @@ class ReadOptions:
 
     def __post_init__(self) -> None:
         if self.kind not in _KINDS:
-            raise InputError(
-                f"{self.kind!r} is not a kind of task.", f"Use one of {', '.join(_KINDS)}.", kind=self.kind
-            )
+            raise InputError("unknown-kind", kind=self.kind, kinds=list(_KINDS))
         if self.shots is not None and self.shots < 1:
-            message = f"--shots {self.shots} is not a number of rows."
-            raise InputError(message, "Ask for at least one row per label.", shots=self.shots)
+            raise InputError("too-few-shots", shots=self.shots)
         if self.kind == "regression" and self.labels:
-            raise InputError("A regression has no label set.", "Leave out --labels, or --kind regression.")
+            raise InputError("labels-with-regression")
+        if self.kind == MULTILABEL and self.unlabelled is not None:
+            raise InputError(*_NOTHING_NEXT, field="unlabelled")
         if len(self.text_fields) > 2:
-            message = f"--text-field is given {len(self.text_fields)} times; a row has one text or two."
-            raise InputError(message, "Give it once, or twice for pairs.", text_fields=list(self.text_fields))
+            raise InputError("text-field-count", text_fields=list(self.text_fields), count=len(self.text_fields))
         if self.labels and len({label_key(label) for label in self.labels}) < 2:
-            raise InputError(
-                "--labels names fewer than two labels.", "Give them all: --labels A,B", labels=list(self.labels)
-            )
+            raise InputError("labels-too-few", labels=list(self.labels))
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +141,8 @@ def read_dataset(source: Path | str, options: ReadOptions | None = None) -> Chec
     splits, repeats = _without_repeats(settled, origins, problems)
     problems.raise_if_any()
     settled, splits, vanished = without_vanished(settled, splits, declared=bool(options.labels))
+    if settled.kind == MULTILABEL and pool is not None:
+        raise InputError(*_NOTHING_NEXT, field="unlabelled")
     descriptions_of(options.descriptions, settled.labels)
     splits, shared = without_shared(splits)
     dataset = _drawn(settled, splits, options)
@@ -190,7 +194,9 @@ def _read_parts(place: Located, paths: Sequence[Path], options: ReadOptions) -> 
     parts: list[Part] = []
     for path in paths:
         name, own = place.name_of(path, options.hide_folders), Problems()
-        table = read_table(path, FileProblems(own, name), options.text_fields, options.label_field, place.class_names)
+        table = read_table(
+            path, FileProblems(own, name), options.text_fields, options.label_field, place.class_names, options.kind
+        )
         parts.append(Part(name, table, own))
     return parts
 
@@ -275,11 +281,12 @@ def _dataset_findings(
     dataset: Dataset, train: list[LabelledRow], words: Sequence[str], options: ReadOptions
 ) -> list[Finding]:
     findings: list[Finding | None] = []
-    if dataset.kind == "classification":
-        findings += label_findings(dataset.labels, [row.label for row in dataset.train])
+    if dataset.kind != "regression":
+        findings += label_findings(dataset.labels, all_labels(dataset.kind, dataset.train))
         findings.append(words_finding(dataset.labels, words) if options.verbaliser else None)
+    if dataset.kind == "classification":
         findings.append(_suspects(dataset, train) if options.suspects else None)
-    else:
+    elif dataset.kind == "regression":
         findings.append(bucket_finding([float(row.label) for row in dataset.train]))
     if options.count_tokens is not None:
         rows = (*dataset.train, *dataset.validation, *dataset.test)
@@ -288,7 +295,7 @@ def _dataset_findings(
 
 
 def _suspects(dataset: Dataset, train: list[LabelledRow]) -> Finding | None:
-    suspects = suspected_errors(dataset.train)
+    suspects = contradicted_by_words(dataset.train)
     if not suspects:
         return None
     numbers = {example_key(row.example()): row.number for row in train}

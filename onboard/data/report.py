@@ -11,6 +11,7 @@ from onboard.data.limits import FEWEST_FOLDED_ROWS
 from onboard.data.problems import Finding
 from onboard.data.splits import holdout, is_folded
 from onboard.domain.dataset import Dataset, Example, Kind, Label, label_key
+from onboard.domain.label_set import all_labels
 
 ValidationMethod = Literal["submitted", "held_out", "cross_validated", "none"]
 
@@ -86,7 +87,9 @@ class CheckReport:
 
 def label_rows(dataset: Dataset, words: Sequence[str]) -> tuple[LabelRows, ...]:
     """Every class label with its words, which are given in the order of the labels, and its rows by split."""
-    train, validation, test = (_counts(rows) for rows in (dataset.train, dataset.validation, dataset.test))
+    train, validation, test = (
+        _counts(dataset.kind, rows) for rows in (dataset.train, dataset.validation, dataset.test)
+    )
     return tuple(
         LabelRows(label, word, train[label_key(label)], validation[label_key(label)], test[label_key(label)])
         for label, word in zip(dataset.labels, words, strict=True)
@@ -103,5 +106,5 @@ def validation_of(dataset: Dataset, seed: int) -> tuple[ValidationMethod, int]:
     return "cross_validated" if folded else "none", 0
 
 
-def _counts(rows: tuple[Example, ...]) -> Counter[str]:
-    return Counter(label_key(row.label) for row in rows)
+def _counts(kind: Kind, rows: tuple[Example, ...]) -> Counter[str]:
+    return Counter(label_key(label) for label in all_labels(kind, rows))

@@ -22,9 +22,12 @@ from onboard.data.formats import FileProblems, Reader, Row, RowError, Unreadable
 from onboard.data.formats.budget import too_large
 from onboard.data.formats.source import format_of
 from onboard.data.invisible import code_points, visible
+from onboard.data.label_lists import checked_labels, indicated, indicators_of, list_in, parted, separator_of
 from onboard.data.limits import MAX_LABEL_CHARACTERS, MAX_ROWS, MAX_TEXT_MEMORY_BYTES
 from onboard.data.problems import Problems, preview
 from onboard.domain.dataset import Example, Label, label_key
+from onboard.domain.job import KindChoice
+from onboard.domain.label_set import MULTILABEL, set_text
 from onboard.domain.limits import MAX_TEXT_CHARACTERS
 
 UNKNOWN_LABEL_CODES: Final = frozenset(
@@ -35,13 +38,22 @@ UNKNOWN_LABEL_CODES: Final = frozenset(
 
 
 class LabelledRow(NamedTuple):
-    """A usable row and where it stands: row number from 1, line for CSV and TSV, else None."""
+    """A usable row and where it stands: row number from 1, line for CSV and TSV, else None.
+
+    members: the labels of a row that has a list of them, as they are written; None where it has one label.
+    """
 
     number: int
     line: int | None
     text_a: str
     text_b: str | None
     label: Label
+    members: tuple[Label, ...] | None = None
+
+    @property
+    def labels(self) -> tuple[Label, ...]:
+        """Its labels, be they a list or one."""
+        return (self.label,) if self.members is None else self.members
 
     def example(self) -> Example:
         """The row without its place."""
@@ -75,22 +87,31 @@ def read_table(
     text_fields: tuple[str, ...],
     label_field: str | None,
     class_names: Mapping[str, tuple[str, ...]] | None = None,
+    kind: KindChoice = "auto",
 ) -> Table:
     """Read every usable row of the file; whatever is wrong goes to `problems`, nothing is raised.
 
     Args:
         class_names: as of `Reader.class_names`, where the file itself has none.
+        kind: of the task, where it is asked for: with it a cell of text may hold several labels, or none may.
     """
     with telling(path, problems):
         reader = open_reader(path, problems)
         columns = reader.columns()
         questions = reader.tool.questions if reader.tool else ()
-        fields = _resolve((columns, questions), text_fields, label_field, problems)
+
+        def indicators(texts: tuple[str, ...]) -> tuple[str, ...]:
+            if label_field is not None or questions or kind not in ("auto", MULTILABEL):
+                return ()
+            return indicators_of(open_reader(path, FileProblems(Problems(), problems.file)), texts)
+
+        fields = _resolve((columns, questions), text_fields, label_field, problems, indicators, kind)
         if fields is not None:
             require_one_column_each(fields.all, reader.doubled())
-            require_plain(reader, fields.texts, fields.label)
+            one_label = kind not in ("auto", MULTILABEL)
+            require_plain(reader, fields.texts, None if fields.indicators else fields.label, lists=not one_label)
             names = reader.class_names().get(fields.label) or (class_names or {}).get(fields.label, ())
-            return _usable(reader, fields, names, problems)
+            return _usable(reader, fields, names, problems, kind)
         for _ in reader.rows(()):  # rows that cannot be parsed are told all the same
             pass
         if not problems.any:
@@ -128,8 +149,14 @@ def _resolve(
     text_fields: tuple[str, ...],
     label_field: str | None,
     problems: FileProblems,
+    indicators: Callable[[tuple[str, ...]], tuple[str, ...]],
+    kind: KindChoice,
 ) -> Fields | None:
-    """The fields among the columns, and among the questions of a labelling tool, which are columns too."""
+    """The fields among the columns, and among the questions of a labelling tool, which are columns too.
+
+    Args:
+        indicators: finds columns of 0 and 1, given those of the text.
+    """
     columns, questions = known
     texts: tuple[str, ...] = ()
     label = ""
@@ -142,13 +169,22 @@ def _resolve(
     try:
         label = resolve_label(columns, label_field, texts, questions)
     except UnreadableError as error:
+        found = indicators(texts) if texts else ()
+        if found:
+            return Fields.of_columns(texts, found)
         problems.add_unreadable(error)
+    if texts and label and kind == MULTILABEL and label in (found := indicators(texts)):
+        return Fields.of_columns(texts, found)
     return Fields(texts, label) if texts and label else None
 
 
-def require_plain(reader: Reader, texts: Sequence[str], label: str | None = None) -> None:
-    """Raise UnreadableError where the schema says that a field is an image, a list or an object."""
-    kinds = reader.kinds()
+def require_plain(reader: Reader, texts: Sequence[str], label: str | None = None, *, lists: bool = False) -> None:
+    """Raise UnreadableError where the schema says that a field is an image, a list or an object.
+
+    Args:
+        lists: whether the label may be a list.
+    """
+    kinds = {name: kind for name, kind in reader.kinds().items() if not (lists and name == label and kind == "a list")}
     for name in (*texts, *([] if label is None else [label])):
         if name in kinds:
             is_label = name == label
@@ -158,25 +194,37 @@ def require_plain(reader: Reader, texts: Sequence[str], label: str | None = None
             raise UnreadableError("label_type" if is_label else "text_type", message, remedy)
 
 
-def _usable(reader: Reader, fields: Fields, class_names: tuple[str, ...], problems: FileProblems) -> Table:
+def _usable(
+    reader: Reader, fields: Fields, class_names: tuple[str, ...], problems: FileProblems, kind: KindChoice
+) -> Table:
     check_label = _label_check(class_names, typed=reader.typed)
+    check = _labels_check(fields, check_label, kind, typed=reader.typed)
     rows: list[LabelledRow] = []
     labels: dict[str, Label] = {}
     taken_bytes, read = 0, _Counted(reader.rows(fields.all))
     left_out = LeftOut(reader.tool.name) if reader.tool else None
-    for row in agreed(read, reader.tool, fields, left_out) if reader.tool and left_out else read:
+    for row in agreed(read, reader.tool, fields, left_out, kind) if reader.tool and left_out else read:
         texts = checked_texts(row, fields.texts, problems)
-        label = _checked(row, fields.label, check_label, problems)
-        if label is None:
+        try:
+            answer = check(row)
+        except RowError as error:
+            problems.add(error.code, error.message, error.remedy, row=row.number, line=row.line, field=fields.label)
             continue
-        labels[label_key(label)] = label
+        listed = answer if isinstance(answer, tuple) else (answer,)
+        if not isinstance(answer, _Cell):
+            labels |= {label_key(label): label for label in listed}
         if None in texts:
             continue
         text_a, text_b = str(texts[0]), str(texts[1]) if len(texts) > 1 else None
         taken_bytes += getsizeof(text_a) + (getsizeof(text_b) if text_b else 0)
         if taken_bytes > MAX_TEXT_MEMORY_BYTES:
             raise too_large(row.number)
-        rows.append(LabelledRow(row.number, row.line, text_a, text_b, label))
+        members = answer if isinstance(answer, tuple) else None
+        label = answer if not isinstance(answer, tuple) else set_text(answer)
+        rows.append(LabelledRow(row.number, row.line, text_a, text_b, label, members))
+    if any(isinstance(row.label, _Cell) for row in rows):
+        rows = list(_parted(rows, check_label, fields.label, problems))
+        labels = {label_key(label): label for row in rows for label in row.labels}
     if not (rows or labels or problems.any):
         raise _empty(left_out if read.seen else None)
     return Table(rows, tuple(labels.values()), fields, left_out, problems.blank_rows)
@@ -245,6 +293,51 @@ def _check_text(value: object) -> str:
     return _encodable(text)
 
 
+class _Cell(str):
+    """A cell that may hold several labels; what separates them is known once the whole file is read."""
+
+    __slots__ = ()
+
+
+def _labels_check(
+    fields: Fields, check: Callable[[object], Label], kind: KindChoice, *, typed: bool
+) -> Callable[[Row], Label | tuple[Label, ...]]:
+    """What finds the label of a row, or the labels of one that has a list of them. It raises RowError."""
+
+    def labels_of(row: Row) -> Label | tuple[Label, ...]:
+        if fields.indicators:
+            return indicated(row.values, fields.indicators)
+        value = row.values.get(fields.label)
+        if isinstance(value, bytes):
+            value = _decoded(value)
+        if kind in ("auto", MULTILABEL):
+            listed = list_in(value, typed=typed)
+            if listed is not None:
+                return checked_labels(listed, check)
+            if kind == MULTILABEL and isinstance(value, str):
+                return _Cell(value)
+        return check(value)
+
+    return labels_of
+
+
+def _parted(
+    rows: Sequence[LabelledRow], check: Callable[[object], Label], field: str, problems: FileProblems
+) -> Iterator[LabelledRow]:
+    """The rows, their cells as lists of labels."""
+    separator = separator_of(row.label for row in rows if isinstance(row.label, _Cell))
+    for row in rows:
+        if not isinstance(row.label, _Cell):
+            yield row
+            continue
+        try:
+            members = checked_labels(parted(row.label, separator), check)
+        except RowError as error:
+            problems.add(error.code, error.message, error.remedy, row=row.number, line=row.line, field=field)
+        else:
+            yield row._replace(label=set_text(members), members=members)
+
+
 def _label_check(class_names: tuple[str, ...], *, typed: bool) -> Callable[[object], Label]:
     def check(value: object) -> Label:
         if isinstance(value, bytes):
@@ -261,7 +354,10 @@ def _label_check(class_names: tuple[str, ...], *, typed: bool) -> Callable[[obje
             return _finite(value)
         if not isinstance(value, str | bool | int):
             message = f"the label is {_type_name(value)}, not a string, number or boolean"
-            raise RowError("label_type", message, "Give every row one label.")
+            remedy = "Give every row one label."
+            if isinstance(value, list | tuple):
+                remedy = "Give every row one label, or let rows have several: --kind multilabel"
+            raise RowError("label_type", message, remedy)
         if not typed and isinstance(value, str) and value.strip().casefold() == "nan":
             remedy = "Leave the row out; if nan is the name of a label, pass the data as JSONL."
             raise RowError("nan_label", "the label is NaN", remedy)

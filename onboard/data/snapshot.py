@@ -59,13 +59,13 @@ def load(data: bytes) -> Dataset:
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as stream:
             header = json.loads(stream.readline())
             if (header["format"], header["version"]) != (_FORMAT, _VERSION):
-                raise DamagedError(f"This snapshot has the unknown format {header['format']} {header['version']}.")
+                raise DamagedError("snapshot-format-unknown", format=header["format"], version=header["version"])
             splits = {split: _rows(itertools.islice(stream, header["rows"][split])) for split in _SPLITS}
             whole = all(len(splits[split]) == header["rows"][split] for split in _SPLITS) and not stream.read(1)
     except (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError) as error:
-        raise DamagedError(f"These bytes are no dataset snapshot: {error}.") from error
+        raise DamagedError("snapshot-unreadable", reason=error) from error
     if not whole:
-        raise DamagedError("This dataset snapshot has not the number of rows that it says.")
+        raise DamagedError("snapshot-incomplete")
     return Dataset(header["kind"], tuple(header["labels"]), **splits, low=header["low"], high=header["high"])
 
 
@@ -89,8 +89,7 @@ def _encoded(line: str) -> bytes:
     try:
         return line.encode("utf-8") + b"\n"
     except UnicodeEncodeError as error:
-        message = "A row is not UTF-8: it holds half a surrogate pair."
-        raise DatasetError(message, "Write the character in full, or remove it.", problems=[]) from error
+        raise DatasetError("text-half-character", problems=[]) from error
 
 
 def _rows(lines: Iterator[bytes]) -> tuple[Example, ...]:

@@ -17,6 +17,7 @@ from typing import Final
 from onboard.data.limits import HOLDOUT_FREE_ROWS
 from onboard.data.together import hanging_together, of_one_text
 from onboard.domain.dataset import Dataset, Example, example_key, in_canonical_rows, label_key
+from onboard.domain.label_set import labels_of
 from onboard.errors import InputError
 
 HOLDOUT_SHARE: Final = 0.25
@@ -34,7 +35,7 @@ def shots(dataset: Dataset, rows: int, seed: int) -> Dataset:
         InputError: `rows` is below one.
     """
     if rows < 1:
-        raise InputError(f"--shots {rows} is not a number of rows.", "Ask for at least one row per label.", shots=rows)
+        raise InputError("shots-not-positive", shots=rows)
     if rows >= len(dataset.train):
         return dataset
     strata = _strata(dataset, seed)
@@ -198,16 +199,23 @@ def fair_order(dataset: Dataset, seed: int) -> tuple[int, ...]:
 
 
 def _strata(dataset: Dataset, seed: int) -> Strata:
-    """Indices into the training rows, by class (or tenth of the values), in the seed's order."""
+    """Indices into the training rows, by class (or rarest label, or tenth of the values), in the seed's order."""
     ranks = [split_rank(seed, example_key(example)) for example in dataset.train]
     if dataset.kind == "regression":
         strata = _by_value(dataset.train, ranks)
     else:
         by_label: dict[str, list[int]] = {}
-        for index, example in enumerate(dataset.train):
-            by_label.setdefault(label_key(example.label), []).append(index)
+        for index, stratum in enumerate(_stratum_of_each(dataset)):
+            by_label.setdefault(stratum, []).append(index)
         strata = [by_label[key] for key in sorted(by_label, key=lambda key: split_rank(seed, key))]
     return [sorted(stratum, key=lambda index: ranks[index]) for stratum in strata]
+
+
+def _stratum_of_each(dataset: Dataset) -> list[str]:
+    """The label of each training row; of one with several labels the rarest, so that rare labels are parted evenly."""
+    sets = [[label_key(label) for label in labels_of(dataset.kind, row.label)] for row in dataset.train]
+    counts = Counter(chain.from_iterable(sets))
+    return [min(keys, key=lambda key: (counts[key], key), default="") for keys in sets]
 
 
 def _number_of(strata: Strata) -> dict[int, int]:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from onboard.data.regression import Buckets
-from onboard.domain.dataset import Dataset, Example
+from onboard.domain.dataset import Dataset, Example, Label, label_key
+from onboard.domain.label_set import MULTILABEL, labels_in
 
 
 def buckets_of(dataset: Dataset) -> Buckets | None:
@@ -16,16 +17,30 @@ def buckets_of(dataset: Dataset) -> Buckets | None:
 
 
 def targets_of(dataset: Dataset, rows: Sequence[Example]) -> np.ndarray:
-    """Distribution over labels or buckets of each row (n, K), float32."""
+    """Distribution over labels or buckets of each row (n, K), float32; of sets of labels 1 for every label that a row
+    has."""
     buckets = buckets_of(dataset)
+    if dataset.kind == MULTILABEL:
+        return indicators_of(dataset.labels, rows)
     if buckets is not None:
         return np.array([buckets.soft_target(float(row.label)) for row in rows], dtype=np.float32)
     return np.eye(len(dataset.labels), dtype=np.float32)[dataset.class_indices(rows)]
 
 
+def indicators_of(labels: Sequence[Label], rows: Sequence[Example]) -> np.ndarray:
+    """Whether each row (n, L) has each label of its set, float32. Raises KeyError: a row has another label."""
+    places = {label_key(label): place for place, label in enumerate(labels)}
+    indicators = np.zeros((len(rows), len(labels)), dtype=np.float32)
+    for number, row in enumerate(rows):
+        indicators[number, [places[label_key(label)] for label in labels_in(row.label)]] = 1.0
+    return indicators
+
+
 def label_weights(dataset: Dataset) -> np.ndarray:
     """What a row of each label counts (K,): 1/√(training rows of the label), so scaled that training rows count 1 on
-    the mean. Between the labels' natural shares and equal ones: docs/decisions/0020."""
+    the mean. Between the labels' natural shares and equal ones: docs/decisions/0020. Sets of labels all count 1."""
+    if dataset.kind == MULTILABEL:
+        return np.ones(1, dtype=np.float32)
     rows = np.bincount(dataset.class_indices(dataset.train), minlength=len(dataset.labels))
     roots = np.sqrt(np.maximum(rows, 1))
     weights: np.ndarray = rows.sum() / roots.sum() / roots

@@ -21,7 +21,7 @@ def check_task_name(name: str) -> str:
     try:
         return require_name(name)
     except InputError as error:
-        raise InputError(error.message, f"{error.remedy} For example: --task {proposal(name)}", name=name) from error
+        raise InputError.like(error, f"{error.remedy} For example: --task {proposal(name)}", name=name) from error
 
 
 def task_name_of(source: str | Path) -> str:
@@ -35,8 +35,7 @@ def task_name_of(source: str | Path) -> str:
     try:
         return require_name(stem)
     except InputError as error:
-        message = f"{stem!r}, from the file's name, is not a task name."
-        raise InputError(message, f"Name the task: --task {proposal(stem)}", name=stem) from error
+        raise InputError("file-name-without-letters", name=stem, stem=proposal(stem)) from error
 
 
 def proposal(name: str) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from onboard.data.labels import Settled
 from onboard.data.problems import Finding, preview
 from onboard.data.rows import LabelledRow
+from onboard.data.settled import Settled
 from onboard.domain.counting import counted
 from onboard.domain.dataset import label_key
 
@@ -26,11 +26,14 @@ def without_vanished(
     """
     if settled.kind == "regression" or declared:
         return settled, dict(splits), []
-    trained = {label_key(row.label) for row in splits["train"]}
+    trained = {label_key(label) for row in splits["train"] for label in row.labels}
     gone = [label for label in settled.labels if label_key(label) not in trained]
     if not gone or len(trained) < 2:  # of fewer than two another check says it
         return settled, dict(splits), []
-    rows = {split: [row for row in of_split if label_key(row.label) in trained] for split, of_split in splits.items()}
+    rows = {
+        split: [row for row in of_split if all(label_key(label) in trained for label in row.labels)]
+        for split, of_split in splits.items()
+    }
     dropped = sum(len(of_split) - len(rows[split]) for split, of_split in splits.items())
     named = ", ".join(preview(label_key(label)) for label in gone[:5]) + (", …" if len(gone) > 5 else "")
     what = f"The label {named} has" if len(gone) == 1 else f"The labels {named} have"

@@ -117,8 +117,7 @@ def _tellable(words: dict[str, str], token_ids: TokenIds, unknown_id: int | None
                 taken.add(ids)
                 break
         else:
-            message = f"This base's vocabulary cannot tell the labels {', '.join(sorted(words))} apart."
-            raise InputError(message, "Rename the labels, or choose another base with --base.", labels=list(words))
+            raise InputError("label-words-alike", labels=list(words), words=sorted(words))
     return distinct
 
 

@@ -135,9 +135,9 @@ def read_scopes(names: Iterable[str]) -> frozenset[Scope]:
     known = [scope.value for scope in Scope]
     given = [name.strip() for listed in names for name in listed.split(",")]
     if unknown := [name for name in given if name not in known]:
-        raise InputError(f"{unknown[0]!r} is not a scope.", f"Scopes: {', '.join(known)}.", scope=unknown[0])
+        raise InputError("unknown-scope", scope=unknown[0], known=list(known))
     if not given:
-        raise InputError("A token needs at least one scope.", f"Scopes: {', '.join(known)}.")
+        raise InputError("scope-missing", known=list(known))
     return frozenset(Scope(name) for name in given)
 
 
@@ -152,21 +152,14 @@ def read_lifetime(text: str) -> float | None:
     matched = _LIFETIME.fullmatch(text)
     seconds = int(matched[1]) * _UNITS[matched[2]] if matched else 0.0
     if not 0 < seconds <= LONGEST_SECONDS:
-        raise InputError(
-            f"{text[:40]!r} is no lifetime of a token.",
-            "Say 30d, 12h, 2w or 45m, at most 3650d, or never.",
-            field="expires",
-        )
+        raise InputError("lifetime-invalid", field="expires", text=text[:40])
     return seconds
 
 
 def require_given_token(secret: str, where: str) -> str:
     """Return a token that was made elsewhere if nobody can guess it, else raise InputError."""
     if not _GIVEN.fullmatch(secret):
-        raise InputError(
-            f"{where} has no token: {LEAST_LETTERS} to 256 letters, digits or any of . _ ~ + / = - are one.",
-            "Make one with: openssl rand -hex 32",
-        )
+        raise InputError("token-file-invalid", where=where, least_letters=LEAST_LETTERS)
     return secret
 
 

@@ -10,14 +10,15 @@ from typing import Final, Literal
 Label = str | int | bool | float
 """A label as it was submitted. Its type counts: True, 1, 1.0 and "1" are four labels: compare by `label_key`."""
 
-Kind = Literal["classification", "regression"]
+Kind = Literal["classification", "regression", "multilabel"]
 
 _to_json: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One labelled row: a text or a pair of texts, and its label (a float for regression)."""
+    """One labelled row: a text or a pair of texts, and its label: a float for regression, for several labels per text
+    the text that stands for their set (`onboard.domain.label_set`)."""
 
     text_a: str
     text_b: str | None
@@ -29,7 +30,7 @@ class Dataset:
     """A checked dataset: what one version of a task is learned from.
 
     Args:
-        kind: classes, or numbers on a scale.
+        kind: classes, numbers on a scale, or any number of labels per row.
         labels: the class labels in their order (canonical, or as declared); empty for regression.
         low: smallest training value of a regression, else None.
         high: largest training value of a regression, else None.
@@ -50,6 +51,11 @@ class Dataset:
     def pairs(self) -> bool:
         """Whether the rows are pairs of texts."""
         return any(example.text_b is not None for example in (self.train or self.validation or self.test)[:1])
+
+    @property
+    def several_labels(self) -> bool:
+        """Whether a row may have any number of the labels."""
+        return self.kind == "multilabel"
 
     @property
     def one_row_each(self) -> bool:

@@ -21,6 +21,4 @@ def require_extra(extra: str, *modules: str) -> None:
         try:
             import_module(module)
         except ModuleNotFoundError as error:
-            raise NotFoundError(
-                f"{error.name} is not installed.", f"pip install 'onboard[{extra}]'", extra=extra, module=error.name
-            ) from error
+            raise NotFoundError("extra-not-installed", extra=extra, module=error.name) from error

@@ -26,10 +26,7 @@ class HubTerms:
     def parse(cls, owners: str, token_owners: str) -> HubTerms:
         """Read the settings, each a list separated by spaces. Raises InputError."""
         if ANYBODY in token_owners.split():
-            raise InputError(
-                "ONBOARD_HUB_TOKEN_OWNERS has *: whoever may submit could read all that the token reads.",
-                "Name the owners whose datasets may be read with it.",
-            )
+            raise InputError("hub-token-for-everybody")
         return cls(frozenset(owners.lower().split()), frozenset(token_owners.lower().split()))
 
     def lends_token(self, repository: str) -> bool:
@@ -44,8 +41,4 @@ class HubTerms:
         if ANYBODY in self.owners or (owner and owner in self.owners):
             return False
         named = owner or "OWNER"
-        raise NotAllowedError(
-            f"This service does not read {repository} from the hub for others.",
-            f"Send the dataset as a file. Whoever runs the service can allow its owner: ONBOARD_HUB_OWNERS={named}",
-            repository=repository,
-        )
+        raise NotAllowedError("hub-owner-not-allowed", repository=repository, named=named)

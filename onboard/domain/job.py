@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Any, Final, Literal
 
+from onboard.domain.change import ChangeJson
 from onboard.domain.documents import document_of
 from onboard.domain.init import INIT_VERSION, Init
 from onboard.domain.methods import FROM_ADAPTERS, WITHOUT_EMBEDDING, method_settings
@@ -31,7 +32,7 @@ BULK: Final = "bulk"  # the option of a job's spec that makes it one that answer
 EVENTS_AT_ONCE: Final = 1000  # of a job's log; fewer mean that there are no more
 
 TuneHypernetwork = Literal["never", "auto", "always"]
-KindChoice = Literal["auto", "classification", "regression"]
+KindChoice = Literal["auto", "classification", "regression", "multilabel"]
 ProbeStrategy = Literal["race", "exhaustive"]
 ReadoutChoice = Literal["never", "auto"]
 UnknownLabels = Literal["refuse", "drop"]
@@ -91,21 +92,13 @@ def sources_of(target: JobState) -> frozenset[JobState]:
 def require_transition(job_id: str, present: JobState, target: JobState) -> None:
     """Raise ConflictError when a job in `present` may not become `target`."""
     if target not in TRANSITIONS[present]:
-        raise ConflictError(
-            f"Job {job_id} is {present.value}; it cannot become {target.value}.",
-            f"See it with: onboard jobs show {job_id}",
-            job=job_id,
-            state=present.value,
-            wanted=target.value,
-        )
+        raise ConflictError("job-state-forbids", job=job_id, state=present.value, wanted=target.value)
 
 
 def require_time_limit(seconds: float | None) -> None:
     """Raise InputError unless a time limit is None or a positive number of seconds."""
     if seconds is not None and not (seconds > 0 and math.isfinite(seconds)):
-        raise InputError(
-            f"A time limit of {seconds:g} s is not possible.", "Give a positive number of seconds: --time-limit 3600"
-        )
+        raise InputError("time-limit-invalid", seconds=seconds)
 
 
 def job_failure(
@@ -149,7 +142,8 @@ class JobSpec:
         options: whatever else it takes; `probe` names the probe's strategy where it is not to race, `readout` is
             "never" where none is wanted, `fast` says that the first version is all that is wanted, `method_setting` has
             the method's settings as NAME=VALUE; `label_description` says what labels mean, as LABEL=TEXT; `bulk` says
-            what a job that answers files reads, asks and writes: it has no dataset.
+            what a job that answers files reads, asks and writes: it has no dataset; `change` says how the dataset was
+            made of an earlier one (`onboard.domain.change`).
     """
 
     task: str
@@ -199,6 +193,12 @@ class JobSpec:
         return replace(self, options=options if version is None else {**options, INIT_VERSION: version})
 
     @property
+    def change(self) -> ChangeJson | None:
+        """How its dataset was made of the task's earlier one; None where it was submitted as a whole."""
+        change: ChangeJson | None = self.options.get("change")
+        return change
+
+    @property
     def without_embedding(self) -> bool:
         """Whether its version is of weights of its own, or of a readout alone: no hypernetwork has a part in it."""
         return self.method in WITHOUT_EMBEDDING
@@ -227,11 +227,7 @@ class JobSpec:
         """Read what `to_json` wrote. Fields this code does not know raise InputError: they were asked for."""
         unknown = set(document) - {declared.name for declared in fields(cls)}
         if unknown:
-            raise InputError(
-                f"Unknown fields in a job's spec: {', '.join(sorted(unknown))}.",
-                "Install the version of onboard that it was submitted with, or a later one.",
-                fields=sorted(unknown),
-            )
+            raise InputError("job-fields-unknown", fields=sorted(unknown))
         return cls(**document)
 
     @classmethod

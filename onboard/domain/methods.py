@@ -48,20 +48,14 @@ def content_of(method: str, what: str) -> Content:
         InputError: this release has no such method.
     """
     if method not in _CONTENT:
-        raise InputError(
-            f"{what} is of the method {method!r}, which this release of onboard does not know.",
-            "Update: pip install -U onboard", method=method,
-        )  # fmt: skip
+        raise InputError("method-unknown-to-release", method=method, part=what)  # fmt: skip
     return _CONTENT[method]
 
 
 def require_weights_format(metadata: Mapping[str, Any]) -> None:
     """Raise InputError unless a file's metadata says that it is of the format of versions without an embedding."""
     if metadata.get("format") != WEIGHTS_FORMAT:
-        raise InputError(
-            f"These weights are of the format {metadata.get('format')!r}; a task's own are {WEIGHTS_FORMAT}.",
-            "pip install -U onboard",
-        )
+        raise InputError("task-weights-format-unknown", format=metadata.get("format"))
 
 
 def require_method(method: str, of_base: str, base: str) -> None:
@@ -75,14 +69,12 @@ def require_method(method: str, of_base: str, base: str) -> None:
     names = of_base, AUTO, *WITHOUT_EMBEDDING
     if method in ("", *names):
         return
-    remedy = f"Use one of: --method {', '.join(names)} (the table is in docs/methods.md)."
+    facts: dict[str, Any] = {"method": method, "allowed": list(names)}
     if method == COMPARED_ONLY:
-        message = f"{method} is compared only: it changes every weight of the base, so it publishes nothing."
-    elif method in HYPERNETWORKS:
-        message = f"The base {base} has no method {method!r}: its hypernetwork is {of_base}."
-    else:
-        message = f"There is no method {method!r}.{did_you_mean(method, names)}"
-    raise InputError(message, remedy, method=method)
+        raise InputError("method-compared-only", **facts)
+    if method in HYPERNETWORKS:
+        raise InputError("method-not-of-base", base=base, of_base=of_base, **facts)
+    raise InputError("unknown-method", guess=did_you_mean(method, names), **facts)
 
 
 def method_settings(written: Iterable[str]) -> dict[str, Any]:
@@ -100,9 +92,6 @@ def method_settings(written: Iterable[str]) -> dict[str, Any]:
             number = None
         if number is None or name.strip() in settings:
             trouble = "is given twice" if number is not None else "is not of the form NAME=NUMBER"
-            raise InputError(
-                f"The setting {setting!r} {trouble}.", "Write it like --method-setting reduction_factor=16.",
-                method_setting=setting,
-            )  # fmt: skip
+            raise InputError("method-setting-malformed", method_setting=setting, trouble=trouble)  # fmt: skip
         settings[name.strip()] = number
     return settings

@@ -27,11 +27,7 @@ def require_name(name: str, what: str = "task name") -> str:
     """Return `name` when it follows `[a-z0-9][a-z0-9_-]{0,63}`, else raise InputError. Queues follow it too."""
     if not _NAME.fullmatch(name):
         shown = name if len(name) <= _SHOWN_LETTERS else f"{name[:_SHOWN_LETTERS]}…"
-        raise InputError(
-            f"{shown!r} is not a {what}.",
-            f"Use 1 to {MOST_LETTERS} lower-case letters, digits, '-' or '_', starting with a letter or digit.",
-            name=shown,
-        )
+        raise InputError("name-invalid", name=shown, kind=what, most_letters=MOST_LETTERS)
     return name
 
 
@@ -45,14 +41,14 @@ def require_alias(alias: str) -> str:
     """Return `alias` when it is a name and cannot be taken for a version number, else raise InputError."""
     require_name(alias, "name of an alias")
     if _VERSION.fullmatch(alias):
-        raise InputError(f"An alias cannot be called {alias!r}: that is a version number.", alias=alias)
+        raise InputError("alias-is-version-number", alias=alias)
     return alias
 
 
 def require_device_name(device: str) -> str:
     """Return `device` when it is auto, cpu, cuda or cuda:N, else raise InputError. Whether it is there is not asked."""
     if not _DEVICE.fullmatch(device):
-        raise InputError(f"{device!r} is not a device.", "ONBOARD_DEVICE (or --device): auto, cpu, cuda or cuda:N")
+        raise InputError("unknown-device", device=device)
     return device
 
 
@@ -83,9 +79,7 @@ class Reference:
         """Two references of one task. Raises InputError when they are none, or of two tasks."""
         a, b = cls.parse(earlier), cls.parse(later)
         if a.task != b.task:
-            raise InputError(
-                f"{a} and {b} belong to two tasks.", f"compare versions of one task: {a.task}@v1 {a.task}@v2"
-            )
+            raise InputError("versions-of-two-tasks", a=a, b=b, task=a.task)
         return a, b
 
     @property

@@ -16,14 +16,17 @@ class Prediction:
     """An answer.
 
     Args:
-        label: as it was submitted; a number for a regression.
-        probability: of the label; for a regression, of the most probable bucket.
+        label: as it was submitted; a number for a regression; of a task with several labels per text the text that
+            stands for their set (`onboard.domain.label_set`), which is in `chosen` as well.
+        probability: of the label; for a regression, of the most probable bucket; for several labels that of the least
+            sure decision about one of them.
         task, version: what answered.
         probabilities: of every label, in the task's order (of every bucket for a regression). A service tells them only
             where they were asked for; else they are empty.
         weak: whether the version is no better than the commonest label.
         labels: what the probabilities are of; for a regression the buckets' values.
         unknown: whether the text is unlike the task's data; None where that was not asked.
+        chosen: the labels of the answer, of a task with several labels per text; None of any other task.
     """
 
     label: Label
@@ -34,10 +37,14 @@ class Prediction:
     weak: bool = False
     labels: tuple[Label, ...] = ()
     unknown: bool | None = None
+    chosen: tuple[Label, ...] | None = None
 
     def to_json(self, *, probabilities: bool = False) -> dict[str, Any]:
         """The answer as `predict --json` prints it, and with `--probabilities`."""
-        answer = {"label": self.label, "probability": self.probability, "task": self.task, "version": self.version}
+        sets = {} if self.chosen is None else {"labels": list(self.chosen)}
+        answer = {
+            "label": self.label, **sets, "probability": self.probability, "task": self.task, "version": self.version,
+        }  # fmt: skip
         if self.unknown is not None:
             answer["unknown"] = self.unknown
         if not probabilities:

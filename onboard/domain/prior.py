@@ -19,7 +19,7 @@ def require_form(name: str) -> Form:
     for form in FORMS:
         if form == name:
             return form
-    raise InputError(f"{name!r} is not a form of tasks.", "Use single or pairs.", field="form")
+    raise InputError("unknown-form", field="form", name=name)
 
 
 def form_of(*, pairs: bool) -> Form:

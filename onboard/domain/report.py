@@ -27,10 +27,11 @@ ValidationKind = Literal["held-out", "cross-validated"]
 METRICS: Final[Mapping[str, Sequence[str]]] = {
     "classification": ("accuracy", "macro_f1", "mcc", "log_loss"),
     "regression": ("spearman", "pearson", "mse"),
+    "multilabel": ("micro_f1", "macro_f1", "lrap", "exact_match"),
 }
 CALIBRATION_ERROR: Final = "calibration_error"  # measured of classes beside these; it decides nothing
 LOWER_IS_BETTER: Final = frozenset({"log_loss", "mse", CALIBRATION_ERROR})
-SHARE_METRICS: Final = frozenset({"accuracy", "macro_f1"})  # shown as per cent
+SHARE_METRICS: Final = frozenset({"accuracy", "macro_f1", "micro_f1", "lrap", "exact_match"})  # shown as per cent
 
 
 def plain_number(value: float, decimals: int = 3) -> str:
@@ -47,15 +48,19 @@ def require_metric(metric: str, kind: str) -> None:
     """Raise InputError unless a task of this kind has the metric; an empty one leaves the choice."""
     if metric and metric not in METRICS[kind]:
         raise InputError(
-            f"There is no metric {metric!r} for {kind}.{did_you_mean(metric, METRICS[kind])}",
-            f"Use one of: --metric {', '.join(METRICS[kind])}", metric=metric,
-        )  # fmt: skip
+            "unknown-metric-of-kind",
+            metric=metric,
+            kind=kind,
+            guess=did_you_mean(metric, METRICS[kind]),
+            allowed=list(METRICS[kind]),
+        )
 
 
 class MetricJson(TypedDict):
     """A metric with its 95% interval.
 
-    value: accuracy and macro_f1 are shares (0…1), mcc and correlations −1…1, log_loss nats, mse squared label units;
+    value: accuracy, exact_match, lrap and F1 are shares (0…1), mcc and correlations −1…1, log_loss nats, mse squared
+        label units;
         calibration_error 0…1: how far the probability of an answer is from the share that is right.
     low, high: ends of the interval; null where the rows are too few to have one.
     n: rows it was measured on.
@@ -154,6 +159,7 @@ class WarningJson(TypedDict, total=False):
     """
 
     code: str
+    type: str
     message: str
     remedy: str | None
     count: int | None
@@ -172,7 +178,7 @@ class DatasetJson(TypedDict, total=False):
     """What was learned from. rows: by split ("train", "validation", "test"); pairs: whether its texts come in pairs."""
 
     name: str | None
-    kind: Literal["classification", "regression"]
+    kind: Literal["classification", "regression", "multilabel"]
     pairs: bool | None
     rows: dict[str, int] | None
     labels: list[LabelCountJson] | None

@@ -14,8 +14,5 @@ def read_root_path(given: str) -> str:
     """The path without a slash at its end; "" for none. Raises InputError: it is not a plain path."""
     root = given.strip().rstrip("/")
     if root and not (_PATH.fullmatch(root) and {".", ".."}.isdisjoint(root.split("/"))):
-        raise InputError(
-            f"ONBOARD_ROOT_PATH is {given!r}, which is not the path of a proxy.",
-            "Set it to a path of plain letters such as /onboard, or unset it.",
-        )
+        raise InputError("root-path-invalid", given=given)
     return root

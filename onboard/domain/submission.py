@@ -113,7 +113,12 @@ class Submission:
         str | Path | None, Option("File of texts: the report names up to 20 to label next.", checked=True)
     ] = None
     kind: Annotated[
-        KindChoice, Option("auto, classification or regression.", checked=True, wrong="is not a kind of task")
+        KindChoice,
+        Option(
+            "auto, classification, multilabel (several labels per text) or regression.",
+            checked=True,
+            wrong="is not a kind of task",
+        ),
     ] = "auto"
     labels: Annotated[
         str,
@@ -186,8 +191,10 @@ def settle_fields(declared_once: Any) -> None:
             object.__setattr__(declared_once, declared.name, _as_list(declared, value))
         if declared.choices and value not in declared.choices:
             raise InputError(
-                f"{value!r} {declared.option.wrong}.",
-                f"Use one of {', '.join(declared.choices)}.",
+                "unknown-choice",
+                value=value,
+                wrong=declared.option.wrong,
+                choices=list(declared.choices),
                 **{declared.name: value},
             )
 
@@ -198,10 +205,7 @@ def _as_list(declared: Field, value: Any) -> Sequence[str]:
         return () if not value else (value,)
     if isinstance(value, Sequence) and all(isinstance(part, str) for part in value):
         return value
-    raise InputError(
-        f"{declared.name}: {value!r} is neither a text nor a list of texts.",
-        f'Pass a text or a list of texts: {declared.name}="NAME"', field=declared.name,
-    )  # fmt: skip
+    raise InputError("argument-not-texts", field=declared.name, value=value)  # fmt: skip
 
 
 def _as_csv(labels: Any) -> str:
@@ -209,7 +213,7 @@ def _as_csv(labels: Any) -> str:
     if labels is None:
         return ""
     if not isinstance(labels, Sequence):
-        raise InputError("labels: it is not a list.", 'Pass a list of labels: labels=["A", "B"]', field="labels")
+        raise InputError("labels-not-a-list", field="labels")
     line = io.StringIO()
     csv.writer(line, lineterminator="").writerow([label_text(label) for label in labels])
     return line.getvalue()

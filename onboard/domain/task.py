@@ -13,9 +13,13 @@ from onboard.domain.moment import from_iso
 from onboard.errors import ConflictError
 
 if TYPE_CHECKING:
+    from onboard.domain.change import ChangeJson
     from onboard.domain.dataset import Kind, Label
 
-VersionKind = Literal["source", "onboarded", "carried"]
+VersionKind = Literal["source", "onboarded", "carried", "relabeled"]
+
+AliasNames = Sequence[Sequence[Any]]
+"""Pairs of a label of a version and what an alias calls it."""
 
 FIRST_HYPERNETWORK: Final = 1  # the version that every base brings
 _NOT_TOLD: Final = frozenset({"fingerprint", "held_out", "lesson", "out_of_fold"})  # of a version, by its document
@@ -53,7 +57,8 @@ class EmbeddingVersion:
 
     Args:
         version: 1, 2, …; 0 until it is published.
-        kind: shipped with a base, learned here, or carried: an earlier version's numbers under a later hypernetwork.
+        kind: shipped with a base, learned here, carried: an earlier version's numbers under a later hypernetwork, or
+            relabeled: an earlier version's numbers with other names of its labels.
         method: name of the fine-tuning method that made it (`onboard.domain.methods`); `content` says what that is.
         artifact: digest of its tensors in the artifact store ("sha256:…").
         embedding_digest: digest of its numbers alone: of the embedding, or of what it has instead of one.
@@ -65,7 +70,7 @@ class EmbeddingVersion:
             `hypernetwork_version`; None where the two are the same.
         dataset_digest: snapshot of the rows; for a shipped source what the base says, or "".
         parent: what it was initialised from: "sst2@v1", "random", "mean", "mixture", …; "(own)" without an embedding.
-        task_kind: classification or regression.
+        task_kind: classification, regression or multilabel.
         labels: class labels of this version (empty for regression); `words` has one word for each.
         low: lowest value of a regression version, else None; `high` likewise.
         pairs: whether it takes two texts; None where that was never noted (earlier releases, imported bases).
@@ -88,6 +93,7 @@ class EmbeddingVersion:
         held_out: places, in its stored dataset, of the training rows that were held out; None where that is not known.
         out_of_fold: its cross-validated answers, packed; None where it was not cross-validated, and of versions from
             before they were stored.
+        change: how its rows or labels were made of an earlier version's; None where they were submitted as a whole.
         job: id of the job that published it; None for a shipped source.
         created_at: epoch seconds; 0 until it is published.
     """
@@ -125,6 +131,7 @@ class EmbeddingVersion:
     held_out: tuple[int, ...] | None = None
     out_of_fold: str | None = None
     provisional: bool = False
+    change: ChangeJson | None = None
     job: str | None = None
     created_at: float = 0.0
 
@@ -152,17 +159,22 @@ class EmbeddingVersion:
         content = self.content
         if content == "readout" and self.provisional:
             raise ConflictError(
-                f"{self.reference} has no embedding {purpose}: it is provisional, a readout alone, which its job "
-                "published before it had learned an embedding.",
-                remedy or f"See whether the job has published another version: onboard jobs show {self.job}",
-                version=self.reference, method=self.method,
-            )  # fmt: skip
+                "version-provisional",
+                version=self.reference,
+                method=self.method,
+                purpose=purpose,
+                remedy=remedy or f"See whether the job has published another version: onboard jobs show {self.job}",
+            )
         if content != "embedding":
             instead = "a readout alone" if content == "readout" else "weights of its own"
             raise ConflictError(
-                f"{self.reference} has no embedding {purpose}: its method, {self.method}, makes {instead}.",
-                remedy or f"onboard versions {self.task}", version=self.reference, method=self.method,
-            )  # fmt: skip
+                "version-without-embedding",
+                version=self.reference,
+                method=self.method,
+                purpose=purpose,
+                instead=instead,
+                remedy=remedy or f"onboard versions {self.task}",
+            )
 
     @property
     def unmeasured(self) -> bool:
@@ -186,7 +198,7 @@ class EmbeddingVersion:
 
         Raises KeyError, TypeError, ValueError for anything else.
         """
-        later = ("learned_under", "pairs", "readout", "prior_version", "prior_digest", "stored_bytes")
+        later = ("learned_under", "pairs", "readout", "prior_version", "prior_digest", "stored_bytes", "change")
         complete = {"mixed_from": {}, "temperature": 1.0, "provisional": False, **dict.fromkeys(later), **document}
         facts = {declared.name: complete[declared.name] for declared in fields(cls) if declared.name not in _NOT_TOLD}
         lists = {name: tuple(facts[name]) for name in ("labels", "words", "seeds")}
@@ -246,7 +258,11 @@ class BaseRecord:
 
 @dataclass(frozen=True, slots=True)
 class AliasMove:
-    """One entry of an alias's history: at `at` it moved from `previous` to `version`."""
+    """One entry of an alias's history: at `at` it moved from `previous` to `version`.
+
+    `names` are labels of the version and what whoever asks the alias gets in their place; None where it answers with
+    the version's own.
+    """
 
     task: str
     alias: str
@@ -255,6 +271,7 @@ class AliasMove:
     at: float
     actor: str | None = None
     reason: str = ""
+    names: AliasNames | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,6 +312,12 @@ def texts_taken(pairs: bool) -> str:
 def label_keys(labels: Sequence[Label]) -> set[str]:
     """The labels as a set in which 1, "1" and true are three."""
     return {label_key(label) for label in labels}
+
+
+def labels_called(labels: Sequence[Label], names: AliasNames) -> tuple[Label, ...]:
+    """The labels as an alias calls them."""
+    by_key = {label_key(label): name for label, name in names}
+    return tuple(by_key.get(label_key(label), label) for label in labels)
 
 
 def label_order(version: EmbeddingVersion, labels: Sequence[Label]) -> list[int]:

@@ -39,11 +39,11 @@ class TaskSearch:
         """Raise InputError for what could fit nothing, or would not count."""
         known = sorted({name for names in METRICS.values() for name in names})
         if self.metric is not None and self.metric not in known:
-            raise InputError(f"There is no metric {self.metric!r}.", f"Use one of {', '.join(known)}.")
+            raise InputError("unknown-metric-of-search", metric=self.metric, known=list(known))
         if self.at_least is not None and not math.isfinite(self.at_least):
-            raise InputError(f"{self.at_least} is nothing that a metric could reach.", "Name a finite number.")
+            raise InputError("bound-not-finite", at_least=self.at_least)
         if self.at_least is not None and self.metric is None:
-            raise InputError("There is a bound, but no metric that it is for.", "Name one: --metric accuracy")
+            raise InputError("bound-without-metric")
 
     @property
     def by_row(self) -> bool:

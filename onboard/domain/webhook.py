@@ -55,23 +55,18 @@ class Endpoint:
             InputError: it is not a URL that may be told.
         """
         if _SEVERAL.search(url):
-            raise InputError("ONBOARD_WEBHOOK_URLS has several URLs in one entry.", "Separate URLs by spaces.")
+            raise InputError("webhook-urls-not-separated")
         try:
             parts = urlsplit(url)
             host, port = parts.hostname, parts.port
         except ValueError as error:
-            raise InputError(f"ONBOARD_WEBHOOK_URLS has an entry that is no URL: {error}.") from error
+            raise InputError("webhook-url-invalid", reason=error) from error
         if not _VISIBLE.fullmatch(url) or host is None or parts.username is not None or port == 0:
-            raise InputError(
-                "ONBOARD_WEBHOOK_URLS has an entry that is not like https://HOST/PATH.",
-                "Separate URLs by spaces; leave user names and passwords out, messages are signed.",
-            )
+            raise InputError("webhook-url-wrong")
         if parts.scheme != "https" and not (insecure and parts.scheme == "http"):
-            raise InputError(f"The webhook to {host} does not use https://.", "Use an https:// URL.", host=host)
+            raise InputError("webhook-not-https", host=host)
         if host not in hosts:
-            raise InputError(
-                f"The webhook to {host} is not allowed.", f"Allow that host: ONBOARD_WEBHOOK_HOSTS={host}", host=host
-            )
+            raise InputError("webhook-host-not-allowed", host=host)
         https = parts.scheme == "https"
         target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         name = f"{host}/{hashlib.sha256(url.encode()).hexdigest()[:8]}"
@@ -99,16 +94,13 @@ class Webhooks:
             InputError: they are not right, or there is no secret.
         """
         if _MARKS.search(hosts):
-            raise InputError("ONBOARD_WEBHOOK_HOSTS has several hosts in one entry.", "Separate hosts by spaces.")
+            raise InputError("webhook-hosts-not-separated")
         allowed = {host.lower() for host in hosts.split()}
         endpoints = tuple(Endpoint.parse(url, allowed, insecure=insecure) for url in dict.fromkeys(urls.split()))
         keys = tuple(map(_key, secrets.split()))
         if endpoints and not keys:
-            raise InputError("ONBOARD_WEBHOOK_SECRET is not set though ONBOARD_WEBHOOK_URLS is.", _MAKE_SECRET)
+            raise InputError("webhook-secret-missing")
         return cls(endpoints, keys, insecure)
-
-
-_MAKE_SECRET: Final = "Make one: echo whsec_$(openssl rand -base64 32)"
 
 
 def _key(secret: str) -> bytes:
@@ -118,7 +110,7 @@ def _key(secret: str) -> bytes:
     except ValueError:  # no ASCII, or no base64
         key = b""
     if not secret.startswith("whsec_") or not least <= len(key) <= most:
-        raise InputError(f"ONBOARD_WEBHOOK_SECRET is not whsec_ and {least} to {most} bytes in base64.", _MAKE_SECRET)
+        raise InputError("webhook-secret-invalid", least=least, most=most)
     return key
 
 

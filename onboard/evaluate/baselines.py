@@ -6,16 +6,19 @@ A result means little without them: 70% is nothing where 75% of the rows carry o
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from onboard.data.targets import indicators_of
 from onboard.domain.dataset import Dataset, Example
 from onboard.evaluate.crossvalidation import cross_validated, merge_folds
 from onboard.evaluate.evaluation import evaluate_classification, evaluate_regression
 from onboard.evaluate.intervals import Metric
 from onboard.evaluate.metrics import FloatArray, IntArray
+from onboard.evaluate.sets import evaluate_sets
 from onboard.evaluate.tfidf import TfidfFeatures
 
 MOST_ROWS = 5000  # more training rows are drawn from, so that a baseline takes seconds
@@ -36,7 +39,8 @@ def score_baselines(
     """Metrics of each baseline, trained on `dataset.train` and scored on `held_out` (validation or test rows).
 
     Classification: `majority` (the commonest label of training and held-out rows together) and
-    `tfidf_logistic_regression`. Regression: `mean` (of the training labels) and `tfidf_ridge`.
+    `tfidf_logistic_regression`. Regression: `mean` (of the training labels) and `tfidf_ridge`. Sets of labels:
+    `commonest_set` and `tfidf_one_vs_rest`.
 
     In what a hold-out leaves, a label is commonest just where fewer of its rows were held out than of others: with
     many labels always one that no held-out row has, and a guess that is wrong on purpose is no bar.
@@ -53,6 +57,10 @@ def score_baselines(
         values = _values(held_out)
         predictions = {"mean": _mean(dataset.train, len(held_out)), **trained}
         scored = {name: evaluate_regression(values, predicted, metric) for name, predicted in predictions.items()}
+    elif dataset.several_labels:
+        truth = indicators_of(dataset.labels, held_out)
+        predictions = {"commonest_set": _commonest_set(dataset, held_out), **trained}
+        scored = {name: evaluate_sets(truth, scores, metric) for name, scores in predictions.items()}
     else:
         true_index = _indices(dataset, held_out)
         commonest = _commonest(_indices(dataset, dataset.train), true_index, len(dataset.labels))
@@ -90,6 +98,10 @@ def cross_validate_baselines(
         return {
             name: cross_validated(evaluate_regression(values, predicted, metric)) for name, predicted in merged.items()
         }
+    if dataset.several_labels:
+        merged = {"commonest_set": _commonest_set(dataset, rows), **trained}
+        truth = indicators_of(dataset.labels, rows)
+        return {name: cross_validated(evaluate_sets(truth, scores, metric)) for name, scores in merged.items()}
     every_index = _indices(dataset, dataset.train)
     true_index = every_index[judged]
     merged = {"majority": _commonest(every_index[folds < 0], true_index, len(dataset.labels)), **trained}
@@ -108,6 +120,8 @@ def predict_learned(
     chosen = _at_most(train, seed)
     if dataset.kind == "regression":
         return {"tfidf_ridge": _ridge(chosen, rows)}
+    if dataset.several_labels:
+        return {"tfidf_one_vs_rest": _one_vs_rest(chosen, indicators_of(dataset.labels, chosen), rows)}
     learned = _logistic_regression(chosen, _indices(dataset, chosen), rows, len(dataset.labels))
     return {"tfidf_logistic_regression": learned}
 
@@ -148,6 +162,35 @@ def _logistic_regression(
     learned *= 1 - shares[:, absent].sum(axis=1, keepdims=True)
     learned[:, absent] = shares[:, absent]
     return learned
+
+
+def _commonest_set(dataset: Dataset, rows: Sequence[Example]) -> FloatArray:
+    """The commonest set of labels of training and judged rows together as an answer to each judged row, (n, L)."""
+    counts = Counter(row.label for row in (*dataset.train, *rows))
+    (commonest, _), *_ = counts.most_common(1)
+    answer = indicators_of(dataset.labels, [Example("", None, commonest)])
+    return np.repeat(answer, len(rows), axis=0).astype(np.float64)
+
+
+def _one_vs_rest(train: Sequence[Example], truth: FloatArray, rows: Sequence[Example]) -> FloatArray:
+    """A logistic regression for each label by itself, its two sides balanced, (n, L)."""
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import LogisticRegression
+
+    features = _features(train, truth.shape[1])
+    shares = np.repeat(truth.mean(0, keepdims=True), len(rows), axis=0).astype(np.float64)
+    if features is None:
+        return shares
+    inverse_penalty = INVERSE_PENALTY_PAIRS if features.pairs else INVERSE_PENALTY_TEXTS
+    trained, asked = features(train), features(rows)
+    for label, present in enumerate(truth.T > 0):
+        if present.all() or not present.any():
+            continue  # its share is all that is known
+        model = LogisticRegression(C=inverse_penalty, tol=TOLERANCE, max_iter=1000, class_weight="balanced")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            shares[:, label] = model.fit(trained, present).predict_proba(asked)[:, 1]
+    return shares
 
 
 def _ridge(train: Sequence[Example], rows: Sequence[Example]) -> FloatArray:

@@ -30,12 +30,7 @@ def headline_metric(kind: str, metric: str | None = None) -> str:
     if not metric:
         return METRICS[kind][0]
     if metric not in METRICS[kind]:
-        raise InputError(
-            f"There is no metric {metric!r} for {kind}.",
-            f"Use one of: --metric {', '.join(METRICS[kind])}",
-            metric=metric,
-            allowed=list(METRICS[kind]),
-        )
+        raise InputError("unknown-metric", metric=metric, allowed=list(METRICS[kind]), kind=kind)
     return metric
 
 
@@ -126,11 +121,7 @@ def _mean(rows: FloatArray) -> Metric:
 def _require_finite(predictions: FloatArray) -> None:
     broken = int((~np.isfinite(predictions)).any(axis=tuple(range(1, predictions.ndim))).sum())
     if broken:
-        raise JobFailedError(
-            f"{broken} of {len(predictions)} predictions are not finite numbers: the training diverged.",
-            "Submit again with another --seed, or with --init random",
-            rows=broken,
-        )
+        raise JobFailedError("predictions-not-finite", rows=broken, predictions=len(predictions))
 
 
 def _require_probabilities(true_index: IntArray, probabilities: FloatArray) -> None:

@@ -16,6 +16,9 @@ to a version that was published: compared with one another they are weaker evide
 
 from __future__ import annotations
 
+import numpy as np
+from numpy.typing import NDArray
+
 from onboard.contract.evaluations import Decisive, PairedComparison, Verdict
 from onboard.evaluate.metrics import FloatArray, IntArray, row_log_loss, squared_error
 from onboard.statistics.proportions import mcnemar
@@ -41,8 +44,19 @@ def compare_classification(true_index: IntArray, earlier: FloatArray, later: Flo
             increase=None, low=None, high=None,
         )  # fmt: skip
     was_right, is_right = earlier.argmax(axis=1) == true_index, later.argmax(axis=1) == true_index
+    return compare_right(was_right, is_right, row_log_loss(true_index, later) - row_log_loss(true_index, earlier))
+
+
+def compare_right(was_right: NDArray[np.bool_], is_right: NDArray[np.bool_], change: FloatArray) -> PairedComparison:
+    """Compare two versions by which of n rows each answered rightly, and the change of each row's log-loss; n may be
+    0."""
+    n = len(change)
+    if not n:
+        return PairedComparison(
+            verdict="not enough evidence", rows=0, newly_right=0, newly_wrong=0, p_value=1.0, loss="log_loss",
+            increase=None, low=None, high=None,
+        )  # fmt: skip
     newly_right, newly_wrong = int((is_right & ~was_right).sum()), int((was_right & ~is_right).sum())
-    change = row_log_loss(true_index, later) - row_log_loss(true_index, earlier)  # (n,)
     low, high = student_interval(change) if n >= FEWEST_ROWS_LOSSES else (None, None)
     verdict, by_answers = _verdict(n, newly_right, newly_wrong, low, high)
     return PairedComparison(

@@ -57,6 +57,7 @@ def _weakness_by(deciding: str, measured: Mapping[str, Metric], trivial: Mapping
     beyond = metric.high < bar if deciding in LOWER_IS_BETTER else metric.low > bar
     shown: Callable[[float], str] = "{:.1%}".format if deciding in SHARE_METRICS else plain_number
     trivially = "the mean" if deciding in METRICS["regression"] else "the commonest label"
+    trivially = "the commonest set of labels" if METRICS["multilabel"][0] in measured else trivially
     return Weakness(
         weak=not beyond,
         judged=True,

@@ -6,8 +6,6 @@ All of them share the base's one backbone.
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
 from typing import Any, Final
 
 import torch
@@ -15,6 +13,7 @@ import torch
 from onboard.bases import Base
 from onboard.bases.load import load_engine, resolve_device
 from onboard.domain.task import FIRST_HYPERNETWORK, HypernetworkVersion
+from onboard.domain.temporary import temporary_folder
 from onboard.hypernetworks.files import hypernetwork_bytes, hypernetwork_record
 from onboard.model.engine import Engine
 from onboard.model.hypernetwork import Hypernetwork
@@ -61,8 +60,8 @@ def hypernetwork_at(services: Services, base: Base, version: int, device: torch.
 @torch.inference_mode(False)  # what is loaded for a prediction is later tuned from
 def frozen_hypernetwork(content: bytes, device: torch.device) -> Hypernetwork:
     """The hypernetwork in the bytes of its file. Raises DamagedError, InputError, OutOfMemoryError."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "hypernetwork.safetensors"
+    with temporary_folder("onboard-hypernetwork-") as folder:
+        path = folder / "hypernetwork.safetensors"
         path.write_bytes(content)
         hypernetwork = load_hypernetwork(path)
     with memory_trouble_told("a hypernetwork"):
@@ -82,8 +81,8 @@ def store_hypernetwork(
     Raises:
         StorageError, NotAllowedError: it cannot be stored.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "hypernetwork.safetensors"
+    with temporary_folder("onboard-hypernetwork-") as folder:
+        path = folder / "hypernetwork.safetensors"
         save_hypernetwork(hypernetwork, path)
         artifact = services.store(path.read_bytes(), "hypernetwork")
     return HypernetworkVersion(base.digest, 0, artifact, artifact, job=job, metrics=metrics)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from onboard.bases import LESSONS, RESTORE, Base, digest_of_files, file_digest, find_base, named_bases
+from onboard.bases import LESSONS, Base, digest_of_files, file_digest, find_base, named_bases
 from onboard.domain.task import EmbeddingVersion, HypernetworkVersion
 from onboard.errors import (
     BaseDamagedError,
@@ -64,7 +64,7 @@ class Manifest:
     def file(self, name: str) -> BaseFile:
         """The file of that name. Raises NotFoundError; the name is only ever looked up."""
         if name not in self.files:
-            raise NotFoundError(f"The base {self.base.name} has no such file.", "ask for the list of its files")
+            raise NotFoundError("unknown-base-file", base=self.base.name)
         return self.files[name]
 
     def unchanged(self) -> bool:
@@ -104,7 +104,7 @@ class Manifests:
                 self._known.pop(digest, None)
                 known = read_manifest(base_at_hand(services, digest))
                 if known.digest != digest:
-                    raise BaseDamagedError(f"The files of base {known.base.name} changed.", RESTORE)
+                    raise BaseDamagedError("base-files-changed", base=known.base.name)
                 self._known[digest] = known
             return known
 
@@ -137,11 +137,7 @@ def base_at_hand(services: Services, digest: str) -> Base:
     for base in _on_this_machine(services, record.location):
         if base.digest == record.digest:
             return base
-    raise NotFoundError(
-        f"The files of base {record.name} ({record.digest[:19]}…) are not on this machine.",
-        "set ONBOARD_BASE to its folder",
-        base=record.digest,
-    )
+    raise NotFoundError("base-files-missing", base=record.digest, record=record.name)
 
 
 def _on_this_machine(services: Services, location: str) -> Iterator[Base]:
@@ -167,9 +163,11 @@ def require_base(services: Services, version: EmbeddingVersion, manifests: Manif
     except NotFoundError as error:
         base = find_base(services.settings.base)
         raise OtherBaseError(
-            f"{version.reference} belongs to base {version.base_digest[:19]}…, "
-            f"ONBOARD_BASE is {base.name} ({base.digest[:19]}…).",
-            "set ONBOARD_BASE to the base that it was trained on",
+            "version-of-other-base",
+            version=version.reference,
+            pinned=version.base_digest,
+            base=base.name,
+            base_digest=base.digest,
         ) from error
 
 
@@ -180,19 +178,12 @@ def hypernetwork_record(services: Services, base: Base, version: int) -> Hyperne
             return BaseRepository(session).hypernetwork(base.digest, version)
         except NotFoundError as error:
             raise PinMismatchError(
-                f"Base {base.name} has no hypernetwork version {version} here.",
-                "onboard hypernetwork list",
-                base=base.digest,
-                version=version,
+                "hypernetwork-version-missing", base=base.digest, version=version, name=base.name
             ) from error
 
 
 def hypernetwork_bytes(services: Services, record: HypernetworkVersion) -> bytes:
     """The file of a version, verified. Raises DamagedError: it was collected, is gone, or is not what it was."""
     if record.artifact is None:
-        raise DamagedError(
-            f"Hypernetwork version {record.version} was collected: nothing needed it any more.",
-            "restore a backup that is older than that",
-            version=record.version,
-        )
+        raise DamagedError("hypernetwork-collected-needed", version=record.version)
     return services.read(record.artifact)

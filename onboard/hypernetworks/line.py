@@ -65,7 +65,7 @@ def hypernetwork_artifact(database: Database, base: str, version: int) -> str:
     with database.read() as session:
         artifact = BaseRepository(session).hypernetwork(base, version).artifact
     if artifact is None:
-        raise NotFoundError(f"Hypernetwork version {version} was collected: nothing needed it any more.")
+        raise NotFoundError("hypernetwork-collected", version=version)
     return artifact
 
 

@@ -39,9 +39,7 @@ def find_job(database: Database, name: str, *, cancelled: bool = False) -> Job:
             return jobs.get(name)
         except NotFoundError as error:
             alike = did_you_mean(name, {job.spec.task for job in jobs.list(limit=_MOST_ALIKE)})
-            raise NotFoundError(
-                f"There is no job or task with jobs called {name!r}.{alike}", "onboard jobs list", job=name
-            ) from error
+            raise NotFoundError("unknown-job-or-task", job=name, alike=alike) from error
 
 
 def news_of(database: Database, job_id: str, since: int, limit: int = EVENTS_AT_ONCE) -> tuple[Job, Sequence[JobEvent]]:

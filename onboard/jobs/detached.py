@@ -84,8 +84,11 @@ def require_no_trouble(services: Services, queue: str) -> None:
     trouble = None if last is None else Trouble.read(last.facts.get("trouble"))
     if last is not None and last.state is WorkerState.STOPPED and trouble is not None and trouble.stops:
         raise DamagedError(
-            f"The job waits: worker {last.name} has left. {trouble.message}",
-            f"{trouble.remedy.rstrip('.')}; then start a worker: onboard worker --queue {queue} --idle-exit 60",
+            "detached-worker-left",
+            last=last.name,
+            reason=trouble.message,
+            advice=trouble.remedy.rstrip("."),
+            queue=queue,
         )
 
 

@@ -96,9 +96,7 @@ def read_log(
 
 def _require_attempt(job: Job, attempt: int | None) -> None:
     if attempt is not None and attempt > job.attempt:
-        raise NotFoundError(
-            f"Job {job.id} has had {job.attempt} attempts.", f"onboard jobs logs {job.id}", attempt=attempt
-        )
+        raise NotFoundError("unknown-attempt", attempt=attempt, job=job.id, attempts=job.attempt)
 
 
 def _events(database: Database, job: str, place: Place) -> tuple[list[dict[str, Any]], bool]:
@@ -164,4 +162,4 @@ def _count(value: Any) -> int:
 
 
 def _wrong_cursor() -> InputError:
-    return InputError("cursor: it is no place in this log.", "Begin again without a cursor.", field="cursor")
+    return InputError("log-cursor-invalid", field="cursor")

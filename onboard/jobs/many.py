@@ -120,7 +120,7 @@ def _edge(repository: JobRepository, place: str, order: JobOrder) -> Edge:
     if not key:
         return edge
     if not (isinstance(edge[0], float) and _NUMBER.fullmatch(key)):
-        raise InputError(f"after: {place!r} is no place in this order.", "Begin again without it.", field="after")
+        raise InputError("unknown-place-in-order", field="after", place=place)
     return float(key), edge[1]
 
 

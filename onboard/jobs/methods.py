@@ -32,19 +32,17 @@ def require_method(spec: JobSpec, dataset: Dataset, base: Base) -> None:
     if not dataset.train:
         _require_names_do(spec)
         return
+    if dataset.several_labels:
+        _require_readout_does(spec)
+        return
     if spec.fast:
         _require_alone(spec)
         return
     settings = spec.method_settings
     if settings and spec.method not in OWN_WEIGHTS:
-        raise InputError(
-            f"{spec.method or base.method} has no settings.", "Leave --method-setting out.", method=spec.method
-        )
+        raise InputError("method-without-settings", method=spec.method, name=spec.method or base.method)
     if spec.method == AUTO and spec.tune_hypernetwork == "always":
-        raise InputError(
-            f"--tune-hypernetwork always has no meaning with --method {AUTO}, which publishes what rows say is best.",
-            "Leave --tune-hypernetwork out, or --method.", method=spec.method,
-        )  # fmt: skip
+        raise InputError("tune-with-auto-method", method=spec.method)  # fmt: skip
     if spec.without_embedding:
         _require_without_embedding(spec, dataset, base)
 
@@ -63,11 +61,11 @@ def _require_without_embedding(spec: JobSpec, dataset: Dataset, base: Base) -> N
 
 def as_queued(spec: JobSpec, dataset: Dataset) -> JobSpec:
     """What the job is told: where no embedding is learned, no hypernetwork is tuned and nothing is probed; where there
-    are no rows, its first version is its only one."""
+    are no rows, its first version is its only one. Several labels per text are a readout's."""
     if not dataset.train:
         options = {name: value for name, value in spec.options.items() if name != "fast"}
         return replace(spec, method=LINEAR, tune_hypernetwork="never", init="random", options=options)
-    if spec.fast:
+    if spec.fast or dataset.several_labels:
         return replace(spec, method=LINEAR, tune_hypernetwork="never", init="random")
     if not spec.without_embedding:
         return spec
@@ -86,9 +84,24 @@ def _require_names_do(spec: JobSpec) -> None:
     }
     for option, is_given in given.items():
         if is_given:
+            raise InputError("option-without-rows", field=option.split()[0].strip("-"), option=option)  # fmt: skip
+
+
+def _require_readout_does(spec: JobSpec) -> None:
+    """Raise InputError where something else than a readout is asked for, of rows with several labels."""
+    given = {
+        f"--method {spec.method}": spec.method not in ("", LINEAR),
+        "--method-setting": bool(spec.method_settings),
+        f"--init {spec.init}": spec.init not in ("auto", "random"),
+        "--probe exhaustive": spec.options.get("probe") not in (None, "race"),
+        "--tune-hypernetwork always": spec.tune_hypernetwork == "always",
+        "--readout never": spec.readout == "never",
+    }
+    for option, is_given in given.items():
+        if is_given:
             raise InputError(
-                f"{option} has no meaning without labeled rows: the version is a readout of the labels' words alone.",
-                f"Leave {option} out, or submit a dataset: onboard submit FILE", field=option.split()[0].strip("-"),
+                f"{option} has no meaning for a task with several labels per text: its version is a readout alone.",
+                f"Leave {option} out.", field=option.split()[0].strip("-"),
             )  # fmt: skip
 
 
@@ -122,22 +135,18 @@ def _require_alone(spec: JobSpec) -> None:
     }  # fmt: skip
     for option, (given, reason, remedy) in asked.items():
         if given:
-            raise InputError(f"{option} has no meaning with {alone}, which {reason}.", remedy, method=method)
+            raise InputError(
+                "option-with-method", method=method, option=option, alone=alone, reason=reason, remedy=remedy
+            )
 
 
 def _require_one_task(spec: JobSpec, base: Base) -> None:
     """Raise InputError unless the adapters that a hypernetwork makes of one task can be the start."""
     if spec.start.kind is not InitKind.NAMED or spec.init in {anchor.name for anchor in base.anchors}:
-        raise InputError(
-            f"--init {spec.init} has no meaning with --method {spec.method}, which starts at the adapters of one task.",
-            "--init TASK[@REF], or leave --init out.", method=spec.method,
-        )  # fmt: skip
+        raise InputError("init-with-method", method=spec.method, init=spec.init)
     made, asked = base.document["reduction_factor"], spec.method_settings.get("reduction_factor")
     if asked not in (None, made):
-        raise InputError(
-            f"The adapters of {spec.init} have reduction_factor {made}, so {asked} cannot start at them.",
-            "Leave the setting out, or --init.", method=spec.method,
-        )  # fmt: skip
+        raise InputError("init-reduction-factor-differs", method=spec.method, init=spec.init, made=made, asked=asked)
 
 
 def _require_two_rows(dataset: Dataset, spec: JobSpec) -> None:
@@ -146,7 +155,4 @@ def _require_two_rows(dataset: Dataset, spec: JobSpec) -> None:
     few = [label for label in dataset.labels if rows[label_key(label)] < 2]
     if few:
         more = f" (and {len(few) - 1} more labels)" if len(few) > 1 else ""
-        raise InputError(
-            f"--method {LINEAR} needs two training rows of every label; {few[0]!r}{more} has fewer.",
-            "Label one more row of it, or leave --method out.", label=few[0],
-        )  # fmt: skip
+        raise InputError("label-needs-two-rows", label=few[0], more=more)  # fmt: skip

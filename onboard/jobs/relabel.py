@@ -1,24 +1,22 @@
-"""Use case: the rows of a job's dataset with other labels for those that look mislabeled, to be learned again."""
+"""Use case: other labels for the rows of a job that look mislabeled, as corrections of the task's rows."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Final
 
 from onboard.data.previews import preview_texts
 from onboard.data.snapshot import load
-from onboard.domain.dataset import Dataset, Example
+from onboard.domain.dataset import Dataset, Example, Kind
 from onboard.domain.job import Job
-from onboard.domain.submission import Submission
+from onboard.domain.label_set import MULTILABEL, labels_in
 from onboard.errors import ConflictError, InputError
 from onboard.registry.services import Services
 from onboard.report.reading import listing, mapping, mappings
 
 _CODE: Final = "contradicted_labels"
-_SPLITS: Final = {"train": "dataset", "validation": "validation", "test": "test"}  # and the field of a submission
 
 
 def suspects_of(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -47,59 +45,37 @@ def relabeled(services: Services, job: Job, document: Mapping[str, Any], picked:
     """
     suspects, labels = suspects_of(document), labels_of(document)
     if len(picked) != len(suspects) or any(place is not None and place >= len(labels) for place in picked):
-        raise InputError("The form does not fit this job's suspects.", "Load the page of the job again.", field="label")
+        raise InputError("suspects-form-outdated", field="label")
     changes = {
         (suspect["text"], json.dumps(suspect["label"])): labels[place]
         for suspect, place in zip(suspects, picked, strict=True)
         if place is not None
     }
     if not changes:
-        raise InputError("No label was changed.", "Choose another label for at least one row.", field="label")
+        raise InputError("no-label-changed", field="label")
     dataset = _rows_of(services, job)
     _require_unambiguous(dataset.train, changes)
     return replace(dataset, train=tuple(_changed(row, changes) for row in dataset.train))
 
 
-def written(dataset: Dataset, folder: Path, name: str) -> dict[str, Path]:
-    """Write each split that has rows as JSONL; returns the files by their fields of a submission."""
-    files = {}
-    for split, field in _SPLITS.items():
-        rows: Sequence[Example] = getattr(dataset, split)
-        if rows:
-            files[field] = folder / (f"{name}.jsonl" if split == "train" else f"{name}-{split}.jsonl")
-            files[field].write_text(as_jsonl(rows), encoding="utf-8")
-    return files
-
-
-def as_jsonl(rows: Iterable[Example]) -> str:
+def as_jsonl(rows: Iterable[Example], kind: Kind = "classification") -> str:
     """Rows as `onboard submit` takes them."""
-    return "".join(f"{json.dumps(_as_row(row), ensure_ascii=False)}\n" for row in rows)
+    return "".join(f"{json.dumps(_as_row(row, kind), ensure_ascii=False)}\n" for row in rows)
 
 
-def again(job: Job, files: Mapping[str, Path]) -> Submission:
-    """A submission of these files as the job was asked for; its start and its seed stay."""
-    spec = job.spec
-    return Submission(
-        dataset=files["dataset"],
-        validation=files.get("validation"),
-        test=files.get("test"),
-        task=spec.task,
-        init=spec.init,
-        tune_hypernetwork=spec.tune_hypernetwork,
-        method=spec.method,
-        metric=spec.metric,
-        seed=spec.seed,
-        base=spec.base,
-    )
+def corrected(services: Services, job: Job, document: Mapping[str, Any], picked: Sequence[int | None]) -> list[Example]:
+    """The rows that get another label, with it, for `onboard add --replace`. Takes and raises as `relabeled`."""
+    before = {(row.text_a, row.text_b, json.dumps(row.label)) for row in _rows_of(services, job).train}
+    rows = relabeled(services, job, document, picked).train
+    changed = [row for row in rows if (row.text_a, row.text_b, json.dumps(row.label)) not in before]
+    return list(dict.fromkeys(changed))
 
 
 def _rows_of(services: Services, job: Job) -> Dataset:
     from onboard.versions.trained_rows import read_snapshot
 
     if not job.spec.dataset:
-        raise ConflictError(
-            f"The rows of job {job.id} were deleted.", "Submit the corrected file: onboard submit FILE", job=job.id
-        )
+        raise ConflictError("job-rows-deleted", job=job.id)
     return load(read_snapshot(services, job.spec.dataset))
 
 
@@ -110,10 +86,7 @@ def _require_unambiguous(rows: Iterable[Example], changes: Mapping[tuple[str, st
             texts.setdefault(key, set()).add((row.text_a, row.text_b))
     for (shown, _), meant in texts.items():
         if len(meant) > 1:
-            raise InputError(
-                f"{len(meant)} rows begin with “{shown}”.", "Correct them in your file and submit it again.",
-                field="label",
-            )  # fmt: skip
+            raise InputError("row-ambiguous", field="label", rows=len(meant), shown=shown)  # fmt: skip
 
 
 def _changed(row: Example, changes: Mapping[tuple[str, str], Any]) -> Example:
@@ -126,6 +99,8 @@ def _key(row: Example) -> tuple[str, str]:
     return shown, json.dumps(row.label)
 
 
-def _as_row(row: Example) -> dict[str, Any]:
+def _as_row(row: Example, kind: Kind) -> dict[str, Any]:
     texts = {"text": row.text_a} if row.text_b is None else {"text_a": row.text_a, "text_b": row.text_b}
+    if kind == MULTILABEL:
+        return {**texts, "labels": list(labels_in(row.label))}
     return {**texts, "label": row.label}

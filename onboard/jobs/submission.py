@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from onboard.jobs.pace import Pace
     from onboard.jobs.submit import Request
 
-_LABELS_REMEDY: Final = "Write them between commas: A,B"
 # What decides how rows are read, what the job's spec has fields for, and what only its queue needs to know. Any other
 # field of a submission is one of the job's options, under its own name.
 _FOR_ROWS: Final = frozenset({
@@ -45,10 +44,7 @@ def task_name(submission: Submission) -> str:
         return check_task_name(submission.task)
     if submission.dataset is None:
         require_something(submission)
-        raise InputError(
-            "A task without a dataset has no file to take its name from.",
-            "Name the task: onboard submit --task NAME --labels A,B", field="task",
-        )  # fmt: skip
+        raise InputError("task-name-missing", field="task")  # fmt: skip
     require_format(submission.dataset)
     return task_name_of(submission.dataset)
 
@@ -56,10 +52,7 @@ def task_name(submission: Submission) -> str:
 def require_something(submission: Submission) -> None:
     """Raise InputError where there is neither a dataset nor a label set."""
     if submission.dataset is None and not submission.labels:
-        raise InputError(
-            "There is no dataset.", "onboard submit FILE, or without rows: onboard submit --task NAME --labels A,B",
-            field="dataset",
-        )  # fmt: skip
+        raise InputError("dataset-missing", field="dataset")  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +111,8 @@ def _estimated(submission: Submission, checked: Checked, report: Mapping[str, An
     size, texts = DatasetSize.of_report(report), len(checked.unlabelled.rows) if checked.unlabelled else 0
     first = None if size is None else round(pace.seconds(first_seconds(size)))
     estimated: dict[str, int | None] = dict.fromkeys(("estimated_seconds", "estimated_seconds_tuned"), first)
-    if size is not None and checked.dataset.train and not submission.fast:
+    alone = submission.fast or checked.dataset.several_labels
+    if size is not None and checked.dataset.train and not alone:
         estimated = {
             key: round(pace.seconds(estimate_seconds(size, unlabelled=texts, tuned=tuned)))
             for key, tuned in zip(estimated, (False, True), strict=True)
@@ -176,9 +170,9 @@ def split_labels(text: str) -> tuple[str, ...]:
     try:
         labels = tuple(label.strip() for label in next(csv.reader([text], skipinitialspace=True), []))
     except csv.Error as error:
-        raise InputError("labels: they are no line of CSV.", _LABELS_REMEDY, field="labels") from error
+        raise InputError("labels-not-csv", field="labels") from error
     if not labels or not all(labels):
-        raise InputError("labels: one is empty.", _LABELS_REMEDY, field="labels")
+        raise InputError("labels-one-empty", field="labels")
     return labels
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from onboard.bases import Base, find_base
@@ -12,7 +12,7 @@ from onboard.data.snapshot import digest as snapshot_digest
 from onboard.data.snapshot import save as save_snapshot
 from onboard.domain.dataset import Dataset
 from onboard.domain.init import Init, InitKind
-from onboard.domain.job import Job, JobSpec, require_time_limit
+from onboard.domain.job import Job, require_time_limit
 from onboard.domain.names import Reference, did_you_mean, require_name
 from onboard.domain.report import require_metric
 from onboard.domain.task import SnapshotRecord
@@ -20,6 +20,8 @@ from onboard.errors import InputError, NotFoundError
 from onboard.hypernetworks.register import register_base
 from onboard.jobs.doorbell import ring_or_warn
 from onboard.jobs.methods import as_queued, require_method
+from onboard.jobs.request import Request as Request
+from onboard.jobs.superset import as_addition
 from onboard.registry.jobs import JobRepository
 from onboard.registry.snapshots import SnapshotRepository
 from onboard.registry.tasks import TaskRepository
@@ -27,33 +29,10 @@ from onboard.registry.versions import VersionRepository
 from onboard.registry.workers import QueueRepository
 
 if TYPE_CHECKING:
-    from onboard.data.read import Checked
     from onboard.jobs.doorbell import Doorbell
     from onboard.registry.services import Services
 
 _WITHOUT_NAME = (InitKind.AUTO, InitKind.RANDOM, InitKind.MEAN)
-
-
-@dataclass(frozen=True)
-class Request:
-    """A checked dataset and what is wanted of it.
-
-    Args:
-        checked: from `onboard.data.read_dataset`.
-        spec: what was asked; its `dataset` and base digest are filled in here.
-        queue, priority: where it waits and how urgent it is.
-        key: idempotency key.
-        time_limit_seconds: how long an attempt may take; None leaves it to the worker's default.
-        owner: who submits it, for audit.
-    """
-
-    checked: Checked
-    spec: JobSpec
-    queue: str = "default"
-    priority: int = 0
-    key: str | None = None
-    time_limit_seconds: float | None = None
-    owner: str | None = None
 
 
 def submit(
@@ -79,6 +58,7 @@ def submit(
     """
     require_name(request.queue, "name of a queue")
     require_time_limit(request.time_limit_seconds)
+    request, added = as_addition(services, request)
     dataset = request.checked.dataset
     base = find_base(request.spec.base)
     require_metric(request.spec.metric, dataset.kind)
@@ -89,22 +69,26 @@ def submit(
         if not request.spec.new_labels:
             TaskRepository(session).require_labels(request.spec.task, dataset.kind, dataset.labels)
     accepted()
-    snapshot, queued = _store_snapshot(services, dataset, request.spec.task), as_queued(request.spec, dataset)
+    snapshot, queued = store_snapshot(services, dataset, request.spec.task), as_queued(request.spec, dataset)
     options = {**queued.options, "base_digest": base.digest, "dataset_report": request.checked.report.to_json()}
     snapshots, pool = [snapshot], request.checked.unlabelled
     if pool is not None:
-        snapshots.append(_store_snapshot(services, pool.dataset, request.spec.task))
+        snapshots.append(store_snapshot(services, pool.dataset, request.spec.task))
         options["unlabelled"] = {**pool.to_json(), "digest": snapshots[-1].digest}
+    if request.rows is not None:
+        snapshots.append(store_snapshot(services, request.rows, request.spec.task))
+        options["change"] = {**options["change"], "rows": snapshots[-1].digest}
     spec = replace(queued, dataset=snapshot.digest, options=options)
     spec = spec.pinned_to(start if spec.start.kind is InitKind.NAMED else None)
     with services.database.write() as session:
+        request.unchanged(session)
         for stored in snapshots:
             SnapshotRepository(session).add(stored)
         job, _ = JobRepository(session).add(
             spec, queue=request.queue, priority=request.priority, key=request.key, owner=request.owner,
             time_limit_seconds=request.time_limit_seconds,
         )  # fmt: skip
-    warnings = warn_of_queue(services, request.queue), ring_or_warn(doorbell, request.queue)
+    warnings = added, warn_of_queue(services, request.queue), ring_or_warn(doorbell, request.queue)
     return job, " ".join(filter(None, warnings)) or None
 
 
@@ -139,21 +123,16 @@ def _version_to_start_from(versions: VersionRepository, start: Init, base: Base)
         version = versions.resolve(Reference.parse(start.name))
     except NotFoundError as error:
         known = {*_WITHOUT_NAME, *anchors, *(candidate.task for candidate in versions.startable(base.digest))}
-        raise InputError(
-            f"There is no embedding {start.name!r} to start from.{did_you_mean(start.name, known)}",
-            "--init auto, --init random, or one of: onboard tasks list",
-            init=start.name,
-        ) from error
+        raise InputError("unknown-init", init=start.name, guess=did_you_mean(start.name, known)) from error
     if version.base_digest != base.digest:
-        raise InputError(
-            f"{version.reference} belongs to another base than {base.name!r}.", "--init auto", init=start.name
-        )
+        raise InputError("init-of-other-base", init=start.name, version=version.reference, base=base.name)
     version.require_embedding("to start from")
     versions.require_startable(version.reference)
     return version.reference
 
 
-def _store_snapshot(services: Services, dataset: Dataset, name: str) -> SnapshotRecord:
+def store_snapshot(services: Services, dataset: Dataset, name: str) -> SnapshotRecord:
+    """Store the bytes of a dataset; its row is added by whoever names it."""
     rows = {"train": dataset.train, "validation": dataset.validation, "test": dataset.test}
     return SnapshotRecord(
         digest=snapshot_digest(dataset),

@@ -22,7 +22,7 @@ from onboard.domain.names import require_name
 from onboard.errors import ConflictError, DamagedError, InputError, NotAllowedError, StorageError, UnavailableError
 from onboard.making.label_words import label_words, read_label_words
 from onboard.model.encoding import TextEncoder
-from onboard.model.exporters import TASK_PREFIX, official_config, official_tensors
+from onboard.model.exporters import official_config, official_tensors
 from onboard.model.official import Checkpoint, read_checkpoint
 from onboard.model.scoring import LabelTrie
 from onboard.model.tokenizer import load_tokenizer
@@ -123,7 +123,7 @@ def require_empty(output: Path) -> None:
     """Raise ConflictError when the folder holds something, NotAllowedError when it cannot be a folder."""
     try:
         if output.exists() and any(output.iterdir()):
-            raise ConflictError(f"The folder {output} is not empty.", "--output a new folder", folder=str(output))
+            raise ConflictError("export-folder-not-empty", folder=str(output))
     except (PermissionError, NotADirectoryError) as error:
         raise _not_writable(output, error) from error
 
@@ -132,11 +132,7 @@ def _require_task_name(name: str) -> None:
     try:
         require_name(name)
     except InputError as error:
-        raise InputError(
-            f"The checkpoint's task {name!r} has a name that no task may have.",
-            f"{error.remedy} Rename the tensor {TASK_PREFIX}{name}.",
-            name=name,
-        ) from error
+        raise InputError("checkpoint-task-name-invalid", name=name, advice=error.remedy) from error
 
 
 def _own_section(described: Mapping[str, Any]) -> dict[str, Any]:
@@ -145,7 +141,7 @@ def _own_section(described: Mapping[str, Any]) -> dict[str, Any]:
         isinstance(section.get(key, kind()), kind) for key, kind in _OWN_TYPES.items()
     )
     if not fine:
-        raise DamagedError(f"config.json has a section {_OWN_SECTION!r} that no export wrote.", "Take it away.")
+        raise DamagedError("config-section-unknown", own_section=_OWN_SECTION)
     return dict(section)
 
 
@@ -157,7 +153,7 @@ def _fingerprints(folder: Path, tasks: Iterable[str]) -> Fingerprints | None:
     try:
         return read_fingerprints(path).only(tasks)
     except (SafetensorError, KeyError) as error:
-        raise DamagedError(f"{path} holds no fingerprints of these tasks: {error}", "Take it away.") from error
+        raise DamagedError("checkpoint-fingerprints-unreadable", path=path, reason=error) from error
 
 
 def _write_beside(base: Base, part: Path) -> None:
@@ -193,10 +189,7 @@ def _load_tokenizer(source: str) -> Any:
         within_deadline(lambda: HfApi().model_info(source, timeout=ANSWER_SECONDS))
         return AutoTokenizer.from_pretrained(source)
     except failures as error:
-        raise UnavailableError(
-            f"The tokenizer {source} cannot be loaded from the hub: {_first_line(error)}",
-            "Check the name and the network, or --tokenizer a folder.",
-        ) from error
+        raise UnavailableError("hub-tokenizer-unavailable", source=source, reason=_first_line(error)) from error
 
 
 def _first_line(error: Exception) -> str:
@@ -207,22 +200,18 @@ def _require_fit(encoder: TextEncoder, checkpoint: Checkpoint, tasks: Iterable[S
     """Raise InputError unless the backbone knows the tokenizer's tokens and every task's words can be told apart."""
     tokens, known = len(encoder.tokenizer), checkpoint.backbone.config.vocab_size
     if tokens > known:
-        raise InputError(
-            f"The tokenizer has {tokens} tokens, the checkpoint's T5 only {known}.",
-            "--tokenizer the one that it was trained with",
-        )
+        raise InputError("tokenizer-too-large", tokens=tokens, known=known)
     for task in tasks:
         try:
             ids = [encoder.label_ids(word) for word in task.words]
             LabelTrie.build(ids)
         except InputError as error:
-            raise InputError(f"The label words of {task.name} cannot be used: {error.message}", error.remedy) from error
+            raise InputError(
+                "checkpoint-label-words-unusable", task=task.name, reason=error.message, remedy=error.remedy
+            ) from error
         for word, tokens_of_word in zip(task.words, ids, strict=True):
             if encoder.tokenizer.unk_token_id in tokens_of_word:
-                raise InputError(
-                    f"The tokenizer does not know the label word {word!r} of {task.name}.",
-                    "Give the words that it was trained with, and their tokenizer.",
-                )
+                raise InputError("label-word-unknown-to-tokenizer", word=word, task=task.name)
 
 
 def _described(
@@ -277,8 +266,8 @@ def _new_folder(output: Path) -> Iterator[Path]:
     except (PermissionError, NotADirectoryError, FileExistsError) as error:
         raise _not_writable(output, error) from error
     except (OSError, SafetensorError) as error:
-        raise StorageError(f"{output} cannot be written: {error}", "free some space, or --output elsewhere") from error
+        raise StorageError("export-not-writable", output=output, reason=error) from error
 
 
 def _not_writable(output: Path, error: OSError) -> NotAllowedError:
-    return NotAllowedError(f"{output} cannot be written: {error.strerror}.", "--output a folder that you can write to")
+    return NotAllowedError("export-folder-forbidden", output=output, reason=error.strerror)

@@ -31,22 +31,18 @@ def read_label_words(path: Path, tasks: Sequence[str]) -> dict[str, SourceTask]:
         InputError: not JSON, a task without words, words of a task that is none, or words that cannot be used.
     """
     if not path.is_file():
-        raise NotFoundError(f"There is no file {path}.", f"Write the tasks' label words into one: {EXAMPLE}")
+        raise NotFoundError("label-words-missing", path=path)
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise InputError(f"{path} is not readable as JSON: {error}", f"For example: {EXAMPLE}") from error
+        raise InputError("label-words-not-json", path=path, reason=error) from error
     if not isinstance(document, dict):
-        raise InputError(f"{path} holds no JSON object with the tasks' names.", f"For example: {EXAMPLE}")
+        raise InputError("label-words-not-object", path=path)
     if missing := [task for task in tasks if task not in document]:
-        raise InputError(
-            f"{path} has no label words for {_some(missing)}.", f"Add them, for example: {EXAMPLE}", tasks=missing
-        )
+        raise InputError("label-words-incomplete", tasks=missing, path=path, missing=_some(missing))
     if unknown := [task for task in document if task not in tasks]:
         raise InputError(
-            f"{path} names {_some(unknown)}, and the checkpoint has no such task.",
-            f"Its tasks: {', '.join(tasks)}.",
-            tasks=unknown,
+            "label-words-of-unknown-task", tasks=unknown, path=path, unknown=_some(unknown), present=list(tasks)
         )
     return {task: _task(task, document[task]) for task in tasks}
 
@@ -101,7 +97,7 @@ def _words(name: str, words: Any, count: int) -> tuple[str, ...]:
 
 
 def _unusable(name: str, reason: str) -> InputError:
-    return InputError(f"The label words of {name} cannot be used: {reason}.", f"For example: {EXAMPLE}", task=name)
+    return InputError("label-words-unusable", task=name, reason=reason)
 
 
 def _some(names: Sequence[str]) -> str:

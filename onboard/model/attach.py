@@ -94,7 +94,7 @@ class Attachment:
             ConflictError: the attachment was detached.
         """
         if not self._handles:
-            raise ConflictError("These adapters are detached from their backbone.", "Call attach(backbone) again.")
+            raise ConflictError("adapters-detached")
         if weights.tasks == 1:
             rows = None
         elif rows is None:
@@ -181,7 +181,7 @@ def attach(backbone: nn.Module) -> Attachment:
         InputError: the module is not a T5.
     """
     if is_attached(backbone):
-        raise ConflictError("This backbone already carries adapters.", "Call detach() on the first attachment.")
+        raise ConflictError("adapters-attached")
     return Attachment(backbone)
 
 

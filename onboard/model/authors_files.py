@@ -23,10 +23,6 @@ from onboard.model.exporters import CROSS_BIAS, T5_FIELDS, TIED
 from onboard.model.quantised_backbone import assign_weights
 
 NAMED = 5  # tensors that an error names
-_CONVERT = (
-    "On a machine where you trust its origin, save its state_dict as model.safetensors: "
-    "safetensors.torch.save_model(model, 'model.safetensors')"
-)
 
 
 @dataclass(frozen=True)
@@ -45,9 +41,13 @@ class Origin:
         """The error of a checkpoint whose tensors are not those of the model."""
         more = f" and {len(tensors) - NAMED} more" if len(tensors) > NAMED else ""
         return InputError(
-            f"The checkpoint {what} {', '.join(tensors[:NAMED])}{more}.",
-            f"Is it whole, and of an unchanged {self.repository}? {self.only}",
+            "checkpoint-tensors-differ",
             tensors=tensors,
+            trouble=what,
+            named=list(tensors[:NAMED]),
+            more=more,
+            repository=self.repository,
+            only=self.only,
         )
 
     def shape(self, tensors: Mapping[str, Tensor], name: str, dimensions: int) -> tuple[int, ...]:
@@ -101,13 +101,13 @@ class Origin:
         }
         kind = settings.pop("model_type", "t5")
         if kind not in SUPPORTED:
-            raise InputError(f"config.json says that this is a {kind} model, not a T5.", self.only)
+            raise InputError("checkpoint-not-a-t5", kind=kind, remedy=self.only)
         if str(settings["feed_forward_proj"]).startswith("gated") != gated:
             settings["feed_forward_proj"] = default
         try:
             config = transformers.AutoConfig.for_model(kind, **settings)
         except (StrictDataclassError, TypeError, ValueError) as error:
-            raise InputError(f"config.json does not describe a T5: {error}", "Correct it, or take it away.") from error
+            raise InputError("checkpoint-config-wrong", reason=error) from error
         return getattr(transformers, SUPPORTED[kind])(config)
 
 
@@ -119,9 +119,9 @@ def described(folder: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise DamagedError(f"{path} is not readable as JSON: {error}") from error
+        raise DamagedError("checkpoint-json-unreadable", path=path, reason=error) from error
     if not isinstance(content, dict):
-        raise DamagedError(f"{path} holds no JSON object.")
+        raise DamagedError("checkpoint-json-not-object", path=path)
     return content
 
 
@@ -138,13 +138,10 @@ def tensors_of(folder: Path) -> dict[str, Tensor]:
         try:
             return load_file(path)
         except SafetensorError as error:
-            raise DamagedError(f"{path} is not readable as safetensors: {error}") from error
+            raise DamagedError("checkpoint-safetensors-unreadable", path=path, reason=error) from error
     if pickled.is_file():
         return _unpickled(pickled)
-    raise NotFoundError(
-        f"There is no model.safetensors and no pytorch_model.bin in {folder}.",
-        "Name the folder that the authors' trainer wrote its last checkpoint to (output_dir).",
-    )
+    raise NotFoundError("checkpoint-missing", folder=folder)
 
 
 def _unpickled(path: Path) -> dict[str, Tensor]:
@@ -152,13 +149,11 @@ def _unpickled(path: Path) -> dict[str, Tensor]:
     try:
         loaded = torch.load(path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path))
     except pickle.UnpicklingError as error:
-        raise InputError(
-            f"{path} holds more than tensors, or is no PyTorch file; nothing of it was executed.", _CONVERT
-        ) from error
+        raise InputError("not-a-pytorch-file", path=path) from error
     except (RuntimeError, EOFError, OSError) as error:
-        raise DamagedError(f"{path} is not readable as a PyTorch file: {error}", "Copy it again.") from error
+        raise DamagedError("pytorch-file-unreadable", path=path, reason=error) from error
     if not isinstance(loaded, dict) or not all(isinstance(value, Tensor) for value in loaded.values()):
-        raise InputError(f"{path} is not a model's state_dict: it holds more than named tensors.", _CONVERT)
+        raise InputError("not-a-state-dict", path=path)
     return loaded
 
 

@@ -31,23 +31,18 @@ def load_backbone(source: str | Path, revision: str | None = None, dtype: torch.
         UnavailableError: the hub cannot be reached or has no such model.
     """
     if dtype not in (torch.float32, torch.bfloat16):
-        raise InputError(f"A T5 cannot run in {dtype}.", "Use float32 or bfloat16.")
+        raise InputError("unknown-dtype", dtype=dtype)
     local = Path(source).is_dir()
     if local and not (Path(source) / "config.json").is_file():
-        raise NotFoundError(f"There is no config.json in {source}.", "Name a folder made by save_pretrained.")
+        raise NotFoundError("backbone-config-missing", source=source)
     try:
         return freeze(_read(source, revision, dtype))
     except Exception as error:  # of a damaged file transformers raises whatever its parsing stumbles over
         if isinstance(error, OnboardError) or not (local or isinstance(error, OSError)):
             raise
         if local:
-            raise InputError(
-                f"The model in {source} cannot be loaded: {error}", "It must hold config.json and model.safetensors."
-            ) from error
-        raise UnavailableError(
-            f"The model {source} cannot be loaded from the hub: {error}",
-            "Check the name and network, or name a folder.",
-        ) from error
+            raise InputError("backbone-unreadable", source=source, reason=error) from error
+        raise UnavailableError("hub-model-unavailable", source=source, reason=error) from error
 
 
 def backbone_shape(folder: Path) -> Any:
@@ -68,9 +63,7 @@ def _kind_of(source: str | Path, revision: str | None) -> tuple[Any, Any]:
 
     config = transformers.AutoConfig.from_pretrained(source, revision=revision)
     if config.model_type not in SUPPORTED:
-        raise InputError(
-            f"{source} is a {config.model_type} model, not a T5.", "Use a t5, v1.1, flan, mt5 or byt5 model."
-        )
+        raise InputError("not-a-t5", source=source, model_type=config.model_type)
     return getattr(transformers, SUPPORTED[config.model_type]), config
 
 

@@ -87,7 +87,7 @@ class _Adapters:
         if not tasks:
             return None
         if len(tasks) > 1:
-            raise InputError(f"The checkpoint holds adapters of several tasks: {', '.join(tasks)}.", _ONLY)
+            raise InputError("checkpoint-of-several-tasks", tasks=list(tasks))
         layers = {
             stack: tuple(sorted({int(match[2]) for match in matches if match[1] == stack}))
             for stack in ("encoder", "decoder")
@@ -135,15 +135,13 @@ def _adapter_method(
     """The name in `TASK_METHODS` and the settings."""
     for name, ours in _COMPUTED_AS.items():
         if arguments.get(name, ours) != ours:
-            raise InputError(
-                f"These adapters are computed with {name} = {arguments[name]!r}.", f"Only {ours!r} can be."
-            )
+            raise InputError("adapter-computation-unknown", name=name, argument=arguments[name], ours=ours)
     whole = {stack: tuple(range(blocks(tensors, stack))) for stack in ("encoder", "decoder")}
     if adapters.parts >= {"down_sampler.weight"}:
         return _dense(tensors, adapters, whole, told_method)
     settings = {"reduction_factor": _reduction(tensors, adapters, "b")}
     if adapters.layers != whole:
-        raise InputError("Some blocks of this checkpoint have no adapters, which are no plain Adapters.", _ONLY)
+        raise InputError("adapters-missing-in-blocks")
     down = f"{_first(adapters)}down_sampler."
     if f"{down}W" in tensors:
         method: Any = PhmAdapter
@@ -156,7 +154,7 @@ def _adapter_method(
     if method is not AdapterLowRank:
         settings["n"] = _COMPACTER.shape(tensors, f"{down}W" if method is PhmAdapter else f"{down}W_left", 3)[0]
     if adapters.positions not in (BOTH, method.POSITIONS_USED):
-        raise InputError(f"{method.TITLE} of this checkpoint sits in places that it has not in the paper.", _ONLY)
+        raise InputError("adapters-misplaced", method=method.TITLE)
     return method.METHOD, settings
 
 
@@ -164,12 +162,12 @@ def _dense(
     tensors: Mapping[str, Tensor], adapters: _Adapters, whole: Mapping[str, tuple[int, ...]], told_method: str
 ) -> tuple[str, dict[str, Any]]:
     if any("post_layer_norm" in name or "pre_layer_norm" in name for name in tensors):
-        raise InputError("These adapters have a layer norm: they are Adapters† of rabeehk/hyperformer.", _ONLY)
+        raise InputError("adapters-of-hyperformer")
     settings: dict[str, Any] = {"reduction_factor": _reduction(tensors, adapters, "bias")}
     if adapters.layers == whole and adapters.positions == (SELF_ATTENTION,):
         return PfeifferAdapter.METHOD, settings
     if adapters.positions != BOTH:
-        raise InputError("The adapters of this checkpoint sit where those of no method do.", _ONLY)
+        raise InputError("adapters-of-no-method")
     if adapters.layers == whole and told_method != "adapters_drop":
         return Adapters.METHOD, settings
     return AdapterDrop.METHOD, {**settings, **{f"{stack}_layers": [*rows] for stack, rows in adapters.layers.items()}}
@@ -199,4 +197,4 @@ def _prompt_or_biases(tensors: Mapping[str, Tensor], arguments: Mapping[str, Any
         kind = "HyperFormer's or HyperFormer++'s; onboard base import reads it"
     else:
         kind = "a T5 alone"
-    raise InputError(f"This is no checkpoint of a method of rabeehk/compacter: it is {kind}.", _ONLY)
+    raise InputError("not-a-compacter-checkpoint", kind=kind)

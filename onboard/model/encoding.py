@@ -27,7 +27,7 @@ class TextEncoder:
 
     def __init__(self, tokenizer: Any, pair_separator: str = "|", max_tokens: int = MAX_TOKENS) -> None:
         if tokenizer.eos_token_id is None or tokenizer.pad_token_id is None:
-            raise InputError("The tokenizer needs an end-of-sequence and a padding token, as T5 tokenizers have.")
+            raise InputError("tokenizer-lacks-special-tokens")
         self.tokenizer = tokenizer
         self.pair_separator = pair_separator
         self.max_tokens = max_tokens
@@ -35,7 +35,7 @@ class TextEncoder:
         self.pad_id: int = tokenizer.pad_token_id
         self.separator: list[int] = self._tokens([pair_separator])[0]
         if max_tokens < len(self.separator) + 3:
-            raise InputError(f"A limit of {max_tokens} tokens leaves no room for a pair of texts.")
+            raise InputError("too-few-tokens-for-pairs", max_tokens=max_tokens)
 
     def encode(self, texts: Sequence[tuple[str, str | None]], max_tokens: int | None = None) -> list[list[int]]:
         """Token ids of single texts (a, None) and pairs (a, b), cut after fewer tokens where that is asked."""
@@ -63,7 +63,7 @@ class TextEncoder:
         """
         ids = self.word_ids(word)
         if not ids:
-            raise InputError(f"The label word {word!r} has no tokens.", "Choose a word with letters or digits.")
+            raise InputError("label-word-without-tokens", word=word)
         return [*ids, self.eos_id]
 
     def word_ids(self, word: str) -> list[int]:

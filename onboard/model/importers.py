@@ -61,7 +61,7 @@ class HyperFormer(nn.Module):
             raise ValueError(f"{input_ids.shape[0]} rows, but {len(tasks)} tasks")
         present = list(dict.fromkeys(tasks))
         if unknown := [name for name in present if name not in self.embeddings]:
-            raise NotFoundError(f"No embedding for {', '.join(unknown)}.", f"There are: {', '.join(self.tasks)}.")
+            raise NotFoundError("embedding-not-in-checkpoint", unknown=list(unknown), tasks=list(self.tasks))
         generated = self.hypernetwork(torch.stack([self.embeddings[name] for name in present]))
         rows = torch.tensor([present.index(name) for name in tasks])
         with self.attachment.using(generated, rows):
@@ -107,7 +107,7 @@ class SingleTask(nn.Module):
             NotFoundError: another task is named.
         """
         if unknown := sorted(set(tasks or ()) - {self.task}):
-            raise NotFoundError(f"No parameters for {', '.join(unknown)}.", f"There is: {self.task}.")
+            raise NotFoundError("parameters-not-in-checkpoint", unknown=list(unknown), task=self.task)
         with self.attachment.using(self.module.weights()):
             return self.backbone(input_ids=input_ids, attention_mask=attention_mask, labels=labels)
 

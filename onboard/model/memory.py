@@ -92,10 +92,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 def too_little_memory(what: str, reason: str) -> OutOfMemoryError:
     """The error for what does not fit even alone; `reason` is torch's."""
-    return OutOfMemoryError(
-        f"The GPU's memory is too small for {what}: {reason}",
-        "Free it (nvidia-smi shows who uses it), use a larger GPU (--queue), a smaller base, or shorter texts.",
-    )
+    return OutOfMemoryError("gpu-memory-too-small", work=what, reason=reason)
 
 
 @contextmanager

@@ -86,10 +86,10 @@ def _refuse_other_methods(tensors: Mapping[str, Tensor], config: Mapping[str, An
     else:
         kind = ""
     if kind:
-        raise InputError(f"This is not a HyperFormer or HyperFormer++ checkpoint: it is {kind}.", _ONLY)
+        raise InputError("not-a-hyperformer-checkpoint", kind=kind)
     activation = section(config, "adapter").get("non_linearity", "gelu_new")
     if activation != "gelu_new":
-        raise InputError(f"These adapters use the activation {activation!r}.", "Only gelu_new can be read.")
+        raise InputError("unknown-activation", activation=activation)
 
 
 def _hypernetwork(tensors: Mapping[str, Tensor]) -> Hypernetwork:

@@ -37,13 +37,13 @@ def quantise(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     stored: dict[str, Tensor] = {}
     for name, tensor in tensors.items():
         if not tensor.is_floating_point():
-            raise InputError(f"{name} is {tensor.dtype}: only floating-point tensors are stored.")
+            raise InputError("tensor-not-floating", name=name, dtype=tensor.dtype)
         value = tensor.detach().float()
         if value.dim() < 2 or value.numel() < _SMALLEST:
             stored[name] = _finite(name, value.half())
             continue
         if name + _SCALE in tensors:
-            raise InputError(f"{name}{_SCALE} is the name of the scale of {name}: rename one of them.")
+            raise InputError("tensor-name-taken", name=name)
         scale = (value.abs().amax(-1) / _LARGEST_INT8).clamp(min=_LEAST_SCALE)  # (...)
         _finite(name, scale * _LARGEST_INT8)  # the largest number that would be read back
         stored[name] = (value / scale.unsqueeze(-1)).round().to(torch.int8)  # (..., n), never beyond ±127
@@ -91,29 +91,26 @@ def _read_back(name: str, tensor: Tensor, tensors: Mapping[str, Tensor], source:
     if tensor.dtype in (torch.float16, torch.float32):
         return tensor.to(torch.float32, copy=True)
     if tensor.dtype != torch.int8:
-        raise DamagedError(f"{name} in {source} is {tensor.dtype}, which is never stored.", RESTORE, tensor=name)
+        raise DamagedError("tensor-type-unknown", tensor=name, source=source, dtype=tensor.dtype)
     scale = tensors.get(name + _SCALE)
     if scale is None:
-        raise DamagedError(f"{name} in {source} has no scale.", RESTORE, tensor=name)
+        raise DamagedError("tensor-scale-missing", tensor=name, source=source)
     if scale.dtype != torch.float32 or scale.shape != tensor.shape[:-1]:
         raise DamagedError(
-            f"The scale of {name} in {source} is {scale.dtype} {tuple(scale.shape)}, "
-            f"not {torch.float32} {tuple(tensor.shape[:-1])}.",
-            RESTORE,
+            "tensor-scale-shape-differs",
             tensor=name,
+            source=source,
+            dtype=scale.dtype,
+            shape=tuple(scale.shape),
+            expected_dtype=torch.float32,
+            expected_shape=tuple(tensor.shape[:-1]),
         )
     if not bool((scale.isfinite() & (scale > 0)).all()):
-        raise DamagedError(
-            f"The scale of {name} in {source} is not a positive number in every row.", RESTORE, tensor=name
-        )
+        raise DamagedError("tensor-scale-not-positive", tensor=name, source=source)
     return tensor * scale.unsqueeze(-1)  # int8 · float32 is computed in float32
 
 
 def _finite(name: str, value: Tensor) -> Tensor:
     if not bool(value.isfinite().all()):
-        raise InputError(
-            f"{name} holds NaN, infinity or a number too large to be stored.",
-            "Train again with a lower learning rate, or from the last checkpoint whose loss was finite.",
-            tensor=name,
-        )
+        raise InputError("tensor-not-finite", tensor=name)
     return value

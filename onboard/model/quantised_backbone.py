@@ -54,12 +54,9 @@ def read_quantised_backbone(folder: str | Path, kind: type[Any], config: Any, dt
     try:
         stored, metadata = read_tensors(path)
     except DamagedError as error:
-        raise DamagedError(error.message, RESTORE) from error
+        raise DamagedError.like(error, RESTORE) from error
     if metadata.get("format") != QUANTISED_FORMAT:
-        raise InputError(
-            f"{path} has the format {metadata.get('format')}; this version reads {QUANTISED_FORMAT}.",
-            "pip install -U onboard",
-        )
+        raise InputError("quantised-format-unknown", path=path, format=metadata.get("format"))
     tensors = {name: value.to(dtype) for name, value in dequantise(stored, path).items()}
     config.dtype = dtype
     with torch.device("meta"):
@@ -80,14 +77,15 @@ def assign_weights(model: Any, tensors: Mapping[str, Tensor]) -> None:
 def _check(model: Any, tensors: Mapping[str, Tensor], path: Path) -> None:
     expected = dict(model.named_parameters(remove_duplicate=False))
     for name in sorted(tensors.keys() - expected.keys()):
-        raise DamagedError(f"config.json beside {path} describes no tensor {name}.", RESTORE, tensor=name)
+        raise DamagedError("tensor-not-described", tensor=name, path=path)
     for name in sorted(expected.keys() - tensors.keys() - model.all_tied_weights_keys.keys()):
-        raise DamagedError(f"There is no tensor {name} in {path}.", RESTORE, tensor=name)
+        raise DamagedError("tensor-missing", tensor=name, path=path)
     for name, value in tensors.items():
         if value.shape != expected[name].shape:
             raise DamagedError(
-                f"{name} in {path} has the shape {tuple(value.shape)}, "
-                f"but config.json describes {tuple(expected[name].shape)}.",
-                RESTORE,
+                "tensor-shape-differs",
                 tensor=name,
+                path=path,
+                shape=tuple(value.shape),
+                expected=tuple(expected[name].shape),
             )

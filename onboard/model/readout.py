@@ -78,6 +78,7 @@ def probabilities_of(
     readout: Readout | None,
     before_batch: Callable[[], None] = lambda: None,
     at_once: RowsAtOnce | None = None,
+    features: np.ndarray | None = None,
 ) -> np.ndarray:
     """What a task's embedding or weights and its readout, if it has one, answer together: (n, K).
 
@@ -88,6 +89,7 @@ def probabilities_of(
         trie: of K label words.
         readout: of the same labels in the same order; None where the embedding or the weights answer alone.
         before_batch, at_once: as of `bare_features`.
+        features: of these texts, as `bare_features` gives them, where they were read before.
     """
     if task is None:
         probabilities = np.zeros((len(ids), trie.labels), dtype=np.float32)
@@ -95,4 +97,5 @@ def probabilities_of(
         probabilities = np.exp(log_probabilities(engine, ids, task, trie, before_batch, at_once))
     if readout is None or not len(ids):
         return probabilities
-    return readout.beside(probabilities, bare_features(engine, ids, before_batch, at_once))
+    read = bare_features(engine, ids, before_batch, at_once) if features is None else features
+    return readout.beside(probabilities, read)

@@ -108,11 +108,11 @@ def _rectangle(rows: Sequence[Sequence[int]], fill: int) -> Tensor:
 
 def _check(sequences: Sequence[Sequence[int]]) -> None:
     if not sequences or not all(sequences):
-        raise InputError("A task needs at least one label, and each label at least one token.")
+        raise InputError("label-without-tokens")
     ordered = sorted(tuple(sequence) for sequence in sequences)
     for left, right in pairwise(ordered):
         if right[: len(left)] == left:
-            raise InputError("Two labels have the same tokens, or one begins with the other.", "Choose other words.")
+            raise InputError("labels-share-tokens")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

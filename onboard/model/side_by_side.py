@@ -95,7 +95,7 @@ def train_side_by_side(
     for step in range(count):
         gradient, losses[step] = losing.gradient(z, [run.batches[step] for run in runs])
         if not np.isfinite(losses[step]).all():
-            raise JobFailedError(f"The training loss became {losses[step].max()} at step {step + 1}.", OTHER_SEED)
+            raise JobFailedError("training-diverged", loss=losses[step].max(), step=step + 1)
         course[step] = mover.moved(gradient)
         on_step(step + 1, float(losses[step].mean()))
     averaged = course[count - max(1, round(count * steps.averaged_share)) :].mean(0).astype(np.float32)

@@ -21,9 +21,7 @@ def require_t5(backbone: Any) -> None:
 
 def no_t5(backbone: Any) -> InputError:
     """The error of a module that is something else."""
-    return InputError(
-        f"{type(backbone).__name__} is not a T5 encoder-decoder.", "Use a t5, v1.1, flan, mt5 or byt5 model."
-    )
+    return InputError("not-an-encoder-decoder", name=type(backbone).__name__)
 
 
 def layers_of(backbone: Any) -> dict[str, int]:
@@ -46,7 +44,7 @@ def biased_of(backbone: Any) -> dict[str, int]:
     for name, module in backbone.named_modules():
         if isinstance(module, nn.Linear):
             if module.bias is not None:
-                raise InputError(f"{name} of this backbone has a bias of its own.", "Use a stock T5, which has none.")
+                raise InputError("backbone-has-bias", name=name)
             places[name] = module.out_features
         elif name.endswith("layer_norm") and not name.endswith(_FINAL):
             places[name] = backbone.config.d_model

@@ -11,7 +11,7 @@ from torch import Tensor
 from onboard.domain.methods import WEIGHTS_FORMAT, require_weights_format
 from onboard.errors import DamagedError, InputError
 from onboard.model.methods import TASK_METHODS, new_task
-from onboard.model.task_module import AGAIN, TaskModule
+from onboard.model.task_module import TaskModule
 
 
 def described(module: TaskModule) -> dict[str, str]:
@@ -37,13 +37,11 @@ def task_of(tensors: Mapping[str, Tensor], metadata: Mapping[str, str], backbone
     require_weights_format(metadata)
     method = metadata.get("method", "")
     if method not in TASK_METHODS or not TASK_METHODS[method].PUBLISHES:
-        raise InputError(
-            f"These weights are of the method {method!r}, unknown to this version.", "pip install -U onboard"
-        )
+        raise InputError("weights-method-unknown", method=method)
     try:
         settings = json.loads(metadata["settings"])
     except (KeyError, ValueError) as error:
-        raise DamagedError(f"The settings of the stored {method} cannot be read: {error!r}", AGAIN) from error
+        raise DamagedError("stored-settings-unreadable", method=method, reason=error) from error
     if not isinstance(settings, dict):
-        raise DamagedError(f"The settings of the stored {method} are no JSON object.", AGAIN)
+        raise DamagedError("stored-settings-not-object", method=method)
     return new_task(method, backbone, settings).restore(tensors)

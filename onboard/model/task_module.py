@@ -53,7 +53,10 @@ class TaskModule(nn.Module, ABC):
         require_t5(backbone)
         if unknown := sorted(settings.keys() - self.DEFAULTS.keys()):
             raise InputError(
-                f"{self.TITLE} has no setting {unknown[0]!r}.", f"It has: {', '.join(self.DEFAULTS) or 'none'}."
+                "unknown-method-setting",
+                method=self.TITLE,
+                unknown=unknown[0],
+                defaults=", ".join(self.DEFAULTS) or "none",
             )
         self.settings: dict[str, Any] = {**self.DEFAULTS, **settings}
         self.device: torch.device = backbone.device
@@ -108,9 +111,7 @@ class TaskModule(nn.Module, ABC):
             ConflictError: the method publishes nothing.
         """
         if not self.PUBLISHES:
-            raise ConflictError(
-                f"{self.TITLE} is there to compare with: it publishes nothing.", "Submit with another method."
-            )
+            raise ConflictError("method-only-for-comparison", method=self.TITLE)
         return {name: parameter.detach().cpu().clone() for name, parameter in self.named_parameters()}
 
     def restore(self, tensors: Mapping[str, Tensor]) -> Self:
@@ -123,17 +124,18 @@ class TaskModule(nn.Module, ABC):
         own = dict(self.named_parameters())
         for name in sorted(own.keys() ^ tensors.keys()):
             what = "lacks the tensor" if name in own else "holds a tensor that the method has not:"
-            raise DamagedError(f"The stored {self.TITLE} {what} {name}.", AGAIN, tensor=name)
+            raise DamagedError("stored-tensors-differ", tensor=name, method=self.TITLE, trouble=what)
         for name, value in tensors.items():
             if value.shape != own[name].shape:
                 raise DamagedError(
-                    f"{name} of the stored {self.TITLE} has the shape {tuple(value.shape)}, "
-                    f"not {tuple(own[name].shape)}.",
-                    AGAIN,
+                    "stored-tensor-shape-differs",
                     tensor=name,
+                    method=self.TITLE,
+                    shape=tuple(value.shape),
+                    expected=tuple(own[name].shape),
                 )
             if not value.is_floating_point() or not value.isfinite().all():
-                raise DamagedError(f"{name} of the stored {self.TITLE} holds what is no number.", AGAIN, tensor=name)
+                raise DamagedError("stored-tensor-not-finite", tensor=name, method=self.TITLE)
         with torch.no_grad():
             for name, value in tensors.items():
                 own[name].copy_(value)
@@ -144,8 +146,7 @@ class TaskModule(nn.Module, ABC):
         value = self.settings[name]
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
             raise InputError(
-                f"{name} of {self.TITLE} is {value!r}.",
-                f"Give a whole number from 1 on, such as {self.DEFAULTS[name]}.",
+                "method-setting-not-positive", name=name, method=self.TITLE, value=value, default=self.DEFAULTS[name]
             )
         return value
 
@@ -159,7 +160,13 @@ class TaskModule(nn.Module, ABC):
         if of % value:
             divisors = ", ".join(str(number) for number in range(1, of + 1) if of % number == 0)
             raise InputError(
-                f"{name} of {self.TITLE} is {value}, which does not divide {what} ({of}).", f"Use one of: {divisors}."
+                "method-setting-not-divisor",
+                name=name,
+                method=self.TITLE,
+                value=value,
+                dimension=what,
+                size=of,
+                divisors=divisors,
             )
         return value
 

@@ -23,8 +23,4 @@ def load_tokenizer(folder: Path, called: str = "") -> Any:
         return AutoTokenizer.from_pretrained(folder)
     except Exception as error:  # of a damaged file transformers raises whatever its parsing stumbles over
         reason = str(error).strip().partition("\n")[0] or type(error).__name__
-        raise InputError(
-            f"The tokenizer of {called or folder} cannot be loaded: {reason}",
-            "The folder has to hold tokenizer.json and tokenizer_config.json, as save_pretrained writes them; "
-            "for spiece.model alone: pip install sentencepiece protobuf",
-        ) from error
+        raise InputError("tokenizer-unreadable", called=called or folder, reason=reason) from error

@@ -59,17 +59,17 @@ def load_hypernetwork(path: str | Path) -> Hypernetwork:
     """
     tensors, metadata = read_tensors(path)
     if metadata.get("format") != HYPERNETWORK_FORMAT:
-        raise InputError(f"{path} is not a hypernetwork.", "Name a hypernetwork.safetensors.")
+        raise InputError("not-a-hypernetwork", path=path)
     method = metadata.get("method", FIRST_METHOD)
     if method not in METHODS:
-        raise InputError(f"{path} is of the method {method!r}, unknown to this version.", "pip install -U onboard")
+        raise InputError("hypernetwork-method-unknown", path=path, method=method)
     own = dequantise(tensors, path)  # new tensors: the file may change later
     try:
         with torch.device("meta"):  # no memory, time or random numbers for weights that are replaced at once
             hypernetwork = new_hypernetwork(method, json.loads(metadata["sizes"]))
         hypernetwork.load_state_dict(own, assign=True)
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
-        raise DamagedError(f"{path} does not hold the hypernetwork that it describes: {error}") from error
+        raise DamagedError("hypernetwork-file-damaged", path=path, reason=error) from error
     return hypernetwork
 
 
@@ -89,7 +89,7 @@ def write_tensors(tensors: Mapping[str, Tensor], path: str | Path, metadata: Map
         _sort_header(unsorted, part)
         part.replace(path)
     except (SafetensorError, OSError) as error:
-        raise StorageError(f"{path} cannot be written: {error}", "Free some space, or write elsewhere.") from error
+        raise StorageError("weights-not-writable", path=path, reason=error) from error
     finally:
         unsorted.unlink(missing_ok=True)
         part.unlink(missing_ok=True)
@@ -110,12 +110,12 @@ def read_tensors(path: str | Path) -> tuple[dict[str, Tensor], dict[str, str]]:
         DamagedError: not readable as safetensors.
     """
     if not Path(path).is_file():
-        raise NotFoundError(f"There is no file {path}.")
+        raise NotFoundError("weights-file-missing", path=path)
     try:
         with safe_open(path, framework="pt") as file:
             return {name: file.get_tensor(name) for name in file.keys()}, dict(file.metadata() or {})  # noqa: SIM118 (safe_open is no mapping)
     except SafetensorError as error:
-        raise DamagedError(f"{path} is not readable as safetensors: {error}") from error
+        raise DamagedError("weights-file-unreadable", path=path, reason=error) from error
 
 
 def digest(tensors: Mapping[str, Tensor]) -> str:

@@ -97,10 +97,10 @@ def identify(database: Database, secret: str) -> Identity:
     with database.glance() as session:
         seen = TokenRepository(session).find(_digest(secret))
     if seen is None:
-        raise SignInError("The token is unknown here.")
+        raise SignInError("token-unknown")
     token, now = seen
     if (state := token.state(now)) != "active":
-        raise SignInError(f"The token {token.name!r} is {state}.")
+        raise SignInError("token-not-valid", token=token.name, state=state)
     use_due = token.last_used_at is None or now - token.last_used_at >= USE_SHOWN_SECONDS
     return Identity(name=token.name, scopes=token.scopes, token=token.id, use_due=use_due)
 
@@ -114,7 +114,7 @@ def identify_session(database: Database, cookie: str) -> Identity:
     with database.read() as session:
         identity = SessionRepository(session).identity(_digest(cookie), IDLE_SECONDS)
     if identity is None:
-        raise SignInError("The session is over.")
+        raise SignInError("session-over")
     return identity
 
 
@@ -160,7 +160,7 @@ def sign_in_by_code(database: Database, code: str) -> str:
     with acting(LOCAL), database.write() as session:
         if SessionRepository(session).take(_digest(code)):
             return _begin_session(session, None, IDLE_SECONDS)
-    raise SignInError("This link has been used, or is too old; a new start of `onboard serve` prints another.")
+    raise SignInError("sign-in-link-used")
 
 
 def sign_out(database: Database, cookie: str) -> None:
@@ -231,11 +231,7 @@ def require_some_token(database: Database, host: str) -> None:
     with database.read() as session:
         any_live = TokenRepository(session).any_live()
     if not any_live:
-        raise NotAllowedError(
-            f"Others can reach {host}, and there is no token yet.",
-            "onboard token create NAME --scope admin (or set ONBOARD_BOOTSTRAP_TOKEN_FILE)",
-            host=host,
-        )
+        raise NotAllowedError("host-without-token", host=host)
 
 
 def _read_secret(file: Path) -> str:
@@ -244,11 +240,7 @@ def _read_secret(file: Path) -> str:
             readable_by_all = os.fstat(opened.fileno()).st_mode & stat.S_IROTH
             content = opened.read(_MOST_BYTES)
     except OSError as error:
-        raise NotAllowedError(
-            f"The bootstrap token {file} cannot be read: {error.strerror}.",
-            "Let this user read the file that ONBOARD_BOOTSTRAP_TOKEN_FILE names.",
-            file=str(file),
-        ) from error
+        raise NotAllowedError("bootstrap-token-unreadable", file=str(file), reason=error.strerror) from error
     if readable_by_all and not file.is_relative_to(SECRETS):  # there a container is alone with its files
         _logger.warning("Everybody on this machine can read the bootstrap token: chmod 600 %s", file)
     return content.decode("utf-8", "replace").strip()

@@ -48,8 +48,4 @@ def _take(database: Database, holder: str) -> None:
         if leases.take(_LEASE, holder, LEASE_SECONDS):
             return
         present = leases.holder(_LEASE)
-    raise ConflictError(
-        f"Other maintenance is at work: {present}.",
-        f"Let it finish. If it was killed, try again in {LEASE_SECONDS / 60:.0f} minutes.",
-        holder=present,
-    )
+    raise ConflictError("maintenance-at-work", holder=present, minutes=LEASE_SECONDS / 60)

@@ -19,7 +19,7 @@ def temperature_of(
 ) -> tuple[float, str, int]:
     """The temperature of a version, what chose it beside what is usual, and how many rows that were.
 
-    1 of a regression, whose answer it would move.
+    1 of a regression, whose answer it would move, and of sets of labels, whose scores are calibrated already.
 
     Args:
         bench: the job's material.
@@ -27,7 +27,7 @@ def temperature_of(
         held: probabilities (n, K) of the held-out rows at these places by what is published; asked only where there are
             no folds.
     """
-    if bench.buckets is not None:
+    if bench.buckets is not None or bench.dataset.several_labels:
         return 1.0, HELD, 0
     if folds is not None:
         rows = rows_in_folds(bench.dataset, folds.fold)

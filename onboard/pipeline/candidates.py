@@ -145,12 +145,9 @@ def named_candidate(
         with services.database.read() as session:
             version = VersionRepository(session).resolve(Reference.parse(init.reference))
     except NotFoundError as error:
-        remedy = "--init auto, or: onboard tasks list"
-        raise InputError(f"There is no embedding {init.reference!r} to start from.", remedy) from error
+        raise InputError("unknown-init-embedding", init=init.reference) from error
     if version.base_digest != base.digest:  # not pinned: its alias has moved while the job waited
-        raise InputError(
-            f"{version.reference} belongs to another base than {base.name!r}.", "--init auto", init=init.name
-        )
+        raise InputError("init-of-other-base", init=init.name, version=version.reference, base=base.name)
     return _candidate(services, version, trained)
 
 

@@ -17,14 +17,16 @@ from onboard.domain.dataset import Dataset
 from onboard.domain.job import Job, JobSpec, Stage
 from onboard.domain.progress import Progress
 from onboard.domain.task import FIRST_HYPERNETWORK, BaseRecord
-from onboard.errors import OtherBaseError
+from onboard.errors import NotFoundError, OtherBaseError, SlotTakenError
 from onboard.hypernetworks.engines import engine_at
 from onboard.hypernetworks.register import register_base
 from onboard.model.engine import Engine
 from onboard.pipeline.attempt import Run
+from onboard.pipeline.kept_features import kept_features
 from onboard.pipeline.material import Workbench
 from onboard.pipeline.prior import pinned_prior
 from onboard.pipeline.slot import take_slot
+from onboard.registry.jobs import JobRepository
 from onboard.registry.services import Services
 from onboard.versions.trained_rows import head_rows, read_snapshot
 
@@ -34,12 +36,14 @@ def check_stage(job: Job, services: Services, progress: Progress) -> Run:
     started = time.monotonic()
     progress.stage_started(Stage.CHECK)
     base = register_base(services, pinned_base(job.spec, services.device))
+    _require_turn(job, services)
     if job.spec.without_embedding:  # no head has a part in it: it is judged and pinned as if there were only the first
         base = replace(base, head=FIRST_HYPERNETWORK)
     if job.spec.tune_hypernetwork == "always":
         progress.raise_if_cancelled_or_fenced()
         take_slot(services, job.id, base)
     bench = prepare(job.spec, services, base)
+    bench = replace(bench, kept=kept_features(services, job.spec.task, base.digest))
     if job.spec.readout != "never":
         bench = replace(bench, prior=pinned_prior(services, bench, job.spec.task))
     seconds = round(time.monotonic() - started, 3)
@@ -50,6 +54,23 @@ def check_stage(job: Job, services: Services, progress: Progress) -> Run:
     }
     progress.stage_finished(Stage.CHECK, seconds, {"rows": rows, "labels": len(bench.words)})
     return Run(job, services, progress, base, bench, {"check": seconds})
+
+
+def _require_turn(job: Job, services: Services) -> None:
+    """Raise SlotTakenError while the job is open whose labels this one changes: its version comes first."""
+    change = job.spec.change
+    if change is None or change["job"] is None or not job.spec.new_labels:
+        return
+    try:
+        with services.database.read() as session:
+            before = JobRepository(session).get(change["job"])
+    except NotFoundError:  # old jobs are forgotten
+        return
+    if not before.state.finished:
+        raise SlotTakenError(
+            f"Job {before.id} learns the task {job.spec.task!r} as it was before this change.",
+            f"It goes on by itself. Look at the other one: onboard jobs show {before.id}", holder=before.id,
+        )  # fmt: skip
 
 
 def pinned_base(spec: JobSpec, device: str) -> Base:
@@ -94,10 +115,7 @@ def prepare(spec: JobSpec, services: Services, record: BaseRecord) -> Workbench:
 
 def _require_pinned(spec: JobSpec, base: Base, pinned: str) -> None:
     if base.digest != pinned:
-        raise OtherBaseError(
-            f"The job was submitted for base {pinned}, this worker has {base.digest} as {spec.base!r}.",
-            "Install the same version of onboard on every worker, or submit again.",
-        )
+        raise OtherBaseError("job-of-other-base", pinned=pinned, base_digest=base.digest, base=spec.base)
 
 
 def label_words(dataset: Dataset, engine: Engine) -> tuple[str, ...]:

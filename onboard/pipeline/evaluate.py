@@ -12,6 +12,7 @@ import numpy as np
 from onboard.contract.evaluations import PairedComparison
 from onboard.data.hashes import row_hashes, unseen
 from onboard.domain.calibration import CalibrationJson
+from onboard.domain.change import OF_LABELS
 from onboard.domain.dataset import Example
 from onboard.domain.job import JobSpec
 from onboard.domain.names import LATEST, Reference
@@ -25,6 +26,7 @@ from onboard.evaluate.evaluation import evaluate_classification, evaluate_regres
 from onboard.evaluate.intervals import Metric
 from onboard.evaluate.metrics import calibration_error, confusion
 from onboard.evaluate.paired import compare_classification, compare_regression
+from onboard.evaluate.sets import compare_sets, evaluate_sets
 from onboard.evaluate.verdicts import Weakness, may_replace, weakness
 from onboard.hypernetworks.engines import engine_at
 from onboard.model.readout import probabilities_of
@@ -46,7 +48,8 @@ from onboard.versions.compare import held_out as held_out_of
 from onboard.versions.trained_rows import TrainedRows, made_of_rows
 
 Metrics = dict[str, Metric]
-_TRIVIAL = {"classification": "majority", "regression": "mean"}
+_RELABELED = "Labels were changed, so `latest` stays until the version is promoted."
+_TRIVIAL = {"classification": "majority", "regression": "mean", "multilabel": "commonest_set"}
 
 
 def judge_briefly(judged: Judged, services: Services) -> EvaluateOutput:
@@ -175,12 +178,12 @@ class Judged:
         return tempered(probabilities, self._temperature[0])
 
     def calibration(self, validation: Metrics | None, test: Metrics | None) -> CalibrationJson | None:
-        """How sure the answers sound, and how far that is from what is right; None of a regression.
+        """How sure the answers sound, and how far that is from what is right; None of other tasks than classification.
 
         Args:
             validation, test: metrics of what is published, where there are rows.
         """
-        if self.bench.buckets is not None:
+        if self.bench.dataset.kind != "classification":
             return None
         temperature, evidence, rows = self._temperature
         measured = {"validation": validation, "test": test}
@@ -223,6 +226,8 @@ class Judged:
         if self.bench.buckets is not None:
             return evaluate_regression(_values(rows), self._expectation(probabilities), self.spec.metric)
         labels = self.bench.dataset.labels
+        if self.bench.dataset.several_labels:
+            return evaluate_sets(self.bench.targets(rows), probabilities, self.spec.metric, labels)
         return evaluate_classification(self._truth(rows), probabilities, self.spec.metric, labels)
 
     @cached_property
@@ -248,9 +253,10 @@ class Judged:
         return baselines
 
     def confusion(self) -> ConfusionJson | None:
-        """Held-out rows, or those of the folds, by true and predicted label; None for a regression or without rows."""
+        """Held-out rows, or those of the folds, by true and predicted label; None of other tasks, and without rows."""
         split: Literal["test", "validation"] = "test" if self._splits["test"] else "validation"
-        if self.bench.buckets is not None or not (self._splits[split] or self._trained.folds):
+        kind = self.bench.dataset.kind
+        if kind != "classification" or not (self._splits[split] or self._trained.folds):
             return None
         labels, (rows, probabilities) = self.bench.dataset.labels, self._answered(split)
         matrix = confusion(self._truth(rows), probabilities.argmax(1), len(labels))
@@ -263,6 +269,11 @@ class Judged:
                 present = VersionRepository(session).resolve(Reference(self.spec.task))
         except NotFoundError:
             return {"alias": LATEST, "moved": True, "reason": "It is the first version.", "comparison": None}
+        if self._relabeled(present):
+            return {
+                "alias": LATEST, "moved": False, "reason": _RELABELED, "comparison": None,
+                "present": present.reference,
+            }  # fmt: skip
         try:
             comparison = self._compare(services, present)
         except (DamagedError, InputError) as error:  # the second of a method that this release does not know
@@ -277,9 +288,15 @@ class Judged:
             "comparison": comparison.to_json() if comparison else None, "present": present.reference,
         }  # fmt: skip
 
+    def _relabeled(self, present: EmbeddingVersion) -> bool:
+        """Whether somebody changed labels that the present version has: those who ask it decide when to follow."""
+        change, labels = self.spec.change, label_keys(self.bench.dataset.labels)
+        return change is not None and (change["action"] in OF_LABELS or not label_keys(present.labels) <= labels)
+
     def _compare(self, services: Services, present: EmbeddingVersion) -> PairedComparison | None:
         bench = self.bench
         alike = label_keys(present.labels) == label_keys(bench.dataset.labels)
+        alike = alike and present.task_kind == bench.dataset.kind
         if present.base_digest != bench.base.digest or not alike:
             return None
         rows = self._shared_rows(services, present)
@@ -287,10 +304,13 @@ class Judged:
             return None
         its_own = engine_at(services, bench.base, present.hypernetwork_version)
         task, readout = task_of_version(services, its_own, present, bench.dataset.labels)
-        before = answers(its_own, present, task, words_in_order(present, bench.dataset.labels), rows, readout)
+        read = None if readout is None else bench.features(rows, self._progress.raise_if_cancelled_or_fenced)
+        before = answers(its_own, present, task, words_in_order(present, bench.dataset.labels), rows, readout, read)
         after = self.tempered(self.predict(rows))
         if bench.buckets is not None:
             return compare_regression(_values(rows), before, self._expectation(after))
+        if bench.dataset.several_labels:
+            return compare_sets(bench.targets(rows), before, after)
         return compare_classification(self._truth(rows), before, after)
 
     def _shared_rows(self, services: Services, present: EmbeddingVersion) -> Sequence[Example]:

@@ -29,6 +29,7 @@ from onboard.model.readout import bare_features
 from onboard.model.readout_features import blocks_of
 from onboard.model.side_by_side import AT_ONCE
 from onboard.probe.evaluator import Evaluator, ProbedTask
+from onboard.storage.features import features_key
 from onboard.train.crossvalidation import mean_loss
 
 
@@ -49,6 +50,7 @@ class Workbench:
         left_out: how many rows of a split judge nothing, as what the training starts from knows them.
         trained_at_once, scored_at_once: how many rows the GPU's memory takes.
         read: features of the rows that were read, by their token ids.
+        kept: features of rows that earlier jobs of the task have read, by `features_key`.
         prior: of earlier tasks, towards which its readout is drawn; None where there is none.
     """
 
@@ -64,6 +66,7 @@ class Workbench:
     trained_at_once: RowsAtOnce = field(default_factory=partial(RowsAtOnce, AT_ONCE))
     scored_at_once: RowsAtOnce = field(default_factory=lambda: RowsAtOnce(BATCH))
     read: dict[tuple[int, ...], np.ndarray] = field(default_factory=dict)
+    kept: Mapping[bytes, np.ndarray] = field(default_factory=dict)
     prior: PinnedPrior | None = None
     descriptions: Mapping[str, str] = field(default_factory=dict)
 
@@ -115,9 +118,13 @@ class Workbench:
     def features(self, rows: Sequence[Example], checkpoint: Callable[[], None]) -> np.ndarray:
         """What a readout is asked with: (n, 6h), every block (`onboard.model.readout_features`).
 
-        Each row is read once in a job, whatever hypernetwork it comes to.
+        Each row is read once in a job, whatever hypernetwork it comes to, and not at all where an earlier job of the
+        task has read it.
         """
         ids = [tuple(row) for row in self.encode(rows)]
+        if self.kept:
+            known = {row: self.kept.get(features_key(row)) for row in ids if row not in self.read}
+            self.read.update({row: features for row, features in known.items() if features is not None})
         unread = [row for row in dict.fromkeys(ids) if row not in self.read]
         features = bare_features(self.engine, unread, checkpoint, self.scored_at_once)
         self.read.update(zip(unread, features, strict=True))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import numpy as np
 
 from onboard.data.splits import evenly_spaced
+from onboard.domain.dataset import Example
 from onboard.pipeline.generic_texts import generic_features
 from onboard.pipeline.material import Workbench
 from onboard.pipeline.readout import drawn
@@ -31,7 +32,18 @@ def novelty_of(bench: Workbench, checkpoint: Callable[[], None]) -> Novelty | No
         return None
     rows = [dataset.train[row] for row in drawn(bench)]
     held = [dataset.validation[row] for row in evenly_spaced(len(dataset.validation), MOST_HELD)]
-    groups = np.zeros(len(rows), dtype=np.int64) if bench.buckets is not None else bench.targets(rows).argmax(1)
+    groups = np.zeros(len(rows), dtype=np.int64) if bench.buckets is not None else _groups(bench, rows)
     read, unread = (bench.features(some, checkpoint)[:, : bench.width] for some in (rows, held))
     strange = generic_features(bench, checkpoint, pairs=rows[0].text_b is not None)[:, : bench.width]
     return find_novelty(read, groups, unread, strange)
+
+
+def _groups(bench: Workbench, rows: Sequence[Example]) -> np.ndarray:
+    """The label of each row (n,), by its number; of several the rarest, and of none a number of its own."""
+    targets = bench.targets(rows)
+    if not bench.dataset.several_labels:
+        label: np.ndarray = targets.argmax(1)
+        return label
+    rarity = np.where(targets > 0, targets.sum(0), np.inf)
+    rarest: np.ndarray = np.where(targets.any(1), rarity.argmin(1), targets.shape[1])
+    return rarest

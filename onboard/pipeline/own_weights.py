@@ -48,7 +48,7 @@ def train_own(attempt: Run, probed: ProbeOutput, method: str, settings: Mapping[
     else:
         output = _weights(attempt, probed, parted, new_parameters(attempt, probed, method, settings))
     warnings = known_finding({"training": int(known.sum()) if folded else 0, **bench.left_out})
-    if output.folds is not None and bench.buckets is None:
+    if output.folds is not None and bench.dataset.kind == "classification":
         judged, estimate = in_a_fold(output.folds.fold), log_of(output.folds.probabilities)
         suspects = suspected_rows(judged, estimate, bench.targets(bench.dataset.train))
         warnings = [*([warning_of(suspects, bench.dataset)] if suspects else []), *warnings]

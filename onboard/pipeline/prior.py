@@ -14,6 +14,7 @@ import numpy as np
 from onboard.bases import Base
 from onboard.contract.priors import Contribution, PriorUse
 from onboard.data.hashes import unpack_hashes
+from onboard.domain.label_set import ANSWERED_FROM
 from onboard.domain.prior import Form, PriorVersion, Taught, form_of
 from onboard.domain.task import EmbeddingVersion
 from onboard.hypernetworks.prior.fitting import PinnedPrior, fitted
@@ -116,11 +117,20 @@ def contributed(
     facts = contributions(pinned, names, fitted_with.scale)
     if len(fitted_with.judged) < FEWEST_JUDGING:
         return facts
-    truth = targets[fitted_with.judged].argmax(1)
-    right, without = (
-        round(100 * float((readout.probabilities.argmax(1) == truth).mean()), 2) for readout in (fitted_with, plain)
-    )
-    return facts.model_copy(update={"rows": len(truth), "metric": "accuracy", "with_prior": right, "without": without})
+    truth, independent = targets[fitted_with.judged], fitted_with.readout.independent
+    measure = _micro_f1 if independent else _accuracy
+    right, without = (round(100 * measure(readout.probabilities, truth), 2) for readout in (fitted_with, plain))
+    metric = "micro_f1" if independent else "accuracy"
+    return facts.model_copy(update={"rows": len(truth), "metric": metric, "with_prior": right, "without": without})
+
+
+def _accuracy(probabilities: np.ndarray, truth: np.ndarray) -> float:
+    return float((probabilities.argmax(1) == truth.argmax(1)).mean())
+
+
+def _micro_f1(scores: np.ndarray, truth: np.ndarray) -> float:
+    answered = scores >= ANSWERED_FROM
+    return float(2 * (answered * truth).sum() / max(1.0, float(answered.sum() + truth.sum())))
 
 
 def drawn_towards(draft: EmbeddingVersion, trained: TrainOutput) -> EmbeddingVersion:

@@ -19,6 +19,7 @@ from onboard.domain.task import FIRST_HYPERNETWORK, EmbeddingVersion
 from onboard.errors import InputError, PreconditionFailedError
 from onboard.pipeline.attempt import Run
 from onboard.pipeline.evaluate import Judged, judge, judge_briefly
+from onboard.pipeline.kept_features import store_features
 from onboard.pipeline.label_next import labelling
 from onboard.pipeline.novelty import novelty_of
 from onboard.pipeline.outcome import Outcome
@@ -33,6 +34,7 @@ from onboard.pipeline.publish import (
     draft_of,
     hold,
     judged_against_present,
+    keep_features,
     numbered,
     publish,
     result_document,
@@ -127,13 +129,14 @@ def _published(
             present = AliasRepository(session).find(draft.task, LATEST) or 0
         moves = bool(judged_against_present(own, judged, evaluated).latest["moved"])
         version = with_file(own, drafts, trained, novelty)
+        features = store_features(own)
         try:
-            return _commit(own, version, moves, present)
+            return _commit(own, version, moves, present, features)
         except (NumberTakenError, PreconditionFailedError):
             continue  # another job of this task was published in between, or `latest` moved: look again
 
 
-def _commit(own: Run, draft: EmbeddingVersion, moves: bool, present: int) -> EmbeddingVersion:
+def _commit(own: Run, draft: EmbeddingVersion, moves: bool, present: int, features: str | None) -> EmbeddingVersion:
     task = task_of(own, draft)
     with own.services.database.write() as session:
         hold(session, own)
@@ -143,6 +146,7 @@ def _commit(own: Run, draft: EmbeddingVersion, moves: bool, present: int) -> Emb
         )  # fmt: skip
         if published.version != draft.version:
             raise NumberTakenError
+        keep_features(session, own, features)
     return published
 
 
@@ -198,9 +202,11 @@ def confirm(first: First, probed: ProbeOutput, outcome: Outcome, facts: Provisio
     Raises:
         FencedError: another attempt owns the job.
     """
-    own, spec = first.attempt, first.attempt.job.spec
+    own = first.attempt
     trained = replace(first.trained, label_next=labelling(own, own.bench, first.probed.words, first.trained))
-    if not spec.fast:  # what was seen in rows while the embedding was learned holds for the readout as well
+    if (
+        outcome.trained is not first.trained
+    ):  # what was seen in rows while the embedding was learned holds for the readout as well
         trained = replace(trained, more_rows=outcome.trained.more_rows, warnings=outcome.trained.warnings)
         facts = {**facts, "start": probed.init.get("chosen")}
     confirmed = replace(

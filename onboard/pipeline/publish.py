@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy.orm import Session
 
@@ -18,14 +18,16 @@ from onboard.data.verbaliser import words_finding
 from onboard.domain.dataset import label_key
 from onboard.domain.job import Stage
 from onboard.domain.label_scores import collapsed, label_scores
+from onboard.domain.label_set import all_labels
 from onboard.domain.names import LATEST, Reference
 from onboard.domain.release import code_version
-from onboard.domain.report import MoreRowsJson
+from onboard.domain.report import AliasMoveJson, MoreRowsJson
 from onboard.domain.task import EmbeddingVersion, HypernetworkVersion, Task
 from onboard.errors import ConflictError, NotFoundError, PreconditionFailedError
 from onboard.hypernetworks.engines import store_hypernetwork
 from onboard.pipeline.attempt import Run
 from onboard.pipeline.evaluate import Judged
+from onboard.pipeline.kept_features import store_features
 from onboard.pipeline.novelty import novelty_of
 from onboard.pipeline.outcome import Outcome, untold
 from onboard.pipeline.outputs import EvaluateOutput, ProbeOutput, TrainOutput
@@ -38,6 +40,8 @@ from onboard.registry.bases import BaseRepository
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.hypernetworks import hold_hypernetwork
 from onboard.registry.in_use import InUseRepository
+from onboard.registry.jobs import JobRepository
+from onboard.registry.task_features import TaskFeatureRepository
 from onboard.registry.versions import VersionRepository
 from onboard.statistics.novelty import Novelty
 from onboard.storage.embedding import embedding_digest, embedding_facts, pack_embedding
@@ -46,6 +50,8 @@ from onboard.storage.novelty import novelty_facts, novelty_tensors
 from onboard.storage.readout import pack_readout
 from onboard.storage.weights import pack_weights, weights_digest
 from onboard.versions.protected import newcomers
+
+MOST_STEPS: Final = 100  # from a version's rows back to those that they were made of
 
 
 class _UnguardedError(Exception):
@@ -103,11 +109,12 @@ def publish(
             present = AliasRepository(session).find(draft.task, LATEST) or 0
         evaluated = judged_against_present(attempt, judged, evaluated)  # after `present` was read, which must hold
         version = with_file(attempt, drafts, outcome.trained, novelty)
+        features = store_features(attempt)
         attempt.seconds[Stage.PUBLISH.value] = round(time.monotonic() - started, 3)
         result = result_document(attempt, drafts.version, probed, outcome, evaluated)
         result |= {**beside(attempt, outcome, evaluated, novelty), "readout": judged.together.facts}
         try:
-            _commit(attempt, replace(drafts, version=version), outcome, present, result)
+            _commit(attempt, replace(drafts, version=version), outcome, present, result, features)
         except _UnguardedError as met:
             return met.versions
         except (NumberTakenError, PreconditionFailedError):
@@ -191,12 +198,33 @@ def judged_against_present(attempt: Run, judged: Judged, evaluated: EvaluateOutp
     """What was found, with a verdict about what `latest` means now: it may have moved since, or long ago in a retry."""
     with attempt.services.database.read() as session:
         try:
-            present = VersionRepository(session).resolve(Reference(attempt.job.spec.task)).reference
+            version = VersionRepository(session).resolve(Reference(attempt.job.spec.task))
         except NotFoundError:
-            present = None
+            version = None
+        overtaken = version is not None and _made_of(session, version, attempt.job.id)
+    present = None if version is None else version.reference
+    if overtaken:
+        reason = f"{present} was made of these rows and later changes."
+        latest = AliasMoveJson(alias=LATEST, moved=False, reason=reason, comparison=None)
+        return replace(evaluated, latest=latest)
     if evaluated.latest.get("present") == present:
         return evaluated
     return replace(evaluated, latest=judged.against_present(attempt.services, evaluated.weak))
+
+
+def _made_of(session: Session, version: EmbeddingVersion, job: str) -> bool:
+    """Whether a version's rows were made of those of this job, in however many steps."""
+    jobs, change = JobRepository(session), version.change
+    for _ in range(MOST_STEPS):
+        if change is None or change["job"] is None:
+            return False
+        if change["job"] == job:
+            return version.job != job
+        try:
+            change = jobs.get(change["job"]).spec.change
+        except NotFoundError:
+            return False
+    return False
 
 
 def task_of(attempt: Run, draft: EmbeddingVersion) -> Task:
@@ -205,7 +233,9 @@ def task_of(attempt: Run, draft: EmbeddingVersion) -> Task:
     return Task(draft.task, dataset.kind, dataset.labels, draft.words, dataset.low, dataset.high)
 
 
-def _commit(attempt: Run, drafts: Drafts, outcome: Outcome, present: int, result: dict[str, Any]) -> None:
+def _commit(
+    attempt: Run, drafts: Drafts, outcome: Outcome, present: int, result: dict[str, Any], features: str | None
+) -> None:
     """Write it all in one transaction.
 
     Raises:
@@ -236,6 +266,13 @@ def _commit(attempt: Run, drafts: Drafts, outcome: Outcome, present: int, result
         )
         if published.version != draft.version:
             raise NumberTakenError
+        keep_features(session, attempt, features)
+
+
+def keep_features(session: Session, attempt: Run, artifact: str | None) -> None:
+    """Keep what the job has read of its rows for the next job of the task."""
+    if artifact is not None:
+        TaskFeatureRepository(session).put(attempt.job.spec.task, attempt.base.digest, artifact)
 
 
 def _advance(session: Session, attempt: Run, draft: HypernetworkVersion, outcome: Outcome) -> None:
@@ -290,6 +327,7 @@ def draft_of(attempt: Run, probed: ProbeOutput, outcome: Outcome, evaluated: Eva
         temperature=1.0 if evaluated.calibration is None else evaluated.calibration["temperature"],
         metrics=evaluated.metrics,
         weak=evaluated.weak,
+        change=spec.change,
         job=attempt.job.id,
     )
 
@@ -304,6 +342,7 @@ def result_document(
         "state": "succeeded",
         "task": spec.task,
         "version": None,
+        "change": spec.change,
         "embedding_digest": draft.embedding_digest,
         "hypernetwork_version": draft.hypernetwork_version,
         "init": probed.init,
@@ -351,8 +390,8 @@ def _more_rows(trained: TrainOutput, evaluated: EvaluateOutput) -> MoreRowsJson 
 def _dataset(attempt: Run, draft: EmbeddingVersion, trained: TrainOutput) -> dict[str, Any]:
     dataset, report = attempt.bench.dataset, attempt.job.spec.options.get("dataset_report", {})
     counts: dict[str, int] = {}
-    for row in dataset.train:
-        counts[label_key(row.label)] = counts.get(label_key(row.label), 0) + 1
+    for label in all_labels(dataset.kind, dataset.train):
+        counts[label_key(label)] = counts.get(label_key(label), 0) + 1
     labels = [
         {"label": label, "word": word, "count": counts.get(label_key(label), 0)}
         for label, word in zip(dataset.labels, draft.words, strict=False)

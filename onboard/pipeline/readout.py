@@ -21,6 +21,7 @@ from onboard.pipeline.evidence import HELD, PREDICTED
 from onboard.pipeline.material import Workbench
 from onboard.pipeline.outputs import Folds, TrainOutput
 from onboard.pipeline.prior import contributed
+from onboard.statistics.label_sets import fit_sets
 from onboard.statistics.prior import Lesson
 from onboard.statistics.probabilities import blend, mean_loss
 from onboard.statistics.readout import Fitted, Readout, fit_readout, lesson_of
@@ -54,6 +55,8 @@ def fit(bench: Workbench, fold: np.ndarray | None, checkpoint: Callable[[], None
     else:
         groups = [np.flatnonzero(fold == number) for number in np.unique(fold[in_a_fold(fold)])]
     prior = None if bench.prior is None else bench.prior.prior
+    if bench.dataset.several_labels:
+        return fit_sets(features, bench.targets(rows), groups, blocks_of(bench, features), names, prior)
     return fit_readout(features, bench.weighted(rows), groups, values, blocks_of(bench, features), names, prior)
 
 
@@ -70,8 +73,9 @@ def fit_and_compare(
 
 
 def lesson_of_job(bench: Workbench, checkpoint: Callable[[], None]) -> Lesson | None:
-    """What the job's task teaches the prior of its base; None of a regression, and where rows make no readout."""
-    if bench.buckets is not None or not bench.dataset.train:
+    """What the job's task teaches the prior of its base; None of a regression, of sets of labels, and where rows make
+    no readout."""
+    if bench.buckets is not None or bench.dataset.several_labels or not bench.dataset.train:
         return None
     rows = [bench.dataset.train[row] for row in drawn(bench)]
     features = bench.own_features(rows, checkpoint)
@@ -90,6 +94,8 @@ def drawn(bench: Workbench) -> np.ndarray:
     """Places, ascending, of the training rows that a readout is made of: of very many some, every label's first too."""
     kinds = bench.targets(bench.dataset.train).argmax(1)
     _, firsts = np.unique(kinds, return_index=True)
+    if bench.dataset.several_labels:
+        firsts = np.union1d(firsts, bench.targets(bench.dataset.train).argmax(0))
     return np.union1d(evenly_spaced(len(kinds), MOST_ROWS), firsts)
 
 

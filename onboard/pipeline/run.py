@@ -40,10 +40,12 @@ from onboard.pipeline.publish import publish
 from onboard.pipeline.slot import HeadMovedError
 from onboard.pipeline.train import train_stage
 from onboard.pipeline.tune import tune_stage
+from onboard.registry.jobs import JobRepository
 from onboard.registry.services import Services
 
 MOST_STARTS = 3  # of an attempt whose base's head moves while it runs
 _FAST: Final = "--fast asks for the first version only."
+_OVERTAKEN: Final = "Job {job} learns these rows and later changes, so no embedding is learned of these rows."
 
 
 def preload(services: Services) -> None:
@@ -65,9 +67,7 @@ def run(job: Job, services: Services, progress: Progress) -> None:
             return _run(job, services, progress)
         except HeadMovedError as moved:
             progress.note(str(moved))
-    raise ConflictError(
-        f"The base's hypernetwork moved {MOST_STARTS} times while the job ran.", f"onboard jobs retry {job.id}"
-    )
+    raise ConflictError("hypernetwork-moved", times=MOST_STARTS, id=job.id)
 
 
 @dataclass(frozen=True)
@@ -115,6 +115,11 @@ def _run(job: Job, services: Services, progress: Progress) -> None:
         facts = ProvisionalJson(version=first.version.version, confirmed=True, reason=_FAST, start=None)
         confirm(first, first.probed, Outcome(first.attempt.bench, first.trained), facts)
         return
+    if first is not None and (later := _overtaken(attempt)) is not None:
+        reason = _OVERTAKEN.format(job=later.id)
+        facts = ProvisionalJson(version=first.version.version, confirmed=True, reason=reason, start=None)
+        confirm(first, first.probed, Outcome(first.attempt.bench, first.trained), facts)
+        return
     probed = attempt.stage(Stage.PROBE, ProbeOutput.from_json, lambda: probe_stage(attempt))
     attempt.bench = attempt.bench.without_witnesses(probed.known)
     trained = attempt.stage(Stage.TRAIN, TrainOutput.from_json, lambda: train_stage(attempt, probed), probed)
@@ -128,6 +133,12 @@ def _run(job: Job, services: Services, progress: Progress) -> None:
         guarded = attempt.stage(Stage.GUARD, GuardOutput.from_json, guard, probed, trained, tuned)
         learned = replace(learned, guarded=guarded)
     _publish(_chosen(learned) if job.spec.method == AUTO else learned)
+
+
+def _overtaken(attempt: Run) -> Job | None:
+    """A job that waits and learns what this job's rows were changed to since."""
+    with attempt.services.database.read() as session:
+        return JobRepository(session).building_on(attempt.job)
 
 
 def _chosen(learned: _Learned) -> _Learned:

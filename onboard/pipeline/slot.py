@@ -37,11 +37,7 @@ def take_slot(services: Services, job_id: str, base: BaseRecord) -> None:
         leases = LeaseRepository(session)
         if not leases.take(name, job_id, LEASE_SECONDS):
             holder = leases.holder(name)
-            raise SlotTakenError(
-                f"Job {holder} tunes the hypernetwork of base {base.name}; one job does so at a time.",
-                f"It goes on by itself. Look at the other one: onboard jobs show {holder}",
-                holder=holder,
-            )
+            raise SlotTakenError("tuning-slot-taken", holder=holder, base=base.name)
         head = BaseRepository(session).get(base.digest).head
     if head != base.head:
         raise HeadMovedError(base.head, head)

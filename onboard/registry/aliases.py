@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from enum import Enum
 from itertools import groupby
+from typing import Any, Final
 
 from sqlalchemy import ColumnElement, and_, insert, select
 
 from onboard.domain.documents import document_of
 from onboard.domain.names import require_alias
-from onboard.domain.task import AliasMove
+from onboard.domain.task import AliasMove, AliasNames, label_keys
 from onboard.domain.webhook import MOVED
 from onboard.errors import ConflictError, NotFoundError, PreconditionFailedError
 from onboard.registry.clock import database_now
@@ -20,6 +22,15 @@ from onboard.registry.tables import AliasMoveRow, AliasRow, EmbeddingVersionRow,
 from onboard.registry.upsert import put_row
 
 _ROLLBACK = "rollback"
+
+
+class Kept(Enum):
+    """Names of labels stay as the alias has them."""
+
+    KEPT = "kept"
+
+
+KEPT: Final = Kept.KEPT
 
 
 def names_version() -> ColumnElement[bool]:
@@ -53,12 +64,15 @@ class AliasRepository(Repository):
         actor: str | None = None,
         reason: str = "",
         announce: bool = True,
+        names: AliasNames | Kept | None = KEPT,
     ) -> AliasMove:
         """Point the alias at a version. One that it names already stays as it is: then `previous` is that version.
 
         Args:
             expected: the version that it must name at present (compare and swap); 0 means "no version yet".
             announce: whether webhooks tell of it.
+            names: what the alias calls labels of the version; None calls them as the version does. Kept are those that
+                it has, where the version has all of their labels.
 
         Raises:
             InputError: `alias` is not a name, or looks like a version number.
@@ -70,12 +84,17 @@ class AliasRepository(Repository):
         self._require_version(task, version)
         previous = self.find(task, alias)
         require_unmoved(task, alias, previous, expected)
-        if previous == version:  # in the history it would take a rollback to no other version
+        present_names = self.names(task, alias)
+        if isinstance(names, Kept):
+            names = self._fitting(task, version, present_names)
+        names = [list(pair) for pair in names] if names else None
+        if previous == version and names == present_names:  # in the history it would take a rollback to no other one
             return replace(self.history(task, alias, 1)[0], previous=version, actor=actor, reason=reason)
         put_row(
-            self._session, AliasRow, {"task": task, "alias": alias}, {"version": version, "updated_at": database_now()}
-        )
-        facts = {"version": version, "previous": previous, "actor": actor, "reason": reason}
+            self._session, AliasRow, {"task": task, "alias": alias},
+            {"version": version, "names": names, "updated_at": database_now()},
+        )  # fmt: skip
+        facts = {"version": version, "previous": previous, "actor": actor, "reason": reason, "names": names}
         statement = insert(AliasMoveRow).values(task=task, alias=alias, at=database_now(), **facts)
         move = record_of(AliasMove, self._session.scalars(statement.returning(AliasMoveRow)).one())
         if announce:
@@ -100,18 +119,29 @@ class AliasRepository(Repository):
         self._lock(task)
         present = self.find(task, alias)
         if present is None:
-            raise NotFoundError(f"There is no {task}@{alias}.", f"List them with: onboard versions {task}", task=task)
+            raise NotFoundError("unknown-alias", task=task, alias=alias)
         require_unmoved(task, alias, present, expected)
         before = self._line(task, alias)[:-1]
         if not before:
-            raise ConflictError(
-                f"{task}@{alias} has never been anything before v{present} that it could go back to.",
-                f"Name a version: onboard promote {task}@vN --alias {alias}",
-                task=task,
-                alias=alias,
-            )
+            raise ConflictError("alias-without-past", task=task, alias=alias, present=present)
         reason = f"{_ROLLBACK}: {because}" if because else _ROLLBACK
-        return self.move(task, alias, before[-1], actor=actor, reason=reason)
+        names = next((move.names for move in self.history(task, alias) if move.version == before[-1]), None)
+        return self.move(task, alias, before[-1], actor=actor, reason=reason, names=names)
+
+    def names(self, task: str, alias: str) -> AliasNames | None:
+        """What the alias calls labels of its version; None where it calls them as the version does."""
+        statement = select(AliasRow.names).where(AliasRow.task == task, AliasRow.alias == alias)
+        return self._session.scalars(statement).one_or_none()
+
+    def _fitting(self, task: str, version: int, names: AliasNames | None) -> AliasNames | None:
+        """These names, where the version has all of their labels."""
+        if not names:
+            return None
+        statement = select(EmbeddingVersionRow.labels).where(
+            EmbeddingVersionRow.task == task, EmbeddingVersionRow.version == version
+        )
+        labels = label_keys(self._session.scalars(statement).one())
+        return names if label_keys([label for label, _ in names]) <= labels else None
 
     def history(self, task: str, alias: str, limit: int | None = None) -> Sequence[AliasMove]:
         """Every move of the alias, or the last `limit`, newest first."""
@@ -153,19 +183,16 @@ class AliasRepository(Repository):
             )
         ).one_or_none()
         if moves is None:
-            raise NotFoundError(f"There is no {task}@v{version}.", f"List them with: onboard versions {task}")
+            raise NotFoundError("unknown-version", task=task, version=version)
 
 
 def require_unmoved(task: str, alias: str, present: int | None, expected: int | None) -> None:
     """Compare, before the swap. Raises PreconditionFailedError unless `expected`, if given, is present; 0 is none."""
     if expected is None or expected == (present or 0):
         return
-    raise PreconditionFailedError(
-        f"{task}@{alias} is v{present} now{f', not v{expected}' if expected else ''}."
-        if present
-        else f"{task}@{alias} does not exist.",
-        f"Look at it with: onboard versions {task}",
-        task=task,
-        alias=alias,
-        version=present,
-    )
+    facts: dict[str, Any] = {"task": task, "alias": alias, "version": present}
+    if not present:
+        raise PreconditionFailedError("alias-gone", **facts)
+    if not expected:
+        raise PreconditionFailedError("alias-exists", **facts)
+    raise PreconditionFailedError("alias-moved", expected=expected, **facts)

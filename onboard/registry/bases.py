@@ -58,7 +58,7 @@ class BaseRepository(Repository):
             .limit(1)
         ).one_or_none()
         if row is None:
-            raise NotFoundError(f"There is no base {name_or_digest!r}.", "List them with: onboard base list")
+            raise NotFoundError("unknown-registered-base", name_or_digest=name_or_digest)
         return record_of(BaseRecord, row)
 
     def list(self) -> Sequence[BaseRecord]:
@@ -82,12 +82,7 @@ class BaseRepository(Repository):
             )
         ).one_or_none()
         if row is None:
-            raise NotFoundError(
-                f"There is no hypernetwork version {version} of this base.",
-                "List them with: onboard hypernetwork list",
-                base=base_digest,
-                version=version,
-            )
+            raise NotFoundError("unknown-hypernetwork-version", base=base_digest, version=version)
         return record_of(HypernetworkVersion, row)
 
     def line(self, base_digest: str, version: int) -> Sequence[HypernetworkVersion]:
@@ -134,12 +129,7 @@ class BaseRepository(Repository):
         )
         if self._session.scalars(statement).one_or_none() is None:
             present = self.get(base_digest).head
-            raise ConflictError(
-                f"The base's hypernetwork is at version {present} now, not {expected}.",
-                "Look at it, then try again: onboard hypernetwork list",
-                base=base_digest,
-                head=present,
-            )
+            raise ConflictError("hypernetwork-changed", base=base_digest, head=present, expected=expected)
         if head != expected:
             self._retire(base_digest, expected, database_now())
             self._retire(base_digest, head, None)

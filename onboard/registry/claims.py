@@ -329,7 +329,7 @@ class ClaimRepository(Repository):
 
 
 def _fenced(job_id: str, attempt: int) -> FencedError:
-    return FencedError(f"Attempt {attempt} no longer owns job {job_id}.", job=job_id, attempt=attempt)
+    return FencedError("attempt-fenced", job=job_id, attempt=attempt)
 
 
 def _overdue(job: Job) -> dict[str, Any]:

@@ -155,12 +155,9 @@ class Database:
         try:
             yield
         except (DataError, UnicodeEncodeError) as error:  # before DBAPIError, which DataError is
-            raise InputError(
-                "A value cannot be stored: it holds a NUL or half a surrogate pair, or is too large.",
-                "Correct it, then try again.",
-            ) from error
+            raise InputError("value-not-storable") from error
         except NoneFreeError as error:
-            raise UnavailableError("Every connection to the database is busy.", "Try again in a moment.") from error
+            raise UnavailableError("database-busy") from error
         except (DBAPIError, sqlite3.Error) as error:
             failure = failure_of(error, self.engine)
             if failure is None:
@@ -222,10 +219,7 @@ def _engine(url: str, foreign_keys: bool) -> Engine:
 def _unusable(url: str) -> InputError:
     scheme, mark, _ = url.partition("://")
     named = repr(scheme) if mark else "The value of ONBOARD_DATABASE_URL"  # which may be all password
-    return InputError(
-        f"{named} is not a database that Onboard can use.",
-        "Set ONBOARD_DATABASE_URL to postgresql://user:password@host/name, or unset it for SQLite.",
-    )
+    return InputError("database-url-unusable", named=named)
 
 
 def _enforce_foreign_keys(connection: sqlite3.Connection, record: Any) -> None:  # noqa: ARG001 - the event's signature
@@ -250,11 +244,7 @@ def _require_utf8(connection: Any, record: Any) -> None:  # noqa: ARG001 - the e
     encoding = connection.info.parameter_status("server_encoding")
     if encoding not in ("UTF8", None):
         name = connection.info.dbname
-        raise ConflictError(
-            f"The database {name} has the encoding {encoding}; Onboard needs UTF8.",
-            f"Make another one: createdb --encoding UTF8 --template template0 {name}_utf8",
-            encoding=encoding,
-        )
+        raise ConflictError("database-encoding-wrong", encoding=encoding, name=name)
 
 
 def _begin_sqlite(connection: Connection) -> None:

@@ -30,6 +30,7 @@ from onboard.registry.tables import (
     StageOutputRow,
     TaskRow,
 )
+from onboard.registry.task_features import TaskFeatureRepository
 from onboard.registry.webhook_tables import WebhookEventRow
 
 _DELETED: Final = {"code": "deleted", "message": "Its task was deleted.", "remedy": ""}
@@ -102,6 +103,7 @@ class DeletingRepository(Repository):
         else:
             self._remove_stage_outputs(task, frozenset(), removed)
         self.remove_versions(EmbeddingVersionRow.task == task, removed)
+        removed.freed(TaskFeatureRepository(self._session).remove(task))
         for table in (AliasRow, AliasMoveRow):
             self._session.execute(delete(table).where(table.task == task))
         self._session.execute(delete(WebhookEventRow).where(WebhookEventRow.data["task"].as_string() == task))

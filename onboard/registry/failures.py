@@ -24,7 +24,6 @@ _NO_DATABASE: Final = (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT)
 _NO_FILE: Final = (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN)
 _LOST_STATEMENTS: Final = ("26000", "42P05", "08P01")  # a prepared statement is not there, or is there already
 _DISK_FULL, _DEADLOCK, _FORBIDDEN, _READ_ONLY, _DAMAGED = "53100", "40P01", "42501", "25006", "XX001 XX002"
-_FREE: Final = "Free some space, then try again."
 
 
 def failure_of(error: DBAPIError | sqlite3.Error, engine: Engine) -> OnboardError | None:
@@ -36,10 +35,10 @@ def failure_of(error: DBAPIError | sqlite3.Error, engine: Engine) -> OnboardErro
     if failure is None or isinstance(failure, DeadlockError):
         return failure
     if isinstance(failure, StorageError):
-        return failure.hide(StorageError("The disk of the database is full.", "Free some space on the server."))
+        return failure.hide(StorageError("database-disk-full"))
     if isinstance(failure, DamagedError):
-        return failure.hide(DamagedError("The database is damaged.", "Its service has to be restored from a backup."))
-    return failure.hide(UnavailableError("The database cannot be reached.", "Try again in a moment."))
+        return failure.hide(DamagedError("database-damaged"))
+    return failure.hide(UnavailableError("database-unreachable"))
 
 
 def _of_sqlite(error: DBAPIError | sqlite3.Error, engine: Engine) -> OnboardError | None:
@@ -47,24 +46,15 @@ def _of_sqlite(error: DBAPIError | sqlite3.Error, engine: Engine) -> OnboardErro
     reason = str(original).strip()
     code = getattr(original, "sqlite_errorcode", 0) & 0xFF  # without SQLite's finer distinctions
     if code == sqlite3.SQLITE_FULL or (code in _NO_FILE and _is_full(file)):
-        return StorageError(f"The disk of the database {file} is full.", _FREE)
+        return StorageError("database-disk-full-at", file=file)
     if code in _NO_DATABASE:
-        return DamagedError(
-            f"The database {file} is damaged: {reason}.",
-            f"Move it away with its log, then restore a backup: mv {file}* ELSEWHERE && onboard restore BACKUP",
-            file=file,
-        )
+        return DamagedError("sqlite-damaged", file=file, reason=reason)
     if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
-        return NotAllowedError(
-            f"The database {file} cannot be written: {reason}.",
-            "Make its folder writable, or set ONBOARD_HOME to a folder that you can write to.",
-            file=file,
-        )
+        return NotAllowedError("sqlite-forbidden", file=file, reason=reason)
     if code == sqlite3.SQLITE_IOERR:
-        message = f"The disk of the database {file} answers with an error: {reason}."
-        return UnavailableError(message, "Look whether the disk is well (dmesg), then try again.", file=file)
+        return UnavailableError("sqlite-disk-failed", file=file, reason=reason)
     if code == sqlite3.SQLITE_BUSY or _is_away(error):
-        return UnavailableError(f"The database {file} cannot be used: {reason}.", "Try again in a moment.", file=file)
+        return UnavailableError("sqlite-unusable", file=file, reason=reason)
     return None
 
 
@@ -88,34 +78,25 @@ def _of_postgresql(error: DBAPIError | sqlite3.Error, engine: Engine) -> Onboard
     lines, code = str(original).strip().splitlines(), getattr(original, "sqlstate", None) or "-"
     reason = lines[0] if lines else str(error)
     if code == _DEADLOCK:
-        return DeadlockError("Somebody else changes the same rows at this moment.", "Try again in a moment.")
+        return DeadlockError("database-deadlock")
     if code in _LOST_STATEMENTS and "prepared statement" in reason:
-        return UnavailableError(
-            f"A pooler before the database {place} loses prepared statements: {reason}.",
-            "Set ONBOARD_DATABASE_PREPARED_STATEMENTS=false wherever Onboard runs.",
-        )
+        return UnavailableError("database-pooler-statements", place=place, reason=reason)
     if code == _DISK_FULL:
-        return StorageError(f"The disk of the database {place} is full: {reason}.", _FREE)
+        return StorageError("database-server-disk-full", place=place, reason=reason)
     if code in _DAMAGED:
-        return DamagedError(f"The database {place} is damaged: {reason}.", "Restore it from a backup.")
+        return DamagedError("database-server-damaged", place=place, reason=reason)
     if code == _FORBIDDEN:
         return NotAllowedError(
-            f"The user of the database {place} lacks a right: {reason}.",
-            f"Make that user its owner: ALTER DATABASE {engine.url.database} OWNER TO {engine.url.username}",
+            "database-right-missing",
+            place=place,
+            reason=reason,
+            database=engine.url.database,
+            username=engine.url.username,
         )
     if code == _READ_ONLY or any("in hot standby mode" in line for line in lines):
-        return UnavailableError(
-            f"The database {place} takes no changes: {reason}.",
-            "Let ONBOARD_DATABASE_URL name the primary, no replica; a primary may say so when its disk is nearly full.",
-        )
+        return UnavailableError("database-read-only", place=place, reason=reason)
     if any("password authentication failed" in line or "no password supplied" in line for line in lines):
-        return UnavailableError(
-            f"The database {place} refuses the password.",
-            "Correct user and password in ONBOARD_DATABASE_URL: postgresql://USER:PASSWORD@HOST/NAME",
-        )
+        return UnavailableError("database-password-wrong", place=place)
     if not _is_away(error):
         return None
-    return UnavailableError(
-        f"The database {place} cannot be reached: {reason}.",
-        "Start PostgreSQL, or correct ONBOARD_DATABASE_URL; `onboard doctor` tells what is reachable.",
-    )
+    return UnavailableError("database-unreachable-at", place=place, reason=reason)

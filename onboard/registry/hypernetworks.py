@@ -83,12 +83,7 @@ def hold_hypernetwork(session: Session, base_digest: str, version: int) -> None:
     if collected_at is not None or unlearning is not None:
         gone = "was collected: nothing needed it any more"
         why = f"descends from the deleted task {unlearning}" if collected_at is None else gone
-        raise ConflictError(
-            f"Hypernetwork version {version} {why}.",
-            "List those that are there with: onboard hypernetwork list",
-            base=base_digest,
-            version=version,
-        )
+        raise ConflictError("hypernetwork-not-usable", base=base_digest, version=version, reason=why)
 
 
 def unneeded(older_than_seconds: float) -> ColumnElement[bool]:

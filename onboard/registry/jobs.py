@@ -99,13 +99,13 @@ class JobRepository(Repository):
     def _earlier(self, key: str, spec: JobSpec) -> Job:
         job = to_job(self._session.scalars(select(JobRow).where(JobRow.key == key)).one())
         if job.spec.pinned_to(None) != spec.pinned_to(None):  # an alias may have moved between the two requests
-            raise ConflictError(
-                f"The key {key!r} already belongs to job {job.id}, which asked for something else.",
-                "Use another --key for another request.",
-                key=key,
-                job=job.id,
-            )
+            raise ConflictError("key-in-use", key=key, job=job.id)
         return job
+
+    def under(self, key: str) -> Job | None:
+        """The job that was queued under an idempotency key."""
+        row = self._session.scalars(select(JobRow).where(JobRow.key == key)).one_or_none()
+        return None if row is None else to_job(row)
 
     def get(self, job_id: str) -> Job:
         """The job. Raises NotFoundError."""
@@ -124,6 +124,34 @@ class JobRepository(Repository):
         search = JobSearch(tuple(states or ()), task)
         statement = _paged(select(JobRow), search, JobOrder.NEWEST, None).limit(limit)
         return [to_job(row) for row in self._session.scalars(statement)]
+
+    def newest_learning(self, task: str, *, hold: bool = False) -> Job | None:
+        """The newest job that learned the task's rows, or will; None without one.
+
+        Jobs that failed, were cancelled, answer files or rebuild versions without a deleted task do not count.
+
+        Args:
+            hold: keep it as it is until the transaction ends.
+        """
+        counts = JobRow.state.in_([JobState.QUEUED, JobState.RUNNING, JobState.SUCCEEDED])
+        rows = JobRow.spec["dataset"].as_string() != ""
+        statement = select(JobRow).where(JobRow.task == task, counts, rows).order_by(JobRow.number.desc()).limit(50)
+        for row in self._session.scalars(statement.with_for_update() if hold else statement):
+            job = to_job(row)
+            if not job.spec.is_bulk and not job.spec.options.get("replaces"):
+                return job
+        return None
+
+    def building_on(self, job: Job) -> Job | None:
+        """A job of the task that is open and whose rows were made of this job's rows; None without one."""
+        is_open = JobRow.state.in_([JobState.QUEUED, JobState.RUNNING])
+        statement = select(JobRow).where(JobRow.task == job.spec.task, is_open).order_by(JobRow.number)
+        for row in self._session.scalars(statement):
+            later = to_job(row)
+            change = later.spec.change
+            if change is not None and change["job"] == job.id:
+                return later
+        return None
 
     def briefs(self, search: JobSearch, order: JobOrder, edge: Edge | None, limit: int) -> builtins.list[Job]:
         """Jobs that fit, in this order, without what is wide.
@@ -177,14 +205,10 @@ class JobRepository(Repository):
         require_time_limit(time_limit_seconds)
         present = self._locked(job_id)
         if not present.state.finished:
-            raise ConflictError(f"Job {job_id} is {present.state.value}; it needs no retry.", job=job_id)
+            raise ConflictError("job-needs-no-retry", job=job_id, state=present.state.value)
         require_transition(job_id, present.state, JobState.QUEUED)
         if not present.spec.dataset and not present.spec.is_bulk:
-            raise ConflictError(
-                f"The task of job {job_id} was deleted, and its rows with it.",
-                "Submit the dataset again: onboard submit --dataset FILE",
-                job=job_id,
-            )
+            raise ConflictError("job-task-deleted", job=job_id)
         record(self._session, "job.retry", job_id, task=present.spec.task)
         ShardRepository(self._session).renew(job_id)
         return self._change(
@@ -240,7 +264,7 @@ def _brief(row: Any) -> Job:
 
 
 def _no_job(job_id: str) -> NotFoundError:
-    return NotFoundError(f"There is no job {job_id}.", "List them with: onboard jobs list", job=job_id)
+    return NotFoundError("unknown-job", job=job_id)
 
 
 def _paged(statement: Select[Any], search: JobSearch, order: JobOrder, edge: Edge | None) -> Select[Any]:

@@ -24,7 +24,6 @@ from onboard.registry.tables import AliasMoveRow, EmbeddingVersionRow, Hypernetw
 from onboard.registry.tokens import TokenRepository
 
 Rows = list[dict[str, Any]]
-_OTHER: Final = "Use another backup."
 
 # What a service has of itself, as soon as any command has registered the base: nothing of this is anybody's work.
 _OF_ITSELF: Final[dict[str, ColumnElement[bool]]] = {
@@ -153,11 +152,7 @@ def _require_empty(session: Session) -> None:
             rows[table.name] = count
     if rows:
         named = ", ".join(f"{count} {table.replace('_', ' ')}" for table, count in rows.items())
-        raise ConflictError(
-            f"The service is not empty: {named}.",
-            "Restore into a new ONBOARD_HOME or a new database.",
-            found=rows,
-        )
+        raise ConflictError("service-not-empty", found=rows, named=named)
 
 
 def _insert(session: Session, contents: Sequence[Contents]) -> None:
@@ -167,7 +162,7 @@ def _insert(session: Session, contents: Sequence[Contents]) -> None:
     ours = known.tables.keys() - TRANSIENT - {"alembic_version"}
     for part in contents:
         if part.table not in ours:
-            raise DamagedError(f"The backup has a table {part.table}, which its schema does not know.", _OTHER)
+            raise DamagedError("backup-table-unknown", table=part.table)
         table = known.tables[part.table]
         for column in table.columns:
             if isinstance(column.type, JSON):
@@ -179,14 +174,14 @@ def _insert(session: Session, contents: Sequence[Contents]) -> None:
 def _insert_batch(session: Session, table: Table, batch: Rows) -> None:
     named = {column.name for column in table.columns}
     if any(row.keys() != named for row in batch):
-        raise DamagedError(f"Rows of {table.name} in the backup have other columns than its schema.", _OTHER)
+        raise DamagedError("backup-columns-differ", table=table.name)
     try:
         session.execute(insert(table), batch)
     except OperationalError:
         raise  # the database's trouble, not the backup's
     except (StatementError, OverflowError) as error:
         reason = str(getattr(error, "orig", None) or error).splitlines()[0]
-        raise DamagedError(f"Rows of {table.name} in the backup do not fit: {reason}.", _OTHER) from error
+        raise DamagedError("backup-rows-unfit", table=table.name, reason=reason) from error
 
 
 def _settle(session: Session, unfinished: Unfinished, going_on: GoingOn, created_at: str) -> Loaded:
@@ -202,7 +197,7 @@ def _settle(session: Session, unfinished: Unfinished, going_on: GoingOn, created
 def _end_leases(session: Session) -> Unfinished:
     """Jobs that were running have no worker here: they are queued again, and that attempt does not count."""
     facts = {"reason": "restored from a backup that was made while it ran"}
-    error = CancelledError("The job was cancelled while it ran; the service was restored since.").to_json()
+    error = CancelledError("job-cancelled-before-restore").to_json()
     asked, with_error = JobRow.cancel_requested.is_(True), {**facts, "error": error}
     cancelled = take_away(session, asked, JobState.CANCELLED, with_error, error=error, finished_at=database_now())
     requeued = queue_again(session, true(), facts)

@@ -46,10 +46,7 @@ class PriorRepository(Repository):
         """One version. Raises NotFoundError."""
         row = self._session.get(PriorRow, (base_digest, form, version))
         if row is None:
-            raise NotFoundError(
-                f"There is no version {version} of this base's prior ({form}).", "List them with: onboard prior list",
-                base=base_digest, form=form, version=version,
-            )  # fmt: skip
+            raise NotFoundError("unknown-prior-version", base=base_digest, form=form, version=version)  # fmt: skip
         return _version(row)
 
     def lessons(self, prior: PriorVersion) -> Sequence[Taught]:
@@ -99,7 +96,7 @@ class PriorRepository(Repository):
         self._session.execute(select(BaseRow.digest).where(BaseRow.digest == base).with_for_update())
         head = self.head(base, form)
         if (head.version if head else None) != expected:
-            raise ConflictError("The prior was refitted meanwhile.", "onboard prior list", base=base, form=form)
+            raise ConflictError("prior-refitted-meanwhile", base=base, form=form)
         newest = select(func.max(PriorRow.version)).where(_is_of(base, form))
         number = (self._session.scalars(newest).one() or 0) + 1
         self.retire(base, form)

@@ -63,22 +63,14 @@ def home_trouble(home: Path, error: OSError, file: str | None = None) -> Onboard
         file: which of its files or folders it is about.
     """
     if file and error.errno not in (errno.ENOSPC, errno.EDQUOT):
-        return NotAllowedError(
-            f"{file} cannot be written: {error.strerror or error}.",
-            f"Let the user who runs onboard own all of {home}: chown -R USER {home}",
-            file=str(file),
-        )
+        return NotAllowedError("home-file-not-writable", file=str(file), reason=error.strerror or error, home=home)
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return StorageError(f"The disk of {home} is full.", "Free some space, then try again.")
+        return StorageError("home-disk-full", home=home)
     return _not_writable(home, error.strerror or str(error))
 
 
 def _not_writable(home: Path, reason: str) -> NotAllowedError:
-    return NotAllowedError(
-        f"Onboard cannot keep its data in {home}: {reason}.",
-        "Set ONBOARD_HOME to a folder that you can write to.",
-        home=str(home),
-    )
+    return NotAllowedError("home-not-writable", home=str(home), reason=reason)
 
 
 def upgrade(url: str) -> None:
@@ -131,7 +123,7 @@ def migrating(url: str) -> Iterator[Migration]:
             if not session.in_transaction():
                 return  # it was only tried, and rolled back
             if database.is_sqlite and (broken := session.execute(text("PRAGMA foreign_key_check")).all()):
-                raise DamagedError(f"{len(broken)} rows refer to rows that do not exist; nothing was changed.")
+                raise DamagedError("rows-dangling", rows=len(broken))
 
 
 def check(url: str) -> None:
@@ -140,14 +132,9 @@ def check(url: str) -> None:
     if revision == migrations.HEAD:
         return
     require_known(revision, "The database's schema")
-    raise ConflictError(
-        "The database has no tables yet."
-        if revision is None
-        else f"The database's schema is older ({revision}) than this code.",
-        "Run: onboard db upgrade",
-        found=revision,
-        wanted=migrations.HEAD,
-    )
+    if revision is None:
+        raise ConflictError("schema-missing", found=None, wanted=migrations.HEAD)
+    raise ConflictError("schema-outdated", found=revision, wanted=migrations.HEAD)
 
 
 def revision_of(url: str) -> str | None:
@@ -162,12 +149,7 @@ def require_known(revision: str | None, whose: str) -> None:
 
     known = {script.revision for script in ScriptDirectory.from_config(_config(None)).walk_revisions()}
     if revision is not None and revision not in known:
-        raise ConflictError(
-            f"{whose} ({revision}) is newer than this code ({migrations.HEAD}).",
-            "Install the version of onboard that made it, or a later one.",
-            found=revision,
-            wanted=migrations.HEAD,
-        )
+        raise ConflictError("schema-too-new", found=revision, wanted=migrations.HEAD, whose=whose)
 
 
 def _migrate_under_lock(database: Database, home: Path) -> None:
@@ -186,11 +168,7 @@ def _require_no_other_tables(session: Session) -> None:
     present = set(inspect(session.connection()).get_table_names())
     taken = sorted(present & Table.metadata.tables.keys())
     if taken and "alembic_version" not in present:
-        raise ConflictError(
-            f"The database has tables of another program: {', '.join(taken)}.",
-            "Let ONBOARD_DATABASE_URL name a database of its own.",
-            tables=taken,
-        )
+        raise ConflictError("tables-of-other-program", tables=taken)
 
 
 def _revision(database: Database) -> str | None:

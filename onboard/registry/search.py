@@ -9,7 +9,7 @@ from typing import Any, Final
 from sqlalchemy import ColumnElement, Select, and_, bindparam, select
 
 from onboard.domain.names import LATEST, Reference
-from onboard.domain.task import EmbeddingVersion, Task
+from onboard.domain.task import AliasNames, EmbeddingVersion, Task
 from onboard.domain.task_search import TaskSearch
 from onboard.registry.aliases import names_version
 from onboard.registry.repository import Repository, record_of
@@ -27,6 +27,7 @@ class Current:
     version: int
     artifact: str
     provisional: bool = False
+    names: AliasNames | None = None  # what the alias that was asked for calls labels of the version
 
     @property
     def tag(self) -> str:
@@ -53,15 +54,15 @@ class SearchRepository(Repository):
         facts = *number, EmbeddingVersionRow.artifact, EmbeddingVersionRow.provisional
         of_living = TaskRow, and_(TaskRow.name == EmbeddingVersionRow.task, TaskRow.deleted_at.is_(None))
         by_number = select(*number, *facts).join(*of_living).order_by(*number)  # in its order SQLite goes by the index
-        by_alias = select(*alias, *facts).join(AliasRow, names_version()).join(*of_living)
+        by_alias = select(*alias, *facts, AliasRow.names).join(AliasRow, names_version()).join(*of_living)
         rows: list[tuple[Mapping[Any, Reference], Iterator[Any]]] = [
             (numbered, rows_of_pairs(self._session, by_number, number, sorted(numbered))),
             (aliased, rows_of_pairs(self._session, by_alias, alias, sorted(aliased))),
         ]
         return {asked[first, second]: Current(*row) for asked, of_kind in rows for first, second, *row in of_kind}
 
-    def named(self, alias: str) -> Sequence[Current]:
-        """The embedding that the alias names in every task, by task; versions of other methods are left out."""
+    def named(self, alias: str, *, every: bool = False) -> Sequence[Current]:
+        """The embedding that the alias names in every task, by task; versions without one only if `every` is asked."""
         statement = (
             select(
                 EmbeddingVersionRow.task,
@@ -71,7 +72,7 @@ class SearchRepository(Repository):
             )
             .join(AliasRow, and_(names_version(), AliasRow.alias == alias))
             .join(TaskRow, TaskRow.name == EmbeddingVersionRow.task)
-            .where(TaskRow.deleted_at.is_(None), HAS_EMBEDDING)
+            .where(TaskRow.deleted_at.is_(None), *(() if every else (HAS_EMBEDDING,)))
             .order_by(EmbeddingVersionRow.task)
         )
         return [Current(*row) for row in self._session.execute(statement)]

@@ -67,8 +67,8 @@ def _gone_is_damaged(artifact: str) -> Iterator[None]:
         yield
     except NotFoundError as error:
         remedy = "restore it from a backup"
-        outside = DamagedError(error.outside.message, remedy, digest=artifact)
-        raise DamagedError(error.message, remedy, digest=artifact).hide(outside) from error
+        outside = DamagedError.like(error.outside, remedy, digest=artifact)
+        raise DamagedError.like(error, remedy, digest=artifact).hide(outside) from error
 
 
 def open_services(settings: Settings, device: str | None = None) -> Services:
@@ -79,7 +79,7 @@ def open_services(settings: Settings, device: str | None = None) -> Services:
     """
     if bool(settings.database_url) != bool(settings.broker_url):
         missing = "ONBOARD_BROKER_URL" if settings.database_url else "ONBOARD_DATABASE_URL"
-        raise InputError(f"{missing} is not set though the other of the two is.", f"Set {missing}, or unset both.")
+        raise InputError("s3-key-incomplete", missing=missing)
     database, artifacts = open_database(settings), ArtifactStore(settings.resolved_artifact_url)
     if not settings.artifact_url:
         artifacts.close_to_others()

@@ -87,7 +87,7 @@ class SessionRepository(Repository):
         """Sign a browser out by the id of its session. Raises NotFoundError."""
         named = {session.id: session for session in self.list()}.get(id_)
         if named is None or not _HEX.issuperset(id_):
-            raise NotFoundError(f"There is no session {id_!r}.", "List them with: onboard token sessions", session=id_)
+            raise NotFoundError("unknown-session", session=id_)
         self._end(id_)
         return named
 

@@ -125,7 +125,7 @@ class ShardRepository(Repository):
         """
         self._owned(claim, attempt=claim.attempt)
         if self.stops(claim):
-            raise CancelledError(f"Job {claim.job} was stopped while it ran.", job=claim.job)
+            raise CancelledError("bulk-job-stopped", job=claim.job)
 
     def finish(self, claim: ShardClaim) -> None:
         """Its answers are there: what its job has tried in vain before counts no more. Raises FencedError."""
@@ -252,7 +252,4 @@ def _first_free(*conditions: ColumnElement[bool]) -> Select[str, int]:
 
 
 def _fenced(claim: ShardClaim) -> FencedError:
-    return FencedError(
-        f"Attempt {claim.attempt} no longer owns shard {claim.number} of job {claim.job}.",
-        job=claim.job, shard=claim.number, attempt=claim.attempt,
-    )  # fmt: skip
+    return FencedError("shard-fenced", job=claim.job, shard=claim.number, attempt=claim.attempt)  # fmt: skip

@@ -15,8 +15,13 @@ from onboard.registry.repository import Repository, record_of
 from onboard.registry.tables import EmbeddingVersionRow, JobRow, SnapshotRow, StageOutputRow
 from onboard.registry.upsert import insert_for, put_row
 
-# the datasets that a job's request names: what it learns from, and the texts of which it is to say which to label next
-DATASETS_OF_JOB = JobRow.spec["dataset"].as_string(), JobRow.spec[("options", "unlabelled", "digest")].as_string()
+# the datasets that a job's request names: what it learns from, the texts of which it is to say which to label next, and
+# the rows that an earlier dataset was changed by
+DATASETS_OF_JOB = (
+    JobRow.spec["dataset"].as_string(),
+    JobRow.spec[("options", "unlabelled", "digest")].as_string(),
+    JobRow.spec[("options", "change", "rows")].as_string(),
+)
 
 
 def unnamed_snapshots() -> ColumnElement[bool]:
@@ -46,7 +51,7 @@ class SnapshotRepository(Repository):
         """The snapshot. Raises NotFoundError."""
         row = self._session.scalars(select(SnapshotRow).where(SnapshotRow.digest == digest)).one_or_none()
         if row is None:
-            raise NotFoundError(f"There is no dataset {digest}.", digest=digest)
+            raise NotFoundError("unknown-dataset", digest=digest)
         return record_of(SnapshotRecord, row)
 
 

@@ -17,7 +17,12 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Mapped, mapped_column
 
-from onboard.registry import access_tables, prior_tables, webhook_tables  # noqa: F401 - they declare the rest of the tables
+from onboard.registry import (  # noqa: F401 - they declare the rest of the tables
+    access_tables,
+    feature_tables,
+    prior_tables,
+    webhook_tables,
+)
 from onboard.registry.declared import BigNumber, partial_index
 from onboard.registry.declared import Table as Table  # from here it comes with all of them declared
 
@@ -268,6 +273,7 @@ class EmbeddingVersionRow(Table):
     out_of_fold: Mapped[str | None]  # Base64 of safetensors, 22 KB at most for 64 labels
     provisional: Mapped[bool] = mapped_column(server_default=false())  # its job may still publish a better one
     unlearning: Mapped[str | None]  # the deleted task that it descends from; nothing new starts from it
+    change: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))  # what was done to the task
     created_at: Mapped[float]
     __table_args__ = (
         ForeignKeyConstraint(
@@ -286,6 +292,7 @@ class AliasRow(Table):
     task: Mapped[str] = mapped_column(primary_key=True)
     alias: Mapped[str] = mapped_column(primary_key=True)
     version: Mapped[int]
+    names: Mapped[list[Any] | None] = mapped_column(JSON(none_as_null=True))  # pairs of a label and what it is called
     updated_at: Mapped[float]
     __table_args__ = (
         ForeignKeyConstraint(["task", "version"], ["embedding_versions.task", "embedding_versions.version"]),
@@ -304,6 +311,7 @@ class AliasMoveRow(Table):
     at: Mapped[float]
     actor: Mapped[str | None]
     reason: Mapped[str] = mapped_column(Text)
+    names: Mapped[list[Any] | None] = mapped_column(JSON(none_as_null=True))
     __table_args__ = (Index("ix_alias_history_alias", "task", "alias", "id"),)
 
 

@@ -24,8 +24,7 @@ class TaskRepository(Repository):
         task = self.find(name)
         if task is None:
             known = self._session.scalars(select(TaskRow.name).where(TaskRow.deleted_at.is_(None)))
-            message = f"There is no task {name!r}.{did_you_mean(name, known)}"
-            raise NotFoundError(message, "List them with: onboard tasks list", task=name)
+            raise NotFoundError("unknown-task", task=name, guess=did_you_mean(name, known))
         return task
 
     def find(self, name: str) -> Task | None:
@@ -34,6 +33,11 @@ class TaskRepository(Repository):
             select(TaskRow).where(TaskRow.name == name, TaskRow.deleted_at.is_(None))
         ).one_or_none()
         return None if row is None else record_of(Task, row)
+
+    def held(self, name: str) -> Task | None:
+        """The same as `find`; nobody publishes of it, deletes it or moves its aliases until the transaction ends."""
+        self._session.execute(select(TaskRow.name).where(TaskRow.name == name).with_for_update())
+        return self.find(name)
 
     def list(self) -> Sequence[Task]:
         """Every task by name."""
@@ -83,10 +87,8 @@ def _require_same(present: Task, kind: Kind, labels: Sequence[Label]) -> None:
         return
     had = ", ".join(map(repr, present.labels)) or present.kind
     now = ", ".join(map(repr, labels)) or kind
+    if present.kind != kind and present.labels and labels:
+        raise ConflictError("task-kind-differs", task=present.name, present=present.kind, wanted=kind)
     raise ConflictError(
-        f"Task {present.name!r} has other labels: {had} instead of {now}.",
-        "Give the new task another name with --task, or say --new-labels.",
-        task=present.name,
-        present=list(present.labels),
-        wanted=list(labels),
+        "labels-differ", task=present.name, present=list(present.labels), wanted=list(labels), had=had, now=now
     )

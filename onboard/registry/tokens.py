@@ -106,10 +106,10 @@ class TokenRepository(Repository):
             return by_id
         named = self._named(which, is_live()) or self.find_named(which)
         if not named:
-            raise NotFoundError(f"There is no token {which!r}.", "List them with: onboard token list", token=which)
+            raise NotFoundError("unknown-token", token=which)
         if len(named) > 1:
             ids = [token.id for token in named]
-            raise ConflictError(f"{len(ids)} tokens are named {which!r}.", f"Name one by its id: {', '.join(ids)}")
+            raise ConflictError("token-name-ambiguous", count=len(ids), which=which, ids=list(ids))
         return named[0].id
 
     def _named(self, name: str, condition: ColumnElement[bool]) -> Sequence[Token]:

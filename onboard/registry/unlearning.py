@@ -114,11 +114,7 @@ def require_not_unlearning(session: Session, references: Iterable[str]) -> None:
         marked = select(row.unlearning).where(row.task == name, row.version == number)
         deleted = session.scalars(marked).one_or_none()
         if deleted is not None:
-            raise ConflictError(
-                f"{reference} descends from the deleted task {deleted} and is being rebuilt without it.",
-                f"Wait for its job: onboard jobs list --task {name}",
-                version=reference,
-            )
+            raise ConflictError("version-being-rebuilt", version=reference, deleted=deleted, name=name)
 
 
 def _names_one(
@@ -136,5 +132,5 @@ def _numbered(reference: str) -> tuple[str, int]:
     """Task and number of `task@vN`. Raises InputError."""
     named = Reference.parse(reference)
     if named.version is None:
-        raise InputError(f"{reference!r} names no number.", "Name a version: TASK@vN")
+        raise InputError("version-number-missing", reference=reference)
     return named.task, named.version

@@ -190,9 +190,7 @@ class VersionRepository(Repository):
         row = self._session.scalars(statement).one_or_none()
         if row is None:
             self._require_not_in_the_making(named)
-            raise NotFoundError(
-                f"There is no {named}.", f"List its versions with: onboard versions {named.task}", task=named.task
-            )
+            raise NotFoundError("unknown-version-reference", task=named.task, named=named)
         return version_of(row)
 
     def _require_not_in_the_making(self, named: Reference) -> None:
@@ -202,10 +200,7 @@ class VersionRepository(Repository):
         ).one_or_none()
         if job is not None:
             where = "its job is queued" if job.state == JobState.QUEUED else "its job runs"
-            raise NotFoundError(
-                f"There is no {named} yet: the task is being learned, {where}.", f"onboard jobs watch {job.id}",
-                task=named.task, job=job.id,
-            )  # fmt: skip
+            raise NotFoundError("version-not-yet-learned", task=named.task, job=job.id, named=named, where=where)
 
     def list(
         self, *, task: str | None = None, base_digest: str | None = None, latest_only: bool = False

@@ -71,11 +71,7 @@ class WorkerRepository(Repository):
             select(WorkerRow).where(WorkerRow.name == name, _live(), WorkerRow.pid.is_not(None)).with_for_update()
         ).one_or_none()
         if present is not None and (present.host, present.pid) != (host, pid):
-            raise ConflictError(
-                f"A worker called {name!r} is running already (process {present.pid} on {present.host}).",
-                "Give this one another --name.",
-                worker=name,
-            )
+            raise ConflictError("worker-name-taken", worker=name, pid=present.pid, host=present.host)
 
     def heartbeat(self, name: str, facts: dict[str, Any] | None = None) -> WorkerState:
         """Say that the worker lives. Returns its state, which may have been set to draining. Raises NotFoundError."""
@@ -120,9 +116,7 @@ class WorkerRepository(Repository):
             .returning(WorkerRow.name)
         )
         if self._session.scalars(statement).one_or_none() is None:
-            raise NotFoundError(
-                f"There is no live worker {name!r}.", "List them with: onboard workers list", worker=name
-            )
+            raise NotFoundError("worker-not-alive", worker=name)
         record(self._session, "worker.drain", name)
 
     def begin_to_leave(self, name: str) -> None:
@@ -193,7 +187,7 @@ class WorkerRepository(Repository):
 
 
 def _unknown(name: str) -> NotFoundError:
-    return NotFoundError(f"There is no worker {name!r}.", "List them with: onboard workers list", worker=name)
+    return NotFoundError("unknown-worker", worker=name)
 
 
 class QueueRepository(Repository):

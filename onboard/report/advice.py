@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
+from onboard.domain.change import ChangeJson, change_sentence
+from onboard.domain.label_set import MULTILABEL
 from onboard.domain.methods import AUTO
 from onboard.report.by_label import neglect, neglect_steps
 from onboard.report.reading import bulk_request, mapping, mappings, number, text, within
@@ -40,6 +42,7 @@ def callouts(document: Mapping[str, Any]) -> list[Callout]:
         _alarm(document),
         _guard(document),
         _latest(document),
+        _changed(document),
         _cross_validated(document),
     ]
     return [callout for callout in callouts if callout is not None]
@@ -85,6 +88,8 @@ def next_steps(document: Mapping[str, Any]) -> list[str]:
     if rows is not None and rows < FEW_ROWS and not neglect(document):
         again = submit_again(document)
         steps.append(f"Add labelled rows ({rows:.0f} were trained on) and submit again: `{again}`")
+    if dataset.get("kind") == MULTILABEL:  # there is no other method for it
+        return [*steps, *_words_alone(document)]
     if own_start(document):
         steps.append("See what other methods make of these rows: `onboard compare-methods FILE`")
         return [*steps, *_words_alone(document)]
@@ -166,6 +171,16 @@ def _latest(document: Mapping[str, Any]) -> Callout | None:
     alias = text(move.get("alias")) or "latest"
     step = f"Move it all the same: `onboard promote {task}@v{version} --alias {alias}`"
     return Callout("warn", f"`{alias}` stays where it was", text(move.get("reason")), (step,))
+
+
+def _changed(document: Mapping[str, Any]) -> Callout | None:
+    """What a version was made of, and how it compares with the one before where `latest` followed."""
+    change, move = mapping(document.get("change")), mapping(document.get("latest"))
+    if not change.get("action") or document.get("version") is None:
+        return None
+    compared = text(move.get("reason")) if move.get("moved") else ""
+    said = change_sentence(cast(ChangeJson, change))
+    return Callout("info", "An earlier version was changed", f"{said} {compared}".strip())
 
 
 def _cross_validated(document: Mapping[str, Any]) -> Callout | None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from onboard.domain.label_scores import LabelScore, label_scores, neglect_sentence, neglected
+from onboard.domain.label_set import MULTILABEL
 from onboard.report.reading import any_label, label_name, mapping, mappings, number, within
 from onboard.report.sentences import deciding_metric, fair_split
 from onboard.report.submit_again import submit_again
@@ -54,7 +55,7 @@ def neglect_steps(document: Mapping[str, Any]) -> list[str]:
         judged = submit_again(document, metric="macro_f1")
         steps.append(f"Judge it by a metric in which every label counts the same: `{judged}`")
     tuning = mapping(document.get("tuning"))
-    if not tuning.get("tried"):
+    if not tuning.get("tried") and within(document, "dataset", "kind") != MULTILABEL:
         tuned = submit_again(document, tune_hypernetwork="always")
         steps.append(f"Let the shared hypernetwork learn the task too: `{tuned}`")
     mended = f"Look for wrong labels among the rows of {_named(labels)}, then submit again: `{submit_again(document)}`"

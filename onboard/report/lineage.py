@@ -27,6 +27,7 @@ _LINES: Final[dict[EdgeKind, str]] = {
     "adapted_by": "#b9a3d6",
     "tuned_from": "#7a4fb0",
     "tuned_on": "#3b77b5",
+    "made_of": "#3b77b5",
 }
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # not even escaped
 

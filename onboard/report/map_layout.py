@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -136,9 +137,9 @@ def headline(document: Mapping[str, Any]) -> str:
     if tasks < 2:
         return f"{shown}: nothing to compare yet."
     if sum(shares) == 0:
-        return f"{shown}, whose embeddings are all equal."
+        return f"{shown}, which are all alike."
     across, upwards = (f"{100 * share:.0f}%" for share in (*shares, 0.0)[:2])
-    return f"{shown}; across {across} and upwards {upwards} of what sets their embeddings apart."
+    return f"{shown}; across {across} and upwards {upwards} of what sets them apart."
 
 
 def map_notes(document: Mapping[str, Any]) -> list[str]:
@@ -147,13 +148,15 @@ def map_notes(document: Mapping[str, Any]) -> list[str]:
     notes = [
         "Neighbors and groups mean something; distances between groups and directions do not."
         if by_neighbours
-        else "Near means alike only as far as two directions can tell; the nearest tasks are by all numbers."
+        else "Near means alike only as far as two directions can tell; the nearest tasks are by all numbers.",
+        "Tasks are alike if the words of their labels are, and go with like weights of a readout.",
     ]
+    placed = Counter(text(task.get("placed_by")) for task in mappings(document.get("tasks")))
+    for basis, by in (("embedding", "embedding"), ("readout", "weights")):
+        if 0 < placed[basis] < placed.total():
+            notes.append(f"Placed by {by} alone, for want of such words: {counted(placed[basis], 'task')}.")
     if any(mapping(task.get("nearest_source")) for task in mappings(document.get("tasks"))):
-        notes.append(
-            "A learned task has the family of the source task nearest to it, "
-            "often the one it started from; it may ask something else."
-        )
+        notes.append("A learned task has the family of the source task nearest to it; it may ask something else.")
     if left_out := number(document.get("left_out")):
         which = f"{counted(left_out, 'task')} {'is' if left_out == 1 else 'are'}"
         notes.append(f"{which} on another base, whose numbers mean something else: not shown.")

@@ -54,9 +54,7 @@ class JobRun:
         """
         job, task, version = document["job"], document["task"], document.get("version")
         if version is None:
-            raise ConflictError(
-                f"Job {job} is {document['state']} and has published no version.", f"onboard jobs show {job}", job=job
-            )
+            raise ConflictError("job-without-version", job=job, state=document["state"])
         spec, init = document.get("spec") or {}, document.get("init") or {}
         asked = {name: spec.get(name) for name in _OF_THE_SPEC} | {name: document.get(name) for name in _PARAMETERS}
         parameters = {**asked, "init.chosen": init.get("chosen"), **_rows(document)}
@@ -164,11 +162,9 @@ def _require_reachable(uri: str) -> None:
         try:
             httpx.get(uri, timeout=_REACH_SECONDS)
         except httpx.InvalidURL as error:
-            raise InputError(f"{uri!r} is no address: {error}.", "--uri http://mlflow.internal:5000") from error
+            raise InputError("mlflow-address-invalid", uri=uri, reason=error) from error
         except httpx.TransportError as error:
-            raise UnavailableError(
-                f"MLflow cannot be reached at {uri}: {error}.", "Start it, or correct --uri.", uri=uri
-            ) from error
+            raise UnavailableError("mlflow-unreachable", uri=uri, reason=error) from error
 
 
 @contextmanager
@@ -178,7 +174,6 @@ def _errors_in_our_words(uri: str) -> Iterator[None]:
     try:
         yield
     except MlflowException as error:
-        raise InputError(f"MLflow at {uri} refuses: {error.message}", "Correct --uri or --experiment.") from error
+        raise InputError("mlflow-refuses", uri=uri, reason=error.message) from error
     except OSError as error:  # of the store of its files, which need not be where the server is
-        message = f"MLflow at {uri} does not take the report: {error}."
-        raise UnavailableError(message, "Look at its artifact store, then try again.", uri=uri) from error
+        raise UnavailableError("mlflow-artifacts-unavailable", uri=uri, reason=error) from error

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
+from onboard.domain.change import ChangeJson, change_sentence
 from onboard.domain.report import METRICS
 from onboard.report.advice import Callout, callouts, unmeasured
 from onboard.report.by_label import BY_LABEL_HEAD, by_label_notes, by_label_rows, neglect
@@ -118,7 +119,7 @@ def page_of(document: Mapping[str, Any]) -> Page:
         guard_head=GUARD_HEAD,
         guard=guard_rows(mapping(document.get("guard"))),
         guard_notes=guard_notes(mapping(document.get("guard"))),
-        dataset=dataset_facts(dataset),
+        dataset=[*changed_facts(document), *dataset_facts(dataset)],
         labels=labels_chart(dataset),
         times=times_chart(mapping(document.get("seconds"))),
         facts=pinned_facts(document),
@@ -127,6 +128,12 @@ def page_of(document: Mapping[str, Any]) -> Page:
             (text(e.get("at")), text(e.get("stage")), text(e.get("message"))) for e in mappings(document.get("events"))
         ],
     )
+
+
+def changed_facts(document: Mapping[str, Any]) -> Facts:
+    """How the dataset was made of the task's earlier one; empty where it was submitted as a whole."""
+    change = mapping(document.get("change"))
+    return [("made of", change_sentence(cast(ChangeJson, change)))] if change.get("action") else []
 
 
 def _commands(task: str, version: Any, *, pair: bool) -> list[str]:

@@ -16,14 +16,19 @@ METRIC_NAMES: Final = {
     "pearson": "Pearson",
     "spearman": "Spearman",
     "mse": "mean squared error",
+    "micro_f1": "micro-F1",
+    "lrap": "label ranking precision",
+    "exact_match": "exact match",
 }
 BASELINE_NAMES: Final = {
     "majority": "majority",
     "tfidf_logistic_regression": "TF-IDF + logistic regression",
     "mean": "always the mean",
     "tfidf_ridge": "TF-IDF + ridge regression",
+    "commonest_set": "the commonest set",
+    "tfidf_one_vs_rest": "TF-IDF + one-vs-rest",
 }
-TRIVIAL_BASELINES: Final = ("majority", "mean")
+TRIVIAL_BASELINES: Final = ("majority", "mean", "commonest_set")
 ROWS_FOR_A_DECIMAL = 1000  # from here on a tenth of a per cent means something
 
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from onboard.domain.label_set import MULTILABEL
 from onboard.domain.methods import AUTO, OWN_START
 from onboard.domain.report import METRICS
 from onboard.report.reading import listing, mapping, number, text, within
@@ -48,6 +49,8 @@ def _asked(document: Mapping[str, Any]) -> dict[str, str]:
         asked["tune_hypernetwork"] = "always"
     elif document.get("tuning", tuning) is None and not own_start(document):  # of a job that was to tune nothing
         asked["tune_hypernetwork"] = "never"
+    if within(document, "dataset", "kind") == MULTILABEL:
+        asked["kind"] = MULTILABEL
     if number(within(document, "dataset", "rows", "test")):
         asked["test"] = "TEST_FILE"
     seed = next(iter(listing(within(document, "pins", "seeds"))), 0)

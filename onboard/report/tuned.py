@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from onboard.report.reading import listing, mapping, mappings, number, text, within
+from onboard.report.sentences import metric_name
 
 GUARD_HEAD: Final = ["task", "verdict", "judged by", "change of loss, nats (95%)", "flipped answers"]
 MOST_NAMED: Final = 3  # of the tasks that did not pass
@@ -70,7 +71,8 @@ def prior_facts(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     facts = [("earlier tasks", drawn if scale else "the readout is better without them on rows left out")]
     with_prior, without, rows = (number(prior.get(name)) for name in ("with_prior", "without", "rows"))
     if with_prior is not None and without is not None:
-        points = f"{with_prior - without:+.1f} points of accuracy ({without:.1f} → {with_prior:.1f}, readout alone)"
+        measure = metric_name(text(prior.get("metric")) or "accuracy")
+        points = f"{with_prior - without:+.1f} points of {measure} ({without:.1f} → {with_prior:.1f}, readout alone)"
         facts.append(("what they contributed", f"{points} on {rows:,.0f} rows that were predicted without themselves"))
     tasks = [mapping(task) for task in prior.get("tasks") or ()]
     shares = [f"{text(task.get('task'))} {100 * (number(task.get('share')) or 0):.0f}%" for task in tasks]

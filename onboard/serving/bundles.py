@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from onboard.bases import Base, find_base, named_bases
 from onboard.domain.methods import Content, content_of
@@ -29,8 +29,6 @@ from onboard.storage.readout import READOUT, unpack_readout
 from onboard.storage.weights import WEIGHTS, Tensors, readout_alone, unpack_weights, weights_digest
 from onboard.versions.answers import module_in
 from onboard.versions.fetch import BASE, EMBEDDING, HYPERNETWORK
-
-_AGAIN: Final = "Fetch it again: onboard fetch TASK"
 
 
 def bundle_at(folder: Path) -> Path | None:
@@ -58,11 +56,7 @@ def base_of(file: Path) -> Base:
     for base in (*chosen, *named_bases()):
         if base.digest == digest:
             return base
-    raise NotFoundError(
-        f"The folder {file.parent} needs the base {str(digest)[:19]}…, which is not on this machine.",
-        "Fetch it with its base: onboard fetch TASK --bundle; or set ONBOARD_BASE to the folder of that base.",
-        base=digest,
-    )
+    raise NotFoundError("bundle-base-missing", base=digest, folder=file.parent)
 
 
 class BundledVersions:
@@ -86,15 +80,9 @@ class BundledVersions:
             (embedding_digest(tensors["z"]), "embedding") if embedding else (weights_digest(tensors), "weights")
         )
         if facts.get("embedding") not in (None, digest):  # those of an earlier release do not say it
-            raise DamagedError(
-                f"The {what} of the folder {file.parent} does not match its digest.",
-                _AGAIN,
-            )
+            raise DamagedError("bundle-part-damaged", part=what, folder=file.parent)
         if facts["base"] != base.digest:
-            raise PinMismatchError(
-                f"The folder {file.parent} holds another base than its {what} is pinned to.",
-                _AGAIN,
-            )
+            raise PinMismatchError("bundle-of-other-base", folder=file.parent, part=what)
         version, self._bundled = facts["hypernetwork_version"], engine.hypernetwork
         if version != FIRST_HYPERNETWORK:
             self._bundled = frozen_hypernetwork(_bundled_hypernetwork(file.parent, facts), engine.device)
@@ -147,9 +135,7 @@ def _bundled_hypernetwork(folder: Path, facts: Mapping[str, Any]) -> bytes:
     content = path.read_bytes() if path.is_file() else b""
     if digest_of(content) != facts["hypernetwork"]:
         raise PinMismatchError(
-            f"The folder {folder} does not hold hypernetwork version {facts['hypernetwork_version']}, "
-            "which its embedding is pinned to.",
-            _AGAIN,
+            "bundle-hypernetwork-missing", folder=folder, hypernetwork_version=facts["hypernetwork_version"]
         )
     return content
 
@@ -161,5 +147,5 @@ def _bundled_readout(folder: Path, facts: Mapping[str, Any]) -> Readout | None:
     path = folder / READOUT
     content = path.read_bytes() if path.is_file() else b""
     if digest_of(content) != facts["readout"]:
-        raise PinMismatchError(f"The folder {folder} does not hold the readout of its embedding.", _AGAIN)
+        raise PinMismatchError("bundle-readout-missing", folder=folder)
     return unpack_readout(content, facts["base"])

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import torch
@@ -20,6 +20,7 @@ from onboard.bases import Base, find_base
 from onboard.bases.load import load_engine
 from onboard.contract.requests import PredictionRequest, parse_requests, require_fitting
 from onboard.data.regression import Buckets
+from onboard.domain.label_set import MULTILABEL, chosen_set, set_text
 from onboard.domain.prediction import Outcome, Prediction, Unanswered, all_answered
 from onboard.errors import InputError, OnboardError
 from onboard.hypernetworks.engines import KEPT_HYPERNETWORKS
@@ -42,6 +43,8 @@ from onboard.serving.versions import (
 )
 from onboard.settings import Settings
 from onboard.statistics.temperature import tempered
+
+_ANY_TEXT: Final = "Warm-up."
 
 
 @dataclass(frozen=True)
@@ -78,7 +81,7 @@ class Predictor:
     ) -> None:
         services = _services_of(base_or_home)
         if services is not None:
-            base = find_base(services.settings.base)
+            self._base = base = find_base(services.settings.base)
             register_base(services, base)
             self._engine = load_engine(base, services.device)
             self._versions: ServedVersions = RegistryVersions(services, base, self._engine, kept_bytes)
@@ -88,13 +91,20 @@ class Predictor:
             base = base_of(bundle)
         else:
             base = base_or_home if isinstance(base_or_home, Base) else find_base(str(base_or_home))
-        self._engine = load_engine(base, device)
+        self._base, self._engine = base, load_engine(base, device)
         self._versions = BundledVersions(bundle, base, self._engine) if bundle else SourceVersions(base, self._engine)
 
     @property
     def kept_bytes(self) -> int:
         """About what the versions that are ready to answer take in memory."""
         return self._versions.kept_bytes
+
+    def warm_up(self) -> None:
+        """Answer a text by a task of the base, so that the first one that somebody asks is as fast as any other."""
+        bare_features(self._engine, self._engine.encoder.encode([(_ANY_TEXT, None)]))  # what a readout reads
+        for source in self._base.sources[:1]:
+            texts = {"text_a": _ANY_TEXT, "text_b": _ANY_TEXT} if source.pairs else {"text": _ANY_TEXT}
+            self.outcomes([{"task": source.name, **texts}])  # a deleted task is an outcome too
 
     def predict(self, inputs: Sequence[Mapping[str, Any]]) -> list[Prediction]:
         """Answers in input order; tasks may be mixed freely.
@@ -254,11 +264,7 @@ class Predictor:
 
 def _no_novelty(request: PredictionRequest, served: ServedVersion) -> InputError:
     named = f"{request.reference.task}@v{served.version}"
-    return InputError(
-        f"{named} cannot say whether a text is unknown: it was published without, as shipped tasks are.",
-        f"Submit {request.reference.task} again with 8 rows or more, or leave unknown out.",
-        task=request.reference.task, field="unknown",
-    )  # fmt: skip
+    return InputError("version-without-novelty", task=request.reference.task, field="unknown", named=named)  # fmt: skip
 
 
 def _groups(
@@ -286,6 +292,11 @@ def _answer(served: ServedVersion, probabilities: np.ndarray, unknown: bool | No
     probabilities = tempered(own[None], served.temperature)[0]
     best = int(probabilities.argmax())
     shown = tuple(float(value) for value in probabilities)
+    if task.kind == MULTILABEL:
+        chosen, sure = chosen_set(task.labels, shown), min(max(score, 1 - score) for score in shown)
+        return Prediction(
+            set_text(chosen), sure, task.name, served.version, shown, served.weak, task.labels, unknown, chosen
+        )  # fmt: skip
     if task.low is None or task.high is None:
         labels, answer = task.labels, task.labels[best]
     else:
@@ -307,8 +318,5 @@ def _services_of(base_or_home: Base | Services | str | Path | None) -> Services 
         return open_services(Settings(home=folder, database_url="", broker_url="", artifact_url=""))
     known = any((folder / name).is_file() for name in ("base.json", "config.json", "base/base.json"))
     if folder.is_dir() and not known and bundle_at(folder) is None:
-        raise InputError(
-            f"{folder} is neither a fetched version, nor a base, nor the home of a service.",
-            "Name a folder that onboard fetch made, or see onboard base list.",
-        )
+        raise InputError("folder-not-servable", folder=folder)
     return None

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from onboard.contract.requests import PredictionRequest, require_fitting
+from onboard.domain.names import Reference
 from onboard.domain.prediction import Outcome, Unanswered
-from onboard.domain.task import EmbeddingVersion
+from onboard.domain.task import AliasNames, EmbeddingVersion, labels_called
 from onboard.errors import NotFoundError
+from onboard.registry.aliases import AliasRepository
 from onboard.registry.database import Database
 from onboard.versions.describe import resolve_known
 
@@ -16,11 +19,25 @@ Known = dict[str, EmbeddingVersion | NotFoundError]
 
 def look_up(database: Database, requests: Sequence[PredictionRequest]) -> Known:
     """What each reference means just now, by its text. Raises InputError: a version does not take what it is asked."""
-    known = resolve_known(database, dict.fromkeys(request.reference for request in requests))
-    require_fitting(
-        requests, {text: version for text, version in known.items() if isinstance(version, EmbeddingVersion)}
-    )
+    references = dict.fromkeys(request.reference for request in requests)
+    known = resolve_known(database, references)
+    called = _called(database, references)
+    require_fitting(requests, {
+        text: replace(version, labels=labels_called(version.labels, called[text])) if called.get(text) else version
+        for text, version in known.items() if isinstance(version, EmbeddingVersion)
+    })  # fmt: skip
     return known
+
+
+def _called(database: Database, references: Iterable[Reference]) -> dict[str, AliasNames]:
+    """What aliases call labels, by the text of their references."""
+    with database.read() as session:
+        aliases = AliasRepository(session)
+        names = {
+            str(reference): aliases.names(reference.task, reference.alias)
+            for reference in references if reference.alias is not None
+        }  # fmt: skip
+    return {text: called for text, called in names.items() if called}
 
 
 def require_known(known: Known) -> None:

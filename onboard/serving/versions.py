@@ -17,7 +17,7 @@ import numpy as np
 from onboard.bases import Base
 from onboard.domain.dataset import Label
 from onboard.domain.names import Reference
-from onboard.domain.task import FIRST_HYPERNETWORK, EmbeddingVersion, Task
+from onboard.domain.task import FIRST_HYPERNETWORK, AliasNames, EmbeddingVersion, Task, labels_called
 from onboard.errors import DamagedError, InputError, NotFoundError, OnboardError, PinMismatchError
 from onboard.hypernetworks.engines import hypernetwork_at
 from onboard.model.engine import Engine
@@ -77,6 +77,10 @@ class ServedVersion:
         """Whether its rows go through the model, beside those of other versions."""
         return self.learned is not None and (not isinstance(self.learned, TaskModule) or self.learned.MIXES)
 
+    def called(self, names: AliasNames) -> ServedVersion:
+        """The same with other names for labels, as the alias has them that it was asked by."""
+        return replace(self, task=replace(self.task, labels=labels_called(self.task.labels, names)))
+
     def among(self, places: Sequence[int]) -> ServedVersion:
         """The same as if it had only the labels at these places."""
         labels = tuple(self.task.labels[place] for place in places)
@@ -133,7 +137,7 @@ class SourceVersions:
     def _source(self, reference: Reference) -> ServedVersion | OnboardError:
         source = self._sources.get(reference.task)
         if source is None or reference not in (Reference(source.name), Reference(source.name, None, 1)):
-            return NotFoundError(f"Base {self._base.name} has no {reference}.", f"onboard base show {self._base.name}")
+            return NotFoundError("version-not-in-base", base=self._base.name, reference=reference)
         if source.name not in self._ready:
             task = Task(source.name, source.kind, source.labels, source.words, source.low, source.high, source=True)
             z = self._base.embeddings[source.name]
@@ -169,7 +173,9 @@ class RegistryVersions:
             if ready is None:
                 missing.append(reference)
             else:
-                resolved[str(reference)] = ready
+                names = None if current is None else current.names
+                called = ready.called(names) if names and isinstance(ready, ServedVersion) else ready
+                resolved[str(reference)] = called
         if missing:  # why there is none; one may have been published this moment
             for text, known in resolve_known(self._services.database, missing).items():
                 resolved[text] = known if isinstance(known, NotFoundError) else self._load(known)
@@ -232,12 +238,11 @@ def require_pins(version: EmbeddingVersion, base: Base) -> None:
     """Raise PinMismatchError unless the version belongs to this base and its backbone."""
     if version.backbone_digest != base.backbone_digest or version.base_digest != base.digest:
         raise PinMismatchError(
-            f"{version.reference} is pinned to backbone {version.backbone_digest[:19]}…, "
-            f"base {base.name} has {base.backbone_digest[:19]}….",
-            "set ONBOARD_BASE to the base that it was trained on, or submit the task again",
+            "version-of-other-backbone",
             version=version.reference,
             pinned=version.backbone_digest,
             present=base.backbone_digest,
+            base=base.name,
         )
 
 
@@ -252,9 +257,11 @@ def fitting(served: ServedVersion, engine: Engine) -> ServedVersion:
     size = engine.hypernetwork.sizes["task_embedding_size"]
     if served.learned.shape != (size,):
         raise PinMismatchError(
-            f"{served.task.name}@v{served.version} has {served.learned.shape} numbers, this hypernetwork takes {size}.",
-            "onboard base show",
+            "embedding-width-differs",
             task=served.task.name,
+            version=served.version,
+            shape=served.learned.shape,
+            size=size,
         )
     return replace(served, learned=np.array(served.learned, dtype=np.float32))
 

@@ -20,7 +20,7 @@ def lengths_of_blocks(centred: np.ndarray, blocks: int, counted: np.ndarray | No
 
 
 def with_names(
-    features: np.ndarray, targets: np.ndarray, names: np.ndarray, blocks: int
+    features: np.ndarray, targets: np.ndarray, names: np.ndarray, blocks: int, counted: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Features (n + K, h) and targets (n + K, K) with a row more of every label, of its own words.
 
@@ -32,8 +32,9 @@ def with_names(
         targets: (n, K), times what the row counts.
         names: features of the labels' words (K, the first columns of h).
         blocks: how many blocks of columns the rows have.
+        counted: (n,) what each row counts; None where its targets say it.
     """
-    counted = targets.sum(1, dtype=np.float64)
+    counted = targets.sum(1, dtype=np.float64) if counted is None else counted
     mean = np.average(features.astype(np.float64), axis=0, weights=counted)
     apart = np.zeros((len(names), features.shape[1]))
     apart[:, : names.shape[1]] = names - mean[: names.shape[1]]

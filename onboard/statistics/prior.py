@@ -100,7 +100,7 @@ def fit_prior(lessons: Mapping[str, Lesson]) -> Prior | None:
         return None
     widths = {(lesson.names.shape[1], lesson.weights.shape[1]) for lesson in sound.values()}
     if len(widths) > 1:
-        raise InputError("The lessons are of several bases: their widths differ.", "onboard doctor")
+        raise InputError("lessons-of-several-bases")
     names = np.vstack([_counted(lesson) * lesson.names.astype(np.float64) for lesson in sound.values()])
     weights = np.vstack([_counted(lesson) * lesson.weights.astype(np.float64) for lesson in sound.values()])
     inner = names.T @ names + RIDGE * np.eye(names.shape[1])

@@ -16,6 +16,12 @@ def softmax(scores: np.ndarray) -> np.ndarray:
     return probabilities
 
 
+def sigmoid(scores: np.ndarray) -> np.ndarray:
+    """Independent probabilities (n, L) of scores (n, L)."""
+    halves: np.ndarray = 0.5 * (1.0 + np.tanh(0.5 * scores))
+    return halves
+
+
 def blend(trained: np.ndarray, readout: np.ndarray, share: float) -> np.ndarray:
     """Probabilities (n, K) of both as one."""
     together: np.ndarray = (1.0 - share) * trained.astype(np.float64) + share * readout

@@ -17,7 +17,7 @@ import numpy as np
 from onboard.errors import InputError
 from onboard.statistics.blocks import BLOCKS, with_names
 from onboard.statistics.prior import Lesson, Prior, names_on_scale
-from onboard.statistics.probabilities import blend, mean_loss, softmax
+from onboard.statistics.probabilities import blend, mean_loss, sigmoid, softmax
 from onboard.statistics.ridge import Path, Rows
 from onboard.statistics.share import usual_share
 
@@ -42,6 +42,7 @@ class Readout:
         bias: (K,) float32.
         share: of the answer that is its own; the embedding's is the rest.
         of_roots: whether it takes the signed roots of features; a readout of before takes them as they are.
+        independent: whether each label has a score by itself, as where a text may have several; else they sum to one.
     """
 
     weights: np.ndarray
@@ -49,6 +50,7 @@ class Readout:
     bias: np.ndarray
     share: float = 1.0
     of_roots: bool = False
+    independent: bool = False
 
     def columns(self, width: int) -> np.ndarray:
         """Which of so many columns, of every block, it takes: the first ones, or the blocks that pairs had before.
@@ -58,16 +60,13 @@ class Readout:
         """
         own = self.weights.shape[1]
         if width < own:
-            raise InputError(
-                f"The readout takes {own} features, and got {width}.",
-                "It belongs to another base: submit the task again.",
-            )
+            raise InputError("readout-width-differs", own=own, width=width)
         if not self.of_roots and own * BLOCKS == width * len(_BEFORE):
             return np.arange(width).reshape(BLOCKS, -1)[list(_BEFORE)].ravel()
         return np.arange(own)
 
     def probabilities(self, features: np.ndarray) -> np.ndarray:
-        """(n, K) float64, of features of every block, or of the blocks that it was made of.
+        """(n, K) float64, of features of every block, or of the blocks that it was made of; or independent scores.
 
         Raises:
             InputError: fewer features than it takes, or not finite.
@@ -75,7 +74,8 @@ class Readout:
         features = features[:, self.columns(features.shape[1])].astype(np.float64)
         require_finite(features)
         seen = signed_roots(features) if self.of_roots else features
-        return softmax(seen @ (self.weights.astype(np.float64) * self.scale).T + self.bias)
+        scores = seen @ (self.weights.astype(np.float64) * self.scale).T + self.bias
+        return sigmoid(scores) if self.independent else softmax(scores)
 
     def beside(self, embedding: np.ndarray, features: np.ndarray) -> np.ndarray:
         """Its answers and the embedding's probabilities (n, K) as one; features as of `probabilities`."""
@@ -191,7 +191,7 @@ def _fitted(
     path = Path.of(rows.x, y - centre, rows.counted)
     judged = np.sort(np.concatenate(groups)) if len(groups) else np.zeros(0, dtype=np.int64)
     regression = None if values is None else _Regression(values, float(centre[0]))
-    chosen = _chosen(_drawn_paths(path, rows.x, drawn_to, judged), groups, judged, targets, regression)
+    chosen = _chosen(drawn_paths(path, rows.x, drawn_to, judged), groups, judged, targets, regression)
     solved = chosen.path.weights(chosen.ridge)  # (C, h + 1)
     weights, bias = solved[:, :-1], solved[:, -1]
     weights = weights / rows.lengths
@@ -210,10 +210,7 @@ def weights_of_prior(prior: Prior | np.ndarray | None, names: np.ndarray | None,
     if isinstance(prior, Prior):
         prior = None if names is None else prior.weights(names_on_scale(names))
     if prior is not None and prior.shape[1] != width:
-        raise InputError(
-            f"The prior has weights for {prior.shape[1]} features, and the rows have {width}: it is of another base.",
-            "onboard doctor",
-        )
+        raise InputError("prior-width-differs", shape=prior.shape[1], width=width)
     return prior
 
 
@@ -248,7 +245,7 @@ def answers_after(
     return softmax(like.sharpness * (rows.seen(signed_roots(asked)) @ weights.T))
 
 
-def _drawn_paths(path: Path, x: np.ndarray, drawn_to: np.ndarray | None, judged: np.ndarray) -> Sequence[Path]:
+def drawn_paths(path: Path, x: np.ndarray, drawn_to: np.ndarray | None, judged: np.ndarray) -> Sequence[Path]:
     """The regressions by how far they are drawn towards the prior: as usual where too few rows judge."""
     if drawn_to is None:
         return [path]
@@ -348,20 +345,21 @@ def _curves(
     return [_Normal(regression, max(float(np.sqrt((errors**2).mean())), width / 2))]
 
 
-def packed(weights: np.ndarray, bias: np.ndarray) -> Readout:
+def packed(weights: np.ndarray, bias: np.ndarray, *, independent: bool = False) -> Readout:
     """A readout of the roots of features with these weights (K, h) and this bias (K,), as it is stored."""
     scale = float(np.abs(weights).max()) or 1.0
-    return Readout((weights / scale).astype(np.float16), scale, bias.astype(np.float32), of_roots=True)
+    small = (weights / scale).astype(np.float16)
+    return Readout(small, scale, bias.astype(np.float32), of_roots=True, independent=independent)
 
 
 def require_finite(features: np.ndarray) -> None:
     """Raise InputError unless all of these features are finite numbers."""
     if not np.isfinite(features).all():
-        raise InputError("Features of a text are not finite numbers.", "onboard doctor")
+        raise InputError("features-not-finite")
 
 
 def _require_rows(targets: np.ndarray, *, regression: bool) -> None:
     if len(targets) < 2:
-        raise InputError("A readout needs two rows at least.", "Submit more rows.")
+        raise InputError("readout-needs-two-rows")
     if not regression and (targets.sum(0) <= 0).any():
-        raise InputError("A label has no training row.", "Submit a row of every label, or --readout never.")
+        raise InputError("label-without-training-row")

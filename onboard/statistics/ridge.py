@@ -34,7 +34,16 @@ class Rows:
     @classmethod
     def of(cls, features: np.ndarray, targets: np.ndarray, blocks: int) -> Rows:
         """Roots of features (n, h); targets as of `fit_readout`, times what their rows count."""
-        counted = targets.sum(1, dtype=np.float64)
+        return cls.counting(features, targets, targets.sum(1, dtype=np.float64), blocks)
+
+    @classmethod
+    def of_sets(cls, features: np.ndarray, truth: np.ndarray, blocks: int) -> Rows:
+        """Roots of features (n, h) of rows that all count alike; truth (n, L) is 1 where a row has a label."""
+        return cls.counting(features, truth, np.ones(len(truth)), blocks)
+
+    @classmethod
+    def counting(cls, features: np.ndarray, targets: np.ndarray, counted: np.ndarray, blocks: int) -> Rows:
+        """Roots of features (n, h) of rows that count so much (n,), which is in their targets already."""
         mean = np.average(features, axis=0, weights=counted)
         lengths = lengths_of_blocks(features - mean, blocks, counted)
         x = _with_intercept((features - mean) / lengths)
@@ -85,6 +94,18 @@ class Path:
         solved = self.v @ ((self.s / (self.s**2 + ridge))[:, None] * (self.u.T @ self.y))
         weights: np.ndarray = solved.T + self.towards
         return weights
+
+    def without_each(self, ridge: float) -> np.ndarray:
+        """Predictions (n, C), of each row by a regression without it: `without` where every row is a group."""
+        shrunk = self.s**2 / (self.s**2 + ridge)
+        fitted = self.u @ (shrunk[:, None] * (self.u.T @ self.y))
+        left = np.maximum(1.0 - (self.u**2 * shrunk).sum(1, keepdims=True), np.finfo(np.float64).eps)  # (n, 1)
+        counted = self.roots**2
+        apart = self.roots * self.y - counted * ((self.roots * self.y).sum(0) / counted.sum())
+        moved = apart / (counted.sum() - counted + ridge)
+        wrong = (self.y - fitted) / left
+        predicted: np.ndarray = (self.y - wrong) / self.roots + moved + self.offset
+        return predicted
 
     def without(self, groups: Sequence[np.ndarray], ridge: float) -> np.ndarray:
         """Predictions (n, C), of each row by a regression without its group; 0 of rows that are in none.

@@ -37,7 +37,7 @@ def readout_of_names(names: np.ndarray, texts: np.ndarray, blocks: int, prior: P
     require_finite(names)
     require_finite(texts)
     if len(texts) < 2:
-        raise InputError("A readout without labeled rows needs two texts at least.", "Pass more texts.")
+        raise InputError("readout-needs-two-texts")
     seen = signed_roots(texts)
     mean = seen.mean(0)
     lengths = lengths_of_blocks(seen - mean, blocks)

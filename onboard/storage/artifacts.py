@@ -132,20 +132,22 @@ class ArtifactStore:
         self._files.delete([f"{_FOLDER}/{shard}/{entry.name}" for entry in entries])
 
     def _missing(self, digest: str) -> NotFoundError:
-        error = NotFoundError(f"The artifact {digest} is not in {self.url}.", digest=digest)
-        return error.hide(NotFoundError(f"The artifact {digest} is gone.", digest=digest))
+        error = NotFoundError("artifact-not-in-store", digest=digest, url=self.url)
+        return error.hide(NotFoundError("artifact-gone", digest=digest))
 
     def _require(self, digest: str, actual: str) -> None:
         if actual != digest:
             remedy = "Restore the artifact folder from a backup, or retry the job that made it: onboard jobs retry JOB"
             damaged = "is damaged: its bytes do not match its digest."
-            error = DamagedError(f"The artifact {digest} in {self.url} {damaged}", remedy, digest=digest)
-            raise error.hide(DamagedError(f"The artifact {digest} {damaged}", remedy, digest=digest))
+            error = DamagedError(
+                "artifact-damaged-in-store", digest=digest, url=self.url, damaged=damaged, remedy=remedy
+            )
+            raise error.hide(DamagedError("artifact-damaged", digest=digest, damaged=damaged, remedy=remedy))
 
 
 def key_of(digest: str) -> str:
     """Where the bytes of a digest lie: `sha256/ab/ab12…`, in a store and in a backup. Raises InputError."""
     if not is_digest(digest):
-        raise InputError(f"{digest!r} is not the digest of an artifact.", "A digest is sha256: and 64 characters.")
+        raise InputError("digest-invalid", digest=digest)
     name = digest.removeprefix("sha256:")
     return f"{_FOLDER}/{name[:2]}/{name}"

@@ -85,7 +85,5 @@ def verified_embedding(content: bytes, version: EmbeddingVersion) -> np.ndarray:
     """
     z = unpack_embedding(content)
     if embedding_digest(z) != version.embedding_digest:
-        raise DamagedError(
-            f"The embedding of {version.reference} does not match its digest.", "restore it from a backup"
-        )
+        raise DamagedError("embedding-digest-differs", version=version.reference)
     return z

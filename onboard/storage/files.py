@@ -166,8 +166,8 @@ class Files:
         return [entry for entry in self.entries(folder) if _TEMPORARY.fullmatch(entry.name)] if self.local else []
 
     def _missing(self, name: str) -> OnboardError:
-        outside = NotFoundError(f"A store of the service has no {name}.", name=name)
-        return NotFoundError(f"{self.url} has no {name}.", name=name).hide(outside)
+        outside = NotFoundError("store-file-missing", name=name)
+        return NotFoundError("store-file-missing-at", name=name, url=self.url).hide(outside)
 
     def _path(self, name: str) -> str:
         return f"{self.root}/{name}" if name else self.root
@@ -196,9 +196,7 @@ def open_store(url: str, what: str, setting: str) -> tuple[Any, str]:
         # a remembered listing would be wrong as soon as another process writes
         file_system, root = url_to_fs(url, use_listings_cache=False)
     except (ImportError, ValueError) as error:
-        raise InputError(
-            f"{what} cannot be opened: {error}.", f"For s3:// run: pip install 'onboard[s3]'; or correct {setting}."
-        ) from error
+        raise InputError("store-url-unusable", purpose=what, reason=error, setting=setting) from error
     return file_system, str(root).rstrip("/")
 
 
@@ -213,11 +211,11 @@ def output_in_our_words(output: Path | str, remedy: str) -> Iterator[None]:
     try:
         yield
     except (PermissionError, NotADirectoryError, FileExistsError) as error:
-        raise NotAllowedError(
-            f"{output} cannot be written: {error.strerror}.", "--output a folder that you can write to"
-        ) from error
+        raise NotAllowedError("output-forbidden", output=output, reason=error.strerror) from error
     except OSError as error:
-        raise StorageError(f"{output} cannot be written: {error.strerror or error}.", remedy) from error
+        raise StorageError(
+            "output-not-writable", output=output, reason=error.strerror or error, remedy=remedy
+        ) from error
 
 
 @contextmanager
@@ -250,23 +248,23 @@ def _hidden(error: OnboardError, number: int | None = None) -> OnboardError:
     """
     why = f": {os.strerror(number)}" if number else ""
     remedy = _FREE if number in _FULL else "Try again in a moment; whoever runs the service finds more in its log."
-    return error.hide(StorageError(f"A store of the service cannot be used{why}.", remedy))
+    return error.hide(StorageError("store-unusable", reason=why, remedy=remedy))
 
 
 def _translated(error: OSError, place: str, what: str, setting: str) -> OnboardError:
     reason = error.strerror or str(error)
     if isinstance(error, PermissionError) or error.errno in _FORBIDDEN:
         mend = "See that the credentials are right and may do that" if "://" in place else "Make it writable"
-        remedy = f"{mend}, or let {setting} name another place."
-        return NotAllowedError(f"In {place} {what}: {reason}.", remedy, store=place, errno=error.errno)
+        return NotAllowedError(
+            "store-forbidden", store=place, errno=error.errno, failed=what, reason=reason, mend=mend, setting=setting
+        )
     if error.errno in _FULL:
-        return StorageError(f"In {place} {what}: {reason}.", _FREE, store=place, errno=error.errno)
+        return StorageError("store-full", store=place, errno=error.errno, failed=what, reason=reason)
     return _away(place, what, reason, setting, errno=error.errno)
 
 
 def _away(place: str, what: str, reason: str, setting: str, **facts: Any) -> StorageError:
-    remedy = f"See that the store can be reached, and that {setting} and its credentials are right, then retry."
-    return StorageError(f"In {place} {what}: {reason.rstrip('.')}.", remedy, store=place, **facts)
+    return StorageError("store-failed", store=place, failed=what, reason=reason.rstrip("."), setting=setting, **facts)
 
 
 def _lacks_bucket(error: OSError) -> bool:

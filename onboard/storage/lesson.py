@@ -42,14 +42,9 @@ def unpack_lesson(content: bytes, base: str) -> Lesson:
         tensors, facts = load(content), read_metadata(content)
         lesson, pinned = Lesson(tensors["names"], tensors["weights"], int(facts["rows"])), facts["base"]
     except (SafetensorError, KeyError, ValueError) as error:
-        raise DamagedError("The bytes hold no lesson.", "onboard doctor") from error
+        raise DamagedError("lesson-unreadable") from error
     if not lesson.names.ndim == lesson.weights.ndim == 2 or len(lesson.names) != len(lesson.weights):
-        raise DamagedError("The bytes hold no lesson.", "onboard doctor")
+        raise DamagedError("lesson-unreadable")
     if pinned != base:
-        raise PinMismatchError(
-            f"The lesson belongs to base {pinned[:19]}…, not to {base[:19]}….",
-            "Submit the task again on this base.",
-            pinned=pinned,
-            present=base,
-        )
+        raise PinMismatchError("lesson-of-other-base", pinned=pinned, present=base)
     return lesson

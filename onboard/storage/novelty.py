@@ -60,7 +60,7 @@ def novelty_in(content: bytes) -> Novelty | None:
         if means.ndim != 2 or not means.size or not np.isfinite(means).all() or not np.isfinite(novelty.limit):
             raise ValueError("no means, or not finite")
     except (SafetensorError, AttributeError, KeyError, TypeError, ValueError) as error:
-        raise DamagedError("The file of the version does not hold what it knows.", "onboard doctor") from error
+        raise DamagedError("novelty-unreadable") from error
     if _digest(novelty.means) != digest:
-        raise DamagedError("What the version knows of texts does not match its digest.", "Fetch it again.")
+        raise DamagedError("novelty-digest-differs")
     return novelty

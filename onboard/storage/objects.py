@@ -59,10 +59,7 @@ class Objects:
 
     def __init__(self, url: str, option: str) -> None:
         if "@" in url.partition("://")[2].partition("/")[0]:
-            raise InputError(
-                f"{option} has credentials in it, which everybody who sees the job would read.",
-                "Give them by the environment: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a profile.",
-            )
+            raise InputError("credentials-in-url", option=option)
         self.url, self._option = url.rstrip("/"), option
         self._fs, self._root = open_store(url, url, option)
 
@@ -113,7 +110,7 @@ class Objects:
             try:
                 self._fs.put_file(str(source), self._path(name))
             except FileNotFoundError as error:
-                raise StorageError(f"{self.url} cannot be written: {error}.", "Make the bucket, then retry.") from error
+                raise StorageError("bucket-not-writable", url=self.url, reason=error) from error
 
     def _path(self, name: str) -> str:
         return self._root if name == self._root.rpartition("/")[2] and self._is_single else f"{self._root}/{name}"

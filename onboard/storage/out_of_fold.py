@@ -57,4 +57,4 @@ def unpack_out_of_fold(packed: str, width: int) -> dict[int, np.ndarray]:
 
 
 def _damaged() -> DamagedError:
-    return DamagedError("The stored cross-validated answers of the version are damaged.", "onboard doctor")
+    return DamagedError("stored-answers-damaged")

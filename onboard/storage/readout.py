@@ -17,12 +17,14 @@ READOUT: Final = "readout.safetensors"  # what a bundle calls the file
 # What its weights are called, by whether they are for signed roots of the features: a release that knows nothing of
 # roots refuses what it would answer wrongly.
 _WEIGHTS: Final = {False: "weights", True: "root_weights"}
+_INDEPENDENT: Final = "root_weights_of_independent_labels"  # whose scores do not sum to one
 
 
 def readout_tensors(readout: Readout) -> dict[str, np.ndarray]:
     """What is stored of a readout, as its file and a version of it alone hold it."""
     weights = np.ascontiguousarray(readout.weights, dtype=np.float16)
-    return {_WEIGHTS[readout.of_roots]: weights, "bias": readout.bias}
+    name = _INDEPENDENT if readout.independent else _WEIGHTS[readout.of_roots]
+    return {name: weights, "bias": readout.bias}
 
 
 def readout_of_tensors(tensors: Mapping[str, np.ndarray], scale: float, share: float) -> Readout:
@@ -32,6 +34,9 @@ def readout_of_tensors(tensors: Mapping[str, np.ndarray], scale: float, share: f
         KeyError: there is none.
         DamagedError: shapes that do not fit, or numbers that are not finite.
     """
+    if _INDEPENDENT in tensors:
+        weights, bias = tensors[_INDEPENDENT], tensors["bias"]
+        return _sound(Readout(weights, scale, bias, share, of_roots=True, independent=True))
     of_roots = _WEIGHTS[True] in tensors
     return _sound(Readout(tensors[_WEIGHTS[of_roots]], scale, tensors["bias"], share, of_roots))
 
@@ -41,7 +46,7 @@ def _sound(readout: Readout) -> Readout:
     whole = weights.ndim == 2 and bias.shape == weights.shape[:1]
     numbers = (weights, bias, np.array([readout.scale, readout.share]))
     if not whole or not all(np.isfinite(part).all() for part in numbers):
-        raise DamagedError("The bytes hold no readout.", "onboard doctor")
+        raise DamagedError("readout-unreadable")
     return readout
 
 
@@ -71,12 +76,7 @@ def unpack_readout(content: bytes, base: str) -> Readout:
         readout = readout_of_tensors(tensors, float(facts["scale"]), float(facts["share"]))
         pinned = str(facts["base"])
     except (SafetensorError, KeyError, TypeError, ValueError) as error:
-        raise DamagedError("The bytes hold no readout.", "onboard doctor") from error
+        raise DamagedError("readout-unreadable") from error
     if pinned != base:
-        raise PinMismatchError(
-            f"The readout is pinned to base {pinned[:19]}…, not to {base[:19]}….",
-            "set ONBOARD_BASE to the base that it was trained on, or submit the task again",
-            pinned=pinned,
-            present=base,
-        )
+        raise PinMismatchError("readout-of-other-base", pinned=pinned, present=base)
     return readout

@@ -52,14 +52,14 @@ def unpack_weights(content: bytes) -> dict[str, np.ndarray]:
     try:
         return {name: tensor for name, tensor in load(content).items() if name != TENSOR}
     except (SafetensorError, KeyError, TypeError, ValueError) as error:
-        raise DamagedError("The bytes hold no weights of a task.", "onboard doctor") from error
+        raise DamagedError("weights-unreadable") from error
 
 
 def verified_weights(content: bytes, version: EmbeddingVersion) -> dict[str, np.ndarray]:
     """Tensors of that version. Raises DamagedError: the bytes hold none, or others."""
     tensors = unpack_weights(content)
     if weights_digest(tensors) != version.embedding_digest:
-        raise DamagedError(f"The weights of {version.reference} do not match their digest.", "restore it from a backup")
+        raise DamagedError("weights-digest-differs", version=version.reference)
     return tensors
 
 
@@ -83,4 +83,4 @@ def readout_alone(tensors: Tensors, facts: Mapping[str, Any]) -> Readout:
     try:
         return readout_of_tensors(tensors, float(facts["settings"]["scale"]), share=1.0)
     except (KeyError, TypeError, ValueError) as error:
-        raise DamagedError("The bytes hold no readout.", "onboard doctor") from error
+        raise DamagedError("readout-unreadable") from error

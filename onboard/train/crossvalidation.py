@@ -116,7 +116,7 @@ def part_rows(dataset: Dataset, seed: int, shares: Sequence[float] = (), known: 
 def _witnesses(dataset: Dataset, parted: Sequence[np.ndarray], known: np.ndarray | None) -> np.ndarray:
     """Whether each row (n,) is not known, and its label is found outside of its fold, or on a known row of it."""
     witness = np.ones(len(dataset.train), dtype=np.bool_) if known is None else ~known
-    if dataset.kind == "regression":
+    if dataset.kind != "classification":
         return witness
     labels = np.array(dataset.class_indices(dataset.train))
     for held in parted:

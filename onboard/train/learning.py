@@ -25,13 +25,14 @@ from onboard.model.batch import LabelledRows, TrainingSet
 from onboard.model.batched import log_probabilities
 from onboard.model.engine import Engine
 from onboard.model.execution import UNWATCHED, Execution
+from onboard.statistics.label_errors import Doubt
 from onboard.train.crossvalidation import Fold, OutOfFold, fold_of, held_out_scores, in_a_fold, part_rows
 from onboard.train.fewshot import Part, Trained, row_passes, train_parts
 from onboard.train.halves import SHARE, Halves, two_halves
 from onboard.train.learning_curve import MoreRows, affordable_curve, more_rows
 from onboard.train.settings import FEWEST_CHOOSING, MOST_CHOOSING, SHARES, FewShotSettings
 from onboard.train.step_length import LossByShare
-from onboard.train.suspects import Suspect, suspected_rows
+from onboard.train.suspects import suspected_rows
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ class Learned:
             folds.curve, folds.rows, targets[judged], folds.fold[judged], len(targets), of_readout=folds.of_readout
         )
 
-    def suspects(self, targets: np.ndarray) -> list[Suspect]:
+    def suspects(self, targets: np.ndarray) -> list[Doubt]:
         """Training rows that look mislabelled; none without a cross-validation. Targets as of `more_rows`."""
         if self.folds is None:
             return []

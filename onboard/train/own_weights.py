@@ -21,7 +21,7 @@ from onboard.model.engine import Engine
 from onboard.model.execution import UNWATCHED, Execution
 from onboard.model.memory import RowsAtOnce
 from onboard.model.scoring import LabelTrie
-from onboard.model.side_by_side import AT_ONCE, OTHER_SEED, Padding
+from onboard.model.side_by_side import AT_ONCE, Padding
 from onboard.model.task_module import TaskModule
 from onboard.train.crossvalidation import Fold, OutOfFold, fold_of, in_a_fold
 from onboard.train.fewshot import batches
@@ -132,7 +132,7 @@ def train_task(
     for step, chosen in enumerate(order, 1):
         gradients, loss = losing.gradients(chosen)
         if not np.isfinite(loss):
-            raise JobFailedError(f"The training loss became {loss} at step {step}.", OTHER_SEED)
+            raise JobFailedError("training-diverged", loss=loss, step=step)
         for parameter, gradient in zip(module.parameters(), gradients, strict=True):
             parameter.grad = gradient
         optimiser.step()

@@ -1,13 +1,12 @@
-"""Suspected label errors: rows whose label an embedding that was trained without them confidently contradicts.
+"""Suspected label errors in what was trained: rows whose label is contradicted by answers that never saw them.
 
-Confident learning (arXiv 1911.00068) on out-of-fold predictions. Where these are hardly better than the commonest label
-their doubts mean nothing, and none are told.
+The rule is that of `onboard.statistics.label_errors`, on the out-of-fold answers of what is published.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -15,59 +14,25 @@ import numpy as np
 from onboard.data.previews import beginning, preview_texts
 from onboard.domain.dataset import Dataset, Example, label_text
 from onboard.domain.report import WarningJson
+from onboard.statistics.label_errors import Doubt, doubted_rows
 
 MOST: Final = 10
-_MARGIN: Final = 0.6  # between the probability of the other label and of the given one
 _LABEL_CHARACTERS: Final = 40  # of a label in the warning
-_LEAST_GAIN: Final = 0.5  # of what the commonest label gets wrong, so much must be right
 
 
-@dataclass(frozen=True)
-class Suspect:
-    """A training row (index), the label (index) that seems right, and the probabilities of both labels."""
-
-    row: int
-    seems: int
-    probability: float
-    given_probability: float
-
-
-def suspected_errors(estimate: np.ndarray, targets: np.ndarray) -> list[Suspect]:
-    """The most doubtful rows, the clearest first; ten at most.
-
-    A label's only row is none of them: the embedding that was trained without it has never seen its label.
-
-    Args:
-        estimate: out-of-fold log-probabilities (n, K).
-        targets: (n, K), one-hot.
-    """
-    probabilities, given = np.exp(estimate), targets.argmax(1)
-    best, rows = probabilities.argmax(1), np.arange(len(targets))
-    accuracy, commonest = float((best == given).mean()), float(targets.mean(0).max())
-    if accuracy - commonest < _LEAST_GAIN * (1.0 - commonest):
-        return []
-    margin = probabilities[rows, best] - probabilities[rows, given]
-    margin[targets.sum(0)[given] < 2] = 0.0
-    doubted = [row for row in np.argsort(-margin, kind="stable").tolist() if margin[row] >= _MARGIN]
-    return [
-        Suspect(row, int(best[row]), float(probabilities[row, best[row]]), float(probabilities[row, given[row]]))
-        for row in doubted[:MOST]
-    ]
-
-
-def suspected_rows(judged: np.ndarray, estimate: np.ndarray, targets: np.ndarray) -> list[Suspect]:
-    """`suspected_errors` of some rows (m,) of all (n,), told by their index among all.
+def suspected_rows(judged: np.ndarray, estimate: np.ndarray, targets: np.ndarray) -> list[Doubt]:
+    """The most doubtful of some rows (m,) of all (n,), by their index among all, the clearest first; ten at most.
 
     Args:
         judged: indices of those that were predicted without themselves.
         estimate: their out-of-fold log-probabilities (m, K).
         targets: (n, K) of all, one-hot.
     """
-    suspects = suspected_errors(estimate, targets[judged])
-    return [replace(suspect, row=int(judged[suspect.row])) for suspect in suspects]
+    doubts = doubted_rows(np.exp(estimate), targets[judged].argmax(1))[:MOST]
+    return [replace(doubt, row=int(judged[doubt.row])) for doubt in doubts]
 
 
-def warning_of(suspects: Sequence[Suspect], dataset: Dataset) -> WarningJson:
+def warning_of(suspects: Sequence[Doubt], dataset: Dataset) -> WarningJson:
     """The warning about them (there is one at least) as the report shows it, which names every one.
 
     Args:

@@ -32,7 +32,6 @@ from onboard.train.holding import Drawn, Holding, draws
 from onboard.train.settings import TuningSettings
 
 CLIP: Final = 1.0  # norm of the gradient, as the authors have it
-_REMEDY: Final = "submit again without --tune-hypernetwork, or with another --seed"
 
 
 @dataclass(frozen=True)
@@ -98,7 +97,7 @@ def tune(
     for step, (chosen, drawn) in enumerate(_rounds(training_set, protection, settings, seed), 1):
         loss, penalty = tuning.gradient(chosen, drawn)
         if not math.isfinite(loss + penalty):
-            raise JobFailedError(f"Tuning the hypernetwork diverged: loss {loss + penalty} at step {step}.", _REMEDY)
+            raise JobFailedError("tuning-diverged", loss=loss + penalty, step=step)
         tuning.step()
         course.append((loss, penalty))
         execution.on_step(step, loss)
@@ -185,7 +184,7 @@ class _Tuning:
     def frozen(self) -> tuple[Hypernetwork, np.ndarray]:
         """What the two have become, z (t,). Raises JobFailedError: a weight is not finite."""
         if not all(bool(torch.isfinite(tensor).all()) for tensor in self._parameters):
-            raise JobFailedError("Tuning the hypernetwork diverged: a weight is not finite.", _REMEDY)
+            raise JobFailedError("tuned-weight-not-finite")
         self._hypernetwork.requires_grad_(False)
         for weight in self._hypernetwork.parameters():
             weight.grad = None

@@ -30,9 +30,10 @@ def answers(
     words: Sequence[str],
     rows: Sequence[Example],
     readout: Readout | None,
+    features: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Probabilities (n, K) in the order of the words, at the version's temperature; of a regression the expected
-    numbers (n,), on its own scale.
+    """Probabilities (n, K) in the order of the words, at the version's temperature; scores of sets of labels; of a
+    regression the expected numbers (n,), on its own scale.
 
     Args:
         engine: under the hypernetwork that is to be asked.
@@ -41,9 +42,10 @@ def answers(
         words: its K label words; of a regression those of the buckets, in their order.
         rows: n rows.
         readout: of the version, in the order of the words; None where it has none.
+        features: of the rows, as `bare_features` gives them, where they were read before.
     """
     ids = engine.encoder.encode([(row.text_a, row.text_b) for row in rows])
-    probabilities = probabilities_of(engine, ids, task, engine.trie(words), readout)
+    probabilities = probabilities_of(engine, ids, task, engine.trie(words), readout, features=features)
     if version.low is None or version.high is None:
         return tempered(probabilities, version.temperature)
     numbers: np.ndarray = probabilities @ np.array(Buckets(version.low, version.high).values)

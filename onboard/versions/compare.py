@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 MOST_ROWS: Final = 2000  # that both answer; of more, those with the smallest hashes: always the same draw
 MOST_ROWS_READ: Final = 250_000  # of a version's dataset, which has to be read for its held-out rows
 MOST_BYTES_READ: Final = 64 * 2**20  # of the same, as it is stored
-_RETRY_SECONDS: Final = 5
+RETRY_SECONDS: Final = 5
 OUT_OF_FOLD_WORTH: Final = (
     "Each row was answered by models that were trained without it, not by the published versions. This compares what "
     "the two sets of rows teach. Rows that neither version has seen are better evidence."
@@ -94,17 +94,17 @@ def compare_versions(
         return SideBySide(earlier, later, None, reason)
     pair = _Pair(services, earlier, later, manifests)
     try:
-        with one_at_a_time(TURN, "Other versions are being compared."):
+        with one_at_a_time(TURN, UnavailableError("comparison-busy", retry_after_seconds=RETRY_SECONDS)):
             return _on_own_rows(pair) if file is None else _on_file(pair, file)
     except PinMismatchError as error:
         return SideBySide(earlier, later, None, error.message)
 
 
 @contextmanager
-def one_at_a_time(turn: threading.Lock, busy: str) -> Iterator[None]:
-    """Raise UnavailableError, which says what this process is `busy` with, where somebody has the turn."""
+def one_at_a_time(turn: threading.Lock, busy: UnavailableError) -> Iterator[None]:
+    """Raise `busy` where another caller holds the lock."""
     if not turn.acquire(blocking=False):
-        raise UnavailableError(busy, "Try again in a moment.", retry_after_seconds=_RETRY_SECONDS)
+        raise busy
     try:
         yield
     finally:
@@ -211,17 +211,19 @@ def _verdict(pair: _Pair, shared: Sequence[Example], evidence: Evidence, named: 
     """
     rows, labels = drawn(shared), pair.later.labels
     before, after = (pair.answer(version, rows) for version in (pair.earlier, pair.later))
-    measured = measured_on(rows, labels, before, after, len(shared) - len(rows))
+    kind = pair.later.task_kind
+    measured = measured_on(rows, labels, before, after, len(shared) - len(rows), kind)
     named += f", drawn from {len(shared)}" if measured.left_out else ""
-    changed = changed_answers(rows, labels, before, after)
+    changed = changed_answers(rows, labels, before, after, kind=kind)
     return SideBySide(pair.earlier, pair.later, measured, _sentence(measured, named), evidence, None, changed)
 
 
 def _cross_validated(pair: _Pair, paired: Paired) -> SideBySide:
     labels, settled = pair.later.labels, paired.settled
     rows = [paired.rows[place] for place in settled]
-    measured = measured_on(rows, labels, paired.before[settled], paired.after[settled])
-    changed = changed_answers(paired.rows, labels, paired.before, paired.after, paired.labels_before)
+    kind = pair.later.task_kind
+    measured = measured_on(rows, labels, paired.before[settled], paired.after[settled], kind=kind)
+    changed = changed_answers(paired.rows, labels, paired.before, paired.after, paired.labels_before, kind)
     reason = _sentence(measured, "rows that were answered by cross-validation")
     return SideBySide(pair.earlier, pair.later, measured, reason, "cross-validated", OUT_OF_FOLD_WORTH, changed)
 
@@ -242,7 +244,7 @@ def _only_changed(pair: _Pair) -> SideBySide:
     without = [f"v{one.version}" for one in (pair.earlier, pair.later) if one.out_of_fold is None]
     reason += f", and no cross-validated answers of {' and '.join(without)}." if without else "."
     before, after = (pair.answer(version, shared) for version in (pair.earlier, pair.later))
-    changed: Changed = changed_answers(shared, pair.later.labels, before, after)
+    changed: Changed = changed_answers(shared, pair.later.labels, before, after, kind=pair.later.task_kind)
     flipped = sum(flip.count for flip in changed.flips)
     worth = f"{TRAINED_WORTH} {flipped:,} of {counted(len(shared), 'shared row')} changed."
     return SideBySide(pair.earlier, pair.later, None, reason, "training", worth, changed)

@@ -143,13 +143,9 @@ def _from_registry(
     descendants, there = descent.of(root), repository.has_content(name)
     if not there and not (unlearning and (descendants.versions or descendants.hypernetworks)):
         alike = did_you_mean(name, (task.name for task in TaskRepository(session).list()))
-        raise NotFoundError(f"There is no task {name!r}.{alike}", "List them with: onboard tasks list", task=name)
+        raise NotFoundError("unknown-task-to-delete", task=name, alike=alike)
     if unlearning and repository.is_shipped(name):
-        raise ConflictError(
-            f"A base was trained on {name!r}, so it cannot be unlearned.",
-            "Delete it without --unlearn; a base without it is made by: onboard base train",
-            task=name,
-        )
+        raise ConflictError("task-taught-base", task=name)
     deleted = Deleted(name, dry_run, Removed(), descendants, descent.aliases())
     if there:
         deleted.removed = repository.remove(root)
@@ -189,5 +185,4 @@ def _sweep(services: Services, name: str, digests: Sequence[str]) -> None:
 
 
 def _not_swept(name: str, reason: str) -> StorageError:
-    message = f"Task {name!r} is deleted, but some of its files are still there: {reason}"
-    return StorageError(message, "When the store can be reached again: onboard gc", task=name)
+    return StorageError("artifacts-not-deleted", task=name, reason=reason)

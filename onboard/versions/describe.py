@@ -7,7 +7,7 @@ from typing import Any
 
 from onboard.contract.versions import TaskDetail, TaskDocument, VersionDocument
 from onboard.domain.names import Reference
-from onboard.domain.task import EmbeddingVersion
+from onboard.domain.task import AliasNames, EmbeddingVersion
 from onboard.domain.task_search import TaskSearch
 from onboard.errors import NotFoundError
 from onboard.registry.aliases import AliasRepository
@@ -57,17 +57,23 @@ def current(database: Database, reference: Reference) -> Current:
     with database.glance() as session:
         present = SearchRepository(session).current(reference)
     if present is None:
-        raise NotFoundError(
-            f"There is no {reference}.", f"List its versions with: onboard versions {reference.task}",
-            task=reference.task,
-        )  # fmt: skip
+        raise NotFoundError("unknown-version-reference", task=reference.task, named=reference)  # fmt: skip
     return present
 
 
-def named(database: Database, alias: str) -> Sequence[Current]:
-    """The embedding that an alias means in every task, by task; versions of other methods are left out."""
+def named(database: Database, alias: str, *, every: bool = False) -> Sequence[Current]:
+    """The embedding that an alias means in every task, by task; versions without one only if `every` is asked."""
     with database.glance() as session:
-        return SearchRepository(session).named(alias)
+        return SearchRepository(session).named(alias, every=every)
+
+
+def alias_names(database: Database, reference: str) -> AliasNames:
+    """What the alias of a reference calls labels of its version; empty where it calls them as the version does."""
+    named = Reference.parse(reference)
+    if named.alias is None:
+        return ()
+    with database.read() as session:
+        return AliasRepository(session).names(named.task, named.alias) or ()
 
 
 def describe_task(database: Database, name: str) -> dict[str, Any]:

@@ -27,7 +27,7 @@ class Place:
         """Read `hf://OWNER/NAME[@REVISION]`. Raises InputError."""
         named = _PLACE.fullmatch(text.removeprefix(SCHEME)) if text.startswith(SCHEME) else None
         if named is None or ".." in text:
-            raise InputError(f"{text!r} is no place on the hub.", "Write hf://OWNER/NAME", place=text)
+            raise InputError("hub-place-invalid", place=text)
         return cls(named[1], named[2])
 
     def __str__(self) -> str:
@@ -56,17 +56,15 @@ def translated(place: Place) -> Iterator[None]:
     try:
         yield
     except LocalTokenNotFoundError as error:
-        raise NotAllowedError("Nobody is signed in at the hub.", sign_in, place=str(place)) from error
+        raise NotAllowedError("hub-not-signed-in", place=str(place), remedy=sign_in) from error
     except GatedRepoError as error:
-        remedy = "Accept its terms on the hub and sign in: hf auth login"
-        raise NotAllowedError(f"{place} is gated.", remedy, place=str(place)) from error
+        raise NotAllowedError("hub-version-gated", place=str(place)) from error
     except (RepositoryNotFoundError, RevisionNotFoundError, EntryNotFoundError) as error:
-        message = f"There is no {place} on the hub, or it is private."
-        raise NotFoundError(message, "Check the name; private ones need a token: hf auth login") from error
+        raise NotFoundError("unknown-hub-version", place=place) from error
     except HfHubHTTPError as error:
         status = getattr(getattr(error, "response", None), "status_code", None)
         if status in (401, 403):
-            raise NotAllowedError(f"The hub does not let you write to {place}.", sign_in, place=str(place)) from error
+            raise NotAllowedError("hub-write-forbidden", place=str(place), remedy=sign_in) from error
         raise _unavailable(place, error) from error
     except unreachable() as error:
         if isinstance(error, OSError) and error.filename is not None:  # of this machine's files
@@ -76,4 +74,4 @@ def translated(place: Place) -> Iterator[None]:
 
 def _unavailable(place: Place, error: Exception) -> UnavailableError:
     reason = str(error).partition("\n")[0].rstrip(".") or type(error).__name__
-    return UnavailableError(f"The hub cannot be reached for {place}: {reason}.", "Try again later.", place=str(place))
+    return UnavailableError("hub-unreachable-for-version", place=str(place), reason=reason)

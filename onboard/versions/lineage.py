@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from onboard.contract.lineage import EdgeKind, LineageDocument, LineageEdge, LineageNode, NodeKind
@@ -99,6 +99,11 @@ def _graph(versions: Sequence[EmbeddingVersion]) -> tuple[tuple[LineageNode, ...
         nodes[version.reference] = _node(version)
         if dataset is not None:
             edges.append(_edge(dataset.id, version.reference, "trained_on"))
+        for made in _made_of(version):
+            edge = _edge(made.id, version.dataset_digest, "made_of")
+            if edge not in edges and not _leads(edges, edge.target, edge.source):
+                nodes.setdefault(made.id, made)
+                edges.append(edge)
         how: EdgeKind = "carried_from" if version.kind == "carried" else "started_from"
         edges += [
             _edge(init.id if init else parent, version.reference, how, version.mixed_from.get(parent))
@@ -131,6 +136,24 @@ def _tuned(
 
 def _dataset(digest: str) -> LineageNode | None:
     return _made(digest, "dataset", f"dataset {_short(digest)}", {"digest": digest}) if digest else None
+
+
+def _leads(edges: Sequence[LineageEdge], source: str, target: str) -> bool:
+    """Whether a dataset was made of another one already: rows that are added and removed again make the first one."""
+    reached, waiting = {source}, [source]
+    while waiting:
+        node = waiting.pop()
+        following = {edge.target for edge in edges if edge.kind == "made_of" and edge.source == node} - reached
+        reached |= following
+        waiting += following
+    return target in reached
+
+
+def _made_of(version: EmbeddingVersion) -> list[LineageNode]:
+    """The datasets that its dataset was made of: the one before, and the rows that were sent."""
+    change: Mapping[str, Any] = version.change or {}
+    digests = [str(change[part]) for part in ("dataset", "rows") if change.get(part)]
+    return [node for digest in digests if digest != version.dataset_digest and (node := _dataset(digest)) is not None]
 
 
 def _inits(version: EmbeddingVersion, present: set[str]) -> dict[str, LineageNode | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -10,12 +11,14 @@ from onboard.data.labelled import LabelledRows, Takes, read_labelled
 from onboard.domain.counting import counted
 from onboard.domain.dataset import Example, label_text
 from onboard.domain.evaluation import Evaluation
+from onboard.domain.label_set import MULTILABEL, chosen_set, set_shown, set_text
 from onboard.domain.report import METRICS
 from onboard.domain.task import EmbeddingVersion
+from onboard.errors import UnavailableError
 from onboard.hypernetworks.files import Manifests, require_base
 from onboard.registry.services import Services
 from onboard.registry.versions import VersionRepository
-from onboard.versions.compare import TURN, answered_by, drawn, one_at_a_time, unseen_by
+from onboard.versions.compare import RETRY_SECONDS, TURN, answered_by, drawn, one_at_a_time, unseen_by
 from onboard.versions.side_by_side import texts_of, truth
 
 if TYPE_CHECKING:
@@ -36,7 +39,8 @@ class Evaluated:
         rows: that were answered; `left_out` is how many more there are, `trained` how many trained the version.
         metrics: on these rows; empty without any.
         confusion: true × answered, in the order of `version.labels`; None for a regression or without rows.
-        commonest: the commonest label of these rows and its share, which always answering it would reach.
+        commonest: the commonest label, or set of labels, of these rows and its share, which always answering it would
+            reach.
         mistakes: the surest first, MOST_MISTAKES at most.
     """
 
@@ -77,18 +81,24 @@ class Evaluated:
             return f"{self.version.reference} was trained on every row of {self.file.source}."
         name = METRICS[self.version.task_kind][0]
         metric, on_rows = self.metrics[name], f"on {counted(self.rows, 'row')}"
-        more = f", drawn from {self.rows + self.left_out:,}" if self.left_out else ""
+        more = (
+            f", drawn from {self.rows + self.left_out:,}: a server answers no more at a time" if self.left_out else ""
+        )
         shown = f"{metric.value:.3f}"
         if metric.low is not None and metric.high is not None:
             shown += f" (95%: {metric.low:.3f} to {metric.high:.3f})"
-        said = f"{self.version.reference} has {name} {shown} {on_rows}{more}."
+        said = before = f"{self.version.reference} has {name} {shown} {on_rows}{more}."
         if self.commonest is not None:
             said += f" Always answering {label_text(self.commonest.label)} would have {self.commonest.share:.3f}."
+            if self.version.task_kind == MULTILABEL:
+                always, exact = set_shown(self.commonest.label), self.metrics["exact_match"].value
+                said = f"{before} Its set is exactly right for {exact:.3f} of them; always answering "
+                said += f"{always} for {self.commonest.share:.3f}."
         return said + left
 
 
 def evaluate(services: Services, reference: str, asked: Evaluation) -> Evaluated:
-    """Let a version answer the rows of a file that it was not trained on.
+    """Let a version answer the rows of a file that it was not trained on: every one, however many there are.
 
     Args:
         services: where the version lies.
@@ -104,26 +114,32 @@ def evaluate(services: Services, reference: str, asked: Evaluation) -> Evaluated
     """
     with services.database.read() as session:
         version = VersionRepository(session).resolve(reference)
-    return evaluate_version(services, version, read_labelled(asked, takes_of(version)))
+    return evaluate_version(services, version, read_labelled(asked, takes_of(version)), bounded=False)
 
 
 def takes_of(version: EmbeddingVersion) -> Takes:
     """What a version takes and answers, for `read_labelled`."""
-    return Takes(version.labels, version.low, version.high, version.pairs)
+    return Takes(version.labels, version.low, version.high, version.pairs, version.task_kind == MULTILABEL)
 
 
 def evaluate_version(
-    services: Services, version: EmbeddingVersion, file: LabelledRows, manifests: Manifests | None = None
+    services: Services,
+    version: EmbeddingVersion,
+    file: LabelledRows,
+    manifests: Manifests | None = None,
+    *,
+    bounded: bool = True,
 ) -> Evaluated:
     """The same for a version that was looked up and rows that were read before.
 
     Args:
         manifests: of the bases that were read already; without them the whole base is read.
+        bounded: whether at most `compare.MOST_ROWS` are answered, so that a server is not kept from others.
     """
-    with one_at_a_time(TURN, "Other versions are being measured."):
+    with one_at_a_time(TURN, UnavailableError("measuring-busy", retry_after_seconds=RETRY_SECONDS)):
         base = require_base(services, version, manifests)
         fresh = unseen_by(services, base, [version], file.rows)
-        rows = drawn(fresh)
+        rows = drawn(fresh) if bounded else fresh
         numbers = len(rows), len(fresh) - len(rows), len(file.rows) - len(fresh)
         if not rows:
             return Evaluated(version, file, *numbers, metrics={})
@@ -146,7 +162,9 @@ def _measured(
     from onboard.evaluate.evaluation import evaluate_classification, evaluate_regression
     from onboard.evaluate.metrics import confusion
 
-    labels, true = version.labels, truth(rows, version.labels)
+    labels, true = version.labels, truth(rows, version.labels, version.task_kind)
+    if version.task_kind == MULTILABEL:
+        return _measured_sets(version, file, numbers, rows, answers)
     if not labels:
         return Evaluated(version, file, *numbers, metrics=evaluate_regression(true, answers))
     predicted, sure = answers.argmax(1), answers.max(1)
@@ -160,5 +178,37 @@ def _measured(
         mistakes=tuple(
             MistakenRow(**texts_of(rows[row]), answer=labels[predicted[row]], probability=float(sure[row]))
             for row in wrong
+        ),
+    )  # fmt: skip
+
+
+def _measured_sets(
+    version: EmbeddingVersion,
+    file: LabelledRows,
+    numbers: tuple[int, int, int],
+    rows: Sequence[Example],
+    scores: np.ndarray,
+) -> Evaluated:
+    """The same of a task with several labels per text; a mistake is a set that is not exactly right."""
+    import numpy as np
+
+    from onboard.evaluate.sets import answered_sets, evaluate_sets
+
+    labels = version.labels
+    true = truth(rows, labels, version.task_kind)
+    sure = np.maximum(scores, 1 - scores).min(1)
+    wrong = np.flatnonzero((answered_sets(scores) != true).any(1))
+    listed = sorted(wrong.tolist(), key=lambda row: -sure[row])[:MOST_MISTAKES]
+    (commonest, count), *_ = Counter(row.label for row in rows).most_common(1)
+    return Evaluated(
+        version, file, *numbers,
+        metrics=evaluate_sets(true, scores, labels=labels),
+        commonest=Commonest(label=commonest, share=count / len(rows)),
+        mistakes=tuple(
+            MistakenRow(
+                **texts_of(rows[row]), answer=set_text(chosen_set(labels, scores[row].tolist())),
+                probability=float(sure[row]),
+            )
+            for row in listed
         ),
     )  # fmt: skip

@@ -50,14 +50,10 @@ class NewestSeen:
             data: dict[str, Any] = {"task": version.task, "version": version.version, "newest": number}
             if version.version < number:
                 raise ConflictError(
-                    f"{repository} offers {version.reference}, and version {number} was pulled from there before.",
-                    "If going back is meant: --allow-older", **data,
-                )  # fmt: skip
+                    "pull-older-than-before", repository=repository, reference=version.reference, **data
+                )
             if version.version == number and version.artifact != artifact:
-                raise ConflictError(
-                    f"{repository} offers {version.reference} with other bytes than were pulled from there before.",
-                    "Versions never change: ask whoever pushed it. If it is meant: --allow-older", **data,
-                )  # fmt: skip
+                raise ConflictError("pull-bytes-differ", repository=repository, reference=version.reference, **data)
 
     def note(self, repository: str, version: EmbeddingVersion, *, verified: bool) -> None:
         """Remember that a version was pulled. Raises NotAllowedError, StorageError: the home cannot be written."""
@@ -80,8 +76,7 @@ class NewestSeen:
                 for key, kinds in document.items()
             }
         except (ValueError, TypeError, AttributeError) as error:
-            message = f"{self._path} cannot be read: {error}."
-            raise DamagedError(message, "Delete it; then nothing is known of what was pulled before.") from error
+            raise DamagedError("pull-record-damaged", path=self._path, reason=error) from error
 
 
 def _key(repository: str, version: EmbeddingVersion) -> str:

@@ -20,11 +20,14 @@ from onboard.registry.database import Database
 from onboard.registry.services import Services
 from onboard.registry.tasks import TaskRepository
 from onboard.registry.versions import VersionRepository
+from onboard.versions.as_before import names_as_before
 from onboard.versions.compare import compare_versions
 from onboard.versions.side_by_side import SideBySide
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
+
+    from onboard.domain.task import AliasNames
 
 
 def promote(
@@ -33,6 +36,7 @@ def promote(
     alias: str,
     *,
     if_better: bool = False,
+    as_before: bool = False,
     expected: int | None = None,
     manifests: Manifests | None = None,
     because: str = "",
@@ -44,6 +48,7 @@ def promote(
         alias: the name to move; made when it is new.
         if_better: only if `compare` says that it is significantly better than what the alias means now. Of a new alias:
             than what `latest` means; and where that is this version, or nothing, than the commonest answer.
+        as_before: answer those who ask the alias with the labels that they know, where labels were renamed since.
         expected: the version that the alias must mean at present; 0 for none.
         manifests: of the bases that were read already.
         because: why, for the history.
@@ -52,6 +57,7 @@ def promote(
         InputError: no reference, or no name for an alias.
         NotFoundError: no such version.
         NotBetterError: it is not better though that was asked for, or it is significantly worse and `alias` is latest.
+        ConflictError: as of `names_as_before`.
         PreconditionFailedError: the alias means another version than `expected`, or than what was compared.
         DamagedError: bytes that would have to be compared are gone or damaged.
         UnavailableError: this process is comparing others.
@@ -61,12 +67,24 @@ def promote(
         version = VersionRepository(session).resolve(reference)
     expected, good = _judged(services, version, Reference(version.task, alias), expected, if_better, manifests)
     with services.database.write() as session:
-        said = ", ".join(filter(None, (good, because)))
+        names = _names(session, version, alias) if as_before else None
+        called = AliasRepository(session).names(version.task, alias)
+        shown = ["answers with the labels of before"] if names else []
+        said = ", ".join(filter(None, (good, *shown, because)))
         moved = AliasRepository(session).move(
             version.task, alias, version.version, expected=expected, actor=actor(),
-            reason=f"promoted: {said}" if said else "promoted",
+            reason=f"promoted: {said}" if said else "promoted", names=names,
         )  # fmt: skip
-        return _recorded(session, "alias.promote", moved)
+        renamed = [*map(list, names or ())] != [*map(list, called or ())]
+        return _recorded(session, "alias.promote", moved, renamed=renamed)
+
+
+def _names(session: Session, version: EmbeddingVersion, alias: str) -> AliasNames | None:
+    """What the alias is to call the labels of the version."""
+    aliases = AliasRepository(session)
+    number = aliases.find(version.task, alias)
+    present = None if number is None else VersionRepository(session).living(version.task, number)
+    return names_as_before(session, version, present, aliases.names(version.task, alias))
 
 
 def _judged(
@@ -110,12 +128,12 @@ def alias_history(database: Database, task: str, alias: str, most: int) -> tuple
         version = AliasRepository(session).find(task, alias)
         history = AliasRepository(session).history(task, alias, most)
     if version is None:
-        raise NotFoundError(f"There is no {task}@{alias}.", f"List them with: onboard versions {task}", task=task)
+        raise NotFoundError("unknown-alias", task=task, alias=alias)
     return version, history
 
 
-def _recorded(session: Session, action: str, move: AliasMove) -> AliasMove:
-    if move.previous != move.version:
+def _recorded(session: Session, action: str, move: AliasMove, *, renamed: bool = False) -> AliasMove:
+    if move.previous != move.version or renamed:
         record(session, action, f"{move.task}@{move.alias}", version=move.version, previous=move.previous)
     return move
 
@@ -167,9 +185,7 @@ def _beats_the_commonest(version: EmbeddingVersion) -> bool:
 
 def _no_better_than_the_commonest(version: EmbeddingVersion, alias: Reference) -> NotBetterError:
     return NotBetterError(
-        f"{alias} is new, and {version.reference} was not shown to be better than always giving the commonest answer.",
-        f"See how it was measured: onboard tasks show {alias.task}; or promote it all the same, without --if-better",
-        comparison=None,
+        "not-better-than-majority", comparison=None, alias=alias, version=version.reference, task=alias.task
     )
 
 
@@ -188,7 +204,13 @@ def _refused(
         what = "not shown to be better"
     back = f"; or go back: onboard rollback {alias.task} --alias {alias.alias}" if alias.alias == LATEST else ""
     return NotBetterError(
-        f"{version.reference} is {what} than {alias}, v{present.version}: {comparison.reason}",
-        f"{_how_to_compare(present, version, comparison)}{back}",
+        "not-better-than-present",
         comparison=comparison.to_document().to_json(),
+        version=version.reference,
+        verdict=what,
+        alias=alias,
+        present=present.version,
+        reason=comparison.reason,
+        how=_how_to_compare(present, version, comparison),
+        back=back,
     )

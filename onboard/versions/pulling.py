@@ -6,7 +6,6 @@ See `onboard.versions.shelf` for what lies there.
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -14,10 +13,10 @@ from typing import Final, NamedTuple
 
 from onboard.bases import file_digest
 from onboard.bases.placing import whole_folder
-from onboard.data.hub import SCHEME
 from onboard.data.hub_deadline import within_deadline
 from onboard.domain.names import Reference, require_name
 from onboard.domain.task import EmbeddingVersion
+from onboard.domain.temporary import temporary_folder
 from onboard.domain.untrusted_json import parse_json
 from onboard.errors import ConflictError, DamagedError, InputError, NotAllowedError, NotFoundError
 from onboard.versions.card import render_card
@@ -93,8 +92,7 @@ def pull(
     if terms.key is not None:
         require_public_key(terms.key)  # before anything is downloaded
     api = HfApi(endpoint=endpoint)
-    with tempfile.TemporaryDirectory(prefix="onboard-pull-") as temporary, translated(place):
-        folder = Path(temporary)
+    with temporary_folder("onboard-pull-") as folder, translated(place):
         sizes, commit = within_deadline(lambda: listed(api, place))
 
         def download(name: str) -> Path:
@@ -140,12 +138,12 @@ class _Manifest(NamedTuple):
 def _manifest(place: Place, sizes: Mapping[str, int], download: Callable[[str], Path]) -> _Manifest:
     """The version that lies there."""
     if sizes.get(MANIFEST, _MOST_MANIFEST_BYTES + 1) > _MOST_MANIFEST_BYTES:
-        raise NotFoundError(f"{place} holds no version of Onboard.", "Push one: onboard push TASK hf://OWNER/NAME")
+        raise NotFoundError("hub-without-version", place=place)
     content = download(MANIFEST).read_bytes()
     try:
         document = parse_json(content)
         if document["format"] > FORMAT:
-            raise InputError(f"{place} was pushed by a later release.", "Install that: pip install -U onboard")
+            raise InputError("pull-of-later-release", place=place)
         version = EmbeddingVersion.from_json(document["version"])
         require_name(version.task)  # of which a folder's name is made
         digests = {str(name): str(digest) for name, digest in document["files"].items()}
@@ -154,8 +152,7 @@ def _manifest(place: Place, sizes: Mapping[str, int], download: Callable[[str], 
         render_card(version)  # its facts may be of any type
         return _Manifest(version, digests, document.get("repository"))
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
-        message = f"{MANIFEST} of {place} cannot be read: {error}."
-        raise DamagedError(message, "Have it pushed again.", file=MANIFEST) from error
+        raise DamagedError("pull-manifest-damaged", file=MANIFEST, place=place, reason=error) from error
 
 
 def _require_expected(place: Place, version: EmbeddingVersion, expected: Reference | None) -> None:
@@ -163,21 +160,25 @@ def _require_expected(place: Place, version: EmbeddingVersion, expected: Referen
     if expected is None:
         return
     if version.task != expected.task:
-        message = f"{place} holds {version.reference}, and the task {expected.task} is expected."
-        raise ConflictError(message, "Check the place, or leave --expect out.", task=version.task)
+        raise ConflictError(
+            "pull-unexpected-task", task=version.task, place=place, version=version.reference, expected=expected.task
+        )
     if version.version < (expected.version or 1):
-        message = f"{place} holds {version.reference}, and version {expected.version} or a later one is expected."
-        raise ConflictError(message, "Ask whoever pushes it.", version=version.version, lowest=expected.version)
+        raise ConflictError(
+            "pull-older-than-expected",
+            version=version.version,
+            lowest=expected.version,
+            place=place,
+            reference=version.reference,
+        )
 
 
 def _require_repository(place: Place, signed_for: str | None) -> None:
     """Raise NotAllowedError where what was signed says that it was made for another repository, or does not say."""
     if signed_for is None:
-        message = f"What lies in {place} was signed by an earlier release, without the name of its repository."
-        raise NotAllowedError(message, "Have it pushed and signed again.", place=str(place))
+        raise NotAllowedError("signature-of-other-revision", place=str(place))
     if str(signed_for).lower() != place.repository.lower():
-        message = f"What lies in {place} was signed for {str(signed_for)[:200]}."
-        raise NotAllowedError(message, f"Pull it from there: onboard pull {SCHEME}{str(signed_for)[:200]}")
+        raise NotAllowedError("signature-of-other-place", place=place, signed_for=str(signed_for))
 
 
 def _require_signature(folder: Path, key: Path, sizes: Mapping[str, int], download: Callable[[str], Path]) -> None:
@@ -196,8 +197,7 @@ def _downloaded(
     files = {name: download(name) for name in digests}
     for name, path in files.items():
         if file_digest(path) != digests[name]:
-            message = f"{name} of {place} differs from its digest."
-            raise DamagedError(message, "Pull another revision, or have it pushed again.", file=name)
+            raise DamagedError("pull-file-damaged", file=name, place=place)
     return files
 
 
@@ -216,8 +216,7 @@ def _placing(files: Mapping[str, Path], top: str) -> Callable[[Path], object]:
             return
         if target.exists():
             if not _same(files, top, target):
-                message = f"{target} holds something else."
-                raise ConflictError(message, "--output another folder", folder=str(target))
+                raise ConflictError("pull-folder-occupied", folder=str(target))
             return
         with whole_folder(target) as part:
             for name, path in files.items():

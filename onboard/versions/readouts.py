@@ -37,5 +37,5 @@ def readout_of(
     else:
         return None
     if len(readout.bias) != len(version.words):
-        raise DamagedError(f"The readout of {version.reference} has other labels.", "restore it from a backup")
+        raise DamagedError("readout-labels-differ", version=version.reference)
     return readout if labels is None else readout.of_labels(label_order(version, labels))

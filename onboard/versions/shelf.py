@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +20,7 @@ from onboard.contract.versions import VersionDocument
 from onboard.data.hub import SCHEME
 from onboard.data.hub_deadline import ANSWER_SECONDS, within_deadline
 from onboard.domain.task import EmbeddingVersion
+from onboard.domain.temporary import temporary_folder
 from onboard.errors import InputError
 from onboard.versions.card import render_card
 from onboard.versions.fetch import BASE, file_name, verify
@@ -86,11 +86,11 @@ def push(
     from huggingface_hub import HfApi
 
     if place.revision is not None:
-        raise InputError("What is pushed becomes a new revision.", f"{SCHEME}{place.repository}", place=str(place))
+        raise InputError("push-with-revision", place=str(place), repository=place.repository)
     verify((folder / file_name(version)).read_bytes(), version)
     api = HfApi(endpoint=endpoint)
-    with tempfile.TemporaryDirectory(prefix="onboard-push-") as temporary:
-        staged = Path(temporary) / f"{version.task}-v{version.version}"
+    with temporary_folder("onboard-push-") as temporary:
+        staged = temporary / f"{version.task}-v{version.version}"
         digests = _stage(version, folder, staged, place, licence)
         if key is not None:
             sign(staged, key)
@@ -129,8 +129,7 @@ def _names(folder: Path) -> Iterator[str]:
         if name == CARD_HERE:
             continue
         if not is_taken(name):
-            message = f"{name} is not a file of a version, and is not pushed."
-            raise InputError(message, f"Leave it out, or look at what onboard fetch writes: {', '.join(OWN_FILES)}.")
+            raise InputError("push-file-foreign", name=name, own_files=list(OWN_FILES))
         yield name
 
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from onboard.contract.evaluations import ComparisonDocument, Evidence, Flipped, FlippedRow, PairedComparison, Side
 from onboard.data.problems import preview
-from onboard.domain.dataset import Example, Label, class_indices
+from onboard.domain.dataset import Example, Kind, Label, class_indices, label_key
+from onboard.domain.label_set import MULTILABEL, chosen_set, set_text
 from onboard.domain.task import EmbeddingVersion
 
 if TYPE_CHECKING:
@@ -111,17 +112,27 @@ def _side(version: EmbeddingVersion, measured: Measured | None, side: int) -> Si
     return Side.of(version, shared=shared, confusion=confusion)
 
 
-def truth(rows: Sequence[Example], labels: Sequence[Label]) -> np.ndarray:
-    """Class of each row by its place in `labels` (n,); without labels, its number (n,)."""
+def truth(rows: Sequence[Example], labels: Sequence[Label], kind: Kind | None = None) -> np.ndarray:
+    """Class of each row by its place in `labels` (n,); without labels, its number (n,); of sets of labels 1 for each
+    that it has (n, L)."""
     import numpy as np
 
+    if kind == MULTILABEL:
+        from onboard.data.targets import indicators_of
+
+        return indicators_of(labels, rows).astype(np.float64)
     if not labels:
         return np.array([float(row.label) for row in rows])
     return np.array(class_indices(labels, rows), dtype=np.int64)
 
 
 def measured_on(
-    rows: Sequence[Example], labels: tuple[Label, ...], before: np.ndarray, after: np.ndarray, left_out: int = 0
+    rows: Sequence[Example],
+    labels: tuple[Label, ...],
+    before: np.ndarray,
+    after: np.ndarray,
+    left_out: int = 0,
+    kind: Kind | None = None,
 ) -> Measured:
     """The verdict of two versions' answers.
 
@@ -130,12 +141,18 @@ def measured_on(
         labels: of the task, K; empty for a regression.
         before, after: probabilities (n, K), or numbers (n,), of the earlier and the later version.
         left_out: how many more rows there are.
+        kind: of the task.
     """
     from onboard.evaluate.evaluation import evaluate_classification, evaluate_regression
     from onboard.evaluate.metrics import confusion
     from onboard.evaluate.paired import compare_classification, compare_regression
 
-    true = truth(rows, labels)
+    true = truth(rows, labels, kind)
+    if kind == MULTILABEL:
+        from onboard.evaluate.sets import compare_sets, evaluate_sets
+
+        sets = evaluate_sets(true, before, labels=labels), evaluate_sets(true, after, labels=labels)
+        return Measured(compare_sets(true, before, after), sets, labels, left_out=left_out)
     if not labels:
         numbers = evaluate_regression(true, before), evaluate_regression(true, after)
         return Measured(compare_regression(true, before, after), numbers, left_out=left_out)
@@ -155,6 +172,7 @@ def changed_answers(
     before: np.ndarray,
     after: np.ndarray,
     labels_before: Sequence[Label | None] = (),
+    kind: Kind | None = None,
 ) -> Changed:
     """Which answers changed; none of a regression, whose numbers nearly all do.
 
@@ -164,18 +182,19 @@ def changed_answers(
     """
     if not labels or not len(rows):
         return Changed()
-    earlier, later = before.argmax(1).tolist(), after.argmax(1).tolist()
+    earlier, later = (_answers(labels, scores, kind) for scores in (before, after))
     others = labels_before or [None] * len(rows)
-    changed = [(row, a, b, other) for row, a, b, other in zip(rows, earlier, later, others, strict=True) if a != b]
-    places = class_indices(labels, [row for row, _, _, _ in changed])
-    counts = Counter((place, a, b) for place, (_, a, b, other) in zip(places, changed, strict=True) if other is None)
-    flips = [
-        Flipped(label=labels[place], earlier=labels[a], later=labels[b], count=count)
-        for (place, a, b), count in counts.most_common()
+    changed = [
+        (row, a, b, other)
+        for row, a, b, other in zip(rows, earlier, later, others, strict=True)
+        if label_key(a) != label_key(b)
     ]
+    named = {label_key(row.label): row.label for row, _, _, _ in changed}
+    counts = Counter((label_key(row.label), a, b) for row, a, b, other in changed if other is None)
+    flips = [Flipped(label=named[key], earlier=a, later=b, count=count) for (key, a, b), count in counts.most_common()]
     relabeled = sum(other is not None for other in others)
     listed = [
-        FlippedRow(**texts_of(row), label_before=other, earlier=labels[a], later=labels[b])
+        FlippedRow(**texts_of(row), label_before=other, earlier=a, later=b)
         for row, a, b, other in changed[:MOST_FLIPPED_ROWS]
     ]
     return Changed(tuple(flips), tuple(listed), relabeled)
@@ -185,3 +204,10 @@ def texts_of(row: Example) -> dict[str, Label | None]:
     """The beginnings of a row's texts, and its label, as documents show them."""
     second = None if row.text_b is None else preview(row.text_b)
     return {"text": preview(row.text_a), "text_b": second, "label": row.label}
+
+
+def _answers(labels: tuple[Label, ...], scores: np.ndarray, kind: Kind | None) -> list[Label]:
+    """What is answered to each row: a label, or the text that stands for a set of them."""
+    if kind == MULTILABEL:
+        return [set_text(chosen_set(labels, of_row)) for of_row in scores.tolist()]
+    return [labels[place] for place in scores.argmax(1).tolist()]

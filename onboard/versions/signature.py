@@ -69,10 +69,7 @@ def verify_signature(folder: Path, key: Path, ignored: tuple[str, ...] = ()) -> 
     from cryptography.exceptions import InvalidSignature
 
     if not (folder / SIGNATURE).is_file():
-        raise NotAllowedError(
-            f"It is not signed, and a signature that {key} verifies is demanded.",
-            "Have it pushed with --signing-key, or leave the trusted key away.",
-        )
+        raise NotAllowedError("signature-missing", key=key)
     try:
         with redirect_stdout(io.StringIO()):  # where it warns of signatures of its older releases
             config.verify(folder, folder / SIGNATURE)
@@ -93,11 +90,7 @@ def _verifier(key: Path) -> Verifying:
 
 
 def _refused(key: Path, reason: str) -> DamagedError:
-    return DamagedError(
-        f"The signature {SIGNATURE} does not hold under {key}: {reason}.",
-        "Use the public key of whoever pushed it, or have it pushed again.",
-        file=SIGNATURE,
-    )
+    return DamagedError("signature-invalid", file=SIGNATURE, key=str(key), reason=reason)
 
 
 def _hashing(*ignored: str) -> Hashing:
@@ -111,10 +104,9 @@ def _with_key(key: Path, read: Callable[[], Made], remedy: str) -> Made:
     try:
         return read()
     except FileNotFoundError as error:
-        raise NotFoundError(f"There is no key {key}.", remedy, **data) from error
+        raise NotFoundError("signing-key-missing", remedy=remedy, **data) from error
     except OSError as error:
-        message = f"The key {key} cannot be read: {error.strerror}."
-        raise NotAllowedError(message, "Let this user read it.", **data) from error
+        raise NotAllowedError("signing-key-forbidden", reason=error.strerror, **data) from error
     except (ValueError, TypeError, AttributeError) as error:  # no PEM; with a password; of another kind
         kinds = "an elliptic curve's (P-256, P-384, P-521) as PEM, without a password"
-        raise InputError(f"{key} is no key that is taken here: {kinds}.", remedy, **data) from error
+        raise InputError("signing-key-invalid", kinds=kinds, remedy=remedy, **data) from error

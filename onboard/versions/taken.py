@@ -41,15 +41,13 @@ def require_taken(place: object, digests: Iterable[str], sizes: Mapping[str, int
     names = list(digests)
     for name in names:
         if not is_taken(name):
-            message = f"{place} lists {name[:100]!r}, which is not taken."
-            remedy = f"A version has {', '.join(OWN_FILES)} and the files of a base in {BASE}/."
-            raise InputError(message, remedy, file=name[:100])
+            raise InputError("pull-file-name-invalid", file=name[:100], place=place, own_files=list(OWN_FILES))
         if name not in sizes:
-            raise DamagedError(f"{place} lacks {name}.", "Have it pushed again.", file=name)
+            raise DamagedError("pull-file-missing", file=name, place=place)
     if len(names) > _MOST_FILES:
-        raise InputError(f"{place} lists {len(names):,} files; the limit is {_MOST_FILES}.", "Have it pushed again.")
+        raise InputError("pull-too-many-files", place=place, files=len(names), limit=_MOST_FILES)
     if sum(sizes[name] for name in names) > _MOST_BYTES:
-        raise InputError(f"{place} has more than {_MOST_BYTES >> 30} GiB.", "Pull it without the base.")
+        raise InputError("pull-too-large", place=place, limit_gibibytes=_MOST_BYTES >> 30)
 
 
 def require_free(output: Path, contents: Mapping[str, bytes]) -> None:
@@ -57,5 +55,4 @@ def require_free(output: Path, contents: Mapping[str, bytes]) -> None:
     for name, content in contents.items():
         target = output / name
         if target.is_symlink() or (target.exists() and not (target.is_file() and target.read_bytes() == content)):
-            message = f"{target} exists and holds something else."
-            raise ConflictError(message, "--output another folder, or --force to overwrite it", file=str(target))
+            raise ConflictError("pull-file-exists", file=str(target))

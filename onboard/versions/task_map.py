@@ -1,30 +1,45 @@
-"""Use case: every task's latest embedding in two dimensions, with its nearest tasks (the paper's Figure 3).
+"""Use case: every task in two dimensions by what it shares with others, with its nearest tasks.
 
-Tasks stand beside those that they are most like: t-SNE (van der Maaten and Hinton 2008) on the cosines of their
-embeddings. Two straight directions explain too little of 64 numbers. They place a handful of tasks, and thousands.
+Tasks stand near those that they are like (`onboard.versions.likeness`): t-SNE (van der Maaten and Hinton 2008), as two
+straight directions explain too little. Of very many tasks some are placed so, and the others among them. A layout takes
+seconds, so the last one is kept in a file of the home.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final
+
+from onboard.domain.names import LATEST
+from onboard.domain.private import open_new, part_beside
+from onboard.domain.release import code_version
+from onboard.errors import NotFoundError, PinMismatchError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import numpy as np
 
+    from onboard.domain.task import EmbeddingVersion
     from onboard.registry.services import Services
+    from onboard.statistics.prior import Lesson
+    from onboard.versions.likeness import Likeness, Traits
 
 NEAREST: Final = 3  # tasks that are named beside each
 FEWEST_NEIGHBOURS: Final = 12  # tasks; fewer are placed by two directions
-MOST_NEIGHBOURS: Final = 1_500  # tasks; more would take minutes
+MOST_NEIGHBOURS: Final = 600  # tasks that are placed by all others at once; more would take minutes
+STORED: Final = "task-map.json"  # in the home
 _PERPLEXITY: Final = 12.0  # about how many neighbours of a task have a say where it stands
 _STEPS: Final = 500
 _CHUNK: Final = 512  # tasks that are compared with all others at once
 _DIGITS: Final = 6
-_NOTHING: Final = 1e-9  # lengths below are rounding
+_EQUAL: Final = 1e-6  # similarities that differ by less differ by rounding
 _FAMILIES: Final = {  # what the tasks of GLUE ask, where no base says it; a source of another name is its own family
     "cola": "acceptability",
     "sst2": "sentiment",
@@ -38,12 +53,11 @@ _FAMILIES: Final = {  # what the tasks of GLUE ask, where no base says it; a sou
 
 
 @dataclass(frozen=True, slots=True)
-class Embedded:
-    """A task's latest version with its numbers.
+class Mapped:
+    """A task's latest version with what it is placed by.
 
     Args:
         source: whether it was shipped with the base.
-        z: (t,) float32.
     """
 
     task: str
@@ -51,89 +65,148 @@ class Embedded:
     base_digest: str
     source: bool
     weak: bool
-    z: np.ndarray
-
-    @classmethod
-    def from_document(cls, document: Mapping[str, Any]) -> Self:
-        """From an entry of `GET /v1/embeddings`."""
-        import numpy as np
-
-        z = np.array(document["z"], dtype=np.float32)
-        source = document["kind"] == "source"
-        return cls(document["task"], document["version"], document["base_digest"], source, document["weak"], z)
+    traits: Traits
 
 
-def embedded_tasks(services: Services) -> list[Embedded]:
-    """The latest version of every task whose latest has an embedding.
+def present_map(services: Services, tag: str | None = None) -> dict[str, Any]:
+    """The document of `map_tasks` of the latest versions, from the home's file where it is of these.
+
+    Args:
+        tag: of the map, where it was asked for already.
 
     Raises:
-        DamagedError: the bytes of one are gone, or others.
+        DamagedError: the bytes of a version are gone, or others.
         StorageError: the store cannot be reached.
     """
     from onboard.registry.versions import VersionRepository
-    from onboard.storage.embedding import verified_embedding
 
+    tag, path = tag or map_tag(services), services.settings.resolved_home / STORED
+    stored = _read_stored(path, tag)
+    if stored is not None:
+        return stored
     with services.database.read() as session:
         latest = VersionRepository(session).list(latest_only=True)
-    versions = [version for version in latest if version.has_embedding]
-    return [
-        Embedded(
-            version.task, version.version, version.base_digest, version.kind == "source", version.weak,
-            verified_embedding(services.read(version.artifact), version),
-        )
-        for version in versions
-    ]  # fmt: skip
+    document = map_tasks(mapped_tasks(services, latest))
+    _store(path, tag, document)
+    return document
 
 
-def map_tasks(embedded: Sequence[Embedded]) -> dict[str, Any]:
+def map_tag(services: Services) -> str:
+    """`sha256:…` of all that the present map depends on: the latest versions, and how this release lays them out."""
+    from onboard.versions.describe import named
+
+    latest = named(services.database, LATEST, every=True)
+    lines = [f"{version.task}@v{version.version} {version.artifact}\n" for version in latest]
+    return "sha256:" + hashlib.sha256("".join([f"{code_version()}\n", *lines]).encode()).hexdigest()
+
+
+def mapped_tasks(services: Services, latest: Sequence[EmbeddingVersion]) -> list[Mapped]:
+    """These versions with their traits, whatever is stored of them; without those that have none.
+
+    Raises:
+        as `present_map`.
+    """
+    from onboard.storage.embedding import verified_embedding
+    from onboard.versions.likeness import Traits
+    from onboard.versions.readouts import readout_of
+
+    lessons: dict[tuple[str, str], Lesson] = {}
+    for digest in {version.base_digest for version in latest}:
+        lessons |= {(digest, task): lesson for task, lesson in _lessons(services, digest).items()}
+    tasks = []
+    for version in latest:
+        lesson = lessons.get((version.base_digest, version.task))
+        z, weights = None, None
+        if version.has_embedding:
+            z = verified_embedding(services.read(version.artifact), version)
+        elif lesson is None and (readout := readout_of(services, version)) is not None:
+            weights = readout.weights
+        traits = Traits(lesson, z, weights)
+        if traits.basis:
+            source = version.kind == "source"
+            tasks.append(Mapped(version.task, version.version, version.base_digest, source, version.weak, traits))
+    return tasks
+
+
+def _lessons(services: Services, base_digest: str) -> Mapping[str, Lesson]:
+    """What the latest versions teach the priors of a base; nothing where the base or its lessons are not at hand."""
+    from onboard.hypernetworks.files import base_at_hand
+    from onboard.hypernetworks.prior.lessons import present_lessons, read_taught
+
+    with suppress(NotFoundError, PinMismatchError):
+        base = base_at_hand(services, base_digest)
+        with services.database.read() as session:
+            taught = [lesson for of_form in present_lessons(session, base).values() for lesson in of_form]
+        return {task: lesson for task, lesson in read_taught(services, base, taught).items() if lesson.is_finite}
+    return {}
+
+
+def _read_stored(path: Path, tag: str) -> dict[str, Any] | None:
+    with suppress(OSError, ValueError, RecursionError):
+        stored = json.loads(path.read_text(encoding="utf-8"))
+        if isinstance(stored, dict) and stored.get("of") == tag and isinstance(stored.get("map"), dict):
+            return dict(stored["map"])
+    return None
+
+
+def _store(path: Path, tag: str, document: Mapping[str, Any]) -> None:
+    """Keep it for the next process; a home that cannot be written to keeps none."""
+    part = part_beside(path)
+    try:
+        with open_new(part, mode=0o600) as file:
+            file.write(json.dumps({"of": tag, "map": document}).encode())
+        part.replace(path)
+    except OSError:
+        part.unlink(missing_ok=True)
+
+
+def map_tasks(tasks: Sequence[Mapped]) -> dict[str, Any]:
     """The map as a JSON-compatible document.
 
     Numbers of different bases mean different things: the map shows the base that most tasks are on.
 
     Returns:
         `base`: its digest, None without any task. `left_out`: tasks of other bases. `layout`: `neighbours`, or
-        `directions` of a handful of tasks and of thousands; then `explained` is the share of the variance that each
-        of the two tells, else None. `families`: each with its number of `tasks`, the largest first. `tasks`
-        by name, each with `x` and `y`, its `nearest` tasks by the cosine of all numbers, and its `family`: of a source
-        its own, else that of the `nearest_source`, which says little about what it asks (training moves the numbers
-        little, so the nearest is often where it started); None where there is none.
+        `directions` of a handful of tasks; then `explained` is the share of what sets them apart that each of the two
+        tells, else None. `families`: each with its number of `tasks`, the largest first. `tasks` by name, each with
+        `x` and `y`, what it is `placed_by` (`lesson`, `embedding` or `readout`), its `nearest` tasks and how similar
+        they are, and its `family`: of a source its own, else that of the `nearest_source`; None where there is none.
     """
-    bases = Counter(task.base_digest for task in embedded)
+    bases = Counter(task.base_digest for task in tasks)
     base = max(bases, key=lambda digest: (bases[digest], digest), default=None)
-    shown = sorted((task for task in embedded if task.base_digest == base), key=lambda task: task.task)
-    tasks, explained = _placed(shown) if shown else ([], (0.0, 0.0))
-    families = Counter(task["family"] for task in tasks if task["family"])
+    shown = sorted((task for task in tasks if task.base_digest == base), key=lambda task: task.task)
+    placed, explained = _placed(shown) if shown else ([], (0.0, 0.0))
+    families = Counter(task["family"] for task in placed if task["family"])
     return {
         "base": base,
-        "left_out": len(embedded) - len(shown),
+        "left_out": len(tasks) - len(shown),
         "layout": "neighbours" if explained is None else "directions",
         "explained": None if explained is None else list(explained),
         "families": [
             {"family": family, "tasks": count}
             for family, count in sorted(families.items(), key=lambda pair: (-pair[1], pair[0]))
         ],
-        "tasks": tasks,
+        "tasks": placed,
     }
 
 
-def _placed(shown: Sequence[Embedded]) -> tuple[list[dict[str, Any]], tuple[float, float] | None]:
-    import numpy as np
+def _placed(shown: Sequence[Mapped]) -> tuple[list[dict[str, Any]], tuple[float, float] | None]:
+    from onboard.versions.likeness import Likeness
 
-    numbers = np.stack([task.z for task in shown]).astype(np.float64)  # (n, t)
-    places, explained = _places(numbers)
-    nearest = _nearest(shown, numbers)
-    of_source = _nearest_source(shown, numbers)
+    likeness = Likeness([task.traits for task in shown])
+    places, explained = _places(likeness)
     tasks = []
-    for embedded, place, near, source in zip(shown, places, nearest, of_source, strict=True):
-        of_family = embedded.task if embedded.source else source and source["task"]
+    for task, place, (near, source) in zip(shown, places, _neighbours(shown, likeness), strict=True):
+        of_family = task.task if task.source else source and source["task"]
         tasks.append(
             {
-                "task": embedded.task,
-                "version": embedded.version,
-                "source": embedded.source,
-                "weak": embedded.weak,
+                "task": task.task,
+                "version": task.version,
+                "source": task.source,
+                "weak": task.weak,
+                "placed_by": task.traits.basis,
                 "family": family_of(of_family) if of_family else None,
-                "nearest_source": None if embedded.source else source,
+                "nearest_source": None if task.source else source,
                 "x": round(float(place[0]), _DIGITS),
                 "y": round(float(place[1]), _DIGITS),
                 "nearest": near,
@@ -156,76 +229,91 @@ def family_of(source: str) -> str:
     return _named_families().get(source, source)
 
 
-def _places(numbers: np.ndarray) -> tuple[np.ndarray, tuple[float, float] | None]:
-    """Each row's place (n, 2) beside the rows that it is most like, and None; or by directions, with their shares."""
+def _places(likeness: Likeness) -> tuple[np.ndarray, tuple[float, float] | None]:
+    """Each task's place (n, 2) near those that it is like, and None; or by directions, with their shares."""
     import numpy as np
 
-    places, explained = _principal_components(numbers)
-    many = FEWEST_NEIGHBOURS <= len(numbers) <= MOST_NEIGHBOURS
-    if not many or not any(explained):
-        return places, explained
+    tasks = len(likeness)
+    landmarks = np.arange(tasks)
+    if tasks > MOST_NEIGHBOURS:
+        landmarks = np.linspace(0, tasks - 1, MOST_NEIGHBOURS).round().astype(int)
+    like = np.vstack([likeness.rows(place, place + 1)[:, landmarks] for place in landmarks.tolist()])
+    places, explained = _by_directions(like)
+    if tasks < FEWEST_NEIGHBOURS or not any(explained):
+        return _every_place(likeness, landmarks, places), explained
     from sklearn.manifold import TSNE
 
-    distances = np.clip(1.0 - _unit(numbers) @ _unit(numbers).T, 0.0, 2.0)
+    distances = np.clip(1.0 - like, 0.0, 2.0)
     np.fill_diagonal(distances, 0.0)
-    begun = places / max(float(places[:, 0].std()), _NOTHING) * 1e-4  # so that the map is the same every time
-    perplexity = min(_PERPLEXITY, (len(numbers) - 1) / 3)
+    begun = places / max(float(places[:, 0].std()), 1e-9) * 1e-4  # so that the map is the same every time
+    perplexity = min(_PERPLEXITY, (len(places) - 1) / 3)
     layout = TSNE(metric="precomputed", init=begun, perplexity=perplexity, max_iter=_STEPS, random_state=0)
     placed = np.asarray(layout.fit_transform(distances), dtype=np.float64)
-    return _principal_components(placed)[0], None  # turned so that it is wider than high
+    centred = placed - placed.mean(axis=0)
+    turned = centred @ _settled(np.linalg.svd(centred, full_matrices=False)[2].T)  # wider than high
+    return _every_place(likeness, landmarks, turned), None
 
 
-def _principal_components(numbers: np.ndarray) -> tuple[np.ndarray, tuple[float, float]]:
-    """Each row's place (n, 2), and the share of the variance that either direction tells."""
+def _every_place(likeness: Likeness, landmarks: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """The places (n, 2) of all tasks: landmarks keep theirs, the others stand amid the landmarks they are most like."""
     import numpy as np
 
-    centred = numbers - numbers.mean(axis=0)
-    places = np.zeros((len(numbers), 2))
-    if np.abs(centred).max() < _NOTHING:
+    if len(landmarks) == len(likeness):
+        return places
+    every = np.zeros((len(likeness), 2))
+    for start in range(0, len(likeness), _CHUNK):
+        like = likeness.rows(start, start + _CHUNK)[:, landmarks]
+        nearest = np.argsort(-like, axis=1, kind="stable")[:, :NEAREST]
+        weights = np.maximum(np.take_along_axis(like, nearest, 1), 1e-6)[..., None] ** 2
+        every[start : start + len(like)] = (weights * places[nearest]).sum(1) / weights.sum(1)
+    every[landmarks] = places
+    return every
+
+
+def _by_directions(like: np.ndarray) -> tuple[np.ndarray, tuple[float, float]]:
+    """Each task's place (n, 2) by classical scaling of similarities (n, n), and the share that each direction tells."""
+    import numpy as np
+
+    centred = like - like.mean(axis=0) - like.mean(axis=1, keepdims=True) + like.mean()
+    places = np.zeros((len(like), 2))
+    if np.abs(centred).max() < _EQUAL:
         return places, (0.0, 0.0)
-    _, values, directions = np.linalg.svd(centred, full_matrices=False)
+    values, directions = np.linalg.eigh((centred + centred.T) / 2)
+    values, directions = np.maximum(values[::-1], 0.0), directions[:, ::-1]
     axes = min(2, len(values))
-    largest = np.abs(directions[:axes]).argmax(axis=1)
-    signs = np.sign(directions[np.arange(axes), largest])  # a direction's sign is arbitrary: the same map every time
-    places[:, :axes] = centred @ (directions[:axes] * signs[:, None]).T
-    shares = [round(float(value), _DIGITS) for value in values[:axes] ** 2 / (values**2).sum()]
+    places[:, :axes] = _settled(directions[:, :axes]) * np.sqrt(values[:axes])
+    shares = [round(float(value), _DIGITS) for value in values[:axes] / values.sum()]
     return places, (shares[0], shares[1] if axes > 1 else 0.0)
 
 
-def _nearest(shown: Sequence[Embedded], numbers: np.ndarray) -> list[list[dict[str, Any]]]:
+def _settled(directions: np.ndarray) -> np.ndarray:
+    """The directions (n, a), each with the sign of its largest number positive: the same map every time."""
     import numpy as np
 
-    unit = _unit(numbers)
-    neighbours = []
-    for start in range(0, len(unit), _CHUNK):
-        cosines = unit[start : start + _CHUNK] @ unit.T
-        own = np.arange(len(cosines))
-        cosines[own, start + own] = -np.inf
-        nearest = np.argpartition(-cosines, min(NEAREST, len(unit)) - 1, axis=1)[:, :NEAREST]
-        for row, indices in zip(cosines, nearest, strict=True):
-            ranked = sorted((index for index in indices if np.isfinite(row[index])), key=lambda i: (-row[i], i))
-            neighbours.append([_neighbour(shown[index], row[index]) for index in ranked])
-    return neighbours
+    largest = np.abs(directions).argmax(axis=0)
+    settled: np.ndarray = directions * np.sign(directions[largest, np.arange(directions.shape[1])])
+    return settled
 
 
-def _nearest_source(shown: Sequence[Embedded], numbers: np.ndarray) -> list[dict[str, Any] | None]:
-    sources = [index for index, task in enumerate(shown) if task.source]
-    if not sources:
-        return [None] * len(shown)
-    unit = _unit(numbers)
-    cosines = unit @ unit[sources].T  # (n, sources)
-    best = cosines.argmax(axis=1)
-    return [_neighbour(shown[sources[index]], row[index]) for index, row in zip(best, cosines, strict=True)]
-
-
-def _unit(numbers: np.ndarray) -> np.ndarray:
-    """Rows of length one; zeros stay zeros, whose cosine with everything is 0."""
+def _neighbours(
+    shown: Sequence[Mapped], likeness: Likeness
+) -> Iterable[tuple[list[dict[str, Any]], dict[str, Any] | None]]:
+    """The nearest tasks of each, and of all that came with the base the nearest."""
     import numpy as np
 
-    lengths = np.linalg.norm(numbers, axis=1, keepdims=True)
-    unit: np.ndarray = numbers / np.maximum(lengths, _NOTHING)
-    return unit
+    sources = np.flatnonzero([task.source for task in shown])
+    for start in range(0, len(shown), _CHUNK):
+        like = likeness.rows(start, start + _CHUNK)
+        of_source = like[:, sources].argmax(axis=1) if len(sources) else []
+        own = np.arange(len(like))
+        near_source = [_neighbour(shown[sources[best]], like[row, sources[best]]) for row, best in enumerate(of_source)]
+        like[own, start + own] = -np.inf
+        nearest = np.argpartition(-like, min(NEAREST, len(shown)) - 1, axis=1)[:, :NEAREST]
+        for row, indices in enumerate(nearest):
+            ranked = sorted((i for i in indices if np.isfinite(like[row, i])), key=lambda i: (-like[row, i], i))
+            near = [_neighbour(shown[index], like[row, index]) for index in ranked]
+            yield near, near_source[row] if near_source else None
 
 
-def _neighbour(task: Embedded, cosine: float) -> dict[str, Any]:
-    return {"task": task.task, "similarity": round(float(cosine), _DIGITS)}
+def _neighbour(task: Mapped, similarity: float) -> dict[str, Any]:
+    return {"task": task.task, "similarity": round(float(similarity), _DIGITS)}

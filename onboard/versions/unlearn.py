@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from onboard.domain.dataset import label_key
+from onboard.domain.dataset import label_key, label_text
 from onboard.domain.descent import Descent
 from onboard.domain.documents import document_of
 from onboard.domain.init import InitKind
@@ -142,17 +142,28 @@ class _Work:
             if waiting.state in (JobState.QUEUED, JobState.RUNNING):
                 self.result.rebuilding.append({"versions": references, "job": waiting.id})
                 return
-        before = jobs.get(version.job) if version.job is not None else next(iter(asked), None)
+        learned = self._learned(version)
+        before = jobs.get(learned) if learned is not None else next(iter(asked), None)
         why = self._trouble(version) if before else "no job of this service learned it, so its rows are not known"
         if before is None or why:
             self.result.cannot += [{"version": reference, "why": why} for reference in references]
             return
+        request = self._request(_relabeled(before.spec, version), references)
         job, _ = jobs.add(
-            self._request(before.spec, references), queue=before.queue, priority=before.priority, owner=actor(),
+            request, queue=before.queue, priority=before.priority, owner=actor(),
             time_limit_seconds=before.time_limit_seconds,
         )  # fmt: skip
         self.result.rebuilding.append({"versions": references, "job": job.id})
         self.result.queues.add(job.queue)
+
+    def _learned(self, version: EmbeddingVersion) -> str | None:
+        """The job that learned its numbers: of one whose labels were renamed that of the version before."""
+        while version.job is None and version.kind == "relabeled":
+            before = self.known.get(version.parent) or self._version(version.parent)
+            if before is None:
+                break
+            version = before
+        return version.job
 
     def _request(self, spec: JobSpec, references: list[str]) -> JobSpec:
         """What was asked for once, but for a start that is gone."""
@@ -173,6 +184,18 @@ class _Work:
         if _labels(task.kind, task.labels) != _labels(version.task_kind, version.labels):
             return "its task has other labels now"
         return ""
+
+
+def _relabeled(spec: JobSpec, version: EmbeddingVersion) -> JobSpec:
+    """What was asked for once, with the rows of a version whose labels were renamed since."""
+    if version.kind != "relabeled":
+        return spec
+    known = tuple(f"{label_text(label)}=" for label in version.labels)
+    written = [one for one in spec.options.get("label_description", ()) if one.startswith(known)]
+    options = {**spec.options, "label_description": written} if written else {
+        name: value for name, value in spec.options.items() if name != "label_description"
+    }  # fmt: skip
+    return replace(spec, dataset=version.dataset_digest, options=options)
 
 
 def _labels(kind: str, labels: Sequence[Any]) -> tuple[str, frozenset[str]]:

@@ -13,9 +13,9 @@ from support.commands import leaves
 
 from onboard.api.access import routes_of, scope_of
 from onboard.api.app import create_app
+from onboard.messages import MESSAGES
 from onboard.settings import Settings
 from reference import commands, errors, http, settings
-from reference.errors import messages
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -74,4 +74,5 @@ def test_errors_stand_with_their_remedies() -> None:
     shown = errors.page()
     assert "| `not_found` | `NotFoundError` | 3 | 404 | no |" in shown
     assert "onboard base list" in shown
-    assert len(set(messages())) > 200
+    assert "| `unknown-base` | There is no base {base!r}. | List them with: onboard base list |" in shown
+    assert len(re.findall(r"^\| `[a-z0-9]+(?:-[a-z0-9]+)+` \|", shown, re.MULTILINE)) >= len(MESSAGES)

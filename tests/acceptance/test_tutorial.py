@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,24 @@ def somebody(elsewhere: Place) -> Place:
     """Who has the program on the path."""
     elsewhere.more["PATH"] = f"{PROGRAM.parent}:/usr/bin:/bin"
     return elsewhere
+
+
+@pytest.fixture
+def shipped(tmp_path: Path) -> Iterator[Place]:
+    """The same with the base that ships, and whatever the tutorial's reader has."""
+    place = Place(tmp_path / "shipped", Path("mini"), {"PATH": f"{PROGRAM.parent}:/usr/bin:/bin"})
+    place.folder.mkdir()
+    yield place
+    place.leave()
+
+
+def followed(place: Place, block: str) -> str:
+    """What a block prints; it has to succeed."""
+    done = subprocess.run(
+        ["sh", "-euc", block], cwd=place.folder, env=place.environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, block + done.stdout + done.stderr
+    return done.stdout
 
 
 def blocks() -> list[str]:
@@ -52,16 +71,7 @@ def test_the_tutorial_asks_nothing_whose_answer_is_not_known_to_be_right() -> No
 def test_the_tutorial_ends_with_its_versions_and_what_it_promises(somebody: Place) -> None:
     printed = ""
     for block in blocks():
-        done = subprocess.run(
-            ["sh", "-euc", block],
-            cwd=somebody.folder,
-            env=somebody.environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, block + done.stdout + done.stderr
-        printed = done.stdout
+        printed = followed(somebody, block)
     versions = somebody.json("versions", "notes")
     numbers = [version["version"] for version in versions["versions"]]
     assert numbers in ([1, 2], [1, 2, 3])
@@ -78,6 +88,22 @@ def test_the_tutorial_ends_with_its_versions_and_what_it_promises(somebody: Plac
     for reference, text, _ in asked_for():
         (answer,) = somebody.json("predict", reference, "--text", text)["predictions"]
         assert answer["label"] in labels
+
+
+@pytest.mark.timeout(2400)
+def test_on_the_base_that_ships_every_text_of_the_tutorial_gets_the_answer_that_it_shows(shipped: Place) -> None:
+    """What learns and asks, block by block; on a tiny base any answer would do."""
+    for block in blocks():
+        if re.search(r"^(cat >|cat notes|onboard (submit|predict|promote)) ", block, re.MULTILINE):
+            followed(shipped, re.sub(r"^onboard (compare|evaluate) .*\n", "", block, flags=re.MULTILINE))
+    answers = (shipped.folder / "answers.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(answer)["label"] for answer in answers] == ["praise", "complaint"]
+    for reference, text, label in asked_for():
+        (answer,) = shipped.json("predict", reference, "--text", text)["predictions"]
+        assert answer["label"] == label, f"{reference}: {text}"
+        assert answer["probability"] > 0.75, f"{reference}: {text}"  # a plain text, not a toss-up
+    first, latest = (shipped.json("predict", f"notes@{name}", "--text", "x") for name in ("v1", "latest"))
+    assert first["predictions"][0]["version"] < latest["predictions"][0]["version"]  # the improved one was asked
 
 
 @pytest.mark.timeout(2400)

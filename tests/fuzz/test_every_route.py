@@ -194,9 +194,10 @@ def ask(door: Door, operation: Any, mode: Any, examples: int) -> None:
     once()
 
 
-NEED_MORE = {  # than a description tells: somebody's session, a prior, a file of labeled rows
+NEED_MORE = {  # than a description tells: somebody's session, a prior, a file of labeled rows, rows that are stored
     "DELETE /v1/sessions/{session}", "GET /v1/priors/{form}", "POST /v1/tasks/{task}/compare",
-    "POST /v1/tasks/{task}/evaluate",
+    "POST /v1/tasks/{task}/evaluate", "POST /v1/tasks/{task}/rows", "GET /v1/tasks/{task}/labels",
+    "POST /v1/tasks/{task}/labels",
 }  # fmt: skip
 
 

@@ -126,7 +126,10 @@ def test_a_backup_of_the_first_schema_is_brought_to_this_one(
             "lesson",
             "prior_version",
             "prior_digest",
+            "change",
         ),
+        "aliases": ("names",),
+        "alias_history": ("names",),
         "hypernetwork_versions": ("retired_at", "collected_at", "unlearning"),
         "tasks": ("last_version",),
     }
@@ -140,6 +143,7 @@ def test_a_backup_of_the_first_schema_is_brought_to_this_one(
         "job_shards",
         "prior_versions",
         "prior_lessons",
+        "task_features",
     ):
         del tables[table]
     for table, later in new.items():

@@ -83,18 +83,18 @@ def test_whoever_stops_watching_is_told_what_goes_on_and_how_to_look_at_it(
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("words", "type_"),
     [
-        (["--method", "linear"], "One method is no comparison."),
-        (["--methods", "linear,,bitfit"], "A method of --methods has no name."),
-        (["--plot", "methods.png"], "'methods.png' is no SVG picture."),
+        (["--method", "linear"], "methods-too-few"),
+        (["--methods", "linear,,bitfit"], "method-name-empty"),
+        (["--plot", "methods.png"], "plot-not-svg"),
     ],
 )
 def test_what_it_cannot_do_is_told_before_anything_is_queued(
-    run: CommandLine, desk: Desk, tmp_path: Path, words: list[str], message: str
+    run: CommandLine, desk: Desk, tmp_path: Path, words: list[str], type_: str
 ) -> None:
-    said = run("compare-methods", write_rows(tmp_path / "mood.jsonl", opinions(8)), *words)
-    assert (said.code, message in said.err) == (2, True), said.err
+    said = run("compare-methods", write_rows(tmp_path / "mood.jsonl", opinions(8)), *words, "--json")
+    assert (said.code, said.error["type"]) == (2, type_)
     assert desk.jobs() == []
 
 

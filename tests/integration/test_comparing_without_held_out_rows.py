@@ -14,6 +14,7 @@ from sqlalchemy import text
 from support.callers import bearer
 from support.opposed import opposed
 from support.real_jobs import Desk, opinions, write_rows
+from support.refusals import refused
 
 from onboard.api.app import create_app
 from onboard.bases import Base
@@ -21,10 +22,11 @@ from onboard.data.hashes import row_hashes
 from onboard.data.labelled import read_labelled
 from onboard.domain.dataset import Example
 from onboard.domain.evaluation import Evaluation
-from onboard.errors import DatasetError, NotBetterError
+from onboard.errors import DatasetError
 from onboard.hypernetworks import engines
 from onboard.registry.aliases import AliasRepository
 from onboard.storage.out_of_fold import pack_out_of_fold, unpack_out_of_fold
+from onboard.versions import compare as comparing
 from onboard.versions.compare import both_versions, compare, compare_versions
 from onboard.versions.measure import evaluate, takes_of
 from onboard.versions.promote import promote
@@ -95,7 +97,7 @@ def test_what_is_better_by_cross_validated_answers_is_promoted_and_the_history_s
     with few.services.database.read() as session:
         newest, *_ = AliasRepository(session).history("mood", "production")
     assert newest.reason == "promoted: better by cross-validated answers"
-    with pytest.raises(NotBetterError, match="significantly worse") as caught:
+    with refused("not-better-than-present") as caught:
         promote(few.services, "mood@v1", "production", if_better=True)
     assert "--test FILE" in caught.value.remedy
     assert promote(few.services, "mood@v1", "latest").version == 1  # only unseen rows forbid that
@@ -109,9 +111,8 @@ def test_without_any_evidence_the_changed_answers_are_listed(few: Desk) -> None:
     assert "no cross-validated answers of v1 and v2" in comparison["reason"]
     assert "40 shared rows changed" in comparison["worth"]
     promote(few.services, "mood@v1", "production")
-    with pytest.raises(NotBetterError, match="not shown to be better") as caught:
+    with refused("not-better-than-majority"):
         promote(few.services, "mood@v2", "production", if_better=True)
-    assert caught.value.remedy.endswith("onboard compare mood@v1 mood@v2 --test FILE")
 
 
 def test_a_version_is_asked_for_rows_that_it_has_neither_seen_nor_answered(desk: Desk) -> None:
@@ -204,6 +205,18 @@ def caller(few: Desk) -> Iterator[TestClient]:
 
 def upload(folder: Path, rows: list[dict[str, Any]]) -> dict[str, Any]:
     return {"dataset": ("mine.jsonl", write_rows(folder / "sent.jsonl", rows).read_bytes())}
+
+
+def test_a_server_answers_some_of_many_rows_and_says_so_and_the_command_here_all(
+    caller: TestClient, few: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(comparing, "MOST_ROWS", 12)
+    files = upload(few.folder, opinions(20, start=500))
+    measured = caller.post("/v1/tasks/mood/evaluate", files=files).raise_for_status().json()
+    assert (measured["rows"], measured["rows_left_out"]) == (12, 8)
+    assert "on 12 rows, drawn from 20: a server answers no more at a time" in measured["reason"]
+    here = evaluate(few.services, "mood", Evaluation(few.folder / "sent.jsonl")).to_json()
+    assert (here["rows"], here["rows_left_out"]) == (20, 0)
 
 
 def test_over_http_a_file_is_uploaded(caller: TestClient, few: Desk) -> None:

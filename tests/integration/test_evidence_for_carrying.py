@@ -9,12 +9,12 @@ from support.carried import HARMFUL, HARMLESS, LABELS, everything, latest, refus
 from support.opposed import opposed, rows_as_seen
 from support.published import add_version, embedding_of
 from support.real_jobs import Desk, opinions
+from support.refusals import refused as error_of
 from support.tuned_heads import tuned_head
 
 from onboard.bases import Base
 from onboard.contract.guard import GuardedTask
 from onboard.domain.task import EmbeddingVersion
-from onboard.errors import DamagedError
 from onboard.model.protected import Protection
 from onboard.registry.services import Services
 from onboard.registry.snapshots import SnapshotRepository
@@ -189,7 +189,7 @@ def test_a_head_whose_bytes_are_gone_is_an_error(tiny_services: Services, tiny_b
     from onboard.hypernetworks import engines as heads
 
     heads.loaded_hypernetworks.clear()  # another process has it in no memory
-    with pytest.raises(DamagedError, match="is not in"):
+    with error_of("artifact-not-in-store"):
         carry_task(tiny_services, "sst2")
 
 

@@ -13,12 +13,13 @@ import pytest
 from support.command_line import CommandLine
 from support.program import Place
 from support.published import add_version, embedding_of
+from support.refusals import refused
 from support.served import Served, served
 from support.tuned_heads import tuned_head
 
 from onboard.bases import Base
 from onboard.client import Onboard
-from onboard.errors import DamagedError, NotFoundError
+from onboard.errors import NotFoundError
 from onboard.registry.audit import entries
 from onboard.serving import Predictor
 
@@ -142,7 +143,7 @@ def test_the_client_gets_the_hypernetwork_that_an_embedding_is_pinned_to_and_ver
         path = client.hypernetwork(pins, tmp_path / "weights.safetensors")
         with service.place.services() as services:
             assert services.read(pins.hypernetwork_digest) == path.read_bytes()
-        with pytest.raises(DamagedError, match="Hypernetwork version 2"):
+        with refused("hypernetwork-collected-needed", version=2):
             client.hypernetwork(replace(pins, hypernetwork_digest="sha256:0"), tmp_path / "other.safetensors")
         with pytest.raises(NotFoundError):
             client.hypernetwork(replace(pins, hypernetwork_version=9), tmp_path / "other.safetensors")

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
+import numpy as np
 import pytest
 from support import chromium
 from support.browsing import app_without_base, fail
 from support.registry_samples import add_job, register_sample_base, running_job, sample_task, sample_version
+from support.suspected import job_with_suspects
 from support.watched_jobs import ended_together, running, worker
 
 from onboard.domain.access import ALL_SCOPES, Scope
@@ -14,6 +19,8 @@ from onboard.operations.access import create_token, offer_code, revoke_token
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.services import Services
 from onboard.registry.versions import VersionRepository
+from onboard.versions.likeness import Traits
+from onboard.versions.task_map import Mapped
 
 playwright = pytest.importorskip("playwright.sync_api")
 pytestmark = [pytest.mark.timeout(1800)]
@@ -161,6 +168,45 @@ def test_without_scripts_everything_is_readable_and_forms_work(browser, app, ser
         expect(page.get_by_text("nothing was queued")).to_be_visible()
         page.get_by_role("button", name="Sign out").click()
         expect(page.locator("#token")).to_be_visible()
+        page.context.close()
+
+
+def test_a_row_with_a_wrong_label_gets_another_one_and_is_learned_again(
+    browser, app, services: Services, token: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job, sent = job_with_suspects(services), []
+
+    def submit(submission, owner, size, left):
+        sent.append(Path(submission.dataset).read_text(encoding="utf-8"))
+        return add_job(services.database, "pets"), None
+
+    monkeypatch.setattr("onboard.api.pages.job.start_worker", lambda *_: False)
+    with chromium.listening(app) as port:
+        app.state.intake.submit = submit
+        page = opened(browser, port, token, viewport=chromium.PHONE)
+        page.goto(f"/jobs/{job}")
+        page.get_by_role("link", name="Correct labels (3)").click()
+        page.get_by_label("Label of row 1").select_option(label="dog (likelier)")
+        page.get_by_role("button", name="Learn again with these labels").click()
+        page.wait_for_url(lambda url: "/jobs/" in url and job not in url)
+        playwright.expect(page.get_by_text("queued").first).to_be_visible()
+        page.context.close()
+    rows = [json.loads(line) for line in sent[0].splitlines()]
+    assert {row["label"] for row in rows if row["text"] == "it barks"} == {"dog"}
+
+
+def test_a_task_is_found_on_the_map_by_part_of_its_name(
+    browser, app, services: Services, token: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numbers = np.random.default_rng(0).standard_normal((14, 8))
+    tasks = [Mapped(f"task-{n}", 1, "b", n < 7, False, Traits(z=z)) for n, z in enumerate(numbers)]
+    monkeypatch.setattr("onboard.versions.task_map.mapped_tasks", lambda *_: tasks)
+    with chromium.listening(app) as port:
+        page = opened(browser, port, token, viewport=chromium.PHONE)
+        page.goto("/map")
+        page.locator("[data-search]").fill("sk-13")
+        playwright.expect(page.locator("#matching")).to_have_text("1 of 14 tasks")
+        assert page.evaluate("document.documentElement.scrollWidth") <= chromium.PHONE["width"]
         page.context.close()
 
 

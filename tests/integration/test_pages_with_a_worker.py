@@ -104,6 +104,8 @@ def test_a_dropped_file_is_checked_submitted_and_watched_to_its_end(browser, pla
     expect(page.locator(".state.succeeded")).to_be_visible()  # without loading the page again
     assert page.locator(".timeline li.done").all_inner_texts()[0].startswith("wait")
     assert len(jobs_of(place.services)) == 1
+    page.set_viewport_size(chromium.PHONE)
+    assert page.evaluate("document.documentElement.scrollWidth") <= chromium.PHONE["width"]  # with all its charts
     page.goto("/tasks/mood")
     page.fill("#text", "a good film")
     page.get_by_role("button", name="Answer").click()

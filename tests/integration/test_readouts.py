@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from support.published import add_version, embedding_of
 from support.real_jobs import Desk, opinions
+from support.refusals import refused as error_of
 
 from onboard.bases import Base
 from onboard.bases.load import load_engine
@@ -18,7 +19,7 @@ from onboard.domain.dataset import Dataset, Example
 from onboard.domain.job import JobSpec
 from onboard.domain.submission import Submission
 from onboard.domain.task import EmbeddingVersion
-from onboard.errors import DamagedError, NotFoundError, PinMismatchError
+from onboard.errors import DamagedError, PinMismatchError
 from onboard.jobs.submission import job_spec
 from onboard.model.readout import bare_features
 from onboard.operations.gc import collect_garbage
@@ -125,7 +126,7 @@ def test_a_bundle_brings_it_and_predicts_the_same_elsewhere(
     shutil.rmtree(tiny_services.settings.resolved_home)
     np.testing.assert_allclose(probabilities(Predictor(tmp_path / "bundle")), expected, atol=1e-6)
     (tmp_path / "bundle" / "readout.safetensors").unlink()
-    with pytest.raises(PinMismatchError, match="does not hold the readout"):
+    with error_of("bundle-readout-missing"):
         Predictor(tmp_path / "bundle")
 
 
@@ -141,7 +142,7 @@ def test_what_is_fetched_answers_from_its_folder_alone_as_its_card_shows(
     fetched = fetch(tiny_services, "mood", tmp_path / "parts")
     assert [path.name for path in fetched.files] == ["embedding.safetensors", "card.md", "readout.safetensors"]
     shutil.rmtree(tiny_services.settings.resolved_home)
-    with pytest.raises(NotFoundError, match="not on this machine"):
+    with error_of("bundle-base-missing"):
         Predictor(tmp_path / "parts")
     monkeypatch.setenv("ONBOARD_BASE", str(tiny_base.folder))
     np.testing.assert_allclose(probabilities(Predictor(tmp_path / "parts")), expected, atol=1e-6)

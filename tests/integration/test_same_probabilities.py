@@ -15,10 +15,10 @@ from support.real_jobs import Desk, opinions
 from onboard.api.app import create_app
 from onboard.pipeline import train as training
 from onboard.serving import Predictor
+from onboard.statistics.label_errors import Doubt
 from onboard.train.fewshot import Trained
 from onboard.train.learning import Learned
 from onboard.train.settings import FewShotSettings
-from onboard.train.suspects import Suspect
 from onboard.versions.compare import compare
 from onboard.versions.fetch import fetch
 
@@ -50,7 +50,7 @@ def test_report_predictions_bundle_and_comparison_tell_the_same(two_versions: De
         assert _log_loss(predictor, number) == pytest.approx(loss, abs=1e-5)
         fetch(desk.services, f"mood@v{number}", tmp_path / str(number), bundle=True)
         assert _log_loss(Predictor(tmp_path / str(number)), number) == pytest.approx(loss, abs=1e-5)
-    shared = compare(desk.services, "mood@v1", "mood@v2").to_json()
+    shared = compare(desk.services, "mood@v1", "mood@v2").to_document().to_json()
     assert [shared[side]["shared"]["log_loss"]["value"] for side in ("a", "b")] == pytest.approx([losses[1], losses[2]])
 
 
@@ -83,7 +83,7 @@ def test_few_rows_are_trained_on_by_the_service_s_own_recipe(desk: Desk, monkeyp
 
 
 def test_rows_that_the_folds_contradict_are_warned_of(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    doubted = [Suspect(0, 1, 0.9, 0.1)]
+    doubted = [Doubt(0, 1, 0.9, 0.1)]
     monkeypatch.setattr(Learned, "suspects", lambda *arguments: doubted)
     warnings = desk.learn(opinions(24), init="sst2")["dataset"]["warnings"]
     assert [warning["count"] for warning in warnings if warning["code"] == "contradicted_labels"] == [1]

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from support.lively_service import Empty, quiet, restored_into, rows_of_home
+from support.refusals import refused as error_of
 
 from onboard.errors import DamagedError, OnboardError
 from onboard.operations.backup.make import back_up
@@ -74,7 +75,7 @@ def test_a_manifest_of_another_form_is_damaged(backup: Path, empty_home: Empty) 
     for what, change in MANIFESTS.items():
         (backup / "manifest.json").write_bytes(whole)
         rewrite(backup, change)
-        with pytest.raises(DamagedError, match="manifest"):
+        with error_of("backup-manifest-damaged"):
             pytest.fail(f"{what} was restored: {restored_into(empty_home, backup)}")
     require_untouched(empty_home)
 
@@ -82,14 +83,14 @@ def test_a_manifest_of_another_form_is_damaged(backup: Path, empty_home: Empty) 
 def test_a_manifest_that_is_no_document_is_damaged(backup: Path, empty_home: Empty) -> None:
     for text in ("", "[]", "7", "null", "[" * 100_000, '{"format": "onboard-backup"}'):
         (backup / "manifest.json").write_text(text)
-        with pytest.raises(DamagedError, match="manifest"):
+        with error_of("backup-manifest-damaged"):
             restored_into(empty_home, backup)
     require_untouched(empty_home)
 
 
 def test_an_artifact_outside_of_the_store_is_never_written(backup: Path, empty_home: Empty, tmp_path: Path) -> None:
     rewrite_rows(backup, "artifacts", lambda rows: rows[0].update(digest=OUTSIDE))
-    with pytest.raises(DamagedError, match="no digest"):
+    with error_of("backup-digest-invalid"):
         restored_into(empty_home, backup)
     require_untouched(empty_home)
     assert not list(tmp_path.rglob("*outside*"))

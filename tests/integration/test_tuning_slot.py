@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 from support.real_jobs import Desk, HookedProgress, opinions
+from support.refusals import refused
 from support.tuned_jobs import record_of
 
 from onboard.bases import Base
 from onboard.domain.job import Job, JobState
 from onboard.domain.progress import Progress
-from onboard.errors import SlotTakenError
 from onboard.pipeline import run as pipeline
 from onboard.pipeline import tune as tuned
 from onboard.pipeline.slot import take_slot
@@ -72,7 +72,7 @@ def test_auto_waits_only_once_it_is_known_that_it_tunes_and_goes_on_from_there(
     base = record_of(tiny_services, tiny_base)
     take_slot(tiny_services, "another", base)
     desk.submit(opinions(24), init="sst2", tune_hypernetwork="auto")
-    with pytest.raises(SlotTakenError, match="another"):
+    with refused("tuning-slot-taken"):
         desk.run(desk.claim())
     with tiny_services.database.write() as session:
         LeaseRepository(session).give_back_all("another")

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import torch
 from support.real_jobs import Desk, opinions
+from support.refusals import refused
 
 from onboard.bases import Base, load
-from onboard.errors import InputError
 from onboard.storage.cache import Cache
 
 
@@ -42,5 +42,5 @@ def test_a_start_that_moves_to_another_base_while_the_job_waits_is_refused(
     desk.submit(opinions(24, start=40), "new", init="shared")
     waiting = desk.claim()
     desk.learn_on(other_base, opinions(24), "shared", init="random")
-    with pytest.raises(InputError, match="shared@v2 belongs to another base than 'tiny'"):
+    with refused("init-of-other-base", base="tiny"):
         desk.run(waiting)

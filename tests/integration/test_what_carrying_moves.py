@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 from support.carried import HARMLESS, LABELS, everything, latest, moves, names, refused, versions
 from support.published import add_version, embedding_of
+from support.refusals import refused as error_of
 from support.tuned_heads import tuned_head
 
 from onboard.bases import Base
 from onboard.domain.names import LATEST
 from onboard.domain.task import EmbeddingVersion
-from onboard.errors import InputError, NotFoundError, UnavailableError
+from onboard.errors import InputError, NotFoundError
 from onboard.hypernetworks.register import register_base
 from onboard.operations import access
 from onboard.registry.aliases import AliasRepository
@@ -235,7 +236,7 @@ def test_a_task_of_a_base_that_is_not_on_this_machine_is_refused_by_name(
 
 def test_one_process_carries_one_at_a_time(tiny_services: Services, tiny_base: Base, mood: EmbeddingVersion) -> None:
     tuned_head(tiny_services, tiny_base, HARMLESS)
-    with tasks.TURN, pytest.raises(UnavailableError, match="being carried"):
+    with tasks.TURN, error_of("carrying-busy"):
         carry_task(tiny_services, "mood")
     assert carry_task(tiny_services, "mood").outcomes[0].cleared
 

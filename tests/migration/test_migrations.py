@@ -17,12 +17,12 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, create_engine, inspect, text, update
 from support import watched_jobs as past
 from support.real_services import PostgresServer
+from support.refusals import refused
 from support.registry_samples import ARTIFACT, BASE, register_sample_base, sample_spec, sample_task, sample_version
 
 import migrations
 from onboard.domain.job import Job, JobSpec, JobState, Stage
 from onboard.domain.task import HypernetworkVersion
-from onboard.errors import ConflictError
 from onboard.operations.access import create_token, identify, sign_in
 from onboard.registry import schema
 from onboard.registry.aliases import AliasRepository
@@ -134,7 +134,7 @@ def test_the_door_is_added_to_a_registry_in_use_and_taken_away_again(database: D
         migration.downgrade("20261121d")
         tables = inspect(migration.session.connection()).get_table_names()
     assert not DOOR & set(tables)
-    with pytest.raises(ConflictError, match="older"):
+    with refused("schema-outdated"):
         schema.check(database.url)
     schema.upgrade(database.url)
     with database.write() as session:

@@ -30,6 +30,12 @@ class Said(NamedTuple):
         return json.loads(self.out)
 
     @property
+    def error(self) -> dict[str, Any]:
+        """The error that a command with --json ended with."""
+        error: dict[str, Any] = self.document["error"]
+        return error
+
+    @property
     def remedy(self) -> str:
         return remedy_in(self.err)
 

@@ -9,8 +9,8 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from support.refusals import refused
 
-from onboard.errors import InputError, NotAllowedError
 from onboard.settings import Settings
 
 URL = "postgresql://onboard:hunter2@db/onboard"
@@ -70,7 +70,7 @@ def test_a_token_goes_only_to_the_address_beside_it(
             monkeypatch.setenv(f"ONBOARD_{name.upper()}", content)
         else:
             (secrets / f"onboard_{name}").write_text(content)
-    with pytest.raises(NotAllowedError, match="a token is sent only to the address that stands beside it") as caught:
+    with refused("token-beside-other-url") as caught:
         Settings()
     assert str(dot_env) in caught.value.message
     assert "topsecret" not in caught.value.message + caught.value.remedy
@@ -95,7 +95,7 @@ def test_the_environment_and_its_secrets_are_one_place(
 
 def test_a_file_of_settings_that_is_no_text_is_told(dot_env: Path) -> None:
     dot_env.write_bytes(b"ONBOARD_DEVICE=\xff\n")
-    with pytest.raises(InputError, match=r"\.env is no text in UTF-8"):
+    with refused("env-file-not-utf8"):
         Settings()
 
 

@@ -9,6 +9,7 @@ from fastapi import APIRouter
 from onboard.api.pages import (
     access,
     assets,
+    changes,
     compare,
     hypernetworks,
     job,
@@ -32,6 +33,7 @@ ROUTERS: Final[tuple[APIRouter, ...]] = (
     job.router,
     tasks.router,
     task.router,
+    changes.router,
     compare.router,
     task_map.router,
     hypernetworks.router,

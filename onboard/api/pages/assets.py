@@ -52,7 +52,7 @@ def send_asset(
     """One of the files; kept for ever where it was asked for by its digest."""
     asset = assets().get(name)
     if asset is None:
-        raise NotFoundError(f"There is nothing at /static/{name}.", "Begin at /.")
+        raise NotFoundError("unknown-path", path=f"/static/{name}")
     caching = _FOR_EVER if digest == asset.digest else _ANEW
     return answer(lambda: asset.content, etag(asset.digest), if_none_match, asset.media_type, caching)
 

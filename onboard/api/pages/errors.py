@@ -76,8 +76,9 @@ def _shown(request: Request, error: Exception) -> Shown:
     if isinstance(error, HTTPException):
         missing = error.status_code == HTTPStatus.NOT_FOUND
         remedy = "Look at the address, or begin at the overview." if missing else "Go back, and use the form of a page."
-        return Shown(problems.http_detail(request, error), remedy)
-    return Shown(problems.FAULT, problems.FAULT_REMEDY)
+        return Shown(problems.error_of_http(request, error).message, remedy)
+    fault = problems.fault()
+    return Shown(fault.message, fault.remedy)
 
 
 def _of_validation(error: RequestValidationError) -> Shown:

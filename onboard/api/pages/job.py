@@ -17,10 +17,10 @@ from onboard.api.pages.frame import CameFrom, page, to
 from onboard.api.pages.timeline import timeline
 from onboard.api.routes.jobs import JobId
 from onboard.domain.access import Identity, Scope
-from onboard.domain.dataset import Dataset
+from onboard.domain.addition import Addition
 from onboard.domain.job import Job
 from onboard.jobs.control import cancel, find_job, full_document, retry
-from onboard.jobs.relabel import again, as_jsonl, labels_of, relabeled, suspects_of, written
+from onboard.jobs.relabel import as_jsonl, corrected, labels_of, relabeled, suspects_of
 from onboard.jobs.waking import start_worker, wake
 from onboard.registry.services import Services
 from onboard.report.figures import live_curves
@@ -66,16 +66,17 @@ def learn_relabeled(
     left: ClientLeft,
     label: Annotated[list[str] | None, Form(max_length=_MOST_SUSPECTS)] = None,
 ) -> Response:
-    """Learn the job's rows again, with the labels that were chosen for those that look mislabeled."""
-    present, dataset = _relabeled(services, job, label)
+    """Correct the labels of the task's rows as they were chosen, like `onboard add --replace`."""
+    present, document, places = _picked(services, job, label)
+    rows = as_jsonl(corrected(services, present, document, places))
     intake: Intake = request.app.state.intake
     with TemporaryDirectory(dir=request.app.state.uploads) as folder:
-        files = written(dataset, Path(folder), present.spec.task)
-        size = sum(file.stat().st_size for file in files.values())
-        queued, _ = intake.submit(again(present, files), identity.name, size, left)
-    start_worker(services, queued.queue)
+        file = Path(folder) / f"{present.spec.task}.jsonl"
+        file.write_text(rows, encoding="utf-8")
+        added = intake.add(present.spec.task, Addition(file, replace=True), identity.name, len(rows.encode()), left)
+    start_worker(services, added.job.queue)
     request.app.state.overview.forget()
-    return to(f"/jobs/{queued.id}")
+    return to(f"/jobs/{added.job.id}")
 
 
 @router.post("/relabeled.jsonl", dependencies=_SUBMIT)
@@ -85,17 +86,19 @@ def download_relabeled(
     label: Annotated[list[str] | None, Form(max_length=_MOST_SUSPECTS)] = None,
 ) -> Response:
     """The training rows with those labels, as a file for `onboard submit`."""
-    present, dataset = _relabeled(services, job, label)
+    present, document, places = _picked(services, job, label)
+    dataset = relabeled(services, present, document, places)
     disposition = f'attachment; filename="{present.spec.task}.jsonl"'
     return Response(
         as_jsonl(dataset.train), media_type="application/jsonl", headers={"Content-Disposition": disposition}
     )
 
 
-def _relabeled(services: Services, name: str, label: list[str] | None) -> tuple[Job, Dataset]:
+def _picked(services: Services, name: str, label: list[str] | None) -> tuple[Job, dict[str, Any], list[int | None]]:
+    """The job, its document, and the place of the label that was picked for each suspect."""
     present = find_job(services.database, name)
     places = [int(place) if place.isdecimal() and len(place) < _MOST_DIGITS else None for place in label or []]
-    return present, relabeled(services, present, full_document(services.database, present), places)
+    return present, full_document(services.database, present), places
 
 
 @router.post("/cancel", dependencies=_SUBMIT)

@@ -140,7 +140,7 @@ def change_jobs(
 ) -> Response:
     """Cancel or retry the jobs whose boxes are ticked."""
     if not job:
-        raise InputError("No job is selected.", "Tick the boxes of those that are meant, or take all that match.")
+        raise InputError("no-job-selected")
     changed = change_selected(services.database, change, job)
     return _told(request, services, change, changed, filters, Progress("", 0, 0))
 

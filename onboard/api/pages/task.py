@@ -17,6 +17,7 @@ from onboard.api.routes.tasks import TaskName
 from onboard.contract.jobs import NAME
 from onboard.contract.versions import AliasMoveDocument
 from onboard.domain.access import Scope
+from onboard.domain.change import change_sentence
 from onboard.domain.job_search import JobSearch
 from onboard.domain.limits import MAX_TEXT_CHARACTERS
 from onboard.domain.names import LATEST, MOST_LETTERS
@@ -55,11 +56,13 @@ class Move:
     seen: dict[str, int]
     if_better: bool
     because: str
+    as_before: bool = False
 
 
 def _move(
     seen: Annotated[list[str] | None, Form(max_length=1000)] = None,
     if_better: Annotated[bool, Form()] = False,
+    as_before: Annotated[bool, Form()] = False,
     because: Because = "",
 ) -> Move:
     pairs = (entry.partition("=") for entry in seen or ())
@@ -67,6 +70,7 @@ def _move(
         {alias: int(number) for alias, _, number in pairs if number.isdecimal() and len(number) < _MOST_DIGITS},
         if_better,
         _one_line(because),
+        as_before,
     )
 
 
@@ -110,6 +114,7 @@ def show_task(
         document,
         chart=versions_chart(document["versions"]),
         measured=measured_text,
+        changed=change_sentence,
         card=render_card(latest[0]) if latest else "",
         before=before,
         chosen_ref=ref,
@@ -128,7 +133,7 @@ def promote_version(
     """Let an alias mean a version, if it still means what the page said."""
     expected = move.seen.get(alias, 0)
     promote(
-        services, f"{task}@v{version}", alias, if_better=move.if_better, expected=expected,
+        services, f"{task}@v{version}", alias, if_better=move.if_better, as_before=move.as_before, expected=expected,
         manifests=shelf.manifests, because=move.because,
     )  # fmt: skip
     start_webhook_worker(services)
@@ -163,18 +168,18 @@ def _moves(services: Any, task: str, alias: str) -> list[dict[str, Any]]:
 
 
 def _shares(answer: dict[str, Any]) -> RowChart:
-    """Every label with its probability as a bar, the likeliest first."""
+    """Every label with its probability as a bar, the likeliest first; those of the answer stand out."""
     shares = sorted(answer["probabilities"], key=lambda share: -share["probability"])
-    scale = Scale(0.0, 1.0)
+    scale, answered = Scale(0.0, 1.0), answer.get("labels")
     return RowChart(
-        title="Probability of each label",
+        title="Probability of each label" if answered is None else "Score of each label: from 50% on it is answered",
         origin=0.0,
         tracks=[
             Track(
                 label=label_name(share["label"]),
                 shown=f"{100 * share['probability']:.1f}%",
                 at=scale.at(share["probability"]),
-                emphasised=index == 0,
+                emphasised=index == 0 if answered is None else share["label"] in answered,
             )
             for index, share in enumerate(shares)
         ],

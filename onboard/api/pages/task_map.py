@@ -1,8 +1,7 @@
-"""The map of tasks: every task's latest embedding in two dimensions, with its nearest tasks."""
+"""The map of tasks: every task in two dimensions by what it shares with others, with its nearest tasks."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -11,41 +10,42 @@ from starlette.responses import Response
 
 from onboard.api.access import requires
 from onboard.api.pages.frame import environment, page
-from onboard.api.shelf import Shelf
 from onboard.domain.access import Scope
-from onboard.domain.names import LATEST
+from onboard.registry.services import Services
 from onboard.report.map_html import map_parts
 from onboard.storage.cache import Cache
-from onboard.versions.task_map import Embedded, map_tasks
+from onboard.versions.task_map import map_tag, present_map
 
-_KEPT: Final = 2  # maps, by the tag of all embeddings
+_KEPT: Final = 2  # maps, by the tag of all latest versions
 _READ: Final = [Depends(requires(Scope.READ))]
 
 router = APIRouter(include_in_schema=False)
 
 
 class Maps:
-    """The map of the present embeddings, made anew once one of them changes. Safe in threads.
+    """The map of the latest versions, laid out again once one of them changes. Safe in threads.
 
     Args:
-        shelf: where the embeddings stand.
+        services: where they lie.
     """
 
-    def __init__(self, shelf: Shelf) -> None:
-        self._shelf = shelf
+    def __init__(self, services: Services) -> None:
+        self._services = services
         self._maps = Cache[str, dict[str, Any]](_KEPT)
         self._drawn = Cache[str, str](_KEPT)
 
     def document(self) -> dict[str, Any]:
         """The document of `onboard tasks map --json`. Raises DamagedError, StorageError."""
-        tag, make = self._shelf.everything(LATEST)
-        return self._maps.get_alone(tag, lambda: _map(make()))
+        return self._tagged()[1]
 
     def drawn(self, draw: Callable[[dict[str, Any]], str]) -> tuple[dict[str, Any], str]:
         """The document, and what `draw` makes of it, which is the same for everybody."""
-        tag, make = self._shelf.everything(LATEST)
-        document = self._maps.get_alone(tag, lambda: _map(make()))
+        tag, document = self._tagged()
         return document, self._drawn.get_alone(tag, lambda: draw(document))
+
+    def _tagged(self) -> tuple[str, dict[str, Any]]:
+        tag = map_tag(self._services)
+        return tag, self._maps.get_alone(tag, lambda: present_map(self._services, tag))
 
 
 @router.get("/map", dependencies=_READ)
@@ -64,7 +64,3 @@ def _part(document: dict[str, Any], root: str) -> str:
     if not document["tasks"]:
         return ""
     return environment().get_template("map_part.html").render(**map_parts(document), places=f"{root}/tasks/")
-
-
-def _map(embeddings: bytes) -> dict[str, Any]:
-    return map_tasks([Embedded.from_document(document) for document in json.loads(embeddings)["embeddings"]])

@@ -70,7 +70,7 @@ def _of_family(maps: Maps, family: str) -> frozenset[str]:
     names = frozenset(task["task"] for task in document["tasks"] if task["family"] == family)
     if not names:
         known = ", ".join(known["family"] for known in document["families"])
-        raise InputError(f"There is no family {family!r}.", f"It may be {known}." if known else "", field="family")
+        raise InputError("unknown-family", field="family", family=family, remedy=f"It may be {known}." if known else "")
     return names
 
 

@@ -47,7 +47,8 @@ def show_alias(task: TaskName, alias: AliasName, services: OpenServices, respons
     version, history = alias_history(services.database, task, alias, _MOVES)
     response.headers.update({"ETag": _tag(version), "Cache-Control": REVALIDATE})
     moves = tuple(AliasMoveDocument.of(move) for move in history)
-    return AliasDocument(task=task, alias=alias, version=version, history=moves)
+    names = moves[0].names if moves else None
+    return AliasDocument(task=task, alias=alias, version=version, names=names, history=moves)
 
 
 @router.put("/{alias}", dependencies=_PROMOTE)
@@ -63,7 +64,10 @@ def move_alias(
     """Let the alias mean a version. Needs If-Match, or `If-None-Match: *` for a new alias."""
     expected = 0 if seen.nothing else _expected(services, task, alias, seen.if_match)
     version, better = f"{task}@v{body.version}", body.if_better
-    move = promote(services, version, alias, if_better=better, expected=expected, manifests=shelf.manifests)
+    move = promote(
+        services, version, alias, if_better=better, as_before=body.as_before, expected=expected,
+        manifests=shelf.manifests,
+    )  # fmt: skip
     start_webhook_worker(services)
     return _told(move, response)
 
@@ -82,15 +86,11 @@ def roll_alias_back(
 def _expected(services: Services, task: str, alias: str, if_match: str | None) -> int:
     """The version that the alias means now, if the client has seen that; the move compares once more."""
     if if_match is None:
-        raise PreconditionRequiredError(
-            "If-Match is missing.", "Send the ETag of this alias, or If-None-Match: * for a new one.", field="If-Match"
-        )
+        raise PreconditionRequiredError("if-match-missing", field="If-Match")
     present = meaning(services.database, task, alias)
     if present is None or not matches(if_match, _tag(present)):
         now = f"is v{present} now" if present else "does not exist"
-        raise PreconditionFailedError(
-            f"{task}@{alias} {now}.", "Look at it again, then decide.", task=task, alias=alias, version=present
-        )
+        raise PreconditionFailedError("alias-changed-meanwhile", task=task, alias=alias, version=present, now=now)
     return present
 
 

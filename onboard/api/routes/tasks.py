@@ -25,7 +25,7 @@ _READ = [Depends(requires(Scope.READ))]
 
 async def _search(
     label: Annotated[str | None, Query(max_length=1000, description="Only tasks that have this label.")] = None,
-    kind: Annotated[Literal["classification", "regression"] | None, Query()] = None,
+    kind: Annotated[Literal["classification", "regression", "multilabel"] | None, Query()] = None,
     metric: Annotated[str | None, Query(max_length=64, description="Only where the latest version has it.")] = None,
     at_least: Annotated[
         float | None,

@@ -15,12 +15,13 @@ from typing import Final, Literal, NamedTuple
 from onboard.data.formats.unreadable import UnreadableError
 from onboard.data.limits import MAX_COLUMNS, MAX_QUESTIONS
 
-Reason = Literal["rejected", "unlabelled", "several_labels"]
+Reason = Literal["rejected", "unlabelled", "several_labels", "no_label"]
 Values = Mapping[str, object]
 
 _BOOKKEEPING: Final = ("id", "annotator", "annotation_id", "created_at", "updated_at", "lead_time", "agreement")
 _VERDICTS: Final = ("reject", "ignore", b"reject", b"ignore")
-_ANSWERS: Final = (*_VERDICTS, "accept", b"accept")
+_ACCEPTED: Final = ("accept", b"accept")
+_ANSWERS: Final = (*_VERDICTS, *_ACCEPTED)
 _HASHES: Final = ("_input_hash", "_task_hash")
 _RESPONSES, _STATUS = ".responses", ".responses.status"
 _REJECTED: Final = ("skipped", "discarded")
@@ -30,7 +31,7 @@ _SAMPLE_ROWS: Final = 100
 
 
 class Answer(NamedTuple):
-    """What one annotator said: a label, or why there is none."""
+    """What one annotator said: a label, or why there is none; the label of several is the list of them."""
 
     label: object
     reason: Reason | None = None
@@ -228,6 +229,8 @@ def _prodigy(columns: Sequence[str]) -> Tool:
     def answers(row: Values, question: str) -> list[Answer]:
         if question != "answer" and row.get("answer") in _VERDICTS:
             return [Answer(None, "rejected")]
+        if question == "accept" and row.get(question) == [] and row.get("answer") in _ACCEPTED:
+            return [Answer([], "no_label")]
         return [_answer(row.get(question))] if question == "accept" else [Answer(row.get(question))]
 
     questions = ("accept",) if {"options", "accept"} <= set(columns) else ()
@@ -295,7 +298,7 @@ def _answer(value: object) -> Answer:
     if value is None or value == [] or (isinstance(value, str) and not value.strip()):
         return Answer(None, "unlabelled")
     if isinstance(value, list):
-        return Answer(None, "several_labels")
+        return Answer(value, "several_labels")
     return Answer(value)
 
 

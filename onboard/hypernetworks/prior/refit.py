@@ -83,7 +83,7 @@ def _refit(services: Services, base: Base, form: Form, reason: str) -> PriorVers
     with services.database.write() as session:
         priors = PriorRepository(session)
         if _due(priors, present_lessons(session, base)[form], base, form) != due:
-            raise ConflictError("Another task was published or deleted meanwhile.", "onboard prior refit")
+            raise ConflictError("prior-tasks-changed")
         if prior is None:  # nothing is left that teaches
             priors.retire(base.digest, form)
             return None

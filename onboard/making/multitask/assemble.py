@@ -154,8 +154,7 @@ def save_base(
                 path.chmod(0o644)  # safetensors writes files that nobody else may read, workers of other users included
     except (OSError, SafetensorError) as error:
         raise StorageError(
-            f"The base cannot be written to {output}: {getattr(error, 'strerror', None) or error}.",
-            "Free space there or name another --output, and give the same command again: nothing is trained twice.",
+            "base-not-writable", output=output, reason=getattr(error, "strerror", None) or error
         ) from error
 
 

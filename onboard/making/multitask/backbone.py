@@ -51,7 +51,7 @@ def find_backbone(given: GivenBackbone) -> FoundBackbone:
     if folder.is_dir():
         return FoundBackbone(given.source, folder, None, None)
     if given.source.startswith((".", "/", "~")):
-        raise NotFoundError(f"There is no folder {given.source}.", "Name a folder made by save_pretrained.")
+        raise NotFoundError("backbone-folder-missing", source=given.source)
     return _on_hub(given)
 
 
@@ -67,13 +67,15 @@ def load_given(source: FoundBackbone) -> tuple[Any, Any]:
     backbone = load_backbone(source.folder)
     largest = max(float(parameter.detach().abs().max()) for parameter in backbone.parameters())
     if not largest < _LARGEST_HALF:
-        raise InputError(f"{source.source} has a weight of {largest:g}, beyond float16.", "Choose another T5.")
+        raise InputError("backbone-beyond-float16", source=source.source, largest=largest)
     tokenizer = _tokenizer(source)
     if len(tokenizer) > backbone.get_input_embeddings().num_embeddings:
         raise InputError(
-            f"The tokenizer of {source.source} has {len(tokenizer):,} pieces, the model embeddings for "
-            f"{backbone.get_input_embeddings().num_embeddings:,}.", "Give the tokenizer that belongs to the model.",
-        )  # fmt: skip
+            "tokenizer-of-other-model",
+            source=source.source,
+            pieces=len(tokenizer),
+            embeddings=backbone.get_input_embeddings().num_embeddings,
+        )
     return backbone, tokenizer
 
 
@@ -81,10 +83,7 @@ def _tokenizer(backbone: FoundBackbone) -> Any:
     tokenizer = load_tokenizer(backbone.folder, backbone.source)
     digit = tokenizer("1", add_special_tokens=False)["input_ids"]
     if not digit or tokenizer.unk_token_id in digit:  # without its files transformers makes one that knows nothing
-        raise InputError(
-            f"The tokenizer of {backbone.source} cannot be loaded: it does not even know a digit.",
-            "Give a folder that holds tokenizer.json, or: pip install sentencepiece protobuf",
-        )
+        raise InputError("tokenizer-empty", source=backbone.source)
     return tokenizer
 
 
@@ -97,15 +96,12 @@ def _on_hub(given: GivenBackbone) -> FoundBackbone:
         info = within_deadline(lambda: api.model_info(given.source, revision=given.revision, timeout=ANSWER_SECONDS))
         folder = snapshot_download(given.source, revision=info.sha, allow_patterns=list(_NEEDED))
     except HFValidationError as error:
-        raise NotFoundError(
-            f"{given.source!r} is neither a folder nor a model of the hub.", "Write OWNER/NAME, or name a folder."
-        ) from error
+        raise NotFoundError("unknown-backbone", source=given.source) from error
     except GatedRepoError as error:
-        remedy = "Accept its terms on the hub and sign in: hf auth login"
-        raise NotAllowedError(f"{given.source} is gated.", remedy) from error
+        raise NotAllowedError("hub-model-gated", source=given.source) from error
     except (RepositoryNotFoundError, RevisionNotFoundError) as error:
         at = f" at {given.revision}" if given.revision else ""
-        raise NotFoundError(f"The hub has no model {given.source}{at}.", "Check name and revision.") from error
+        raise NotFoundError("unknown-hub-model", source=given.source, at=at) from error
     except unreachable() as error:
         return _downloaded_before(given, error)
     licence = None if info.card_data is None else info.card_data.get("license")
@@ -120,9 +116,5 @@ def _downloaded_before(given: GivenBackbone, reason: Exception) -> FoundBackbone
         folder = Path(snapshot_download(given.source, revision=given.revision, local_files_only=True))
     except LocalEntryNotFoundError:
         said = str(reason).partition("\n")[0] or type(reason).__name__
-        raise UnavailableError(
-            f"The hub cannot be reached for {given.source}: {said}.",
-            "Without the hub: --backbone FOLDER (or [backbone] from) with config.json, model.safetensors and the "
-            "tokenizer; or download it where the hub can be reached and bring the cache along (HF_HUB_OFFLINE=1).",
-        ) from reason
+        raise UnavailableError("hub-unreachable-for-backbone", source=given.source, said=said) from reason
     return FoundBackbone(given.source, folder, folder.name, None)

@@ -87,11 +87,7 @@ class Checkpoint:
         if field is None:
             return
         was, now = (dict(_fields(document)).get(field, "nothing") for document in (stored, self._settings))
-        raise ConflictError(
-            f"The checkpoint {self.path} belongs to another recipe: {field} was {was!r} and is {now!r} now.",
-            f"Train with another --work, or put {field} back.",
-            field=field,
-        )
+        raise ConflictError("checkpoint-of-other-recipe", field=field, path=self.path, was=was, now=now)
 
     def _parameters(self) -> list[torch.Tensor]:
         return [parameter for group in self._optimiser.param_groups for parameter in group["params"]]
@@ -153,7 +149,7 @@ def require_checkpoint(work: Path) -> None:
         NotFoundError: no checkpoint is in the folder.
     """
     if not any(work.glob("*.safetensors")):
-        raise NotFoundError(f"There is no checkpoint in {work}.", "Leave out --resume, or name the --work of before.")
+        raise NotFoundError("training-checkpoint-missing", work=work)
 
 
 def module_tensors(modules: Mapping[str, nn.Module]) -> dict[str, torch.Tensor]:
@@ -193,8 +189,11 @@ def _write_whole(path: Path, tensors: Mapping[str, torch.Tensor], metadata: Mapp
             temporary.unlink(missing_ok=True)
         whole = f" The last good one, {path.name}, is whole." if path.is_file() else ""
         raise StorageError(
-            f"A checkpoint of {len(content) >> 20:,} MiB cannot be written to {path.parent}: {error.strerror}.{whole}",
-            "Free space there, then give the same command again: it goes on from the last good checkpoint.",
+            "checkpoint-not-writable",
+            mebibytes=len(content) >> 20,
+            folder=path.parent,
+            reason=error.strerror,
+            whole=whole,
         ) from error
 
 

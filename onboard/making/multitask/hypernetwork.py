@@ -51,9 +51,11 @@ def new_engine(recipe: HypernetworkStage, backbone: Any, encoder: TextEncoder, s
     bottleneck = config.d_model // recipe.reduction_factor
     if not bottleneck:
         raise InputError(
-            f"hypernetwork.reduction_factor {recipe.reduction_factor} is more than d_model {config.d_model}.",
-            f"Use at most {config.d_model}.", field="hypernetwork.reduction_factor",
-        )  # fmt: skip
+            "reduction-factor-too-large",
+            field="hypernetwork.reduction_factor",
+            reduction_factor=recipe.reduction_factor,
+            d_model=config.d_model,
+        )
     torch.manual_seed(seed)
     sizes = {
         "d_model": config.d_model,

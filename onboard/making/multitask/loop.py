@@ -184,11 +184,8 @@ class _Loop:
         if not math.isfinite(value):
             whose = f" (task {loss.task})" if loss.task else ""
             raise JobFailedError(
-                f"{self.stage.name}: the loss became {value} in batch {step}{whose}; nothing of it was kept.",
-                f"Lower {self.stage.name}.learning_rate in the recipe, or look at the task's rows; "
-                "then train with another --work.",
-                step=step, task=loss.task,
-            )  # fmt: skip
+                "base-training-diverged", step=step, task=loss.task, stage=self.stage.name, value=value, whose=whose
+            )
         if stop:
             self._stop(step)
         torch.nn.utils.clip_grad_norm_(parameters, schedule.clip)

@@ -79,10 +79,7 @@ def _licence(recipe: Recipe, backbone: FoundBackbone) -> str:
             f"{backbone.licence}, the licence of the backbone {backbone.source} as the hub names it. "
             "The rows that it was trained on have licences of their own."
         )
-    raise InputError(
-        f"The licence of the new weights is not known: {backbone.source} does not name one.",
-        'Add licence = "…" to the recipe, or give --licence.', field="licence",
-    )  # fmt: skip
+    raise InputError("licence-unknown", field="licence", source=backbone.source)  # fmt: skip
 
 
 def _settings(recipe: Recipe, backbone: FoundBackbone, sources: Sequence[Source]) -> dict[str, Any]:

@@ -83,10 +83,7 @@ def joined(device: torch.device) -> Iterator[Processes]:
     try:
         distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
     except (ValueError, RuntimeError) as error:
-        raise UnavailableError(
-            f"The other training processes cannot be reached: {error}",
-            "Start all of them together: accelerate launch, or torchrun --nproc-per-node N",
-        ) from error
+        raise UnavailableError("training-processes-unreachable", reason=error) from error
     try:
         yield Processes(distributed.get_rank(), distributed.get_world_size(), device)
     finally:

@@ -283,11 +283,11 @@ def read_toml(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise InputError(f"recipe {path} cannot be read: {error.strerror}", "name a recipe of recipes/") from error
+        raise InputError("recipe-unreadable", path=path, reason=error.strerror) from error
     except UnicodeDecodeError as error:
-        raise InputError(f"recipe {path} is not UTF-8 (byte {error.start})", f"save {path} as UTF-8") from error
+        raise InputError("recipe-not-utf8", path=path, byte=error.start) from error
     except tomllib.TOMLDecodeError as error:
-        raise InputError(f"recipe {path} is no TOML: {error}", f"mend {path}") from error
+        raise InputError("recipe-not-toml", path=path, reason=error) from error
 
 
 def read_recipe(path: Path, behind: tuple[Path, ...] = ()) -> dict[str, Any]:
@@ -307,10 +307,7 @@ def read_recipe(path: Path, behind: tuple[Path, ...] = ()) -> dict[str, Any]:
         return document
     other = path.parent / str(name)
     if other.resolve() in known or not other.is_file():
-        raise InputError(
-            f"recipe {path}, field like: {name!r} is no other recipe", f"name the file of one, seen from {path}",
-            field="like",
-        )  # fmt: skip
+        raise InputError("recipe-like-unknown", field="like", path=path, name=name)  # fmt: skip
     whole = read_recipe(other, known)
     for section in document.pop("without", ()):
         whole.pop(section, None)
@@ -335,7 +332,7 @@ def validated(kind: type[Found], document: dict[str, Any], path: Path | str) -> 
         first = error.errors()[0]
         field = ".".join(str(part) for part in first["loc"]) or "name"
         reason = first["msg"].removeprefix("Value error, ")
-        raise InputError(f"recipe {path}, field {field}: {reason}", f"mend {field} in {path}", field=field) from error
+        raise InputError("recipe-field-wrong", field=field, path=path, reason=reason) from error
 
 
 def as_told(recipe: BaseModel) -> dict[str, Any]:

@@ -64,7 +64,7 @@ def folder_entries(folder: Path) -> dict[str, SourceEntry]:
     """
     folders = sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
     if not folders:
-        raise InputError(f"{folder} holds no source folders", "name a folder with one folder per task: --sources DIR")
+        raise InputError("sources-folder-empty", folder=folder)
     return {require_name(path.name): _entry(path) for path in folders}
 
 
@@ -83,7 +83,7 @@ def read_sources(entries: Mapping[str, SourceEntry], seed: int) -> list[SourceRo
         UnavailableError: the hub cannot be reached; within seconds, with the way without it.
     """
     if not entries:
-        raise InputError("The recipe names no sources.", "Add [sources.NAME] with from = …, or give --sources DIR.")
+        raise InputError("recipe-without-sources")
     sources = [_read(name, entry, seed) for name, entry in entries.items()]
     _require_own_rows(sources)
     return sources
@@ -102,22 +102,30 @@ def _require_own_rows(sources: Sequence[SourceRows]) -> None:
         for other, rows in shared.most_common(1):
             if rows > len(keys) / 2:
                 raise InputError(
-                    f"{rows:,} of the {len(keys):,} training rows of source {source.name} are rows of source {other}.",
-                    f"Leave one of the two out of the recipe or of --sources, or mend {source.name}.",
-                    source=source.name, other=other,
-                )  # fmt: skip
+                    "sources-share-rows", source=source.name, other=other, rows=rows, source_rows=len(keys)
+                )
         owner.update(dict.fromkeys(keys, source.name))
 
 
 def _read(name: str, entry: SourceEntry, seed: int) -> SourceRows:
-    dataset = _split(name, entry, _dataset(name, entry), seed)
+    whole = _dataset(name, entry)
+    if whole.several_labels:
+        raise InputError(
+            f"sources.{name}: its rows have lists of labels, and a base learns from rows with one label each.",
+            f"Leave the source {name} out, or write one label per row.", field=f"sources.{name}.source",
+        )  # fmt: skip
+    dataset = _split(name, entry, whole, seed)
     dataset = replace(dataset, train=in_canonical_rows(drawn(dataset.train, entry.rows, seed)))
     if entry.metric is not None and entry.metric not in selecting_metrics(dataset.kind):
         allowed = ", ".join(selecting_metrics(dataset.kind))
         raise InputError(
-            f"sources.{name}.metric: {entry.metric!r} is no metric of a {dataset.kind} to choose a checkpoint by.",
-            f"Use one of {allowed}.", field=f"sources.{name}.metric",
-        )  # fmt: skip
+            "source-metric-unknown",
+            field=f"sources.{name}.metric",
+            name=name,
+            metric=entry.metric,
+            kind=dataset.kind,
+            allowed=allowed,
+        )
     about = About(entry.title, entry.family, entry.licence, entry.publisher, entry.weight)
     return SourceRows(name, dataset, headline_metric(dataset.kind, entry.metric), about)
 
@@ -127,8 +135,8 @@ def _dataset(name: str, entry: SourceEntry) -> Dataset:
         try:
             return read_dataset(entry.source, _options(entry)).dataset
         except UnavailableError as error:
-            raise UnavailableError(
-                error.message,
+            raise UnavailableError.like(
+                error,
                 f"Without the hub: put train, validation and test .jsonl.gz of {name} into a folder and write "
                 f'[sources.{name}] from = "FOLDER", or give --sources DIR with one folder per task.',
                 source=entry.source,
@@ -137,9 +145,8 @@ def _dataset(name: str, entry: SourceEntry) -> Dataset:
     files = {split: _file(folder, split) for split in ("train", "validation", "test")}
     if files["train"] is None:
         raise NotFoundError(
-            f"Source {name} has no train split ({folder / 'train.jsonl.gz'}).",
-            f'Put train.jsonl.gz into {folder}: one row a line, {{"text": …, "label": …}}.', split="train", source=name,
-        )  # fmt: skip
+            "source-train-split-missing", split="train", source=name, file=folder / "train.jsonl.gz", folder=folder
+        )
     return read_dataset(files["train"], _options(entry, files["validation"], files["test"])).dataset
 
 
@@ -182,5 +189,4 @@ def _missing(name: str, entry: SourceEntry, split: str) -> NotFoundError:
         "test": f'[sources.{name}] splits = "halve" takes half of the validation for it, "hold-out" all of it',
     }
     put = "" if entry.source.startswith(SCHEME) else f"Put {split}.jsonl.gz into {entry.source}; or "
-    remedy = f"{put}in the recipe: {ways[split]}."
-    return NotFoundError(f"Source {name} has no {split} split with labels.", remedy, split=split, source=name)
+    return NotFoundError("source-split-missing", split=split, source=name, put=put, way=ways[split])

@@ -48,9 +48,9 @@ def learn_by_episodes(recipe: EpisodicRecipe, running: Running, output: Path) ->
     """
     given = find_base(recipe.backbone.of)
     if output.resolve() == given.folder.resolve():
-        raise InputError(f"{output} is the base that learns on.", "Name another folder: --output FOLDER")
+        raise InputError("output-is-input-base", output=output)
     if running.processes.count > 1:
-        raise InputError("Episodes are trained by one process.", "Start onboard base train without a launcher.")
+        raise InputError("episodes-one-process")
     engine = fresh_engine(given).to(running.processes.device)
     sources = [source.worded(engine.encoder) for source in read_sources(recipe.sources, recipe.seed)]
     _require_own(given, sources)
@@ -92,10 +92,7 @@ def go_part_of_the_way(module: nn.Module, start: Mapping[str, torch.Tensor], way
 def _require_own(given: Base, sources: Sequence[Source]) -> None:
     unknown = [source.name for source in sources if source.name not in given.embeddings]
     if unknown:
-        raise InputError(
-            f"{given.name} has no embedding of source {unknown[0]}.",
-            f"Train with sources of {given.name}; new ones need a new hypernetwork: recipes/mini-wide.toml",
-        )
+        raise InputError("base-lacks-source", given=given.name, unknown=unknown[0])
 
 
 def _taught(recipe: EpisodicRecipe, running: Running, sources: Sequence[Source]) -> dict[str, TaughtRows]:

@@ -35,9 +35,12 @@ def grown(backbone: Any, growth: Growth, seed: int) -> Any:
     for field, size in sizes.items():
         if size < getattr(old, field):
             raise InputError(
-                f"backbone.grow.{field} is {size}, and the backbone has {getattr(old, field)}: it can only grow.",
-                f"Give at least {getattr(old, field)}, or leave it out.", field=f"backbone.grow.{field}",
-            )  # fmt: skip
+                "backbone-cannot-shrink",
+                field=f"backbone.grow.{field}",
+                setting=field,
+                size=size,
+                present=getattr(old, field),
+            )
     config = type(old)(**{**old.to_dict(), **sizes})
     larger = type(backbone)(config)
     generator, known = torch.Generator().manual_seed(seed), dict(backbone.named_parameters())

@@ -36,7 +36,7 @@ def renew_base(made_from: Ingredients[RenewedRecipe], output: Path) -> None:
     recipe, running = made_from.recipe, made_from.running
     given = find_base(recipe.backbone.of)
     if output.resolve() == given.folder.resolve():
-        raise InputError(f"{output} is the base that the backbone is taken of.", "Name another folder: --output FOLDER")
+        raise InputError("output-is-backbone-base", output=output)
     backbone, encoder = fresh_backbone(given)
     growth = recipe.backbone.grow
     if growth is not None:

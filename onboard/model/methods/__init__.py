@@ -104,7 +104,7 @@ def new_task(method: str, backbone: Any, settings: Mapping[str, Any] | None = No
         InputError: no such method or setting, a size that does not fit, or a backbone that the method does not support.
     """
     if method not in TASK_METHODS:
-        raise InputError(f"There is no method {method!r} for a task.", f"Use one of: {', '.join(TASK_METHODS)}.")
+        raise InputError("unknown-task-method", method=method, task_methods=list(TASK_METHODS))
     return TASK_METHODS[method](backbone, **(settings or {}))
 
 
@@ -121,5 +121,5 @@ def new_hypernetwork(method: str, sizes: Mapping[str, int]) -> Hypernetwork:
         TypeError: a size is missing or unknown.
     """
     if method not in METHODS:
-        raise InputError(f"There is no method {method!r} for a base.", f"Use one of: {', '.join(METHODS)}.")
+        raise InputError("unknown-base-method", method=method, methods=list(METHODS))
     return METHODS[method].of(sizes)

@@ -32,8 +32,5 @@ class AdapterDrop(Adapters):
         layers = tuple(named) if listed else ()
         whole = all(isinstance(layer, int) and not isinstance(layer, bool) for layer in layers)
         if not listed or not whole or len(set(layers)) < len(layers) or not set(layers) <= set(range(depth)):
-            raise InputError(
-                f"{stack}_layers of {self.TITLE} are {named!r}.",
-                f"Name some of the blocks 0 to {depth - 1} of this {stack}, each once, or none for the upper part.",
-            )
+            raise InputError("adapter-layers-wrong", stack=stack, method=self.TITLE, named=named, last_block=depth - 1)
         return layers

@@ -53,7 +53,7 @@ class AdaptersDagger(Adapters):
         super().__init__(backbone, **settings)
         start = self.settings["gamma_start"]
         if not isinstance(start, int | float) or isinstance(start, bool) or not 0 <= start <= 1:
-            raise InputError(f"gamma_start of {self.TITLE} is {start!r}.", "Give a number from 0 to 1.")
+            raise InputError("gamma-start-wrong", method=self.TITLE, start=start)
         for stack in (self.encoder, self.decoder):
             nn.init.constant_(stack.get_parameter("gamma"), float(start))
 
@@ -67,10 +67,7 @@ class AdaptersDagger(Adapters):
         bottleneck = adapters.encoder.down.shape[-2]
         if bottleneck != self.bottleneck:
             factor = self.d_model // bottleneck
-            raise InputError(
-                f"The adapters of an embedding have {bottleneck} units, and reduction_factor asks for "
-                f"{self.bottleneck}.", f"--method-setting reduction_factor={factor}, or leave it out.",
-            )  # fmt: skip
+            raise InputError("reduction-factor-differs", bottleneck=bottleneck, wanted=self.bottleneck, factor=factor)
         for stack, made in ((self.encoder, adapters.encoder), (self.decoder, adapters.decoder)):
             for name, tensor in made._asdict().items():
                 stack.get_parameter(name).copy_(tensor[0])

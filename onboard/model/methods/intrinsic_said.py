@@ -33,13 +33,10 @@ class IntrinsicSaid(TaskModule):
         self._initial = matrices_of(backbone)  # the backbone's own, looked at whenever weights are made
         dimension, most = self.count("dimension"), sum(matrix.numel() for matrix in self._initial.values())
         if dimension > most:
-            raise InputError(
-                f"dimension of {self.TITLE} is {dimension}, more than the backbone's matrices have numbers.",
-                f"Use 1 to {most}.",
-            )
+            raise InputError("dimension-too-large", method=self.TITLE, dimension=dimension, most=most)
         seed = self.settings["seed"]
         if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
-            raise InputError(f"seed of {self.TITLE} is {seed!r}.", "Give a whole number from 0 on, such as 0.")
+            raise InputError("method-seed-wrong", method=self.TITLE, seed=seed)
         self._projections = {
             name: Fastfood(seed, name, dimension, matrix.numel()) for name, matrix in self._initial.items()
         }

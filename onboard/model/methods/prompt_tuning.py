@@ -25,10 +25,7 @@ class PromptTuning(TaskModule):
         super().__init__(backbone, **settings)
         tokens, most = self.count("tokens"), self.most_tokens(backbone)
         if tokens > most:
-            raise InputError(
-                f"A prompt of {tokens} tokens is longer than {self.TITLE} allows on this backbone.",
-                f"Use 1 to {most} tokens.",
-            )
+            raise InputError("prompt-too-long", tokens=tokens, method=self.TITLE, most=most)
         self.prompt = nn.Parameter(torch.empty(tokens, backbone.config.d_model, device=self.device))
         self.start(backbone)
 

@@ -63,8 +63,7 @@ class ArchiveFolder:
             _require_same_service(present, database, self._url)
             self._files.close_to_others()
         elif self._files.entries():
-            message = f"{self._url} holds something that is no backup."
-            raise ConflictError(message, "Name a new or empty folder.", target=self._url)
+            raise ConflictError("backup-folder-occupied", target=self._url)
         else:
             self._files.write(NAME, Manifest(database).pack())
 
@@ -101,7 +100,7 @@ class ArchiveFile:
         """The bytes of a digest, verified."""
         data = self._read(key_of(digest))
         if data is None:
-            raise NotFoundError(f"The artifact {digest} is not in {self._path}.", digest=digest)
+            raise NotFoundError("artifact-not-in-backup", digest=digest, path=self._path)
         if digest_of(data) != digest:
             raise _no_zip(self._path, f"{digest} does not match its digest")
         return data
@@ -148,14 +147,14 @@ def writing(target: str, database: str) -> Iterator[Archive]:
         StorageError, NotAllowedError: it cannot be written.
     """
     if target.endswith(_OTHER_FILES):
-        raise InputError(f"{target} would be a folder.", "Backups are folders, or files that are named ….zip.")
+        raise InputError("backup-zip-is-folder", target=target)
     if not target.endswith(".zip"):
         folder = ArchiveFolder(target)
         folder.begin(database)
         yield folder
         return
     if "://" in target:
-        raise InputError(f"{target} is no file of this machine.", "Name a URL that does not end in .zip: a folder.")
+        raise InputError("backup-zip-not-local", target=target)
     path = Path(target)
     if path.exists():
         with reading(target) as present:
@@ -204,21 +203,16 @@ def manifest_of(archive: Archive, place: str) -> Manifest:
     """
     manifest = archive.manifest()
     if manifest is None:
-        raise NotFoundError(f"There is no backup in {place}: it has no {NAME}.", "Name the folder or file of a backup.")
+        raise NotFoundError("unknown-backup", place=place)
     if not manifest.finished:
-        raise DamagedError(f"The backup in {place} broke off before it was whole.", f"Make it: onboard backup {place}")
+        raise DamagedError("backup-broken-off", place=place)
     return manifest
 
 
 def _require_same_service(present: Manifest, database: str, target: str) -> None:
     if present.database != database:
-        raise ConflictError(
-            f"{target} holds backups of another service ({present.database}).",
-            "Give every service a folder or file of its own.",
-            present=present.database,
-            database=database,
-        )
+        raise ConflictError("backup-of-other-service", present=present.database, database=database, target=target)
 
 
 def _no_zip(path: Path, reason: str) -> DamagedError:
-    return DamagedError(f"{path} is damaged, or no backup: {reason}.", "Use another backup.", file=str(path))
+    return DamagedError("backup-damaged", file=str(path), reason=reason)

@@ -43,7 +43,7 @@ def back_up(services: Services, target: str, tell: Tell) -> tuple[Manifest, Tran
     """
     database = make_url(services.database.url).render_as_string(hide_password=True)
     if not target.endswith(".zip") and ArtifactStore(target).root == services.artifacts.root:
-        raise ConflictError(f"{target} is the artifact store itself.", "Name a folder elsewhere.", target=target)
+        raise ConflictError("backup-into-store", target=target)
     with alone(services.database, "backup") as keep, writing(target, database) as archive:
         with services.database.snapshot() as session:
             allow_pauses(session)

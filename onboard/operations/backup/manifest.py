@@ -75,17 +75,12 @@ class Manifest:
             document = dict(json.loads(data))
             digest, form, version = document.pop("digest"), document.pop("format"), document.pop("version")
             if form == FORMAT and version != VERSION:
-                raise ConflictError(
-                    f"The backup {place} has format {version}; this code reads format {VERSION}.",
-                    "Install the version of onboard that made it, or a later one.",
-                )
+                raise ConflictError("backup-format-unknown", place=place, version=version, known=VERSION)
             if form != FORMAT or digest != document_digest({"format": form, "version": version, **document}):
                 raise ValueError("it is not as it was written")
             return cls(**{**document, **_of_right_form(document)})
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-            raise DamagedError(
-                f"The manifest of the backup {place} is damaged.", "Use another backup.", place=place
-            ) from error
+            raise DamagedError("backup-manifest-damaged", place=place) from error
 
 
 def _of_right_form(document: dict[str, Any]) -> dict[str, Any]:

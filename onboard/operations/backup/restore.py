@@ -84,7 +84,7 @@ def _check(archive: Archive, store: ArtifactStore, manifest: Manifest, tell: Tel
         for rows in _reader(archive, name, table)():
             artifacts += rows if name == "artifacts" else []
     if not all(is_digest(row.get("digest")) and isinstance(row.get("kind"), str) for row in artifacts):
-        raise DamagedError("The backup names artifacts by what is no digest.", "Use another backup.")
+        raise DamagedError("backup-digest-invalid")
     absent = {artifact["digest"] for artifact in manifest.absent}
     present = [row for row in artifacts if row["digest"] not in absent]
     needed, lost = missing_there(present, archive, store, tell)
@@ -101,7 +101,7 @@ def _reader(archive: Archive, name: str, table: TableParts) -> Callable[[], Iter
             count += len(rows)
             yield rows
         if count != table.rows:
-            raise DamagedError(f"The backup has {count} rows of {name} instead of {table.rows}.", "Use another backup.")
+            raise DamagedError("backup-row-count-differs", count=count, name=name, rows=table.rows)
 
     return read
 
@@ -117,9 +117,12 @@ def _get(archive: Archive, digest: str) -> bytes:
 def _damaged(hurt: list[dict[str, Any]]) -> DamagedError:
     first, more = hurt[0], f" and {len(hurt) - 1} more" if len(hurt) > 1 else ""
     return DamagedError(
-        f"The backup is not whole: {first['digest']} ({first['kind']}) is {first['problem']} in it{more}.",
-        "Use another backup. Where the service still runs, the same onboard backup again mends this one.",
+        "backup-incomplete",
         damaged=hurt,
+        digest=first["digest"],
+        kind=first["kind"],
+        problem=first["problem"],
+        more=more,
     )
 
 

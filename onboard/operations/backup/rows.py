@@ -27,7 +27,7 @@ def unpack_rows(data: bytes) -> list[dict[str, Any]]:
     try:
         return [dict(json.loads(line)) for line in _decompressed(data).splitlines()]
     except (OSError, EOFError, ValueError, TypeError, RecursionError, zlib.error) as error:
-        raise DamagedError(f"A part of the backup holds no rows: {error}.", "Use another backup.") from error
+        raise DamagedError("backup-part-unreadable", reason=error) from error
 
 
 def _decompressed(data: bytes) -> bytes:

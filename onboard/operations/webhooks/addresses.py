@@ -43,14 +43,11 @@ def checked_addresses(host: str, port: int, *, insecure: bool = False) -> list[s
     try:
         resolved = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
-        raise UnavailableError(f"The name {host} cannot be resolved: {error}.", host=host) from error
+        raise UnavailableError("webhook-host-unresolved", host=host, reason=error) from error
     addresses = list(dict.fromkeys(str(entry[4][0]) for entry in resolved))
     for address in addresses:
         if not is_allowed(address, insecure=insecure):
-            raise NotAllowedError(
-                f"{host} is {address}, which is not a public address.", "Webhooks go to public addresses only.",
-                host=host,
-            )  # fmt: skip
+            raise NotAllowedError("webhook-address-private", host=host, address=address)  # fmt: skip
     return addresses
 
 

@@ -38,13 +38,13 @@ def post(endpoint: Endpoint, body: bytes, headers: Mapping[str, str], *, insecur
             raise TimeoutError
     except (OSError, http.client.HTTPException, ValueError) as error:  # a ValueError: cut off within TLS
         reason = f"took longer than {REQUEST_SECONDS:.0f} s" if connection.late else str(error) or type(error).__name__
-        raise UnavailableError(f"No answer from {endpoint.host}: {reason}.", host=endpoint.host) from error
+        raise UnavailableError("webhook-unanswered", host=endpoint.host, reason=reason) from error
     finally:
         connection.close()
     if status == _GONE:
-        raise NotFoundError(f"{endpoint.host} answered 410: it is gone.", host=endpoint.host)
+        raise NotFoundError("webhook-gone", host=endpoint.host)
     if not 200 <= status < 300:
-        raise UnavailableError(f"{endpoint.host} answered {status}.", host=endpoint.host, status=status)
+        raise UnavailableError("webhook-refused", host=endpoint.host, status=status)
 
 
 class _Connection(http.client.HTTPConnection):

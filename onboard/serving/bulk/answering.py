@@ -22,7 +22,6 @@ from onboard.serving.bulk.outputs import Outputs, outputs_at, write_whole
 from onboard.serving.bulk.plan import PLAN, Plan, Shard, make_plan, plan_text, read_plan, rows_of
 
 Answer = Callable[[Sequence[Mapping[str, Any]]], Sequence[Prediction]]
-_ANEW: Final = "Start anew: --output another folder"
 _LOOK_SECONDS: Final = 1.0  # between two looks at what other processes do
 _ROWS_AT_ONCE: Final = 256  # that are asked together
 
@@ -102,7 +101,7 @@ def _planned(inputs: Inputs, outputs: Outputs, question: BulkQuestion, on_plan: 
 def require_apart(inputs: Inputs, outputs: Outputs) -> None:
     """Raise InputError where answers would be written beside what is read."""
     if inputs.holds(outputs.place):
-        raise InputError(f"{outputs.place} lies in {inputs.place}, which is read.", "--output a folder beside it")
+        raise InputError("output-inside-input", output=outputs.place, place=inputs.place)
 
 
 def begun_plan(
@@ -120,15 +119,13 @@ def begun_plan(
     plan = read_plan(outputs)
     if plan is None:
         if outputs.names():
-            raise ConflictError(f"{outputs.place} holds files that are not those of a run.", _ANEW)
+            raise ConflictError("output-has-other-files", output=outputs.place)
         return None
     if not plan.question.same(question):
-        raise ConflictError(f"{outputs.place} holds the answers of another run: it was asked something else.", _ANEW)
+        raise ConflictError("output-of-other-request", output=outputs.place)
     present = {file.name: file for file in files or inputs.files()}
     if list(present) != [file.name for file in plan.files]:
-        raise ConflictError(
-            f"{outputs.place} holds the answers of another run: {inputs.place} has other files now.", _ANEW
-        )
+        raise ConflictError("output-of-other-input", output=outputs.place, place=inputs.place)
     for file in plan.files:
         require_unchanged(file, inputs, present[file.name])
     return plan
@@ -184,7 +181,7 @@ def answer_shard(
     def confirmed(part: Path) -> None:
         require_unchanged(plan.files[shard.file], inputs)
         if written != shard.rows:
-            raise ConflictError(f"{shard.name} has {written:,} rows, the plan says {shard.rows:,}.", _ANEW)
+            raise ConflictError("shard-rows-differ", shard=shard.name, written=written, rows=shard.rows)
         publish(part)
 
     write_whole(outputs, shard.name, counted(), attempt, confirmed)
@@ -202,7 +199,8 @@ def answered_lines(
             if isinstance(row, BadRow):
                 yield bad_line(row)
             else:
-                yield answered_line(row, list(islice(outcomes, len(question.pinned))), question.probabilities)
+                answers = question.called(list(islice(outcomes, len(question.pinned))))
+                yield answered_line(row, answers, question.probabilities)
         on_rows(len(some))
 
 

@@ -87,7 +87,7 @@ def require_unchanged(file: InputFile, inputs: Inputs, now: InputFile | None = N
     """
     now = now or inputs.look(file.name)
     if (now.size_bytes, now.changed) != (file.size_bytes, file.changed):
-        raise ConflictError(f"{inputs.shown(file.name)} has changed since the run began.", START_AGAIN, file=file.name)
+        raise ConflictError("input-changed", file=file.name, inputs=inputs.shown(file.name))
 
 
 def listing_digest(files: Sequence[InputFile]) -> str:
@@ -110,7 +110,7 @@ class LocalInputs:
     def files(self) -> list[InputFile]:
         """All of them, by name."""
         if not self._pattern and not self._root.exists():
-            raise NotFoundError(f"There is no {self._root}.", "Check the path.")
+            raise NotFoundError("input-path-missing", root=self._root)
         if not self._pattern and not self._root.is_dir():
             return [self.look(self._root.name)]
         paths = self._root.glob(self._pattern) if self._pattern else self._root.rglob("*")
@@ -123,7 +123,7 @@ class LocalInputs:
         try:
             facts = path.stat()
         except OSError as error:
-            raise ConflictError(f"{path} is gone: {error.strerror}.", START_AGAIN, file=name) from error
+            raise ConflictError("input-file-unreadable", file=name, path=path, reason=error.strerror) from error
         return InputFile(name, facts.st_size, str(facts.st_mtime_ns))
 
     def path(self, name: str) -> Path:
@@ -165,14 +165,14 @@ class RemoteInputs:
         """All of them, by name."""
         objects = {stored.name: stored for stored in self._objects.find(self._pattern)}
         if not objects:
-            raise NotFoundError(f"There is no {self.place}.", "Check the URL: aws s3 ls shows what is there.")
+            raise NotFoundError("input-url-missing", place=self.place)
         return [_file_of(objects[name]) for name in _data(list(objects), self.place)]
 
     def look(self, name: str) -> InputFile:
         """An object as the store has it."""
         stored = self._objects.look(name)
         if stored is None:
-            raise ConflictError(f"{self.shown(name)} is gone.", START_AGAIN, file=name)
+            raise ConflictError("input-file-gone", file=name, path=self.shown(name))
         return _file_of(stored)
 
     def path(self, name: str) -> Path:
@@ -228,5 +228,5 @@ def _data(names: Sequence[str], place: str) -> list[str]:
     """Those that are data, in the order of their names. Raises InputError: none is."""
     data = sorted(name for name in names if not any(part.startswith(_PASSED_OVER) for part in name.split("/")))
     if not data:
-        raise InputError(f"{place} holds no files.", "Give a folder of JSONL, CSV, TSV or Parquet files.")
+        raise InputError("input-without-files", place=place)
     return data

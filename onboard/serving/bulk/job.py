@@ -34,7 +34,7 @@ from onboard.serving.bulk.answering import (
     begun_plan,
     write_plan,
 )
-from onboard.serving.bulk.inputs import START_AGAIN, Inputs, inputs_of, listing_digest
+from onboard.serving.bulk.inputs import Inputs, inputs_of, listing_digest
 from onboard.serving.bulk.outputs import Outputs, outputs_at
 from onboard.serving.bulk.plan import Plan, make_plan, read_plan, require_form
 from onboard.serving.bulk.request import BulkRequest
@@ -105,9 +105,7 @@ def open_work(services: Services, job_id: str) -> ShardWork:
     outputs = outputs_at(request.output)
     plan = read_plan(outputs)
     if plan is None:
-        raise ConflictError(
-            f"There is no plan in {request.output}.", "The folder has to be one that all workers of the queue see."
-        )
+        raise ConflictError("plan-missing", output=request.output)
     return ShardWork(services, job_id, plan, inputs_of(request.source), outputs)
 
 
@@ -150,10 +148,12 @@ def _planned(
         files = inputs.files()
         if listing_digest(files) != request.listing:
             raise ConflictError(
-                f"{request.source} has changed since the job was submitted: "
-                f"{request.files:,} files of {request.size_bytes:,} bytes then, "
-                f"{len(files):,} of {sum(file.size_bytes for file in files):,} now.",
-                START_AGAIN,
+                "source-changed",
+                source=request.source,
+                files=request.files,
+                size_bytes=request.size_bytes,
+                files_now=len(files),
+                size_bytes_now=sum(file.size_bytes for file in files),
             )
         plan = begun_plan(inputs, outputs, request.question, files)
         if plan is None:
@@ -172,10 +172,7 @@ def _take_output(job: Job, services: Services, request: BulkRequest) -> None:
         leases = LeaseRepository(session)
         if not leases.take(name, job.id, LEASE_SECONDS):
             holder = leases.holder(name)
-            raise ConflictError(
-                f"Job {holder} writes to {request.output}.", f"onboard jobs watch {holder}, then submit this again",
-                job=holder,
-            )  # fmt: skip
+            raise ConflictError("output-taken", job=holder, output=request.output)  # fmt: skip
 
 
 def _write_shards(job: Job, services: Services, plan: Plan, outputs: Outputs) -> None:
@@ -230,12 +227,10 @@ def _answered(services: Services, work: ShardWork, claim: ShardClaim, checkpoint
 def _require_possible(standing: ShardsStanding, job: Job) -> None:
     if standing.error is not None:
         error = standing.error
-        facts = {key: error[key] for key in ("worker", "shard") if key in error}
-        raise JobFailedError(error["message"], error.get("remedy", ""), **facts)
+        facts: dict[str, Any] = {key: error[key] for key in ("worker", "shard") if key in error}
+        raise JobFailedError.reported(error.get("type", ""), error["message"], error.get("remedy", ""), facts)
     if standing.lost is not None:
-        remedy = f"Look for the cause in their logs (out of memory?), then: onboard jobs retry {job.id}"
-        message = f"Shard {standing.lost} has cost as many workers as it may."
-        raise JobFailedError(message, remedy, shard=standing.lost)
+        raise JobFailedError("shard-lost", shard=standing.lost, id=job.id)
 
 
 class _Telling:

@@ -13,6 +13,7 @@ from typing import Final, Protocol
 from filelock import FileLock
 
 from onboard.domain.private import open_new, part_beside
+from onboard.domain.temporary import temporary_folder
 from onboard.storage.files import errors_in_our_words, output_in_our_words, sync_folder
 from onboard.storage.objects import Objects, is_url
 
@@ -172,8 +173,8 @@ class RemoteOutputs:
     @contextmanager
     def writing(self, name: str, attempt: int = 0) -> Iterator[Path]:  # noqa: ARG002 - every folder is another
         """In a temporary folder."""
-        with tempfile.TemporaryDirectory(prefix="onboard-shard-") as folder:
-            yield Path(folder) / name
+        with temporary_folder("onboard-shard-") as folder:
+            yield folder / name
 
     def publish(self, part: Path, name: str) -> None:
         """Put it: the object is there whole or not at all."""

@@ -106,9 +106,7 @@ def read_plan(outputs: Outputs) -> Plan | None:
     try:
         return Plan.from_json(parse_json(content))
     except (KeyError, TypeError, ValueError, IndexError) as error:
-        raise DamagedError(
-            f"{outputs.place}/{PLAN} is not the plan of a run: {error}.", "--output another folder"
-        ) from error
+        raise DamagedError("plan-damaged", place=outputs.place, reason=error) from error
 
 
 def plan_text(plan: Plan) -> str:
@@ -149,12 +147,9 @@ def make_plan(
         shards += counting.finished()
         planned.append(replace(before, rows=counting.rows, bad_rows=counting.bad_rows))
         if len(widths) > 1:
-            raise InputError(
-                f"{widths[1]} has one text a row, {widths[2]} has two.", "Ask for them in two runs.",
-                files=[widths[1], widths[2]],
-            )  # fmt: skip
+            raise InputError("input-mixes-pairs", files=[widths[1], widths[2]], single=widths[1], width=widths[2])
     if not shards:
-        raise InputError(f"None of the {len(planned):,} files holds a row.", "Pass files with rows in them.")
+        raise InputError("input-without-rows", files=len(planned))
     return Plan(question, 2 in widths, tuple(planned), tuple(shards))
 
 
@@ -205,9 +200,8 @@ def require_form(pairs: bool, takes: Mapping[str, bool | None]) -> None:
             has = "two texts a row" if pairs else "one text a row"
             fields = "--text-field FIELD --text-field FIELD" if taken else "--text-field FIELD"
             raise InputError(
-                f"{reference} takes {texts_taken(taken)}, and the input has {has}.", f"Say which they are: {fields}",
-                task=reference, pairs=taken,
-            )  # fmt: skip
+                "input-pairs-differ", task=reference, pairs=taken, taken=texts_taken(taken), has=has, fields=fields
+            )
 
 
 def require_labels(reference: str, chosen: Sequence[Label], labels: Sequence[Label]) -> None:

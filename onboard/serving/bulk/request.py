@@ -41,10 +41,7 @@ class BulkRequest:
         try:
             return cls._read(spec.options[BULK])
         except (KeyError, TypeError) as error:
-            raise InputError(
-                f"The job asks in a form that is not known here: {error}.",
-                "Install the version of onboard that it was submitted with, or a later one.",
-            ) from error
+            raise InputError("bulk-request-unknown", reason=error) from error
 
     @classmethod
     def _read(cls, document: Mapping[str, Any]) -> BulkRequest:

@@ -12,7 +12,7 @@ from onboard.data.text_stream import stream_texts
 from onboard.data.texts import TextRow
 from onboard.domain.job import BULK, Job, JobSpec
 from onboard.domain.names import Reference, require_name
-from onboard.domain.task import EmbeddingVersion
+from onboard.domain.task import EmbeddingVersion, labels_called
 from onboard.errors import ConflictError
 from onboard.registry.jobs import JobRepository
 from onboard.registry.services import Services
@@ -24,7 +24,7 @@ from onboard.serving.bulk.outputs import outputs_at
 from onboard.serving.bulk.plan import require_form, require_labels
 from onboard.serving.bulk.request import BulkRequest
 from onboard.storage.objects import is_url
-from onboard.versions.describe import resolve
+from onboard.versions.describe import alias_names, resolve
 
 _LOOKED_AT: Final = 100  # first rows of a file that say whether it has texts
 
@@ -52,9 +52,11 @@ def submit_bulk(
     """
     require_name(queue, "name of a queue")
     versions = resolve(services.database, *references)
-    question = BulkQuestion(tuple(references), tuple(version.reference for version in versions), **asked)
-    for version in versions:
-        require_labels(version.reference, question.labels, version.labels)
+    names = [alias_names(services.database, reference) for reference in references]
+    pinned = tuple(version.reference for version in versions)
+    question = BulkQuestion(tuple(references), pinned, **asked, names=tuple(names) if any(names) else ())
+    for version, called in zip(versions, names, strict=True):
+        require_labels(version.reference, question.labels, labels_called(version.labels, called))
     request = _checked(_everywhere(source), _everywhere(output), question, versions)
     spec = JobSpec(
         Reference.parse(references[0]).task, dataset="", init="random", tune_hypernetwork="never",
@@ -82,8 +84,7 @@ def _queued(services: Services, spec: JobSpec, request: BulkRequest, queue: str)
     with services.database.write() as session:
         writing = ShardRepository(session).job_writing_to(request.output)
         if writing is not None:
-            remedy = f"--output another folder, or: onboard jobs watch {writing}"
-            raise ConflictError(f"Job {writing} writes to {request.output}.", remedy, job=writing)
+            raise ConflictError("output-being-written", job=writing, output=request.output)
         return JobRepository(session).add(spec, queue=queue)[0]
 
 

@@ -78,6 +78,7 @@ def _published(services: Services, outcome: Outcome) -> int:
         metrics=outcome.metrics or {},
         out_of_fold=None,  # given under another hypernetwork
         code_version=code_version(),
+        change=None,
         job=None,
     )
     while True:
@@ -120,7 +121,7 @@ def _hold(session: Session, outcome: Outcome) -> None:
     present = outcome.present
     head = InUseRepository(session).hold_head(present.base_digest)
     if head != outcome.head:
-        raise ConflictError(f"The base's hypernetwork is at version {head} now, not {outcome.head}.")
+        raise ConflictError("hypernetwork-moved-while-carrying", head=head, expected=outcome.head)
     # a move to where it is moves nothing, but locks the task and looks whether it is there
     AliasRepository(session).move(present.task, LATEST, present.version, expected=present.version)
 

@@ -10,14 +10,14 @@ from typing import Final
 from onboard.domain.limits import MAX_CARRIED
 from onboard.domain.names import Reference, require_name
 from onboard.domain.task import EmbeddingVersion
-from onboard.errors import ConflictError
+from onboard.errors import ConflictError, UnavailableError
 from onboard.hypernetworks.files import Manifests, require_base
 from onboard.registry.bases import BaseRepository
 from onboard.registry.services import Services
 from onboard.registry.versions import VersionRepository
 from onboard.versions.carry.outcomes import Carried, Outcome
 from onboard.versions.carry.publishing import publish
-from onboard.versions.compare import one_at_a_time
+from onboard.versions.compare import RETRY_SECONDS, one_at_a_time
 
 MOST_TASKS: Final = MAX_CARRIED
 _NO_EMBEDDING: Final = (
@@ -123,7 +123,7 @@ def _carried(
     if not waiting:
         return ()
     outcomes: list[Outcome] = []
-    with one_at_a_time(TURN, "Other tasks are being carried."):
+    with one_at_a_time(TURN, UnavailableError("carrying-busy", retry_after_seconds=RETRY_SECONDS)):
         by_base = sorted(waiting, key=lambda version: version.base_digest)
         for digest, versions in groupby(by_base, key=lambda version: version.base_digest):
             outcomes += (

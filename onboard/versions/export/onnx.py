@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import tempfile
 import warnings
 from collections.abc import Sequence
 from functools import partial
@@ -18,6 +17,7 @@ from torch import Tensor, nn
 from onboard.bases import Base
 from onboard.domain.private import open_new, part_beside
 from onboard.domain.task import EmbeddingVersion
+from onboard.domain.temporary import temporary_folder
 from onboard.errors import DamagedError, InputError
 from onboard.hypernetworks.engines import engine_at
 from onboard.hypernetworks.files import require_base
@@ -134,12 +134,9 @@ def export_onnx(services: Services, reference: str, output: Path) -> Fetched:
     engine = engine_at(services, base, version.hypernetwork_version)
     size = sum(parameter.numel() * 4 for parameter in engine.backbone.parameters())
     if size > MOST_BYTES:
-        raise InputError(
-            f"The T5 of base {base.name} has {size / 1e9:.1f} GB, and a file of ONNX holds 2 GB.",
-            "Export it with --format adapters.",
-        )
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / MODEL
+        raise InputError("onnx-too-large", base=base.name, gigabytes=size / 1e9)
+    with temporary_folder("onboard-export-") as folder:
+        path = folder / MODEL
         write_model(Conditioned(engine, z, version.words, readout, version.temperature), engine, path)
         _require_agreement(runtime, path, engine, partial(_served, engine, z, version, readout))
         parts = {MODEL: partial(_copy, path), **_beside(version, base, engine)}
@@ -190,10 +187,7 @@ def _require_agreement(runtime: Any, path: Path, engine: Engine, served: Any) ->
         (logs,) = session.run(None, {"input_ids": input_ids.numpy(), "attention_mask": mask.numpy()})
         apart = float(np.abs(logs - expected[rows]).max())
         if not apart <= AGREES_TO:
-            raise DamagedError(
-                f"The model as ONNX answers otherwise than the service (by {apart:.2g} in log-probability).",
-                "Export it with --format adapters.",
-            )
+            raise DamagedError("onnx-answers-differ", apart=apart)
 
 
 def _beside(version: EmbeddingVersion, base: Base, engine: Engine) -> dict[str, Any]:
@@ -235,7 +229,5 @@ def _packages() -> Any:
         import onnx  # noqa: F401 - what writes the model needs it
         import onnxruntime
     except ImportError as error:
-        raise InputError(
-            f"ONNX needs a package that is not installed: {error.name}.", "pip install 'onboard[onnx]'"
-        ) from error
+        raise InputError("onnx-not-installed", reason=error.name) from error
     return onnxruntime

@@ -25,7 +25,10 @@ from onboard.registry.workers import WorkerRepository
 def app(tiny_services: Services, monkeypatch: pytest.MonkeyPatch) -> FastAPI:
     """The application; no worker is started for it."""
     started: list[str] = []
-    for module in ("onboard.api.routes.jobs", "onboard.api.pages.submit", "onboard.jobs.waking"):
+    for module in (
+        "onboard.api.routes.jobs", "onboard.api.routes.changes", "onboard.api.pages.changes",
+        "onboard.api.pages.submit", "onboard.jobs.waking",
+    ):  # fmt: skip
         monkeypatch.setattr(f"{module}.start_worker", lambda services, queue: started.append(queue))
     app = create_app(tiny_services.settings)
     app.state.started = started

@@ -39,7 +39,9 @@ CHANGE_NOTHING: Final = {
     "/submit/check", "/tasks/{task}/try", "/tasks/{task}/compare", "/tasks/{task}/evaluate",
     "/jobs/{job}/relabeled.jsonl",
 }  # fmt: skip
-AS_SUBMIT: Final = {"/jobs/{job}/relabel"}  # it does what /submit does; see test_relabeling
+AS_SUBMIT: Final = {  # they do what /submit does; see test_relabeling and test_changed_tasks
+    "/jobs/{job}/relabel", "/tasks/{task}/rows", "/tasks/{task}/labels",
+}  # fmt: skip
 
 
 @pytest.fixture

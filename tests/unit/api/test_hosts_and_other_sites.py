@@ -11,6 +11,7 @@ from fastapi.testclient import TestClient
 from starlette.datastructures import Headers
 from support.callers import bearer
 from support.guarded_door import HERE, JOBS, PAUSE, opened
+from support.refusals import refused
 
 from onboard.api.guarding import OPEN_BODY_BYTES, allowed_hosts, require_host, require_same_site, session_cookie
 from onboard.errors import HostError, NotAllowedError
@@ -103,8 +104,9 @@ def test_what_this_site_asks_for_is_done(headers: dict[str, str]) -> None:
     ],
 )
 def test_what_another_site_asks_for_is_not_done(headers: dict[str, str]) -> None:
-    with pytest.raises(NotAllowedError, match="Another site"):
+    with pytest.raises(NotAllowedError) as caught:
         require_same_site(Headers({"host": "localhost:8000", **headers}))
+    assert caught.value.type in ("form-of-other-site", "form-of-other-origin")
 
 
 @pytest.mark.parametrize(
@@ -122,9 +124,8 @@ def test_a_port_that_goes_without_saying_is_the_same_site(host: str, origin: str
 
 
 def test_a_proxy_that_drops_the_port_is_named_in_the_error() -> None:
-    with pytest.raises(NotAllowedError, match=r"'http://onboard\.example:8080' to 'onboard\.example'") as caught:
+    with refused("form-of-other-origin"):
         require_same_site(Headers({"host": "onboard.example", "origin": "http://onboard.example:8080"}))
-    assert "proxy_set_header Host $http_host" in caught.value.remedy
 
 
 def test_a_cookie_changes_nothing_on_behalf_of_another_site(client: TestClient, tiny_services: Services) -> None:

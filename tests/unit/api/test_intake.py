@@ -18,13 +18,14 @@ import uvicorn
 import waiting_child
 from fastapi import FastAPI
 from support.real_services import wait_until
+from support.refusals import refused as error_of
 
 from onboard.api import intake, serve
 from onboard.api.child import Bounds, call_in_child
 from onboard.api.intake import Intake
 from onboard.domain.access import acting
 from onboard.domain.submission import Submission
-from onboard.errors import DatasetError, InputError, OnboardError, TooLargeError, UnavailableError
+from onboard.errors import DatasetError, OnboardError, TooLargeError, UnavailableError
 from onboard.jobs.submission import check
 from onboard.settings import Settings
 
@@ -67,7 +68,7 @@ def test_after_a_child_that_died_the_next_dataset_is_checked(
     taking: Intake, dataset: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(intake.submissions, "check", waiting_child.die)
-    with pytest.raises(InputError, match="died"):
+    with error_of("check-died"):
         taking.check(Submission(dataset), LARGE, stays)
     monkeypatch.setattr(intake.submissions, "check", check)
     assert taking.check(Submission(dataset), LARGE, stays)["rows"]["train"] == 20
@@ -92,7 +93,7 @@ def test_a_client_that_leaves_ends_its_child_and_frees_the_place(
     assert psutil.pid_exists(child)
     left.set()
     thread.join()
-    assert "went away" in errors[0].message
+    assert errors[0].type == "client-went-away"
     assert not psutil.pid_exists(child)
     monkeypatch.setattr(intake.submissions, "check", check)
     assert taking.check(Submission(dataset), LARGE, stays)["task"] == "weather"
@@ -117,7 +118,7 @@ def test_who_waits_for_a_turn_may_leave_and_the_fifth_is_sent_away(
     left.set()
     for thread, errors in waiting:
         thread.join()
-        assert "went away" in errors[0].message
+        assert errors[0].type == "client-went-away"
     monkeypatch.setattr(intake.submissions, "check", check)
     assert taking.check(Submission(dataset), LARGE, stays)["task"] == "weather"
 
@@ -208,7 +209,7 @@ def test_a_check_that_takes_too_long_is_ended(
     monkeypatch.setattr(intake, "CHECK_SECONDS", 1.0)
     monkeypatch.setattr(intake.submissions, "check", waiting_child.wait_for_ever)
     marker = tmp_path / "there"
-    with pytest.raises(TooLargeError, match="more than 1 second") as caught:
+    with error_of("check-needs-time") as caught:
         taking.check(Submission(dataset, task=str(marker)), content_bytes, stays)
     assert caught.value.data["limit_seconds"] == 1.0
     assert not (marker.exists() and psutil.pid_exists(int(marker.read_text())))  # on a busy machine it is never there

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 from fastapi.testclient import TestClient
+from support.refusals import refused
 
 from bench.harness.services import wait_until
 from onboard.api import prediction_queue
@@ -14,8 +15,9 @@ from onboard.api.app import create_app
 from onboard.api.prediction_queue import MOST_WAITING, PredictionQueue
 from onboard.api.turns import Turns
 from onboard.domain.task import EmbeddingVersion
-from onboard.errors import InputError, UnavailableError
+from onboard.errors import UnavailableError
 from onboard.registry.services import Services
+from onboard.serving import predictor
 
 ROW = {"task": "mood", "text": "a good film"}
 
@@ -83,7 +85,7 @@ def test_nothing_more_is_computed_for_a_client_that_has_gone(services: Services)
     queue, gone = PredictionQueue(services), threading.Event()
     fake = Fake(gone.set)
     queue._predictor = fake  # type: ignore[assignment]
-    with pytest.raises(InputError, match="went away"):
+    with refused("client-went-away-unanswered"):
         queue.predict([ROW] * 5, gone.is_set)
     assert fake.seen == [5]
     queue.predict([ROW])  # its turn was passed on
@@ -121,13 +123,20 @@ def test_the_wrong_number_of_texts_is_refused_before_the_model_is_loaded(
     )  # fmt: skip
     monkeypatch.setattr("onboard.serving.unloaded.resolve_known", lambda *_: {"mood@latest": version})
     monkeypatch.setattr(PredictionQueue, "_loaded", lambda _: pytest.fail("the model was loaded"))
-    with pytest.raises(InputError, match="takes a pair of texts") as caught:
+    with refused("input-texts-differ") as caught:
         PredictionQueue(services).predict([ROW])
     assert caught.value.data["fields"] == ["text_a", "text_b"]
 
 
 @pytest.mark.parametrize("preload", [True, False])
-def test_with_preload_the_model_is_there_before_the_first_request(tiny_services: Services, preload: bool) -> None:
+def test_with_preload_the_model_has_answered_before_the_first_request(
+    tiny_services: Services, preload: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answered: list[str] = []
+    for name in ("mixed_log_probabilities", "bare_features"):  # a task's answer, and what a readout reads
+        original = getattr(predictor, name)
+        monkeypatch.setattr(predictor, name, lambda *asked, _n=name, _o=original: answered.append(_n) or _o(*asked))
     app = create_app(tiny_services.settings, preload=preload)
     with TestClient(app):
         assert (app.state.predictions._predictor is not None) is preload
+        assert answered == (["bare_features", "mixed_log_probabilities"] if preload else [])

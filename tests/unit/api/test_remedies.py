@@ -23,7 +23,7 @@ from onboard.errors import DatasetError, InputError, NotFoundError, OnboardError
          "Give the new task another name with task, or say new_labels."),
         ("Say so: --label-field NAME. For numbers: --kind regression",
          "Say so: label_field=NAME. For numbers: kind=regression"),
-        ("Use another --key for another request.", "Use another Idempotency-Key for another request."),
+        ("Use another --key.", "Use another Idempotency-Key."),
         ("onboard compare a@v1 a@v2; or go back: onboard rollback a --alias latest",
          "GET /v1/tasks/a/compare?a=v1&b=v2; or go back: POST /v1/tasks/a/aliases/latest/rollback"),
         ("onboard jobs retry 01 --time-limit SECONDS", 'POST /v1/jobs/01/retry with {"time_limit": SECONDS}'),

@@ -26,7 +26,8 @@ WARNING: dict[str, Any] = {
 }  # fmt: skip
 PROBLEM: dict[str, Any] = {"message": "has no label", "remedy": "--label-field NAME"}
 ERROR: dict[str, Any] = {
-    "code": "input", "message": "There is no embedding 'x'.", "remedy": "--init auto, or: onboard tasks list",
+    "code": "input", "message": "There is no embedding 'x'.",
+    "remedy": "Use --init auto, or one of: onboard tasks list",
     "problems": [PROBLEM],
 }  # fmt: skip
 
@@ -75,7 +76,7 @@ def test_the_command_stands_beside_it(door: TestClient, jobs: dict[str, str]) ->
     done, failed = (door.get(f"/v1/jobs/{jobs[task]}").json() for task in ("done", "failed"))
     (warning,) = done["dataset"]["warnings"]
     assert warning == {**WARNING, "remedy": "Is this the label? label_field=NAME", "command": WARNING["remedy"]}
-    assert failed["error"]["remedy"] == "init=auto, or: GET /v1/tasks"
+    assert failed["error"]["remedy"] == "Use init=auto, or one of: GET /v1/tasks"
     assert failed["error"]["problems"][0]["remedy"] == "label_field=NAME"
     (failure,) = [event["numbers"]["error"] for event in failed["events"] if "error" in event["numbers"]]
     assert failure == failed["error"]

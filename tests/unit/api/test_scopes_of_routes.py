@@ -54,6 +54,10 @@ TABLE: Final = """
     POST    /tasks/{task}/compare                           submit
     GET     /tasks/{task}/evaluate                          submit
     POST    /tasks/{task}/evaluate                          submit
+    GET     /tasks/{task}/change                            submit
+    GET     /tasks/{task}/change.json                       submit
+    POST    /tasks/{task}/rows                              submit
+    POST    /tasks/{task}/labels                            submit
     POST    /tasks/{task}/promote                           promote
     POST    /tasks/{task}/rollback                          promote
     POST    /tasks/{task}/try                               read
@@ -103,6 +107,9 @@ TABLE: Final = """
     GET     /v1/tasks/{task}                                read
     DELETE  /v1/tasks/{task}                                admin
     GET     /v1/tasks/{task}/versions                       read
+    POST    /v1/tasks/{task}/rows                           submit
+    GET     /v1/tasks/{task}/labels                         read
+    POST    /v1/tasks/{task}/labels                         submit
     GET     /v1/tasks/{task}/compare                        read
     POST    /v1/tasks/{task}/compare                        submit
     POST    /v1/tasks/{task}/evaluate                       submit

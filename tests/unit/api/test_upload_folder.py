@@ -7,9 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.refusals import refused
 
 from onboard.api.upload_folder import upload_folder
-from onboard.errors import NotAllowedError, StorageError
+from onboard.errors import StorageError
 
 _HOLDER = """
 import sys
@@ -53,7 +54,7 @@ def test_a_home_that_cannot_be_written_to_is_told(tmp_path: Path, monkeypatch: p
         monkeypatch.setattr("onboard.api.upload_folder.tempfile.mkdtemp", mkdtemp)
 
     refuse(PermissionError(13, "Permission denied"))
-    with pytest.raises(NotAllowedError, match="uploads"), upload_folder(tmp_path):
+    with refused("upload-folder-forbidden"), upload_folder(tmp_path):
         pass
     refuse(OSError(28, "No space left on device"))
     with pytest.raises(StorageError, match="No space"), upload_folder(tmp_path):

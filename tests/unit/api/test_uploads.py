@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.requests import Request
 from support.full_disk import full
+from support.refusals import refused as error_of
 
 from onboard.api import uploads
 from onboard.api.upload_places import Sender
@@ -67,7 +68,7 @@ def test_a_file_and_fields_arrive_whatever_the_pieces(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("cut", [True, False])
 def test_an_upload_that_is_cut_off_is_told_and_leaves_nothing(tmp_path: Path, cut: bool) -> None:
-    with pytest.raises(InputError, match="cut off"):
+    with error_of("upload-cut-off"):
         take(tmp_path, HEAD, b"some ro", cut=cut)
     assert list(tmp_path.iterdir()) == []
 
@@ -86,21 +87,21 @@ def test_an_upload_that_does_not_say_so_is_stopped_on_the_way(tmp_path: Path, mo
 
 def test_a_bomb_of_gzip_is_refused(tmp_path: Path) -> None:
     bomb = gzip.compress(b'{"text": "a", "label": "b"}\n' * 1_000_000)
-    with pytest.raises(InputError, match="100 times"):
+    with error_of("gzip-ratio-too-large", limit=100):
         take(tmp_path, HEAD, bomb, TAIL)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_bomb_in_many_members_is_refused(tmp_path: Path) -> None:
     member = gzip.compress(b"a" * (1 << 20))
-    with pytest.raises(InputError, match="100 times"):
+    with error_of("gzip-ratio-too-large", limit=100):
         take(tmp_path, HEAD, member * 20, TAIL)
 
 
 @pytest.mark.parametrize("zeros", [8, 200_000])
 def test_a_bomb_behind_zeros_is_refused_as_readers_pass_over_them(tmp_path: Path, zeros: int) -> None:
     bomb = gzip.compress(b"") + bytes(zeros) + gzip.compress(bytes((zeros * 100) + (32 << 20)))
-    with pytest.raises(InputError, match="100 times"):
+    with error_of("gzip-ratio-too-large", limit=100):
         take(tmp_path, HEAD, bomb, TAIL)
 
 
@@ -130,7 +131,7 @@ def test_what_cannot_be_measured_is_as_large_as_can_be(tmp_path: Path, content: 
 def test_members_without_number_are_refused_and_those_of_bgzip_are_not(tmp_path: Path) -> None:
     empty = gzip.compress(b"")
     assert arrive(tmp_path, HEAD, empty * 16_384, TAIL)[0].content_bytes == 0
-    with pytest.raises(InputError, match="members") as refused:
+    with error_of("too-many-gzip-members") as refused:
         take(tmp_path, HEAD, empty * 20_001, TAIL)
     assert refused.value.data == {"field": "dataset", "limit": 20_000}
 

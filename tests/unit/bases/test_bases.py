@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.refusals import refused
 
 import onboard
 from onboard.bases import Base, find_base, folder_digest, named_bases
@@ -54,9 +55,8 @@ def test_a_renamed_file_changes_the_digest(copy: Path, tiny_base: Base) -> None:
 
 
 def test_a_bare_backbone_is_refused_and_the_command_that_makes_a_base_is_named(tiny_base: Base) -> None:
-    with pytest.raises(InputError, match="bare backbone") as caught:
+    with refused("bare-backbone"):
         find_base(str(tiny_base.folder / "backbone"))
-    assert "onboard base train" in caught.value.remedy
 
 
 def test_what_is_not_there_is_not_found(tmp_path: Path) -> None:
@@ -87,9 +87,8 @@ def test_a_missing_file_is_named(copy: Path, file: str) -> None:
 def test_a_base_of_a_later_format_asks_for_a_later_onboard(copy: Path) -> None:
     document = json.loads((copy / "base.json").read_text(encoding="utf-8"))
     (copy / "base.json").write_text(json.dumps({**document, "format": 2}), encoding="utf-8")
-    with pytest.raises(InputError, match="format 2") as caught:
+    with refused("base-format-unknown"):
         find_base(str(copy))
-    assert "pip install -U onboard" in caught.value.remedy
 
 
 def test_a_folder_that_may_not_be_read_is_not_allowed(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,7 +96,7 @@ def test_a_folder_that_may_not_be_read_is_not_allowed(copy: Path, monkeypatch: p
         raise PermissionError(13, "Permission denied", str(self))
 
     monkeypatch.setattr(Path, "read_text", forbidden)
-    with pytest.raises(NotAllowedError, match="may not be read"):
+    with refused("base-forbidden"):
         find_base(str(copy))
     monkeypatch.setattr(Path, "open", forbidden)
     with pytest.raises(NotAllowedError):

@@ -49,10 +49,9 @@ def test_a_dataset_is_an_argument_or_an_option_and_never_both(run: CommandLine, 
     for words in ([rows], ["--dataset", rows]):
         said = run("submit", *words, "--json")
         assert (said.code, said.document["task"]) == (0, "moods"), said.err
-    neither, both = run("submit"), run("submit", rows, "--dataset", rows)
-    without = "onboard submit FILE, or without rows: onboard submit --task NAME --labels A,B"
-    assert (neither.code, neither.remedy) == (2, without)
-    assert (both.code, "two datasets" in both.err) == (2, True)
+    neither, both = run("submit", "--json"), run("submit", rows, "--dataset", rows, "--json")
+    assert (neither.code, neither.error["type"]) == (2, "dataset-missing")
+    assert (both.code, both.error["type"]) == (2, "dataset-given-twice")
 
 
 def test_standard_input_is_checked_and_with_a_name_submitted(run: CommandLine) -> None:
@@ -60,21 +59,21 @@ def test_standard_input_is_checked_and_with_a_name_submitted(run: CommandLine) -
     said = run("check", "-", "--json")
     assert (said.code, said.document["rows"]["train"], said.document["source"]) == (0, 18, "-")
     pipe(run, b'{"text": "a"}\n')
-    said = run("check", "-")
-    assert (said.code, "standard input" in said.err, "/tmp" in said.err) == (2, True, False)
+    said = run("check", "-", "--json")
+    assert (said.code, said.error["problems"][0]["file"], "/tmp" in said.err) == (2, "standard input", False)
     pipe(run, b'{"text": "a"}\n')
     said = run("submit", "-", "--task", "piped", "--json")
     assert (said.code, said.document["error"]["problems"][0]["file"]) == (2, "standard input")
     assert "/tmp" not in said.out + said.err
-    assert run("submit", "-").remedy == "Name the task: onboard submit - --task NAME"
+    assert run("submit", "-", "--json").error["type"] == "standard-input-without-task"
     pipe(run, ROWS)
     assert run("submit", "-", "--task", "piped", "--json").document["task"] == "piped"
 
 
 def test_a_metric_is_checked_against_the_rows(run: CommandLine, rows: Path) -> None:
     assert run("check", rows, "--metric", "mcc", "--json").document["metric"] == "mcc"
-    said = run("check", rows, "--metric", "acuracy")
-    assert (said.code, "no metric 'acuracy' for classification. Did you mean accuracy?" in said.err) == (2, True)
+    said = run("check", rows, "--metric", "acuracy", "--json")
+    assert (said.code, said.error["metric"], said.error["guess"]) == (2, "acuracy", " Did you mean accuracy?")
     assert run("check", rows, "--metric", "spearman").code == 2
 
 

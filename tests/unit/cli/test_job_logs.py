@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.refusals import refused
 from support.registry_samples import claim_job, sample_spec
 from typer.testing import CliRunner, Result
 
 from cli import job_logs as command
 from cli.jobs import app
 from onboard.domain.job import Job, JobState, Stage
-from onboard.errors import NotFoundError
 from onboard.jobs import logs as job_logs
 from onboard.operations.worker_logs import log_file, log_files
 from onboard.registry.claims import ClaimRepository
@@ -102,7 +102,7 @@ def test_one_attempt_can_be_asked_for(job: Job) -> None:
 
 
 def test_an_attempt_that_never_was_is_not_found(job: Job) -> None:
-    with pytest.raises(NotFoundError, match="2 attempts"):
+    with refused("unknown-attempt"):
         run(job.id, "--attempt", "3")
 
 

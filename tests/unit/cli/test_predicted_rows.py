@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.refusals import refused
 
 from cli.bulk import _is_bulk
 from cli.prediction_files import read_inputs
@@ -83,5 +84,5 @@ def test_what_is_there_says_whether_answers_go_to_a_file_or_a_folder(tmp_path: P
     with pytest.raises(InputError, match="is a file"):
         _is_bulk(source, f"{tmp_path}/plain/")
     for name in ("plain", "new.jsonl"):
-        with pytest.raises(InputError, match="is a folder, and "):
+        with refused("output-is-file-for-source"):
             _is_bulk(str(tmp_path / "folder"), f"{tmp_path}/{name}")

@@ -7,9 +7,10 @@ from typing import Any
 import httpx
 import pytest
 from fake_service import Answer, FakeService, answer, problem, status
+from support.refusals import refused as error_of
 
 from onboard.client import Onboard
-from onboard.errors import PreconditionFailedError, UnavailableError
+from onboard.errors import UnavailableError
 
 PATH = "/v1/tasks/paws/aliases/production"
 BEFORE = {
@@ -80,6 +81,6 @@ def test_a_move_whose_answer_was_lost_is_found_in_the_history_after_the_last_att
     if actor == "me":
         assert client.promote("paws@v2", "production").version == 2
     else:
-        with pytest.raises(PreconditionFailedError, match="somebody moved it"):
+        with error_of("alias-moved-meanwhile"):
             client.promote("paws@v2", "production")
     assert (service.asked("PUT"), pauses) == ([PATH], [])

@@ -13,8 +13,7 @@ import datasets
 import pyarrow as pa
 import pytest
 from dataset_rows import balanced
-
-from onboard.errors import InputError
+from support.refusals import refused
 
 ROWS = balanced(12)
 
@@ -125,23 +124,23 @@ def test_a_feature_that_is_no_text_is_named(feature, what, tmp_path: Path, probl
 
 
 @pytest.mark.parametrize(
-    ("files", "words"),
+    ("files", "type_"),
     [
-        ({}, "is a folder without files that hold rows"),
-        ({"notes.txt": "hello"}, "is a folder without files that hold rows"),
-        ({"test.csv": "text,label\na,x\n"}, "no training split"),
-        ({"state.json": '{"_data_files": [{"filename": "../../x.arrow"}]}'}, "no name of a file"),
-        ({"state.json": "{"}, "cannot be read"),
-        ({"dataset_dict.json": '{"splits": ["../x"]}'}, "no name of a file"),
+        ({}, "folder-without-rows"),
+        ({"notes.txt": "hello"}, "folder-without-rows"),
+        ({"test.csv": "text,label\na,x\n"}, "folder-without-training-split"),
+        ({"state.json": '{"_data_files": [{"filename": "../../x.arrow"}]}'}, "folder-file-name-invalid"),
+        ({"state.json": "{"}, "folder-file-unreadable"),
+        ({"dataset_dict.json": '{"splits": ["../x"]}'}, "folder-file-name-invalid"),
         ({"train.csv": "text,label\n", "README.md": "---\nconfigs:\n- config_name: a\n  data_files: /etc/*\n---\n"},
-         "names files elsewhere"),
+         "folder-files-remote"),
     ],
 )  # fmt: skip
-def test_a_folder_that_is_no_dataset_is_refused_with_the_way_out(files, words, tmp_path: Path, read) -> None:
+def test_a_folder_that_is_no_dataset_is_refused_with_the_way_out(files, type_, tmp_path: Path, read) -> None:
     folder = tmp_path / "d"
     folder.mkdir()
     for name, text in files.items():
         (folder / name).write_text(text)
-    with pytest.raises(InputError, match=words) as caught:
+    with refused(type_) as caught:
         read(folder)
     assert caught.value.remedy

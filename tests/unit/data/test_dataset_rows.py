@@ -28,7 +28,7 @@ from onboard.errors import DatasetError, InputError
         ({"text": "a", "label": "  "}, "missing_label", "label"),
         ({"text": "a", "label": math.nan}, "nan_label", "label"),
         ({"text": "a", "label": math.inf}, "nan_label", "label"),
-        ({"text": "a", "label": ["good"]}, "label_type", "label"),
+        ({"text": "a", "label": ["good"]}, "mixed_labels", "label"),
         ({"text": "a", "label": {"name": "good"}}, "label_type", "label"),
         ({"text": "a", "label": "go\x00od"}, "label_type", "label"),
         ({"text": "a", "label": "half \udc00"}, "not_utf8", "label"),

@@ -7,7 +7,7 @@ import random
 import pytest
 from dataset_rows import balanced
 
-from onboard.data.suspects import MOST_ROWS, suspected_errors
+from onboard.data.suspects import MOST_ROWS, contradicted_by_words
 from onboard.domain.dataset import Example, label_key
 
 
@@ -166,14 +166,14 @@ def test_flipped_labels_are_suspected_and_their_rows_named(write_jsonl, warning_
 def test_nothing_is_suspected_where_words_say_nothing_or_rows_are_few_or_many() -> None:
     noise = [Example(f"row {i * 7919 % 1000}", None, i % 2) for i in range(200)]
     clear = [Example(str(row["text"]), None, str(row["label"])) for row in wordy_rows(200, {1})]
-    assert suspected_errors(clear)
-    assert suspected_errors(noise) == []
+    assert contradicted_by_words(clear)
+    assert contradicted_by_words(noise) == []
     draw = random.Random(3)
     drowned = [Example(f"row {draw.randrange(10**6)}", None, draw.choice(("good", "bad"))) for _ in range(500)]
-    assert suspected_errors([*drowned, *clear]) == []
-    assert suspected_errors(clear[:40]) == []
-    assert suspected_errors(clear * (MOST_ROWS // 200 + 1)) == []
-    assert suspected_errors([Example(row.text_a, "b", row.label) for row in clear]) == []
+    assert contradicted_by_words([*drowned, *clear]) == []
+    assert contradicted_by_words(clear[:40]) == []
+    assert contradicted_by_words(clear * (MOST_ROWS // 200 + 1)) == []
+    assert contradicted_by_words([Example(row.text_a, "b", row.label) for row in clear]) == []
 
 
 def test_suspects_can_be_left_out(write_jsonl, read) -> None:

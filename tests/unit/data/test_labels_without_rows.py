@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.refusals import refused
 
 from onboard.data.descriptions import MOST_CHARACTERS, descriptions_of
 from onboard.data.labels_alone import read_labels
@@ -56,12 +57,12 @@ def test_what_no_task_can_start_from_is_refused(labels: tuple[str, ...], options
 
 
 def test_no_labels_at_all_are_refused() -> None:
-    with pytest.raises(InputError, match="two labels at least"):
+    with refused("labels-too-few-without-rows"):
         read_labels(ReadOptions())
 
 
 def test_a_regression_has_no_labels_to_start_from() -> None:
-    with pytest.raises(InputError, match="no label set"):
+    with refused("labels-with-regression"):
         labels_of(kind="regression")
 
 
@@ -79,7 +80,7 @@ def test_a_test_split_is_held_to_the_labels(write_jsonl: Callable[..., Path]) ->
     assert [warning.code for warning in checked.report.warnings] == ["exact_duplicates"]
     assert checked.report.text_fields == ("text",)
     stray = write_jsonl([*rows, {"text": "who knows", "label": "doubt"}])
-    with pytest.raises(DatasetError, match=r'"doubt" .1 row. is not declared with --labels'):
+    with refused("unknown-label", field="label", row=5):
         labels_of(test=stray)
     assert len(labels_of(test=stray, unknown_labels="drop").dataset.test) == 4
 
@@ -98,7 +99,7 @@ def test_labels_take_the_types_of_the_test_rows(
 ) -> None:
     test = write_jsonl([{"text": f"row {place}", "label": label} for place, label in enumerate(given)])
     if expected is None:
-        with pytest.raises(DatasetError, match=r"1\.5"):
+        with refused("unknown-label", field="label", row=1):
             labels_of(*written, test=test)
     else:
         assert labels_of(*written, test=test).dataset.labels == expected
@@ -110,12 +111,12 @@ def test_unlabelled_texts_come_along_and_pairs_stay_pairs(write_jsonl: Callable[
     assert checked.unlabelled is not None
     assert [row.text_b for row in checked.unlabelled.rows] == ["b"] * 9
     single = write_jsonl([{"text": "well done", "label": "praise"}], "test.jsonl")
-    with pytest.raises(DatasetError, match="a pair of texts a row, the test split has one text"):
+    with refused("text-field"):
         labels_of(unlabelled=pool, test=single)
 
 
 def test_what_is_wrong_with_a_file_is_told(write_jsonl: Callable[..., Path], tmp_path: Path) -> None:
-    with pytest.raises(DatasetError, match="empty"):
+    with refused("empty-text", field="text", row=1):
         labels_of(test=write_jsonl([{"text": "", "label": "praise"}]))
     with pytest.raises(DatasetError):
         labels_of(unlabelled=tmp_path / "none.jsonl")
@@ -150,8 +151,8 @@ def test_a_dataset_with_rows_may_be_described_too(write_jsonl: Callable[..., Pat
     rows = [{"text": f"row {number}", "label": "ab"[number % 2]} for number in range(8)]
     path = write_jsonl(rows)
     assert read_dataset(path, ReadOptions(descriptions=("a=first",))).dataset.train[0] == Example("row 0", None, "a")
-    with pytest.raises(InputError, match="'c', which is not a label"):
+    with refused("description-of-unknown-label"):
         read_dataset(path, ReadOptions(descriptions=("c=third",)))
     scale = write_jsonl([{"text": f"row {number}", "label": number / 7} for number in range(40)], "scale.jsonl")
-    with pytest.raises(InputError, match="A regression has no labels to describe"):
+    with refused("description-of-regression"):
         read_dataset(scale, ReadOptions(descriptions=("1=most",)))

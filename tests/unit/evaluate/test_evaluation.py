@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.refusals import refused
 
-from onboard.errors import InputError, JobFailedError
+from onboard.errors import JobFailedError
 from onboard.evaluate.evaluation import evaluate_classification, evaluate_regression, headline_metric
 
 
@@ -30,7 +31,7 @@ def test_three_classes_get_mcc_only_when_asked():
 
 @pytest.mark.parametrize("kind", ["classification", "regression"])
 def test_an_unknown_metric_is_refused_with_the_ones_there_are(kind):
-    with pytest.raises(InputError, match="no metric 'f1'") as caught:
+    with refused("unknown-metric", metric="f1") as caught:
         headline_metric(kind, "f1")
     assert headline_metric(kind) in caught.value.remedy
 
@@ -42,9 +43,8 @@ def test_equal_probabilities_predict_the_first_label():
 def test_diverged_predictions_fail_the_job_and_name_a_remedy():
     probabilities = certain([0, 1], 2)
     probabilities[1] = np.nan
-    with pytest.raises(JobFailedError, match="1 of 2 predictions") as caught:
+    with refused("predictions-not-finite"):
         evaluate_classification(np.array([0, 1]), probabilities)
-    assert "--seed" in caught.value.remedy
     with pytest.raises(JobFailedError):
         evaluate_regression(np.array([0.0, 1.0]), np.array([np.inf, 1.0]))
 

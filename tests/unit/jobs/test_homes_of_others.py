@@ -8,8 +8,8 @@ from typing import Any, NoReturn
 
 import pytest
 from filelock import FileLock
+from support.refusals import refused
 
-from onboard.errors import NotAllowedError, StorageError
 from onboard.jobs import detached
 from onboard.registry.services import Services
 
@@ -29,7 +29,7 @@ def test_a_log_or_lock_of_somebody_else_is_named(services: Services, monkeypatch
     ):
         with monkeypatch.context() as patched:
             patched.setattr(owner, name, failing(errno.EACCES, file))
-            with pytest.raises(NotAllowedError, match="cannot be written: Permission denied") as caught:
+            with refused("home-file-not-writable") as caught:
                 detached.ensure_worker(services)
         assert str(file) in caught.value.message
         assert f"chown -R USER {home}" in caught.value.remedy
@@ -38,5 +38,5 @@ def test_a_log_or_lock_of_somebody_else_is_named(services: Services, monkeypatch
 def test_a_full_disk_is_told_as_that(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
     log = services.settings.resolved_home / "logs" / "worker.log"
     monkeypatch.setattr(detached, "open_private", failing(errno.ENOSPC, log))
-    with pytest.raises(StorageError, match=r"disk of .* is full"):
+    with refused("home-disk-full"):
         detached.ensure_worker(services)

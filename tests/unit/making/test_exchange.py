@@ -213,9 +213,9 @@ def test_each_wrong_thing_is_refused_with_its_remedy_and_nothing_is_left(folder:
     output = tmp_path / "out" / "base"
     nothing = tmp_path / "nothing"
     nothing.mkdir()
-    assert "name of a base" in refused(InputError, *order(folder, output, name="../Tiny")).message
-    assert "no model.safetensors" in refused(NotFoundError, *order(nothing, output, labels=folder / "x")).message
-    assert "no file" in refused(NotFoundError, *order(folder, output, labels=folder / "missing.json")).message
+    assert refused(InputError, *order(folder, output, name="../Tiny")).type == "name-invalid"
+    assert refused(NotFoundError, *order(nothing, output, labels=folder / "x")).type == "checkpoint-missing"
+    assert refused(NotFoundError, *order(folder, output, labels=folder / "missing.json")).type == "label-words-missing"
     assert "tokenizer" in refused(InputError, *order(folder, output, tokenizer=nothing)).message
     (folder / "few.json").write_text(json.dumps({"cola": ["0", "1"]}))
     assert "mnli, stsb" in refused(InputError, *order(folder, output, labels=folder / "few.json")).message
@@ -228,7 +228,7 @@ def test_a_folder_that_is_not_empty_is_left_alone(folder: Path, tmp_path: Path) 
     base = imported(folder, tmp_path / "base")
     digest = base.digest
     for words in (order(folder, base.folder), ["export", base.folder, "--output", base.folder]):
-        assert "not empty" in refused(ConflictError, *words).message
+        assert refused(ConflictError, *words).type == "export-folder-not-empty"
     assert find_base(str(base.folder)).digest == digest
     file = tmp_path / "file"
     file.write_text("")

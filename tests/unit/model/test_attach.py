@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 import torch
+from support.refusals import refused
 from torch import Tensor, nn
 
-from onboard.errors import ConflictError, InputError
 from onboard.model.adapter import AdapterWeights, adapt, adapt_rows
 from onboard.model.attach import attach, is_attached
 from onboard.model.hypernetwork import Hypernetwork
@@ -155,11 +155,11 @@ def test_outside_using_the_hooks_do_nothing(backbone_of: Backbones, hypernetwork
 def test_attaching_twice_is_an_error_until_detached(backbone_of: Backbones, hypernetwork_for: Hypernetworks) -> None:
     backbone = backbone_of("t5")
     attachment = attach(backbone)
-    with pytest.raises(ConflictError, match="already"):
+    with refused("adapters-attached"):
         attach(backbone)
     attachment.detach()
     generated = hypernetwork_for(backbone)(torch.randn(1, 12))
-    with pytest.raises(ConflictError, match="detached"), attachment.using(generated):
+    with refused("adapters-detached"), attachment.using(generated):
         pass
     attach(backbone)
 
@@ -212,7 +212,7 @@ def test_adapters_that_do_not_fit_are_refused(backbone_of: Backbones, hypernetwo
         attachment.using(hypernetwork_for(backbone)(torch.randn(2, 12))),
     ):
         pass
-    with pytest.raises(InputError, match="Linear"):
+    with refused("not-an-encoder-decoder"):
         attach(nn.Linear(2, 2))
 
 

@@ -23,10 +23,11 @@ from support.authors_checkpoint import (
     places,
     write_checkpoint,
 )
+from support.refusals import refused
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 (the name that every PyTorch reader knows)
 
-from onboard.errors import DamagedError, InputError, NotFoundError
+from onboard.errors import DamagedError, InputError
 from onboard.model.exporters import official_config, official_tensors
 from onboard.model.importers import load_hyperformer
 from onboard.model.official import read_checkpoint
@@ -190,16 +191,15 @@ class _Program:
 
 def test_nothing_in_a_bin_file_is_executed(tmp_path: Path) -> None:
     torch.save({"shared.weight": _Program(tmp_path / "executed")}, tmp_path / "pytorch_model.bin")
-    with pytest.raises(InputError, match="nothing of it was executed") as caught:
+    with refused("not-a-pytorch-file"):
         read_checkpoint(tmp_path)
-    assert "model.safetensors" in caught.value.remedy
     assert not (tmp_path / "executed").exists()
 
 
 def test_bin_files_that_are_no_state_dict_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "pytorch_model.bin"
     torch.save({"epoch": 3, "model": {}}, path)
-    with pytest.raises(InputError, match="state_dict"):
+    with refused("not-a-state-dict"):
         read_checkpoint(tmp_path)
     path.write_bytes(path.read_bytes()[:-200])
     with pytest.raises((DamagedError, InputError)):
@@ -211,9 +211,8 @@ def test_bin_files_that_are_no_state_dict_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_weights_is_told(tmp_path: Path) -> None:
-    with pytest.raises(NotFoundError, match=r"pytorch_model\.bin") as caught:
+    with refused("checkpoint-missing"):
         read_checkpoint(tmp_path)
-    assert "output_dir" in caught.value.remedy
 
 
 OTHERS = {
@@ -237,12 +236,12 @@ def test_missing_and_unexpected_tensors_are_named_five_at_most(method: str, tmp_
     tensors = make_tensors(method)
     gone = [name for name in sorted(tensors) if name.endswith("EncDecAttention.k.weight") or "gamma" in name]
     write_checkpoint(tmp_path, method, {k: v for k, v in tensors.items() if k not in gone})
-    with pytest.raises(InputError, match="lacks") as caught:
+    with refused("checkpoint-tensors-differ") as caught:
         read_checkpoint(tmp_path)
     assert all(name in caught.value.message for name in gone)
     strange = {f"encoder.pre_layernorm_hypernet.{index}": torch.ones(1) for index in range(7)}
     write_checkpoint(tmp_path, method, {**tensors, **strange})
-    with pytest.raises(InputError, match=r"has not: .*hypernet\.4 and 2 more") as caught:
+    with refused("checkpoint-tensors-differ") as caught:
         read_checkpoint(tmp_path)
     assert "hypernet.5" not in caught.value.message
 
@@ -263,14 +262,14 @@ def test_every_tensor_may_be_missing_or_misshapen(name: str, method: str, tmp_pa
         read_checkpoint(tmp_path)
     if not name.endswith("cola"):  # other tasks remain
         write_checkpoint(tmp_path, method, {k: v for k, v in tensors.items() if k != name})
-        with pytest.raises(InputError, match="lacks") as caught:
+        with refused("checkpoint-tensors-differ") as caught:
             read_checkpoint(tmp_path)
         assert name in caught.value.message
 
 
 def test_a_checkpoint_without_tasks_is_refused(method: str, tmp_path: Path) -> None:
     write_checkpoint(tmp_path, method, {k: v for k, v in make_tensors(method).items() if "task_to_embeddings" not in k})
-    with pytest.raises(InputError, match=r"lacks task_embedding_controller\.task_to_embeddings\.TASK"):
+    with refused("checkpoint-tensors-differ"):
         read_checkpoint(tmp_path)
 
 

@@ -12,6 +12,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.refusals import refused as error_of
 from torch import Tensor
 from transformers import BertConfig
 
@@ -124,21 +125,20 @@ def test_every_scale_that_there_is_survives_being_stored_again() -> None:
 def test_numbers_that_cannot_be_stored_are_refused_by_name(wrong: float, shape: tuple[int, ...]) -> None:
     value = torch.randn(shape)
     value.view(-1)[5] = wrong
-    with pytest.raises(InputError, match=r"block\.wi holds NaN, infinity or a number too large") as caught:
+    with error_of("tensor-not-finite"):
         quantise({"block.wi": value})
-    assert "learning rate" in caught.value.remedy
 
 
 def test_numbers_that_would_come_back_as_infinity_are_refused() -> None:
     for too_large in (torch.full((64, 64), torch.finfo(torch.float32).max), torch.tensor([1.0, 7e4])):
-        with pytest.raises(InputError, match="too large"):
+        with error_of("tensor-not-finite"):
             quantise({"w": too_large})
 
 
 def test_what_is_not_float_or_would_share_a_name_is_refused() -> None:
-    with pytest.raises(InputError, match=r"ids is torch\.int64"):
+    with error_of("tensor-not-floating"):
         quantise({"ids": torch.arange(5000)})
-    with pytest.raises(InputError, match=r"w\.scale is the name"):
+    with error_of("tensor-name-taken"):
         quantise({"w": torch.randn(64, 64), "w.scale": torch.randn(3)})
     unharmed = {"norm": torch.ones(3), "norm.scale": torch.zeros(3)}
     assert equal(dequantise(quantise(unharmed)), unharmed)
@@ -286,7 +286,7 @@ def test_a_truncated_or_overwritten_file_is_damaged(stored_folder: Path) -> None
     content = path.read_bytes()
     for harmed in (content[:-1], content[:100], content[:5], b"", b"\xff" * 64, content + b"more"):
         path.write_bytes(harmed)
-        assert "not readable" in refused(stored_folder).message
+        assert refused(stored_folder).type == "weights-file-unreadable"
 
 
 def test_a_missing_or_wrong_scale_is_named(stored_folder: Path) -> None:
@@ -331,13 +331,12 @@ def test_a_file_whose_shared_table_is_gone_is_damaged(stored_folder: Path) -> No
 def test_another_format_and_another_model_are_refused_as_input(stored_folder: Path) -> None:
     tensors = tensors_of(stored_folder)
     write_tensors(tensors, stored_folder / QUANTISED_FILE, {"format": "onboard-int8-2"})
-    with pytest.raises(InputError, match="onboard-int8-2") as caught:
+    with error_of("quantised-format-unknown"):
         load_backbone(stored_folder)
-    assert "pip install" in caught.value.remedy
-    with pytest.raises(InputError, match="float16"):
+    with error_of("unknown-dtype"):
         load_backbone(stored_folder, dtype=torch.float16)
     BertConfig().save_pretrained(stored_folder)
-    with pytest.raises(InputError, match="bert"):
+    with error_of("not-a-t5"):
         load_backbone(stored_folder)
 
 

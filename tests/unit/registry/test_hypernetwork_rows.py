@@ -9,10 +9,11 @@ import pytest
 from sqlalchemy import update
 from sqlalchemy.orm import Session
 from support import watched_jobs as past
+from support.refusals import refused
 from support.registry_samples import ARTIFACT, BASE, BLOCKED_SECONDS, sample_task, sample_version
 
 from onboard.domain.task import HypernetworkVersion
-from onboard.errors import ConflictError, NotFoundError
+from onboard.errors import NotFoundError
 from onboard.registry.aliases import AliasRepository
 from onboard.registry.bases import BaseRepository
 from onboard.registry.clock import read_clock
@@ -128,10 +129,10 @@ def test_a_collected_version_is_never_the_head_again_and_nothing_is_pinned_to_it
     advance(database, 3)
     grow_old(database)
     assert collected(database) == [2]
-    with database.write() as session, pytest.raises(ConflictError, match="version 2 was collected"):
+    with database.write() as session, refused("hypernetwork-not-usable", version=2):
         BaseRepository(session).set_head(BASE, 2, expected_head=4)
     for pins in ({"under": 2}, {"under": 4, "learned_under": 2}):
-        with pytest.raises(ConflictError, match="version 2 was collected"):
+        with refused("hypernetwork-not-usable", version=2):
             publish(database, **pins)  # type: ignore[arg-type]  # both are numbers
 
 

@@ -15,9 +15,10 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError
 from support.real_services import PostgresServer, free_port
+from support.refusals import refused
 
 import migrations
-from onboard.errors import ConflictError, DamagedError, InputError, NotAllowedError, StorageError, UnavailableError
+from onboard.errors import InputError, NotAllowedError, StorageError, UnavailableError
 from onboard.registry.artifacts import ArtifactRepository
 from onboard.registry.database import Database
 from onboard.registry.schema import check, open_database, upgrade
@@ -55,9 +56,8 @@ def test_many_first_openings_at_once_migrate_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("home", ["/sys/onboard", "/dev/null/onboard"])
 def test_a_home_that_cannot_be_written_names_the_remedy(home: str) -> None:
-    with pytest.raises(NotAllowedError) as caught:
+    with refused("home-not-writable"):
         open_database(Settings(home=Path(home)))
-    assert "ONBOARD_HOME" in caught.value.remedy
 
 
 def test_a_read_only_home_names_the_remedy() -> None:
@@ -73,9 +73,8 @@ def test_a_read_only_home_names_the_remedy() -> None:
 
 def test_a_database_that_is_not_up_to_date_names_the_command(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/grown.db"
-    with pytest.raises(ConflictError, match="no tables") as caught:
+    with refused("schema-missing"):
         open_database(Settings(home=tmp_path, database_url=url))
-    assert "onboard db upgrade" in caught.value.remedy
     upgrade(url)
     upgrade(url)
     open_database(Settings(home=tmp_path, database_url=url)).dispose()
@@ -86,9 +85,9 @@ def test_a_schema_of_a_newer_program_is_refused(tmp_path: Path) -> None:
     database = open_database(settings)
     with database.write() as session:
         session.execute(text("UPDATE alembic_version SET version_num = '29990101a'"))
-    with pytest.raises(ConflictError, match="newer"):
+    with refused("schema-too-new"):
         check(database.url)
-    with pytest.raises(ConflictError, match="newer"):
+    with refused("schema-too-new"):
         open_database(settings)
     database.dispose()
 
@@ -103,17 +102,15 @@ def test_an_older_schema_of_the_embedded_default_is_upgraded_by_itself(
     monkeypatch.setattr("onboard.registry.schema.upgrade", upgraded.append)
     database = open_database(settings)
     assert upgraded == [database.url]
-    with pytest.raises(ConflictError, match="older") as caught:
+    with refused("schema-outdated"):
         check(database.url)
-    assert "onboard db upgrade" in caught.value.remedy
 
 
 def test_an_unreachable_server_is_said_without_the_password() -> None:
     url = f"postgresql://me:secret@127.0.0.1:{free_port()}/x"
-    with pytest.raises(UnavailableError) as caught:
+    with refused("database-unreachable-at") as caught:
         open_database(Settings(database_url=url))
     assert "secret" not in caught.value.message
-    assert "ONBOARD_DATABASE_URL" in caught.value.remedy
 
 
 @pytest.mark.parametrize("url", ["mysql://me:secret@host/x", "nonsense"])
@@ -144,7 +141,7 @@ def test_a_full_disk_of_sqlite_is_told_as_that_and_nothing_is_half_written(sqlit
             for number in range(2000):
                 QueueRepository(session).set_paused(f"queue-{number}-{'x' * 50}", True)
 
-    with pytest.raises(StorageError, match=r"disk of the database .*onboard.db is full"):
+    with refused("database-disk-full-at"):
         write_much()
     with database.read() as session:
         assert session.query(QueueRow).count() == 0
@@ -168,7 +165,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 @pytest.mark.parametrize("free", [0, 4, 20, 40, 200])
 def test_a_full_disk_under_a_fresh_home_is_told(small_disk: Path, free: int) -> None:
     (small_disk / "much").write_bytes(bytes((1024 - free) << 10))
-    with pytest.raises(StorageError, match=r"disk of .* is full"):
+    with refused("database-disk-full-at"):
         open_database(Settings(home=small_disk / "home"))
 
 
@@ -176,7 +173,7 @@ def test_a_disk_that_is_full_when_the_database_is_opened_is_told_as_that(small_d
     settings = Settings(home=small_disk / "home")
     open_database(settings).dispose()
     (small_disk / "much").write_bytes(bytes(shutil.disk_usage(small_disk).free))  # SQLite: "disk I/O error"
-    with pytest.raises(StorageError, match=r"disk of .* is full"):
+    with refused("database-disk-full-at"):
         open_database(settings)
 
 
@@ -205,9 +202,8 @@ def test_a_damaged_database_is_told_with_what_to_do(tmp_path: Path, harm: Callab
     content = bytearray(file.read_bytes())
     harm(content)
     file.write_bytes(content)
-    with pytest.raises(DamagedError, match=r"database .*onboard\.db is damaged") as caught:
+    with refused("sqlite-damaged") as caught:
         open_database(settings)
-    assert "onboard restore BACKUP" in caught.value.remedy
     assert str(tmp_path) not in caught.value.outside.message
 
 
@@ -224,9 +220,8 @@ def test_what_a_user_of_postgresql_may_not_do_names_the_remedy(postgres_database
             session.execute(text("SET LOCAL ROLE guest"))
             session.execute(text("SELECT * FROM queues"))
 
-    with pytest.raises(NotAllowedError, match="lacks a right: permission denied") as caught:
+    with refused("database-right-missing") as caught:
         look_as_a_guest()
-    assert "OWNER TO" in caught.value.remedy
     assert caught.value.outside.message == "The database cannot be reached."
 
 
@@ -245,7 +240,7 @@ def test_a_replica_of_postgresql_is_not_read_it_lags_behind() -> None:
         server.stop()
         (server._data / "standby.signal").touch()
         server.start()
-        with pytest.raises(UnavailableError, match="takes no changes") as caught, database.read() as session:
+        with refused("database-read-only") as caught, database.read() as session:
             session.execute(text("SELECT 1"))
     assert "name the primary" in caught.value.remedy
 
@@ -261,7 +256,7 @@ def test_when_every_connection_is_busy_that_is_told_as_something_that_passes(sql
     with ExitStack() as stack:
         for _ in range(15):  # as many as there are
             stack.enter_context(database.read()).execute(text("SELECT 1"))
-        with pytest.raises(UnavailableError, match="busy") as caught:
+        with refused("database-busy") as caught:
             read()
     assert caught.value.retryable
     assert read() == 1

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError
+from support.refusals import refused
 from support.registry_samples import (
     ARTIFACT,
     BASE,
@@ -90,9 +91,8 @@ def test_another_label_set_is_refused_unless_it_is_wanted(database: Database) ->
         tasks = TaskRepository(session)
         tasks.require_labels("colours", "classification", ["red", "blue"])
         tasks.require_labels("unknown", "classification", ["a"])
-        with pytest.raises(ConflictError, match="'blue', 'red' instead of 'red', 'green'") as caught:
+        with refused("labels-differ"):
             tasks.require_labels("colours", "classification", ["red", "green"])
-        assert "--new-labels" in caught.value.remedy
         with pytest.raises(ConflictError):
             tasks.put(other)
         assert tasks.put(other, new_labels=True).labels == ("blue", "green")
@@ -163,7 +163,7 @@ def test_the_line_of_hypernetworks_has_one_head_that_moves_by_compare_and_swap(d
     with database.write() as session:
         bases = BaseRepository(session)
         assert bases.advance(draft, expected_head=1).version == 2
-        with pytest.raises(ConflictError, match="version 2 now"):
+        with refused("hypernetwork-changed"):
             bases.advance(draft, expected_head=1)
         bases.set_head(BASE, 1, expected_head=2)
         assert bases.get(BASE).head == 1

@@ -6,10 +6,11 @@ import time
 
 import pytest
 from sqlalchemy import update
+from support.refusals import refused
 from support.registry_samples import sample_spec
 
 from onboard.domain.worker import WorkerRecord, WorkerState
-from onboard.errors import ConflictError, NotFoundError
+from onboard.errors import NotFoundError
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.clock import database_now
 from onboard.registry.database import Database
@@ -120,7 +121,7 @@ def test_only_a_live_worker_can_be_drained(database: Database) -> None:
 
 def test_two_processes_cannot_be_one_worker(database: Database) -> None:
     enter(database, pid=7)
-    with pytest.raises(ConflictError, match="process 7"):
+    with refused("worker-name-taken"):
         enter(database, pid=8)
     silence(database, 61)
     enter(database, pid=8)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.published import add_version, embedding_of
+from support.refusals import refused
 from support.tiny_base import make_tiny_base
 
 from onboard.bases import Base
@@ -177,12 +178,10 @@ def test_a_task_of_pairs_asked_with_one_text_is_refused_and_the_reverse(services
         {"task": "alone", **one}, {"task": "alike", **two}, {"task": "earlier", **one}, {"task": "earlier", **two}
     ])  # fmt: skip
     assert [answer.task for answer in answered] == ["alone", "alike", "earlier", "earlier"]
-    with pytest.raises(
-        InputError, match="Input 2: alike@v1 takes a pair of texts: text_a and text_b, and text was"
-    ) as no:
+    with refused("input-texts-differ", row=2) as no:
         predictor.predict([{"task": "alike", **two}, {"task": "alike", "ref": "v1", **one}])
     assert (no.value.data["row"], no.value.data["fields"]) == (2, ["text_a", "text_b"])
-    with pytest.raises(InputError, match="alone@latest takes one text: text, and text_a and text_b were given"):
+    with refused("input-texts-differ"):
         predictor.predict([{"task": "alone", **two}])
 
 
@@ -228,7 +227,7 @@ def test_a_version_of_another_backbone_is_refused(
 
 def test_an_embedding_of_another_size_is_refused(services: Services, tiny_base: Base) -> None:
     add_version(services, tiny_base, "wide", ("a", "b"), ("good", "bad"), z=embedding_of(0, 64))
-    with pytest.raises(PinMismatchError, match="64"):
+    with refused("embedding-width-differs"):
         Predictor(services).predict([{"task": "wide", "text": "good"}])
 
 
@@ -288,7 +287,7 @@ def test_a_fresh_predictor_gives_the_same_numbers(services: Services) -> None:
 
 def test_what_is_neither_a_base_nor_a_home_is_refused(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    with pytest.raises(InputError, match="neither"):
+    with refused("folder-not-servable"):
         Predictor(tmp_path / "empty")
     with pytest.raises(NotFoundError):
         Predictor(tmp_path / "missing")

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from support.refusals import refused
 
-from onboard.errors import InputError
 from onboard.statistics.prior import Lesson, Prior, fit_prior, names_on_scale
 from onboard.statistics.probabilities import mean_loss
 from onboard.statistics.readout import PRIOR_SCALES, answers_after, fit_readout, lesson_of
@@ -89,10 +89,10 @@ def test_a_lesson_with_numbers_that_are_none_is_left_out_and_named() -> None:
 def test_lessons_of_several_bases_are_refused(prior: Prior) -> None:
     sound = lessons(2)
     narrow = replace(sound["task01"], weights=sound["task01"].weights[:, :WIDTH])
-    with pytest.raises(InputError, match="several bases"):
+    with refused("lessons-of-several-bases"):
         fit_prior({"a": sound["task00"], "b": narrow})
     features, targets, names = task(90, rows=12)
-    with pytest.raises(InputError, match="another base"):
+    with refused("prior-width-differs"):
         fit_readout(
             features[:, :WIDTH], targets, alone(12), blocks=1, names=names[:, :WIDTH], prior=np.zeros((3, SIZE))
         )

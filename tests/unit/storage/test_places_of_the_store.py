@@ -84,7 +84,7 @@ def test_an_artifact_that_is_gone_says_not_where_it_was(services: Services) -> N
     with pytest.raises(DamagedError, match=str(services.settings.resolved_home)) as caught:
         services.read(digest_of(b"nothing"))
     assert str(services.settings.resolved_home) not in json.dumps(caught.value.outside.to_json())
-    assert "is gone" in caught.value.outside.message
+    assert caught.value.outside.type == "artifact-gone"
 
 
 def test_a_file_that_is_missing_says_not_where_it_was(tmp_path: Path) -> None:

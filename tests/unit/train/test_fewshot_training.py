@@ -12,9 +12,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.published import embedding_of
+from support.refusals import refused
 
 from bench.harness.as_a_job import train_embedding
-from onboard.errors import CancelledError, JobFailedError
+from onboard.errors import CancelledError
 from onboard.model.batch import LabelledRows, TrainingSet
 from onboard.model.engine import Engine
 from onboard.model.execution import Execution
@@ -202,7 +203,7 @@ def test_a_loss_that_is_no_number_fails_the_job_at_once(
 ) -> None:
     steps: list[int] = []
     broken = np.full_like(start, np.nan)
-    with pytest.raises(JobFailedError, match="step 1") as caught:
+    with refused("training-diverged", step=1) as caught:
         train_embedding(tiny_engine, broken, rows, trie, SHORT, 0, Execution(lambda step, loss: steps.append(step)))
     assert steps == []
     assert caught.value.remedy

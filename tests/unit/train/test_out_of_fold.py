@@ -22,12 +22,12 @@ from onboard.model.engine import Engine
 from onboard.model.execution import Execution
 from onboard.model.memory import RowsAtOnce
 from onboard.model.side_by_side import Moved, Run
+from onboard.statistics.label_errors import Doubt
 from onboard.train import crossvalidation, fewshot, learning, learning_curve, step_length
 from onboard.train.crossvalidation import part_rows
 from onboard.train.halves import two_halves
 from onboard.train.learning import Learned, Validation, learn
 from onboard.train.settings import FEWEST_CURVE_ROWS, FOLDS, FewShotSettings
-from onboard.train.suspects import Suspect
 
 SIZE = 16
 WORDS = VOCABULARY.split()[:20]
@@ -173,7 +173,7 @@ def test_a_suspect_is_named_by_its_place_among_all_training_rows(
     known = np.arange(16) < 4
     outcome, targets = learned(tiny_engine, dataset_of(16), known=known), labelled(tiny_engine, dataset_of(16)).targets
     monkeypatch.setattr(
-        "onboard.train.suspects.suspected_errors", lambda scores, targets: [Suspect(len(targets) - 1, 0, 0.9, 0.1)]
+        "onboard.train.suspects.doubted_rows", lambda answers, given: [Doubt(len(given) - 1, 0, 0.9, 0.1)]
     )
     assert [suspect.row for suspect in outcome.suspects(targets)] == [15]
 

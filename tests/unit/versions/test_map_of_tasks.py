@@ -11,10 +11,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.registry_samples import publish, register_sample_base
 from typer.testing import CliRunner
 
 from cli.main import app
 from onboard.bases import shipped_bases
+from onboard.domain.task import EmbeddingVersion
+from onboard.registry.services import Services
 from onboard.report.map_html import render_map
 from onboard.report.map_layout import (
     COLOURS,
@@ -28,31 +31,41 @@ from onboard.report.map_layout import (
     lay_out,
 )
 from onboard.report.map_png import draw_map
-from onboard.versions.task_map import FEWEST_NEIGHBOURS, MOST_NEIGHBOURS, Embedded, family_of, map_tasks
+from onboard.statistics.prior import Lesson
+from onboard.versions.likeness import Traits
+from onboard.versions.task_map import (
+    FEWEST_NEIGHBOURS,
+    STORED,
+    Mapped,
+    family_of,
+    map_tag,
+    map_tasks,
+    present_map,
+)
 
 HOSTILE = "</title><script>alert(1)</script>\"'&\x1b[31m[red]\u202e" + "m" * 60
 LETTER = 8.0  # pixels
 
 
-def embedded(task: str, z: Sequence[float] | np.ndarray, *, source: bool = False, base: str = "b") -> Embedded:
-    return Embedded(task, 1, base, source, False, np.array(z, dtype=np.float32))
+def embedded(task: str, z: Sequence[float] | np.ndarray, *, source: bool = False, base: str = "b") -> Mapped:
+    return Mapped(task, 1, base, source, False, Traits(z=np.array(z, dtype=np.float32)))
 
 
 def layout_of(document: dict[str, Any]) -> MapLayout:
     return lay_out(document, lambda name, _: LETTER * len(name))
 
 
-def many(tasks: int) -> list[Embedded]:
+def many(tasks: int) -> list[Mapped]:
     numbers = np.random.default_rng(0).standard_normal((tasks, 64))
     return [embedded(f"task-{index}", z, source=index < 8) for index, z in enumerate(numbers)]
 
 
 def test_the_two_directions_are_those_in_which_the_tasks_differ_most() -> None:
-    tasks = [embedded(f"t{n}", z) for n, z in enumerate([(3, 0, 5, 0), (-3, 0, 5, 0), (0, 1, 5, 0), (0, -1, 5, 0)])]
+    tasks = [embedded(f"t{n}", z) for n, z in enumerate([(3, 0, 4), (-3, 0, 4), (0, 1, 24**0.5), (0, -1, 24**0.5)])]
     document = map_tasks(tasks)
-    assert document["explained"] == [0.9, 0.1]
+    assert document["explained"] == pytest.approx([0.865, 0.096], abs=1e-3)
     places = [(abs(task["x"]), abs(task["y"])) for task in document["tasks"]]
-    assert places == [(3, 0), (3, 0), (0, 1), (0, 1)]
+    assert np.array(places) == pytest.approx(np.array([(0.6, 0), (0.6, 0), (0, 0.2), (0, 0.2)]), abs=1e-3)
     assert map_tasks(tasks[::-1]) == document  # the order does not matter, and signs are settled
 
 
@@ -74,10 +87,67 @@ def test_groups_that_two_directions_cannot_part_lie_apart() -> None:
     assert headline(document) == "72 tasks, 8 learned here, each near those that it is most like."
 
 
-def test_a_handful_of_tasks_and_thousands_are_placed_by_directions() -> None:
+def test_a_handful_of_tasks_is_placed_by_directions() -> None:
     assert map_tasks(many(FEWEST_NEIGHBOURS - 1))["layout"] == "directions"
     assert map_tasks(many(FEWEST_NEIGHBOURS))["layout"] == "neighbours"
-    assert map_tasks(many(MOST_NEIGHBOURS + 1))["layout"] == "directions"
+
+
+def test_of_very_many_tasks_some_are_laid_out_and_the_others_stand_among_those_that_they_are_like(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("onboard.versions.task_map.MOST_NEIGHBOURS", 24)
+    generator = np.random.default_rng(0)
+    groups = np.eye(4)
+    tasks = [
+        embedded(f"g{group}-{number:02}", groups[group] + generator.normal(0, 0.05, 4))
+        for group in range(4)
+        for number in range(20)
+    ]
+    document = map_tasks(tasks)
+    assert document["layout"] == "neighbours"
+    places = {task["task"]: np.array([task["x"], task["y"]]) for task in document["tasks"]}
+    middles = {group: np.mean([p for task, p in places.items() if task[:2] == group], axis=0) for group in ("g0", "g1")}
+    for task, place in places.items():
+        if task[:2] in middles:
+            nearest = min(middles, key=lambda group: float(np.linalg.norm(middles[group] - place)))
+            assert nearest == task[:2]
+
+
+def taught(task: str, words: np.ndarray, weights: np.ndarray, z: np.ndarray | None = None) -> Mapped:
+    lesson = Lesson(words.astype(np.float16), weights.astype(np.float16), 100)
+    return Mapped(task, 1, "b", False, False, Traits(lesson, z))
+
+
+def test_tasks_are_alike_if_like_words_go_with_like_weights_whatever_their_embeddings_say() -> None:
+    generator = np.random.default_rng(0)
+    words, weights, others = (generator.standard_normal((3, width)) for width in (12, 16, 16))
+    one = taught("one", words, weights, np.array([1.0, 0.0]))
+    same = taught("same", words[[2, 0, 1]], weights[[2, 0, 1]], np.array([0.0, 1.0]))  # labels in another order
+    swapped = taught("swapped", words, others, np.array([1.0, 0.0]))
+    far = taught("far", generator.standard_normal((3, 12)), others[::-1], np.array([1.0, 0.0]))
+    document = map_tasks([one, same, swapped, far])
+    first = next(task for task in document["tasks"] if task["task"] == "one")
+    assert [near["task"] for near in first["nearest"]] == ["same", "swapped", "far"]
+    assert first["nearest"][0]["similarity"] == pytest.approx(1.0, abs=1e-3)
+    assert {task["placed_by"] for task in document["tasks"]} == {"lesson"}
+
+
+def test_a_readout_alone_and_a_regression_are_on_the_map_beside_the_others() -> None:
+    generator = np.random.default_rng(0)
+    tasks = [
+        taught(f"t{n}", generator.standard_normal((2, 12)), generator.standard_normal((2, 32)), np.eye(9)[n])
+        for n in range(8)
+    ]
+    readout = Mapped("readout", 1, "b", False, False, Traits(weights=tasks[3].traits.lesson.weights))  # type: ignore[union-attr]
+    regression = embedded("regression", np.eye(9)[5] + 0.01)
+    pairs = taught("pairs", generator.standard_normal((2, 12)), generator.standard_normal((2, 64)))
+    document = map_tasks([*tasks, readout, regression, pairs])
+    near = {task["task"]: task["nearest"][0]["task"] for task in document["tasks"]}
+    assert (near["readout"], near["regression"], "pairs" in near) == ("t3", "t5", True)
+    bases = {task["task"]: task["placed_by"] for task in document["tasks"]}
+    assert (bases["readout"], bases["regression"], bases["pairs"]) == ("readout", "embedding", "lesson")
+    notes = " ".join(layout_of(document).notes)
+    assert "Placed by weights alone, for want of such words: 1 task." in notes
 
 
 def test_the_tasks_of_the_shipped_base_have_the_families_that_it_names() -> None:
@@ -122,11 +192,11 @@ def test_tasks_of_another_base_are_counted_and_not_shown() -> None:
 @pytest.mark.parametrize(("tasks", "said"), [
     ([], "0 tasks: nothing to compare yet."),
     ([embedded("only", (1, 2))], "1 task: nothing to compare yet."),
-    ([embedded(name, (1, 2)) for name in "abcdef"], "6 tasks, whose embeddings are all equal."),
-    ([embedded(name, (0, 0)) for name in "ab"], "2 tasks, whose embeddings are all equal."),
-    ([embedded("a", (1,)), embedded("b", (2,))], "2 tasks; across 100% and upwards 0%"),
+    ([embedded(name, (1, 2)) for name in "abcdef"], "6 tasks, which are all alike."),
+    ([embedded(name, (0, 0)) for name in "ab"], "2 tasks, which are all alike."),
+    ([embedded("a", (1,)), embedded("b", (-2,))], "2 tasks; across 100% and upwards 0%"),
 ])  # fmt: skip
-def test_a_map_of_almost_nothing_is_a_map(tasks: list[Embedded], said: str) -> None:
+def test_a_map_of_almost_nothing_is_a_map(tasks: list[Mapped], said: str) -> None:
     document = map_tasks(tasks)
     assert headline(document).startswith(said)
     assert said in render_map(document)
@@ -262,6 +332,28 @@ def test_a_source_task_called_other_is_a_family_of_its_own() -> None:
     layout = layout_of(map_tasks([embedded(name, np.eye(4)[n], source=True) for n, name in enumerate(("a", "other"))]))
     assert [(family.name, family.tasks) for family in layout.families] == [("a", 1), ("other", 1)]
     assert {mark.family.colour for mark in layout.marks} == {family.colour for family in layout.families}
+
+
+def test_a_layout_is_stored_in_the_home_until_another_version_is_the_latest(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    register_sample_base(services.database)
+    made: list[int] = []
+
+    def mapped(_: Services, latest: Sequence[EmbeddingVersion]) -> list[Mapped]:
+        made.append(len(latest))
+        return [embedded(version.task, (n, 1)) for n, version in enumerate(latest)]
+
+    monkeypatch.setattr("onboard.versions.task_map.mapped_tasks", mapped)
+    document, before = present_map(services), map_tag(services)
+    stored = services.settings.resolved_home / STORED
+    assert (present_map(services), len(made), stored.stat().st_mode & 0o077) == (document, 1, 0)
+    publish(services.database, "another")
+    assert map_tag(services) != before
+    assert "another" in [task["task"] for task in present_map(services)["tasks"]]
+    stored.write_text('{"of": "damaged', encoding="utf-8")
+    assert len(present_map(services)["tasks"]) == made[0] + 1
+    assert len(made) == 3
 
 
 @pytest.fixture

@@ -7,10 +7,10 @@ import subprocess
 import sys
 
 import pytest
+from support.refusals import refused
 from support.registry_samples import sample_spec
 
 from onboard.domain.worker import WorkerState
-from onboard.errors import ConflictError
 from onboard.operations.processes import host_name
 from onboard.operations.webhooks.deliver import LEASE as WEBHOOKS
 from onboard.registry.claims import ClaimRepository
@@ -72,7 +72,7 @@ def test_the_name_of_a_living_worker_is_refused_as_is_one_of_another_machine(
     database: Database, dead_pid: int, where: str
 ) -> None:
     enter(database, "gpu0", os.getpid() if where == "here" else dead_pid, None if where == "here" else "other")
-    with pytest.raises(ConflictError, match="running already"):
+    with refused("worker-name-taken"):
         enter(database, "gpu0", os.getppid())
 
 

@@ -74,7 +74,7 @@ def test_another_name_and_another_site_are_refused_by_a_page(browser: TestClient
     assert "data-key" not in stranger
     for headers in ({"Sec-Fetch-Site": "cross-site"}, {"Sec-Fetch-Site": "", "Origin": "http://evil.example"}):
         answer = browser.post("/jobs/matching", data={"change": "cancel"}, headers=headers)
-        page_of(answer, 403, "Another site sent this form.")
+        page_of(answer, 403, "from another site.")
     assert browser.get("/jobs.json").json()["counts"]["queued"] == 1
 
 

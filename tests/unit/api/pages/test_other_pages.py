@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -13,7 +11,6 @@ from fastapi.testclient import TestClient
 from support.browsing import EVIL, signed_in, without_quoted_scripts
 from support.registry_samples import ARTIFACT, BASE, register_sample_base
 
-from onboard.api.shelf import Shelf
 from onboard.domain.access import ALL_SCOPES, Scope
 from onboard.domain.task import HypernetworkVersion
 from onboard.errors import SignInError
@@ -22,6 +19,8 @@ from onboard.registry.bases import BaseRepository
 from onboard.registry.database import Database
 from onboard.registry.outbox import OutboxRepository
 from onboard.registry.services import Services
+from onboard.versions.likeness import Traits
+from onboard.versions.task_map import STORED, Mapped
 
 PAGES = ("/", "/jobs", "/tasks", "/map", "/hypernetworks", "/priors", "/submit", "/tokens", "/audit", "/webhooks")
 GUARD = {
@@ -125,28 +124,26 @@ def test_webhooks_that_wait_are_told_with_the_reason(browser: TestClient, servic
     assert browser.get("/webhooks.json").json()["endpoints"][0]["failing"] == 1
 
 
-def test_the_map_is_made_once_for_what_is_there(browser: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_map_is_made_once_for_what_is_there(
+    browser: TestClient, database: Database, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made: list[str] = []
 
-    def everything(*_: object) -> tuple[str, Callable[[], bytes]]:
-        return "tag", lambda: made.append("") or embeddings()
+    def mapped(*_: object) -> list[Mapped]:
+        made.append("")
+        numbers = np.random.default_rng(0).standard_normal((6, 8))
+        return [Mapped(f"task{row}", 1, BASE, False, row == 2, Traits(z=z)) for row, z in enumerate(numbers)]
 
-    monkeypatch.setattr(Shelf, "everything", everything)
+    monkeypatch.setattr("onboard.versions.task_map.mapped_tasks", mapped)
     page = browser.get("/map").text
     assert browser.get("/map.json").json()["tasks"][0]["task"] == "task0"
     assert "<title>" in page
     for name in ("task0", "task5"):
         assert name in page
     assert len(made) == 1
-
-
-def embeddings() -> bytes:
-    numbers = np.random.default_rng(0).standard_normal((6, 8))
-    tasks = [
-        {"task": f"task{row}", "version": 1, "base_digest": BASE, "kind": "onboarded", "weak": row == 2, "z": list(z)}
-        for row, z in enumerate(numbers)
-    ]
-    return json.dumps({"embeddings": tasks}).encode()
+    (services.settings.resolved_home / STORED).unlink()
+    assert browser.get("/map").text == page  # kept in memory too
+    assert len(made) == 1
 
 
 def test_who_may_only_read_makes_no_tokens_and_reverts_nothing(reader: TestClient, database: Database) -> None:

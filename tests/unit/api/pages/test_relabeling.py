@@ -3,66 +3,25 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
-from support.browsing import EVIL, without_quoted_scripts
-from support.registry_samples import claim_job, register_sample_base, sample_spec, sample_task, sample_version
+from support.browsing import without_quoted_scripts
+from support.registry_samples import register_sample_base, sample_spec
+from support.suspected import ROWS, SUSPECTS, job_with_suspects
 
-from onboard.data.snapshot import digest, save
-from onboard.domain.dataset import Dataset, Example
-from onboard.domain.submission import Submission
-from onboard.domain.task import SnapshotRecord
+from onboard.domain.addition import Addition
+from onboard.jobs.add import Added
 from onboard.registry.jobs import JobRepository
 from onboard.registry.services import Services
-from onboard.registry.snapshots import SnapshotRepository
-from onboard.registry.versions import VersionRepository
-
-LABELS = ("cat", "dog", EVIL)
-ROWS = (
-    Example("it barks", None, "cat"),
-    Example("it barks", None, "cat"),
-    Example("it meows", None, "dog"),
-    Example("it purrs", None, "cat"),
-    Example("x" * 200 + "one", None, "dog"),
-    Example("x" * 200 + "two", None, "dog"),
-)
-LONG = "x" * 79 + "…"
-SUSPECTS = (
-    {"text": "it barks", "label": "cat", "likelier": "dog"},
-    {"text": EVIL, "label": "cat", "likelier": EVIL},
-    {"text": LONG, "label": "dog", "likelier": "cat"},
-)
 
 
 @pytest.fixture
 def job(services: Services) -> str:
-    """A job that published a version, and suspects three of its rows."""
     register_sample_base(services.database)
-    rows = Dataset(
-        kind="classification", labels=LABELS, low=None, high=None, train=ROWS, validation=(), test=(ROWS[3],)
-    )
-    spec = replace(sample_spec("pets"), dataset=digest(rows), seed=3, init="mean")
-    artifact = services.store(save(rows), "dataset")
-    with services.database.write() as session:
-        SnapshotRepository(session).add(
-            SnapshotRecord(
-                spec.dataset, artifact, artifact, "classification", LABELS, {"train": 6, "validation": 0, "test": 1}
-            )
-        )
-        JobRepository(session).add(spec)
-    claimed = claim_job(services.database)
-    warning = {"code": "contradicted_labels", "message": "3 rows look mislabelled", "count": 3, "examples": SUSPECTS}
-    dataset = {"labels": [{"label": label, "word": "a", "count": 2} for label in LABELS], "warnings": [warning]}
-    version = replace(sample_version("pets", job=claimed.id), labels=LABELS, words=LABELS)
-    with services.database.write() as session:
-        VersionRepository(session).publish(
-            version, sample_task("pets", LABELS), attempt=claimed.attempt, result={"dataset": dataset}
-        )
-    return claimed.id
+    return job_with_suspects(services)
 
 
 def rows_of(text: str) -> list[tuple[str, str]]:
@@ -86,27 +45,24 @@ def test_corrected_rows_are_downloaded_and_the_others_stay(browser: TestClient, 
     )
 
 
-def test_they_are_learned_again_as_the_job_was_asked(
+def test_they_correct_the_rows_of_the_task(
     browser: TestClient, job: str, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sent: list[tuple[Submission, str, str]] = []
+    sent: list[tuple[str, Addition, str]] = []
 
-    def submit(submission: Submission, owner: str, size: int, left: Any) -> Any:
-        texts = [Path(str(file)).read_text(encoding="utf-8") for file in (submission.dataset, submission.test)]
-        sent.append((submission, texts[0], texts[1]))
+    def add(task: str, addition: Addition, owner: str, size: int, left: Any) -> Any:
+        sent.append((task, addition, Path(addition.dataset).read_text(encoding="utf-8")))
         with services.database.write() as session:
-            return JobRepository(session).add(sample_spec("pets"))
+            return Added(JobRepository(session).add(sample_spec("pets"))[0], None, {})  # type: ignore[arg-type]
 
-    monkeypatch.setattr(browser.app.state.intake, "submit", submit)  # type: ignore[attr-defined]
+    monkeypatch.setattr(browser.app.state.intake, "add", add)  # type: ignore[attr-defined]
     monkeypatch.setattr("onboard.api.pages.job.start_worker", lambda *_: False)
     answer = browser.post(f"/jobs/{job}/relabel", data={"label": ["1", "", ""]})
     assert answer.status_code == 303
     assert answer.headers["location"] != f"/jobs/{job}"
-    ((submission, rows, test),) = sent
-    assert (submission.task, submission.seed, submission.init) == ("pets", 3, "mean")
-    assert submission.validation is None
-    assert ("it barks", "dog") in rows_of(rows)
-    assert rows_of(test) == [("it purrs", "cat")]
+    ((task, addition, rows),) = sent
+    assert (task, addition.how) == ("pets", "replace")
+    assert rows_of(rows) == [("it barks", "dog")]
 
 
 @pytest.mark.parametrize(

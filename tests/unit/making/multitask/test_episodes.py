@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from support.refusals import refused
 from support.tiny_teacher import make_teacher
 from support.tiny_training import WORDS
 
 from onboard.bases import Base, find_base
 from onboard.bases.load import fresh_engine
-from onboard.errors import ConflictError, InputError
 from onboard.making.curriculum.source import Source
 from onboard.making.multitask import checkpoint
 from onboard.making.multitask.checkpoint import Checkpoint
@@ -220,7 +220,7 @@ def test_a_checkpoint_of_other_episodes_is_refused(
     monkeypatch.setattr(Teacher, "second", lambda work: make_teacher(list(WORDS)))
     learn_by_episodes(EpisodicRecipe.model_validate(recipe), Running(tmp_path, _silent), tmp_path / "out")
     recipe["episodes"]["queries"] = 8
-    with pytest.raises(ConflictError, match=r"episodes\.queries was 20"):
+    with refused("checkpoint-of-other-recipe", field="episodes.queries"):
         learn_by_episodes(EpisodicRecipe.model_validate(recipe), Running(tmp_path, _silent), tmp_path / "out")
 
 
@@ -234,12 +234,12 @@ def test_without_weight_the_second_teacher_is_not_asked(
 
 def test_a_source_that_the_base_does_not_know_is_refused(recipe: dict[str, Any], tmp_path: Path) -> None:
     recipe["sources"]["others"] = recipe["sources"].pop("moods")
-    with pytest.raises(InputError, match="no embedding of source others"):
+    with refused("base-lacks-source"):
         learn_by_episodes(EpisodicRecipe.model_validate(recipe), Running(tmp_path, _silent), tmp_path / "out")
 
 
 def test_a_base_does_not_replace_itself(recipe: dict[str, Any], given: Base, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="is the base that learns on"):
+    with refused("output-is-input-base"):
         learn_by_episodes(EpisodicRecipe.model_validate(recipe), Running(tmp_path, _silent), given.folder)
 
 

@@ -10,8 +10,9 @@ import pytest
 import torch
 from huggingface_hub.errors import LocalEntryNotFoundError
 from safetensors.torch import load_file, save_file
+from support.refusals import refused
 
-from onboard.errors import InputError, NotFoundError, UnavailableError
+from onboard.errors import UnavailableError
 from onboard.making.multitask.backbone import FoundBackbone, find_backbone, load_given
 from onboard.making.multitask.recipe import GivenBackbone
 
@@ -63,17 +64,15 @@ def test_without_the_hub_what_was_downloaded_before_serves(hub: Hub) -> None:
 
 def test_a_hub_that_cannot_be_reached_is_told_with_the_way_without_it(hub: Hub) -> None:
     hub.reachable = False
-    with pytest.raises(UnavailableError, match="google-t5/t5-tiny: Name or service not known") as caught:
+    with refused("hub-unreachable-for-backbone"):
         find_backbone(HUB_ID)
-    assert "--backbone FOLDER" in caught.value.remedy
-    assert "HF_HUB_OFFLINE" in caught.value.remedy
 
 
 def test_a_hub_that_never_answers_is_given_up_within_seconds(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("onboard.data.hub_deadline.DEADLINE_SECONDS", 0.2)
     monkeypatch.setattr(hub, "model_info", lambda *arguments, **named: time.sleep(2))
     started = time.monotonic()
-    with pytest.raises(UnavailableError, match="no answer within"):
+    with refused("hub-unreachable-for-backbone"):
         find_backbone(HUB_ID)
     assert time.monotonic() - started < 1.5
 
@@ -94,7 +93,7 @@ def test_a_real_hub_that_refuses_connections_is_given_up_within_seconds(
 
 def test_what_is_neither_a_folder_nor_a_name_is_told(tmp_path: Path) -> None:
     for name in (str(tmp_path / "missing"), "./missing", "~/missing"):
-        with pytest.raises(NotFoundError, match="no folder"):
+        with refused("backbone-folder-missing"):
             find_backbone(GivenBackbone(source=name))
 
 
@@ -107,7 +106,7 @@ def test_a_loaded_backbone_is_frozen_and_rounded_to_what_float16_holds(tiny_t5: 
     weights = load_file(tmp_path / "model.safetensors")
     weights["shared.weight"][0, 0] = 1e6
     save_file(weights, tmp_path / "model.safetensors", {"format": "pt"})
-    with pytest.raises(InputError, match="beyond float16"):
+    with refused("backbone-beyond-float16"):
         load_given(FoundBackbone("x", tmp_path, None, None))
     assert torch.isfinite(backbone.shared.weight).all()
 
@@ -116,6 +115,5 @@ def test_a_tokenizer_that_cannot_be_loaded_is_told(tiny_t5: Path, tmp_path: Path
     for path in tiny_t5.iterdir():
         if "tokenizer" not in path.name:
             (tmp_path / path.name).write_bytes(path.read_bytes())
-    with pytest.raises(InputError, match="tokenizer of x cannot be loaded") as caught:
+    with refused("tokenizer-empty"):
         load_given(FoundBackbone("x", tmp_path, None, None))
-    assert "tokenizer.json" in caught.value.remedy

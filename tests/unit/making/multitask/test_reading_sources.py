@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+from support.refusals import refused
 from support.tiny_training import make_sources
 
 from onboard.data import hub
@@ -124,9 +125,9 @@ def test_a_metric_of_another_kind_is_named(folder: Path) -> None:
 
 
 def test_no_source_at_all_is_told(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no sources"):
+    with refused("recipe-without-sources"):
         read_sources({}, 0)
-    with pytest.raises(InputError, match="no source folders"):
+    with refused("sources-folder-empty"):
         folder_entries(tmp_path / "nothing")
     (tmp_path / "Bad Name").mkdir()
     with pytest.raises(InputError, match="not a task name"):
@@ -146,5 +147,5 @@ def test_a_hub_that_cannot_be_reached_is_told_at_once_with_the_way_without_it(mo
 
 def test_rows_that_stand_in_two_splits_stay_in_training_only(folder: Path) -> None:
     shutil.copy(folder / "moods" / "train.jsonl.gz", folder / "moods" / "validation.jsonl.gz")
-    with pytest.raises(NotFoundError, match="no validation split"):
+    with refused("source-split-missing", split="validation"):
         read_sources(folder_entries(folder), 0)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
+from support.refusals import refused
 from support.tiny_training import make_tiny_t5
 from transformers import ByT5Tokenizer
 
@@ -135,9 +136,8 @@ def test_any_t5_becomes_a_base(document: dict[str, Any], tmp_path: Path, kind: s
 
 def test_without_a_licence_it_is_asked_for_before_anything_is_trained(document: dict[str, Any], tmp_path: Path) -> None:
     document["licence"] = ""
-    with pytest.raises(InputError, match="licence") as caught:
+    with refused("licence-unknown"):
         make(document, tmp_path / "work", tmp_path / "base")
-    assert "--licence" in caught.value.remedy
     assert not (tmp_path / "work").exists()
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from support.refusals import refused
 from torch import nn
 from transformers import AutoTokenizer
 
@@ -16,7 +17,6 @@ from onboard.bases import find_base
 from onboard.bases.fingerprints import FINGERPRINTS
 from onboard.bases.load import load_engine
 from onboard.domain.dataset import Example
-from onboard.errors import StorageError
 from onboard.making.curriculum import Source
 from onboard.making.multitask.assemble import Description, TrainedBase, Weights, save_base
 from onboard.making.multitask.hypernetwork import round_to_half
@@ -90,6 +90,5 @@ def test_nothing_of_an_earlier_base_stays_beside_the_new_one(tiny_t5: Path, tmp_
 
 def test_a_folder_that_cannot_be_written_to_is_told_with_what_mends_it(tiny_t5: Path, tmp_path: Path) -> None:
     (tmp_path / "embeddings.safetensors").mkdir()
-    with pytest.raises(StorageError, match="cannot be written") as caught:
+    with refused("base-not-writable"):
         write(make_engine(tiny_t5), "float16", tmp_path)
-    assert "nothing is trained twice" in caught.value.remedy

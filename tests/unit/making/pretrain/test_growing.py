@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 import torch
+from support.refusals import refused
 from transformers import T5Config, T5ForConditionalGeneration
 
-from onboard.errors import InputError
 from onboard.making.pretrain.grow import grown
 from onboard.making.pretrain.recipe import Growth
 
@@ -72,6 +72,6 @@ def test_the_same_seed_draws_the_same() -> None:
 
 def test_what_would_shrink_is_refused_by_name() -> None:
     backbone = tiny_t5()
-    with pytest.raises(InputError, match="can only grow") as caught:
+    with refused("backbone-cannot-shrink") as caught:
         grown(backbone, Growth(num_layers=backbone.config.num_layers - 1), seed=0)
     assert caught.value.data["field"] == "backbone.grow.num_layers"

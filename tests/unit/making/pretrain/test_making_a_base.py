@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file
+from support.refusals import refused
 from support.tiny_base import WORDS, make_tiny_base
 from support.tiny_teacher import make_teacher
 from support.tiny_training import WORDS as SOURCE_WORDS
@@ -18,7 +19,7 @@ from support.tiny_training import make_sources
 
 from onboard.bases import find_base
 from onboard.bases.load import load_engine
-from onboard.errors import ConflictError, InputError
+from onboard.errors import InputError
 from onboard.making.curriculum import topics
 from onboard.making.multitask import checkpoint, hypernetwork
 from onboard.making.multitask.assemble import measure
@@ -241,9 +242,8 @@ def test_too_little_text_for_the_vocabulary_is_told_before_anything_is_trained(
     given = ingredients("work")
     shape = RECIPE.backbone.model_copy(update={"vocabulary_size": 5000})
     wanting = replace(given, recipe=given.recipe.model_copy(update={"backbone": shape}))
-    with pytest.raises(InputError, match="the recipe asks for 5000") as caught:
+    with refused("vocabulary-size-differs"):
         make_base(wanting, tmp_path / "base")
-    assert "backbone.vocabulary_size" in caught.value.remedy
 
 
 def test_shares_of_kinds_without_tasks_are_told_before_the_backbone_is_trained(
@@ -274,7 +274,7 @@ def test_a_new_hypernetwork_is_trained_on_the_backbone_of_a_base_and_nothing_of_
     sources = dict(list(own.recipe.sources.items())[:1])
     recipe = RenewedRecipe.model_validate(document).model_copy(update={"sources": sources})
     made_from = Ingredients(recipe, own.corpus, Running(tmp_path / "renewed", lambda line: None))
-    with pytest.raises(InputError, match="is the base that the backbone is taken of"):
+    with refused("output-is-backbone-base"):
         renew_base(made_from, given.folder)
     renew_base(made_from, tmp_path / "new")
     new = find_base(str(tmp_path / "new"))
@@ -387,5 +387,5 @@ def test_the_backbone_of_a_base_grows_before_it_learns_on_beside_a_teacher_of_th
     assert find_base(str(tmp_path / "again")).digest == new.digest
     document["backbone"]["grow"]["num_layers"] += 1
     other = RenewedRecipe.model_validate(document).model_copy(update={"sources": own.recipe.sources})
-    with pytest.raises(ConflictError, match=r"belongs to another recipe: grow\.num_layers"):
+    with refused("checkpoint-of-other-recipe"):
         renew_base(replace(made_from, recipe=other), tmp_path / "other")

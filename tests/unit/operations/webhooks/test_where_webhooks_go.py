@@ -17,10 +17,11 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
+from support.refusals import refused
 from support.webhook_receiver import receiving
 
 from onboard.domain.webhook import Endpoint, Webhooks
-from onboard.errors import InputError, NotAllowedError, NotFoundError, UnavailableError
+from onboard.errors import InputError
 from onboard.operations.webhooks import request
 from onboard.operations.webhooks.addresses import checked_addresses, is_allowed
 from onboard.operations.webhooks.request import post
@@ -96,14 +97,14 @@ def test_private_addresses_are_allowed_in_tests(address: str) -> None:
 
 def test_one_private_address_among_several_refuses_them_all(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket, "getaddrinfo", resolving_to("8.8.8.8", "169.254.169.254"))
-    with pytest.raises(NotAllowedError, match=r"hooks.example.com is 169.254.169.254, which is not a public"):
+    with refused("webhook-address-private"):
         checked_addresses("hooks.example.com", 443)
 
 
 @pytest.mark.parametrize("host", ["2130706433", "0x7f000001", "0177.0.0.1", "127.1"])
 def test_an_address_that_is_spelt_as_a_number_is_the_address(host: str) -> None:
     endpoint = Endpoint.parse(f"https://{host}/", {host})
-    with pytest.raises(NotAllowedError, match=r"is 127\.0\.0\.1"):
+    with refused("webhook-address-private"):
         checked_addresses(endpoint.host, endpoint.port)
 
 
@@ -139,10 +140,10 @@ def test_a_redirect_is_a_failure_and_not_followed() -> None:
     with receiving() as receiver:
         receiver.status = 302
         endpoint = Endpoint.parse(receiver.url, {"127.0.0.1"}, insecure=True)
-        with pytest.raises(UnavailableError, match="answered 302"):
+        with refused("webhook-refused", status=302):
             post(endpoint, b"{}", {}, insecure=True)
         receiver.status = 410
-        with pytest.raises(NotFoundError, match="gone"):
+        with refused("webhook-gone"):
             post(endpoint, b"{}", {}, insecure=True)
         assert len(receiver.messages) == 2
 
@@ -152,7 +153,7 @@ def test_an_endpoint_that_never_answers_is_cut_off(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(request, "REQUEST_SECONDS", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:  # accepts, and says nothing, not even of TLS
         endpoint = Endpoint.parse(f"{scheme}://127.0.0.1:{silent.getsockname()[1]}/", {"127.0.0.1"}, insecure=True)
-        with pytest.raises(UnavailableError, match=r"127\.0\.0\.1: "):
+        with refused("webhook-unanswered"):
             post(endpoint, b"{}", {}, insecure=True)
 
 
@@ -164,7 +165,7 @@ def test_an_endpoint_that_answers_byte_by_byte_is_cut_off(monkeypatch: pytest.Mo
     monkeypatch.setattr(request, "REQUEST_SECONDS", 0.3)
     with dripping(beginning) as (port, left):
         endpoint = Endpoint.parse(f"http://127.0.0.1:{port}/", {"127.0.0.1"}, insecure=True)
-        with pytest.raises(UnavailableError, match=r"took longer than 0 s"):
+        with refused("webhook-unanswered"):
             post(endpoint, b"{}", {}, insecure=True)
         assert left.wait(30)  # and the connection is closed
 
@@ -240,7 +241,7 @@ def test_an_endpoint_that_answers_byte_by_byte_over_tls_is_cut_off(
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
     with dripping(b"HTTP/1.1 ", tls) as (port, left):
         endpoint = Endpoint.parse(f"https://hooks.example.com:{port}/", {"hooks.example.com"})
-        with pytest.raises(UnavailableError, match="took longer than 0 s"):
+        with refused("webhook-unanswered"):
             post(endpoint, b"{}", {}, insecure=True)
         assert left.wait(30)
 
@@ -252,10 +253,10 @@ def test_a_certificate_must_be_trusted_and_of_that_name(
         right, wrong = (
             Endpoint.parse(f"https://{host}:{receiver.port}/x", {host}) for host in ("hooks.example.com", "example.com")
         )
-        with pytest.raises(UnavailableError, match="self-signed certificate"):
+        with refused("webhook-unanswered"):
             post(right, b"{}", {}, insecure=True)
         monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
-        with pytest.raises(UnavailableError, match=r"not valid for 'example\.com'"):
+        with refused("webhook-unanswered"):
             post(wrong, b"{}", {}, insecure=True)
         assert receiver.messages == []
         post(right, b"{}", {}, insecure=True)
@@ -263,28 +264,29 @@ def test_a_certificate_must_be_trusted_and_of_that_name(
 
 
 @pytest.mark.parametrize(
-    ("url", "reason"),
+    ("url", "types"),
     [
-        ("http://hooks.example.com/", "does not use https"),
-        ("file:///etc/passwd", "not like https"),
-        ("https://other.example.com/", "not allowed"),
-        ("https://hooks.example.com.evil.org/", "not allowed"),
-        ("https://hooks.example.com@evil.org/", "not like https"),
-        ("https://hooks.example.com\\@evil.org/", "not like https|not allowed"),
-        ("https://hooks.example.com:99999/", "is no URL"),
-        ("https://[::1/", "is no URL"),
-        ("https://hooks.examplе.com/", "not like https"),
-        ("https://", "not like https"),
+        ("http://hooks.example.com/", "webhook-not-https"),
+        ("file:///etc/passwd", "webhook-url-wrong"),
+        ("https://other.example.com/", "webhook-host-not-allowed"),
+        ("https://hooks.example.com.evil.org/", "webhook-host-not-allowed"),
+        ("https://hooks.example.com@evil.org/", "webhook-url-wrong"),
+        ("https://hooks.example.com\\@evil.org/", "webhook-url-wrong webhook-host-not-allowed"),
+        ("https://hooks.example.com:99999/", "webhook-url-invalid"),
+        ("https://[::1/", "webhook-url-invalid"),
+        ("https://hooks.examplе.com/", "webhook-url-wrong"),
+        ("https://", "webhook-url-wrong"),
     ],
 )
 def test_a_url_that_may_not_be_told_is_refused_before_anything_starts(
-    monkeypatch: pytest.MonkeyPatch, url: str, reason: str
+    monkeypatch: pytest.MonkeyPatch, url: str, types: str
 ) -> None:
     monkeypatch.setenv("ONBOARD_WEBHOOK_URLS", url)
     monkeypatch.setenv("ONBOARD_WEBHOOK_HOSTS", "hooks.example.com")
     monkeypatch.setenv("ONBOARD_WEBHOOK_SECRET", SECRET)
-    with pytest.raises(InputError, match=reason):
+    with pytest.raises(InputError) as caught:
         Settings()
+    assert caught.value.type in types.split()
 
 
 def test_settings_of_webhooks_are_read_and_show_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -321,11 +323,10 @@ def test_a_switch_that_is_neither_true_nor_false_is_refused(monkeypatch: pytest.
 @pytest.mark.parametrize("between", [",", ", ", ";", "|"])
 def test_several_urls_or_hosts_in_one_entry_are_refused(between: str) -> None:
     urls = between.join(["https://a.example.com/x", "https://b.example.com/y"])
-    with pytest.raises(InputError, match="several URLs in one entry") as caught:
+    with refused("webhook-urls-not-separated"):
         Webhooks.parse(urls, "a.example.com b.example.com", SECRET, insecure=False)
-    assert "spaces" in caught.value.remedy
     hosts = between.join(["a.example.com", "b.example.com"])
-    with pytest.raises(InputError, match="several hosts in one entry"):
+    with refused("webhook-hosts-not-separated"):
         Webhooks.parse("https://a.example.com/x", hosts, SECRET, insecure=False)
 
 

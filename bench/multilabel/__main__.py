@@ -1,0 +1,124 @@
+"""Tasks with several labels per text: our readout beside one-vs-rest regressions on TF-IDF and on MiniLM.
+
+    python -m bench.multilabel [--arms ours,tfidf] [--rows 32,100] [--part 1/2] [--report]
+
+Finished runs stand in --output: the same command goes on where it was stopped. The tasks stand beside the checkout
+(../shared/data/multi) or in --data; where they are missing it says so and stops. MiniLM is left out where it is not
+installed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+
+from bench.harness.command import DATA, WORK, add_shared, command_line, command_of, datasets_there, part_of
+from bench.harness.earlier_tasks import lessons_digest, source_lessons
+from bench.harness.report import write
+from bench.harness.rows import Row
+from bench.heldout.features import Features, encoder_features, of_teacher
+from bench.heldout.figures import Results
+from bench.heldout.linear import INVERSE_PENALTY
+from bench.heldout.material import Place, opened
+from bench.heldout.plan import Run, listed
+from bench.heldout.settings import PRIOR_SETTINGS, digest
+from bench.heldout.sharing import Settings, run_missing, runs_of
+from bench.multilabel.arms import TEST_ROWS, Arms, drawn
+from bench.multilabel.page import Facts, markdown
+from bench.multilabel.plan import ARMS, DRAWS, MINILM, OF_ENCODER, OURS, ROWS, plan
+from bench.transfer.material import read
+from onboard.errors import NotFoundError
+from onboard.evaluate.sets import evaluate_sets
+from onboard.making.pretrain.teacher import Teacher
+from onboard.statistics.label_sets import EXPECTED_ROWS, PLACE_DEVIATION, SLOPES
+
+SUITE = "multi"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure what is missing of the part, and write the page."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    asked = _asked(words)
+    if not datasets_there(asked.data, "--data", (SUITE,)):
+        return 0
+    torch.set_num_threads(asked.threads)
+    place, folder = opened(asked.base), asked.data / SUITE
+    tasks = sorted(task.name for task in folder.iterdir() if (task / "train.jsonl.gz").is_file())
+    runs, settings = plan(tasks, asked.arms, asked.rows), settings_of(place)
+    if not asked.report:
+        _measure(place, part_of(runs, *asked.part), settings, asked)
+    rows = runs_of(runs, settings, asked.output)
+    missing = [run for run in runs if run not in rows]
+    facts = Facts(command_of("multilabel", words), place.base.name, len(DRAWS), TEST_ROWS, missing)
+    write({}, None, markdown(Results(rows), facts), asked.table)
+    print(f"{len(rows)} of {len(runs)} runs; {asked.table}")
+    return 0
+
+
+def settings_of(place: Place) -> dict[str, Row]:
+    """What the numbers of each arm depend on, beside the task."""
+    shared: Row = {"test_rows": TEST_ROWS}
+    encoder: Row = {"base": place.base_digest, "sets": digest([SLOPES, PLACE_DEVIATION, EXPECTED_ROWS])}
+    ours: Row = {"prior": digest(PRIOR_SETTINGS), "lessons": lessons_digest(place.base)}
+    return {
+        arm: {
+            **shared, **(encoder if arm in OF_ENCODER else {}), **(ours if arm == OURS else {}),
+            **({"inverse_penalty": INVERSE_PENALTY} if arm == MINILM else {}),
+        }
+        for arm in ARMS
+    }  # fmt: skip
+
+
+def _measure(place: Place, runs: Sequence[Run], settings: Settings, asked: argparse.Namespace) -> None:
+    features, teacher = encoder_features(place, WORK / "multilabel" / "features"), _teacher(runs)
+    mine = [run for run in runs if run.arm != MINILM or teacher]
+    lessons = source_lessons(place, asked.data, features) if any(run.arm == OURS for run in mine) else {}
+    arms = Arms(lessons, features, teacher)
+    wholes = {task: read(asked.data / SUITE / task) for task in dict.fromkeys(run.task for run in mine)}
+
+    def measure(run: Run) -> Row:
+        draw = drawn(wholes[run.task], run)
+        started = time.process_time()
+        scores = arms.answer(draw, run.arm)
+        seconds = round(time.process_time() - started, 2)
+        figures = {name: round(100 * metric.value, 2) for name, metric in evaluate_sets(draw.truth, scores).items()}
+        return {"family": "", "rarest": 1.0, **figures, "seconds": seconds}
+
+    run_missing(mine, measure, settings, asked.output, asked.hours)
+
+
+def _teacher(runs: Sequence[Run]) -> Features | None:
+    if not any(run.arm == MINILM for run in runs):
+        return None
+    try:
+        return Features(of_teacher(Teacher.load()), WORK / "multilabel" / "minilm")
+    except NotFoundError as error:
+        print(f"left out: MiniLM, since the teacher is not installed: {error.remedy}")
+        return None
+
+
+def _asked(words: Sequence[str]) -> argparse.Namespace:
+    parser = command_line(__doc__, "multilabel", "jsonl")
+    add_shared(parser)
+    parser.add_argument("--base", default="mini", help="name or folder")
+    parser.add_argument("--data", type=Path, default=DATA, help="folder with multi/")
+    parser.add_argument("--arms", type=listed, default=tuple(ARMS), metavar="A,B", help=", ".join(ARMS))
+    parser.add_argument("--rows", type=_numbers, default=ROWS, metavar="32,100", help="labelled rows")
+    parser.add_argument("--hours", type=float, help="after which no further run begins")
+    asked = parser.parse_args(words)
+    if unknown := [arm for arm in asked.arms if arm not in ARMS]:
+        parser.error(f"there is no arm {unknown[0]}; there are {', '.join(ARMS)}")
+    return asked
+
+
+def _numbers(words: str) -> tuple[int, ...]:
+    return tuple(map(int, listed(words)))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

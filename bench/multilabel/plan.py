@@ -1,0 +1,28 @@
+"""The arms, and which runs there are: task × rows × draw × arm."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import Final
+
+from bench.heldout.plan import AS_THEY_COME, Run
+
+OURS, ROWS_ALONE, TFIDF, MINILM, COMMONEST = "ours", "rows-alone", "tfidf", "minilm", "commonest"
+ARMS: Final[Mapping[str, str]] = {
+    OURS: "the default: a readout with label words and prior", ROWS_ALONE: "the readout of the rows alone",
+    MINILM: "MiniLM + one-vs-rest logistic regression", TFIDF: "TF-IDF + one-vs-rest logistic regression",
+    COMMONEST: "the commonest set of labels",
+}  # fmt: skip
+OF_ENCODER: Final = (OURS, ROWS_ALONE)
+ROWS: Final = (32, 100, 500)
+DRAWS: Final = (0, 1)
+
+
+def plan(tasks: Sequence[str], arms: Sequence[str], rows: Sequence[int] = ROWS) -> list[Run]:
+    """The runs, all arms of a draw one after the other."""
+    return [
+        Run(task, count, draw, arm, AS_THEY_COME)
+        for task, count, draw in product(tasks, rows, DRAWS)
+        for arm in ARMS if arm in arms
+    ]  # fmt: skip

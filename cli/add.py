@@ -1,0 +1,47 @@
+"""`onboard add`: a task gets more rows, corrected labels or fewer rows, and a new version learns them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from cli.connection import connected
+from cli.options import addition_options
+from cli.output import AsJson, Document, emit
+from onboard.domain.addition import Addition
+from onboard.domain.change import change_sentence
+from onboard.errors import InputError
+
+_NONE: Mapping[str, Any] = {}
+
+
+@addition_options
+def add(
+    task: Annotated[str, typer.Argument(help="Name of a task.")],
+    file: Annotated[Path | None, typer.Argument(metavar="FILE", help="File of labeled rows.")] = None,
+    dataset: Annotated[Path | None, typer.Option(metavar="FILE", help="The same, by name.")] = None,
+    wait: Annotated[bool, typer.Option("--wait", help="Show the stages and wait for the version.")] = False,
+    as_json: AsJson = False,
+    options: Mapping[str, Any] = _NONE,
+) -> None:
+    """Add rows to a task, correct labels with --replace, or remove rows with --remove; a new version learns them."""
+    if (file is None) == (dataset is None):
+        raise InputError("Give one file of rows.", f"onboard add {task} FILE", field="dataset")
+    with connected() as service:
+        job = service.add(task, Addition(file or dataset or "", **options))
+        if wait:
+            from cli.watch import wait_for
+
+            wait_for(service, job["job"], as_json)
+        else:
+            emit(job, as_json, lambda: _sentences(job))
+
+
+def _sentences(job: Document) -> str:
+    return (
+        f"{change_sentence(job['change'])}\njob {job['job']} is {job['state']} for task {job['task']}\n"
+        f"onboard jobs watch {job['job']}"
+    )

@@ -1,0 +1,67 @@
+"""A task's rows and labels, as they are changed."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from onboard.contract.document import Document, Label
+from onboard.contract.jobs import Accepted
+from onboard.domain.job import JobState
+from onboard.domain.label_change import MOST_LETTERS, LabelAction
+
+Change = Annotated[
+    dict[str, Any], Field(description="What was done: `action`, what it was made of, `counts` of rows, or `labels`.")
+]
+_Text = Annotated[str, Field(min_length=1, max_length=MOST_LETTERS)]
+_Label = _Text | bool | int | Annotated[float, Field(allow_inf_nan=False)]
+
+
+class AcceptedRows(Accepted):
+    """A queued job that learns the task's rows as they are now."""
+
+    change: Change
+
+
+class TaskLabel(Document):
+    """A label with the word that stands for it, its training rows, and what it means if somebody said so."""
+
+    label: Label
+    word: str | None
+    rows: int
+    description: str | None
+
+
+class LabelList(Document):
+    """The labels of a task's newest rows."""
+
+    task: str
+    version: int | None
+    job: Annotated[str | None, Field(description="A job that is learning these rows; null where none is open.")]
+    labels: tuple[TaskLabel, ...]
+
+
+class LabelsWanted(BaseModel):
+    """A change of labels."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    action: LabelAction
+    labels: Annotated[list[_Label], Field(min_length=1, max_length=1000, description="Labels that are changed.")]
+    to: Annotated[_Label | None, Field(description="What they are called afterwards: with rename and merge.")] = None
+    description: Annotated[str | None, Field(max_length=1_300, description="What the label means: with describe.")] = (
+        None
+    )
+    fast: Annotated[bool, Field(description="Stop after the readout; learn no embedding.")] = False
+
+
+class ChangedLabels(Document):
+    """A version that is there already (rename), or the job that makes one."""
+
+    task: str
+    version: int | None
+    job: str | None
+    state: JobState
+    change: Change
+    warning: str | None = None

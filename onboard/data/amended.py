@@ -1,0 +1,249 @@
+"""A dataset with more rows, corrected labels, fewer rows or other labels, and what was found on the way.
+
+Two texts are the same where only case, blanks or invisible characters set them apart, as within one file.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from onboard.data.hashes import text_hash
+from onboard.data.invisible import visible
+from onboard.data.limits import MAX_EXAMPLES
+from onboard.data.problems import Finding, preview
+from onboard.data.regression import BUCKETS
+from onboard.domain.counting import counted
+from onboard.domain.dataset import (
+    Dataset,
+    Example,
+    Label,
+    in_canonical_order,
+    in_canonical_rows,
+    label_key,
+    label_text,
+)
+from onboard.errors import InputError
+
+SPLITS: Final = ("train", "validation", "test")
+_NOTHING_NEW: Final = "Nothing was queued."
+
+Split = tuple[Example, ...]
+
+
+@dataclass(frozen=True)
+class Amended:
+    """The new dataset and what became of the rows.
+
+    Args:
+        counts: rows by what became of them; the keys are `added`, `replaced`, `removed`, `repeated`, `contradicted`
+            and `missing`, and those that are 0 are left out.
+        findings: what whoever sent the rows should know.
+    """
+
+    dataset: Dataset
+    counts: Mapping[str, int]
+    findings: tuple[Finding, ...] = ()
+
+
+@dataclass
+class _Work:
+    """Rows by split while they are amended."""
+
+    stored: Dataset
+    rows: dict[str, list[Example]] = field(init=False)
+    places: dict[int, tuple[str, int]] = field(init=False)
+    counts: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self.rows = {split: list(getattr(self.stored, split)) for split in SPLITS}
+        self.places = {
+            _alike(row): (split, place) for split in SPLITS for place, row in reversed([*enumerate(self.rows[split])])
+        }
+
+    def done(self, labels: Sequence[Label], findings: Iterable[Finding | None] = ()) -> Amended:
+        """The result; of a regression the range is that of the rows as they are now."""
+        splits = {split: in_canonical_rows(rows) for split, rows in self.rows.items()}
+        values = [float(row.label) for row in splits["train"]] if self.stored.kind == "regression" else []
+        low, high = min(values, default=None), max(values, default=None)
+        dataset = Dataset(self.stored.kind, tuple(labels), **splits, low=low, high=high)
+        return Amended(dataset, dict(+self.counts), tuple(finding for finding in findings if finding is not None))
+
+
+def with_rows(stored: Dataset, more: Sequence[Example], *, correct: bool = False) -> Amended:
+    """The dataset with more training rows.
+
+    A row that is there already is left out. A row with the text of a stored one and another label contradicts it: the
+    stored label stays, unless labels are to be corrected.
+
+    Args:
+        stored: the dataset as it is.
+        more: rows whose labels fit the kind of the task; new labels extend the label set.
+        correct: let the label of the new row replace the stored one, in whichever split that row is.
+
+    Raises:
+        InputError: the rows change nothing.
+    """
+    work = _Work(stored)
+    tolerance = 0.0 if stored.low is None or stored.high is None else (stored.high - stored.low) / (BUCKETS - 1)
+    contradictions: list[tuple[Example, Example]] = []
+    for row in more:
+        place = work.places.get(_alike(row))
+        if place is None:
+            work.places[_alike(row)] = "train", len(work.rows["train"])
+            work.rows["train"].append(row)
+            work.counts["added"] += 1
+            continue
+        split, index = place
+        present = work.rows[split][index]
+        if _same_label(present, row, 0.0 if correct else tolerance):
+            work.counts["repeated"] += 1
+        elif correct:
+            work.rows[split][index] = replace(present, label=row.label)
+            work.counts["replaced"] += 1
+        else:
+            contradictions.append((present, row))
+            work.counts["contradicted"] += 1
+    if not (work.counts["added"] or work.counts["replaced"]):
+        raise _unchanged(len(more), work.counts)
+    labels = _labels_with(stored, more)
+    return work.done(labels, [_repeated(work.counts["repeated"]), _contradicted(contradictions)])
+
+
+def without_rows(stored: Dataset, texts: Sequence[tuple[str, str | None]]) -> Amended:
+    """The dataset without the rows of these texts, in every split.
+
+    Raises:
+        InputError: the dataset has none of them, or a label would be left without a training row.
+    """
+    work, unwanted = _Work(stored), {_hash(*text) for text in texts}
+    missing = len(unwanted - work.places.keys())
+    for split, rows in work.rows.items():
+        kept = [row for row in rows if _alike(row) not in unwanted]
+        work.counts["removed"] += len(rows) - len(kept)
+        work.rows[split] = kept
+    work.counts["missing"] = missing
+    if not work.counts["removed"]:
+        raise InputError(
+            f"The dataset has none of the {counted(len(unwanted), 'text')} in the file. {_NOTHING_NEW}",
+            "Give the texts as they were submitted.", field="dataset",
+        )  # fmt: skip
+    _require_rows_of_every_label(stored, work.rows["train"])
+    return work.done(stored.labels, [_missing(missing)])
+
+
+def with_labels(stored: Dataset, become: Mapping[str, Label | None], labels: Sequence[Label]) -> Amended:
+    """The dataset with other labels.
+
+    Args:
+        become: by `label_key` the label that a row gets instead; None removes the rows.
+        labels: the label set afterwards, in its order.
+    """
+    work = _Work(stored)
+    for split, rows in work.rows.items():
+        kept = []
+        for row in rows:
+            label = become.get(label_key(row.label), row.label)
+            if label is None:
+                work.counts["removed"] += 1
+                continue
+            work.counts["replaced"] += label_key(label) != label_key(row.label)
+            kept.append(replace(row, label=label))
+        work.rows[split] = kept
+    return work.done(labels)
+
+
+def new_label_order(stored: Sequence[Label], labels: Sequence[Label]) -> tuple[Label, ...]:
+    """Labels in canonical order, where the stored ones were; otherwise as they are."""
+    canonical = tuple(stored) == in_canonical_order(stored)
+    return in_canonical_order(labels) if canonical else tuple(labels)
+
+
+def is_superset(more: Dataset, stored: Dataset) -> bool:
+    """Whether a dataset has all rows of another one in the same splits, and more training rows; labels may be added."""
+    if more.kind != stored.kind or not {*map(label_key, stored.labels)} <= {*map(label_key, more.labels)}:
+        return False
+    for split in SPLITS:
+        rows, before = ({*getattr(dataset, split)} for dataset in (more, stored))
+        if not before <= rows or (split != "train" and rows != before):
+            return False
+    return len(more.train) > len(stored.train) > 0
+
+
+def _alike(row: Example) -> int:
+    return _hash(row.text_a, row.text_b)
+
+
+def _hash(text_a: str, text_b: str | None) -> int:
+    return text_hash(visible(text_a), None if text_b is None else visible(text_b))
+
+
+def _same_label(present: Example, row: Example, tolerance: float) -> bool:
+    if tolerance:
+        return abs(float(present.label) - float(row.label)) <= tolerance
+    return label_key(present.label) == label_key(row.label)
+
+
+def _labels_with(stored: Dataset, more: Sequence[Example]) -> tuple[Label, ...]:
+    if stored.kind == "regression":
+        return stored.labels
+    known = {label_key(label) for label in stored.labels}
+    new = in_canonical_order(row.label for row in more if label_key(row.label) not in known)
+    return new_label_order(stored.labels, (*stored.labels, *new))
+
+
+def _unchanged(rows: int, counts: Mapping[str, int]) -> InputError:
+    contradicted = counts.get("contradicted", 0)
+    if contradicted:
+        message = f"{counted(contradicted, 'row')} of {rows} contradict the stored labels, and no row is new."
+        remedy = "To correct the stored labels: onboard add TASK FILE --replace"
+    else:
+        message, remedy = f"The task has all {counted(rows, 'row')} of the file already.", "Add rows with new texts."
+    return InputError(f"{message} {_NOTHING_NEW}", remedy, field="dataset", rows=rows, contradicted=contradicted)
+
+
+def _require_rows_of_every_label(stored: Dataset, train: Sequence[Example]) -> None:
+    """Raise InputError where a label, or a regression, that had training rows would have none."""
+    left = {label_key(row.label) for row in train}
+    lost = [label for label in stored.labels if label_key(label) not in left and _has_rows(stored, label)]
+    if lost:
+        shown = ", ".join(repr(preview(label_text(label))) for label in lost[:3])
+        raise InputError(
+            f"No training row of {shown} would be left. {_NOTHING_NEW}",
+            "Keep a row of every label, or delete the label: onboard labels TASK delete LABEL", field="dataset",
+            labels=lost,
+        )  # fmt: skip
+    if stored.kind == "regression" and len(left) < 2:
+        raise InputError(
+            f"Fewer than two different numbers would be left. {_NOTHING_NEW}", "Remove fewer rows.", field="dataset"
+        )
+
+
+def _has_rows(stored: Dataset, label: Label) -> bool:
+    return any(label_key(row.label) == label_key(label) for row in stored.train)
+
+
+def _repeated(count: int) -> Finding | None:
+    if not count:
+        return None
+    return Finding("repeated_rows", f"{counted(count, 'row')} that the task has already: left out.", count)
+
+
+def _missing(count: int) -> Finding | None:
+    if not count:
+        return None
+    message = f"{counted(count, 'text')} of the file that the task does not have: nothing to remove."
+    return Finding("unknown_rows", message, count)
+
+
+def _contradicted(pairs: Sequence[tuple[Example, Example]]) -> Finding | None:
+    if not pairs:
+        return None
+    message = f"{counted(len(pairs), 'row')} with another label than the task has for the text: left out."
+    shown: tuple[dict[str, Any], ...] = tuple(
+        {"text": preview(row.text_a), "label": row.label, "present": present.label}
+        for present, row in pairs[:MAX_EXAMPLES]
+    )
+    return Finding("contradicted_rows", message, len(pairs), "To correct the stored labels, use --replace.", shown)

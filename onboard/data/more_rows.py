@@ -1,0 +1,138 @@
+"""A file of rows for a task's dataset, read and applied to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from onboard.data.amended import Amended, with_rows, without_rows
+from onboard.data.balance import bucket_finding, label_findings
+from onboard.data.formats import FileProblems
+from onboard.data.labelled import Takes, read_labelled
+from onboard.data.lengths import cut_finding
+from onboard.data.problems import Finding, Problem, Problems
+from onboard.data.report import CheckReport, label_rows, validation_of
+from onboard.data.snapshot import digest
+from onboard.data.texts import telling_texts
+from onboard.data.verbaliser import Verbaliser, verbalise, words_finding
+from onboard.domain.dataset import Dataset, Example
+from onboard.domain.evaluation import Evaluation
+from onboard.errors import InputError
+
+if TYPE_CHECKING:
+    from onboard.data.lengths import CountTokens
+    from onboard.domain.addition import Addition
+
+
+@dataclass(frozen=True)
+class RowFile:
+    """The rows of a file, and what was left out of it.
+
+    Args:
+        source: the file as reports name it.
+        rows: in the order of the file; of rows that are removed the label means nothing.
+    """
+
+    source: str
+    rows: tuple[Example, ...]
+    findings: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True)
+class Words:
+    """What a base says of texts and labels.
+
+    Args:
+        count_tokens: tokens of a text or pair; None where the base does not say.
+        max_tokens: after which it cuts.
+        verbaliser: gives labels their words; None takes the labels' own.
+    """
+
+    count_tokens: CountTokens | None = None
+    max_tokens: int = 0
+    verbaliser: Verbaliser | None = None
+
+
+def read_rows(asked: Addition, takes: Takes, *, hide_folders: bool = False) -> RowFile:
+    """Read the rows that are added, corrected or removed.
+
+    Args:
+        asked: the file and what becomes of its rows.
+        takes: the labels and the form of the task's texts.
+        hide_folders: name files without their folder in errors.
+
+    Raises:
+        DatasetError: `data["problems"]` lists what is wrong: unknown labels, pairs for a task of single texts, …
+        InputError: the source cannot be read.
+    """
+    if asked.remove:
+        return _read_texts(asked, takes, hide_folders=hide_folders)
+    labelled = Evaluation(asked.dataset, text_field=asked.text_field, label_field=asked.label_field)
+    read = read_labelled(labelled, takes, hide_folders=hide_folders, new_labels=asked.new_labels)
+    if not read.rows:
+        raise InputError(f"{read.source} has no usable row.", "Add rows with texts and labels.", field="dataset")
+    return RowFile(read.source, read.rows, read.findings)
+
+
+def amended(stored: Dataset, asked: Addition, file: RowFile) -> Amended:
+    """The task's dataset with the rows of the file. Raises InputError as `with_rows` and `without_rows`."""
+    if asked.remove:
+        return without_rows(stored, [(row.text_a, row.text_b) for row in file.rows])
+    return with_rows(stored, file.rows, correct=asked.replace)
+
+
+def takes_of(dataset: Dataset) -> Takes:
+    """The labels and the form of the texts that a dataset has; without rows nobody knows the form."""
+    rows = dataset.train or dataset.validation or dataset.test
+    return Takes(dataset.labels, dataset.low, dataset.high, dataset.pairs if rows else None)
+
+
+def report_of(dataset: Dataset, source: str, findings: tuple[Finding, ...], words: Words, seed: int) -> CheckReport:
+    """What the checks say of a dataset that was made of a stored one.
+
+    Args:
+        source: where its rows came from, for people.
+        findings: of the file and of what became of its rows.
+        words: of the task's base.
+        seed: of the hold-out.
+    """
+    everything = (*dataset.train, *dataset.validation, *dataset.test)
+    lengths = [len(row.text_a) + len(row.text_b or "") for row in everything]
+    rows = {"train": len(dataset.train), "validation": len(dataset.validation), "test": len(dataset.test)}
+    label_words = (words.verbaliser or verbalise)(dataset.labels)
+    method, held_out = validation_of(dataset, seed)
+    return CheckReport(
+        source=source, revision=None, kind=dataset.kind, kind_reason="as the task has it",
+        text_fields=("text_a", "text_b") if dataset.pairs else ("text",), label_field="label", rows_read=rows,
+        rows=rows, labels=label_rows(dataset, label_words), low=dataset.low, high=dataset.high,
+        mean_characters=sum(lengths) / max(1, len(lengths)), longest_characters=max(lengths, default=0),
+        validation=method, held_out=held_out,
+        warnings=(*findings, *_findings(dataset, everything, label_words, words)), digest=digest(dataset),
+    )  # fmt: skip
+
+
+def _findings(
+    dataset: Dataset, everything: tuple[Example, ...], label_words: tuple[str, ...], words: Words
+) -> list[Finding]:
+    findings: list[Finding | None] = []
+    if dataset.kind == "regression":
+        findings.append(bucket_finding([float(row.label) for row in dataset.train]))
+    else:
+        findings += label_findings(dataset.labels, [row.label for row in dataset.train])
+        findings.append(words_finding(dataset.labels, label_words) if words.verbaliser else None)
+    if words.count_tokens is not None:
+        findings.append(cut_finding(everything, words.count_tokens, words.max_tokens))
+    return [finding for finding in findings if finding is not None]
+
+
+def _read_texts(asked: Addition, takes: Takes, *, hide_folders: bool) -> RowFile:
+    path, problems = Path(asked.dataset), Problems()
+    name = path.name if hide_folders else str(path)
+    rows = [tuple(row.values()) for row in telling_texts(path, tuple(asked.text_field), FileProblems(problems, name))]
+    if rows and takes.pairs is not None and takes.pairs != (len(rows[0]) == 2):
+        kinds = ("one text", "a pair of texts")
+        message = f"has {kinds[len(rows[0]) - 1]} a row, the task takes {kinds[takes.pairs]}"
+        problems.add(Problem("text_field", message, name, remedy="Name the fields of the texts: --text-field NAME"))
+    problems.raise_if_any()
+    return RowFile(name, tuple(Example(row[0], row[1] if len(row) > 1 else None, "") for row in rows))

@@ -1,0 +1,58 @@
+"""Rows for a task that exists, declared once for the command line, HTTP, the pages and the client."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from onboard.domain.names import NAME_PATTERN
+from onboard.domain.submission import Option, settle_fields
+from onboard.errors import InputError
+
+AddedHow = Literal["add", "replace", "remove"]
+
+
+@dataclass(frozen=True, slots=True)
+class Addition:
+    """A file of rows and what becomes of them in the task's dataset.
+
+    Raises:
+        InputError: options that exclude each other.
+    """
+
+    dataset: Annotated[
+        str | Path,
+        Option(
+            "File of labeled rows; with --remove the labels may be missing.",
+            form="File of labeled rows; with remove the labels may be missing.",
+        ),
+    ]
+    _: KW_ONLY
+    replace: Annotated[bool, Option("Correct the labels of rows that the task has; new texts are added too.")] = False
+    remove: Annotated[bool, Option("Remove the rows with these texts.")] = False
+    new_labels: Annotated[bool, Option("Let the rows bring labels that the task does not have yet.")] = False
+    text_field: Annotated[Sequence[str], Option("Field of the text; twice for pairs.", limits={"max_length": 2})] = ()
+    label_field: Annotated[str | None, Option("Field of the label.", limits={"max_length": 200})] = None
+    fast: Annotated[bool, Option("Stop after the readout, which takes seconds; learn no embedding.")] = False
+    queue: Annotated[str, Option("Queue that the job waits in.", limits={"pattern": NAME_PATTERN})] = "default"
+    priority: Annotated[int, Option("More urgent is higher.", limits={"ge": -(2**31), "lt": 2**31})] = 0
+    time_limit: Annotated[
+        float | None, Option("Seconds after which an attempt fails.", limits={"gt": 0, "allow_inf_nan": False})
+    ] = None
+    key: Annotated[str | None, Option("Idempotency key: the same key never makes a second job.", form=None)] = None
+
+    def __post_init__(self) -> None:
+        settle_fields(self)
+        if self.remove and (self.replace or self.new_labels):
+            other = "--replace" if self.replace else "--new-labels"
+            raise InputError(
+                f"--remove and {other} exclude each other.",
+                "Add or correct rows in one command, and remove rows in another.", field="remove",
+            )  # fmt: skip
+
+    @property
+    def how(self) -> AddedHow:
+        """What becomes of the rows."""
+        return "remove" if self.remove else "replace" if self.replace else "add"

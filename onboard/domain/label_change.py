@@ -1,0 +1,147 @@
+"""A change of a task's labels, as every door takes it, and what it makes of the label set."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, get_args
+
+from onboard.domain.dataset import Label, label_key, label_text
+from onboard.domain.names import did_you_mean
+from onboard.errors import ConflictError, InputError
+
+LabelAction = Literal["rename", "merge", "delete", "describe"]
+MOST_LETTERS: Final = 200  # of a label
+_FEWEST: Final = 2  # labels of a task
+
+
+@dataclass(frozen=True, slots=True)
+class LabelChange:
+    """What is to become of some labels.
+
+    Args:
+        action: rename one label, merge several into one, delete one with its rows, describe one.
+        labels: that are changed.
+        to: what they are called afterwards, of rename and merge.
+        description: what the label means, of describe; empty takes the description away.
+
+    Raises:
+        InputError: an action that does not exist, or one that lacks something.
+    """
+
+    action: LabelAction
+    labels: tuple[Label, ...]
+    to: Label | None = None
+    description: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.action not in get_args(LabelAction):
+            raise InputError(
+                f"{self.action!r} is not a change of labels.", f"Use one of {', '.join(get_args(LabelAction))}.",
+                field="action",
+            )  # fmt: skip
+        _require_count(self.action, self.labels)
+        if (self.to is not None) != (self.action in ("rename", "merge")):
+            raise InputError(
+                f"{self.action} {'lacks the new name' if self.to is None else 'takes no new name'}.",
+                "Pass the new name as `to` with rename and merge only.", field="to",
+            )  # fmt: skip
+        if (self.description is not None) != (self.action == "describe"):
+            raise InputError(
+                f"{self.action} {'lacks the description' if self.description is None else 'takes no description'}.",
+                "Pass a description with describe only.", field="description",
+            )  # fmt: skip
+        if self.to is not None:
+            _require_label(self.to)
+
+    def known_to(self, task: str, labels: Sequence[Label]) -> LabelChange:
+        """The same with the task's own labels, which a command line can only write as text.
+
+        Raises:
+            InputError: the task does not have one of them, or one is given twice.
+            ConflictError: the new name is in use, or fewer than two labels would be left.
+        """
+        known = tuple(_known(task, label, labels) for label in self.labels)
+        if len({label_key(label) for label in known}) < len(known):
+            raise InputError(f"A label of {task!r} is given twice.", "Give each label once.", field="labels")
+        to = self.to
+        if to is not None:
+            same = [label for label in known if label_text(label) == label_text(to)]
+            to = same[0] if same else to
+            _require_free(task, to, known, labels)
+        left = len(labels) - {"merge": len(known) - 1, "delete": 1}.get(self.action, 0)
+        if left < _FEWEST:
+            raise ConflictError(
+                f"The task {task!r} has {len(labels)} labels, and only one would be left.",
+                "Keep two labels at least, or delete the task: onboard tasks delete TASK", task=task,
+            )  # fmt: skip
+        return LabelChange(self.action, known, to, self.description)
+
+    def after(self, labels: Sequence[Label]) -> tuple[Label, ...]:
+        """The label set afterwards, each label in its place; what is merged stands where the first of them stood."""
+        if self.action == "describe":
+            return tuple(labels)
+        changed, result, placed = {label_key(label) for label in self.labels}, list[Label](), False
+        for label in labels:
+            if label_key(label) not in changed:
+                result.append(label)
+            elif self.to is not None and not placed:
+                result.append(self.to)
+                placed = True
+        return tuple(result)
+
+    @property
+    def become(self) -> dict[str, Label | None]:
+        """What rows of these labels get instead, by `label_key`; None where they go."""
+        if self.action == "describe":
+            return {}
+        return {label_key(label): self.to for label in self.labels}
+
+
+def _require_count(action: LabelAction, labels: Sequence[Label]) -> None:
+    if action == "merge" and len(labels) < 2:
+        raise InputError("Merging takes two labels at least.", "onboard labels TASK merge A B into C", field="labels")
+    if action != "merge" and len(labels) != 1:
+        raise InputError(f"{action} takes one label.", "Change one label at a time.", field="labels")
+
+
+def _require_label(label: Label) -> None:
+    text = label_text(label)
+    wrong = None
+    if not text.strip():
+        wrong = "is empty"
+    elif text != text.strip():
+        wrong = "begins or ends with a blank"
+    elif len(text) > MOST_LETTERS:
+        wrong = f"has {len(text):,} characters; the limit is {MOST_LETTERS}"
+    elif any(unicodedata.category(letter) in ("Cc", "Cs") for letter in text):
+        wrong = "holds a control character"
+    if wrong is not None:
+        raise InputError(f"The new name of the label {wrong}.", "Give a short name.", field="to")
+
+
+def _known(task: str, label: Label, labels: Sequence[Label]) -> Label:
+    for alike in (label_key, label_text):
+        for known in labels:
+            if alike(known) == alike(label):
+                return known
+    raise InputError(
+        f"The task {task!r} does not have the label {label_text(label)!r}."
+        f"{did_you_mean(label_text(label), map(label_text, labels))}",
+        f"List its labels: onboard labels {task}", field="labels", label=label,
+    )  # fmt: skip
+
+
+def _require_free(task: str, to: Label, changed: Sequence[Label], labels: Sequence[Label]) -> None:
+    own = {label_key(label) for label in changed}
+    if len(changed) == 1 and label_key(to) in own:
+        raise ConflictError(f"The label is called {label_text(to)!r} already.", "Give another name.", task=task)
+    taken = [label for label in labels if label_key(label) not in own and label_text(label) == label_text(to)]
+    if taken:
+        all_of_them = " ".join(map(label_text, (*changed, to)))
+        raise ConflictError(
+            f"The task {task!r} has another label {label_text(to)!r}.",
+            f"Give another name, or merge them: onboard labels {task} merge {all_of_them} into {label_text(to)}",
+            task=task, label=to,
+        )  # fmt: skip

@@ -1,0 +1,215 @@
+"""Use case: a task gets more rows, corrected labels or fewer rows: a new dataset, made of the one that stands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from onboard.bases import find_base
+from onboard.bases.tokens import token_counter, verbaliser_of
+from onboard.data.more_rows import Words, amended, read_rows, report_of, takes_of
+from onboard.data.read import Checked
+from onboard.domain.dataset import Dataset, Example, label_key
+from onboard.domain.job import Job, JobSpec
+from onboard.domain.task import label_keys
+from onboard.errors import ConflictError
+from onboard.jobs.standing import MovedOnError, Standing, standing
+from onboard.jobs.submit import Request, submit
+from onboard.registry.jobs import JobRepository
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from onboard.data.amended import Amended
+    from onboard.data.more_rows import RowFile
+    from onboard.domain.addition import Addition
+    from onboard.domain.change import ChangeJson
+    from onboard.jobs.doorbell import Doorbell
+    from onboard.registry.services import Services
+
+MOST_TRIES: Final = 20  # while others change the same task
+_BEFORE_FAST: Final = "before_fast"  # the option that keeps how a task was learned before its rows came with --fast
+_LEARNED_HOW: Final = ("method", "init", "tune_hypernetwork")
+_OF_ONE_SUBMISSION: Final = frozenset(
+    {"base_digest", "dataset_report", "change", "unlabelled", "fast", "superset", _BEFORE_FAST}
+)
+
+
+@dataclass(frozen=True)
+class Added:
+    """A queued job.
+
+    Args:
+        warning: what may keep it waiting.
+        change: how its dataset was made.
+    """
+
+    job: Job
+    warning: str | None
+    change: ChangeJson
+
+    def to_json(self) -> dict[str, Any]:
+        """The document of `onboard add --json`, without what the checks found."""
+        return {
+            "job": self.job.id, "state": self.job.state.value, "task": self.job.spec.task, "change": dict(self.change),
+        }  # fmt: skip
+
+
+def add(
+    services: Services,
+    doorbell: Doorbell,
+    task: str,
+    asked: Addition,
+    *,
+    owner: str | None = None,
+    hide_folders: bool = False,
+    accepted: Callable[[], object] = lambda: None,
+) -> Added:
+    """Queue a job that learns the task's rows with those of a file.
+
+    Where somebody else changes the task meanwhile, the rows are applied to what the task has then.
+
+    Args:
+        services: of the service.
+        doorbell: that is rung.
+        task: its name.
+        asked: the file and what becomes of its rows.
+        owner: who asks, for audit.
+        hide_folders: name files without their folder in errors.
+        accepted: called once nothing is left to refuse.
+
+    Raises:
+        DatasetError: the file's rows do not fit the task.
+        InputError: the rows change nothing, or leave a label without rows.
+        NotFoundError: there is no such task, or it was deleted meanwhile.
+        ConflictError: its rows are not stored here, or it was learned on another base.
+    """
+
+    def made(stands: Standing, dataset: Dataset) -> Made:
+        file = read_rows(asked, takes_of(dataset), hide_folders=hide_folders)
+        return _made(stands, asked, file, amended(dataset, asked, file))
+
+    how = Queueing(asked.queue, asked.priority, asked.key, asked.time_limit, owner)
+    return queue_change(services, doorbell, task, made, how, accepted)
+
+
+@dataclass(frozen=True)
+class Made:
+    """A changed dataset.
+
+    Args:
+        change: how it was made, without the digest of the rows.
+        rows: that were sent; None where labels were changed.
+        source: where the rows came from, for people.
+        options: of the job, which differ from those of the last one.
+    """
+
+    amended: Amended
+    change: ChangeJson
+    source: str
+    rows: Dataset | None = None
+    options: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Queueing:
+    """How a job waits; as of `onboard.jobs.submit.Request`."""
+
+    queue: str = "default"
+    priority: int = 0
+    key: str | None = None
+    time_limit_seconds: float | None = None
+    owner: str | None = None
+
+
+def queue_change(
+    services: Services,
+    doorbell: Doorbell,
+    task: str,
+    made: Callable[[Standing, Dataset], Made],
+    how: Queueing,
+    accepted: Callable[[], object] = lambda: None,
+) -> Added:
+    """Queue a job that learns what `made` makes of the dataset that stands; once more where that changes meanwhile.
+
+    Raises:
+        ConflictError: others change the task all the time; else as `add`.
+    """
+    for _ in range(MOST_TRIES):
+        earlier = None if how.key is None else _earlier(services, how.key, task)
+        if earlier is not None:
+            return earlier
+        stands = standing(services, task)
+        stands.require_present_base()
+        done = made(stands, stands.dataset(services))
+        spec = _spec(stands, done)
+        request = Request(
+            Checked(done.amended.dataset, report_of(
+                done.amended.dataset, done.source, done.amended.findings, _words(spec.base), spec.seed
+            )),
+            spec, how.queue, how.priority, how.key, how.time_limit_seconds, how.owner, rows=done.rows,
+            unchanged=stands.require_unchanged,
+        )  # fmt: skip
+        try:
+            job, warning = submit(services, doorbell, request, accepted)
+        except MovedOnError:
+            continue
+        change = job.spec.change
+        assert change is not None
+        return Added(job, warning, change)
+    raise ConflictError(f"Others change the task {task!r} all the time.", "Try again in a moment.", task=task)
+
+
+def _earlier(services: Services, key: str, task: str) -> Added | None:
+    """The job that was queued under this key. Raises ConflictError: it changes something else."""
+    with services.database.read() as session:
+        job = JobRepository(session).under(key)
+    if job is None:
+        return None
+    if job.spec.task != task or job.spec.change is None:
+        raise ConflictError(
+            f"The key {key!r} already belongs to job {job.id}, which asked for something else.",
+            "Use another --key for another request.", key=key, job=job.id,
+        )  # fmt: skip
+    return Added(job, None, job.spec.change)
+
+
+def _made(stands: Standing, asked: Addition, file: RowFile, amended: Amended) -> Made:
+    change: ChangeJson = {**stands.change(asked.how), "file": file.source, "counts": dict(amended.counts)}
+    rows = Dataset(amended.dataset.kind, _labels_of(file.rows), file.rows)
+    source = f"the rows of {stands.task} and {file.source}"
+    options = {"fast": True} if asked.fast else {}
+    found = replace(amended, findings=(*file.findings, *amended.findings))
+    return Made(found, change, source, rows, options)
+
+
+def _labels_of(rows: tuple[Example, ...]) -> tuple[Any, ...]:
+    return tuple({label_key(row.label): row.label for row in rows}.values())
+
+
+def _spec(stands: Standing, made: Made) -> JobSpec:
+    """As the task was last asked for, with the changed dataset; a new label set is wanted where the rows bring one."""
+    last, dataset = stands.spec, made.amended.dataset
+    options = {name: value for name, value in last.options.items() if name not in _OF_ONE_SUBMISSION}
+    options |= {**(made.options or {}), "change": made.change}
+    last = _with_embedding(last)
+    if options.get("fast"):
+        options[_BEFORE_FAST] = {name: getattr(last, name) for name in _LEARNED_HOW}
+    known = stands.present is None or label_keys(stands.present.labels) == label_keys(dataset.labels)
+    return replace(last, dataset="", shots=None, new_labels=not known, options=options)
+
+
+def _with_embedding(last: JobSpec) -> JobSpec:
+    """The same as it was before `--fast`, or a task without rows, left out the embedding."""
+    if before := last.options.get(_BEFORE_FAST):
+        return replace(last, **before)
+    rows = last.options.get("dataset_report", {}).get("rows", {})
+    without_rows = rows.get("train") == 0
+    if not (last.fast or without_rows):
+        return last
+    return replace(last, **{name: getattr(JobSpec("", ""), name) for name in _LEARNED_HOW})
+
+
+def _words(base: str) -> Words:
+    named = find_base(base)
+    return Words(token_counter(named), int(named.document["max_tokens"]), verbaliser_of(named))

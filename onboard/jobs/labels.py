@@ -1,0 +1,205 @@
+"""Use case: a task's labels, listed, renamed, merged, deleted and described. Each change makes a new version.
+
+A renaming trains nothing: the version answers as before. The other changes are learned by a job, whose readout is
+computed from the features that are kept of the rows. No alias moves before somebody promotes the version.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from onboard.data.amended import Amended, with_labels
+from onboard.data.descriptions import descriptions_of
+from onboard.domain.dataset import label_key, label_text
+from onboard.errors import ConflictError, InputError
+from onboard.jobs.add import MOST_TRIES, Added, Made, Queueing, queue_change
+from onboard.jobs.standing import MovedOnError, Standing, standing
+from onboard.jobs.submit import store_snapshot
+from onboard.registry.audit import actor
+from onboard.versions.rename import publish_renamed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from onboard.domain.change import ChangeJson
+    from onboard.domain.dataset import Dataset
+    from onboard.domain.label_change import LabelChange
+    from onboard.domain.task import EmbeddingVersion
+    from onboard.jobs.doorbell import Doorbell
+    from onboard.registry.services import Services
+
+_DESCRIPTIONS: Final = "label_description"  # the option of a job
+
+
+@dataclass(frozen=True)
+class Relabeled:
+    """What a change of labels came to: a version that is there, or a job that makes one.
+
+    Args:
+        change: what was done.
+    """
+
+    task: str
+    change: ChangeJson
+    version: EmbeddingVersion | None = None
+    queued: Added | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The document of `onboard labels TASK rename A B --json`."""
+        job = None if self.queued is None else self.queued.job
+        return {
+            "task": self.task,
+            "version": None if self.version is None else self.version.version,
+            "job": None if job is None else job.id,
+            "state": "succeeded" if job is None else job.state.value,
+            "change": dict(self.change),
+        }
+
+
+def list_labels(services: Services, task: str) -> dict[str, Any]:
+    """The labels of a task's newest rows with their words, training rows and descriptions.
+
+    Raises:
+        NotFoundError, ConflictError: as `standing`.
+    """
+    stands = standing(services, task)
+    dataset = stands.dataset(services)
+    counts = Counter(label_key(row.label) for row in dataset.train)
+    described, words = _described(stands, dataset), {}
+    if stands.version is not None:
+        words = dict(zip(map(label_key, stands.version.labels), stands.version.words, strict=False))
+    return {
+        "task": task,
+        "version": None if stands.version is None else stands.version.version,
+        "job": stands.job.id if stands.job is not None and stands.is_open else None,
+        "labels": [
+            {
+                "label": label, "word": words.get(label_key(label)), "rows": counts[label_key(label)],
+                "description": described.get(label_key(label)),
+            }
+            for label in dataset.labels
+        ],
+    }  # fmt: skip
+
+
+def change_labels(
+    services: Services,
+    doorbell: Doorbell,
+    task: str,
+    asked: LabelChange,
+    how: Queueing | None = None,
+    *,
+    fast: bool = False,
+    accepted: Callable[[], object] = lambda: None,
+) -> Relabeled:
+    """Change a task's labels.
+
+    Args:
+        services: of the service.
+        doorbell: that is rung where a job is queued.
+        task: its name.
+        asked: what is to be changed.
+        how: how a job waits.
+        fast: learn no embedding, only the readout.
+        accepted: called once nothing is left to refuse.
+
+    Raises:
+        InputError: the task does not have the label, or has no labels.
+        ConflictError: the name is in use, one label would be left, a job of the task is open, or its rows are not
+            stored here.
+        NotFoundError: there is no such task, or it was deleted meanwhile.
+    """
+    if asked.action == "rename":
+        return _renamed(services, task, asked)
+
+    def made(stands: Standing, dataset: Dataset) -> Made:
+        return _made(stands, dataset, asked, fast=fast)
+
+    queued = queue_change(services, doorbell, task, made, how or Queueing(), accepted)
+    return Relabeled(task, queued.change, queued=queued)
+
+
+def _renamed(services: Services, task: str, asked: LabelChange) -> Relabeled:
+    for _ in range(MOST_TRIES):
+        stands = standing(services, task)
+        dataset = stands.dataset(services)
+        known = _known(stands, dataset, asked)
+        version = stands.version
+        if version is None:
+            raise _open(stands)
+        change = _change(stands, known)
+        snapshot = store_snapshot(
+            services, with_labels(dataset, known.become, known.after(dataset.labels)).dataset, task
+        )
+        try:
+            published = publish_renamed(services, version, known, snapshot, change, stands.require_unchanged)
+        except MovedOnError:
+            continue
+        return Relabeled(task, change, version=published)
+    raise ConflictError(f"Others change the task {task!r} all the time.", "Try again in a moment.", task=task)
+
+
+def _made(stands: Standing, dataset: Dataset, asked: LabelChange, *, fast: bool) -> Made:
+    known = _known(stands, dataset, asked)
+    described = _described(stands, dataset)
+    labels = known.after(dataset.labels)
+    if known.action == "describe":
+        amended = Amended(dataset, {})
+        key, text = label_key(known.labels[0]), known.description or ""
+        described = {name: said for name, said in described.items() if name != key}
+        described |= {key: text} if text.strip() else {}
+    else:
+        amended = with_labels(dataset, known.become, labels)
+    left = {label_key(label): label for label in labels}
+    written = [f"{label_text(left[key])}={text}" for key, text in described.items() if key in left]
+    descriptions_of(written, labels)  # refuses one that is too long, or that says nothing
+    options: dict[str, Any] = {_DESCRIPTIONS: written}
+    if fast:
+        options["fast"] = True
+    change: ChangeJson = {**_change(stands, known), "counts": dict(amended.counts)}
+    return Made(amended, change, f"the rows of {stands.task}", options=options)
+
+
+def _change(stands: Standing, known: LabelChange) -> ChangeJson:
+    change: ChangeJson = {**stands.change(known.action), "labels": list(known.labels), "by": actor()}
+    if known.to is not None:
+        change["to"] = known.to
+    if known.description is not None:
+        change["description"] = known.description
+    return change
+
+
+def _known(stands: Standing, dataset: Dataset, asked: LabelChange) -> LabelChange:
+    """The change with the task's labels. Raises InputError, ConflictError: it cannot be made of what stands."""
+    if stands.is_open:
+        raise _open(stands)
+    if not dataset.labels:
+        raise InputError(f"The task {stands.task!r} is a regression: it has no labels.", "", task=stands.task)
+    known = asked.known_to(stands.task, dataset.labels)
+    if known.action == "merge" and not dataset.train:
+        raise ConflictError(
+            f"The task {stands.task!r} has no labeled rows.", "Submit it again with the labels that it is to have.",
+            task=stands.task,
+        )  # fmt: skip
+    return known
+
+
+def _open(stands: Standing) -> ConflictError:
+    job = stands.job.id if stands.job is not None else ""
+    return ConflictError(
+        f"Job {job} learns the task {stands.task!r} just now.",
+        f"Wait for it, then change the labels: onboard jobs watch {job}", task=stands.task, job=job,
+    )  # fmt: skip
+
+
+def _described(stands: Standing, dataset: Dataset) -> dict[str, str]:
+    """The descriptions of the task's labels, by `label_key`; those of labels that went are left out."""
+    descriptions: dict[str, str] = {}
+    for written in stands.spec.options.get(_DESCRIPTIONS, ()):
+        try:
+            descriptions |= descriptions_of([written], dataset.labels)
+        except InputError:
+            continue
+    return descriptions

@@ -1,0 +1,150 @@
+"""What a task stands at: the dataset that its newest version has, or will have once the queued jobs have run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from onboard.bases import find_base
+from onboard.data.snapshot import load
+from onboard.domain.dataset import label_text
+from onboard.domain.job import Job, JobSpec
+from onboard.domain.names import require_name
+from onboard.domain.task import EmbeddingVersion, Task
+from onboard.errors import ConflictError, NotFoundError
+from onboard.registry.jobs import JobRepository
+from onboard.registry.tasks import TaskRepository
+from onboard.registry.versions import VersionRepository
+from onboard.versions.trained_rows import read_snapshot
+
+if TYPE_CHECKING:
+    from sqlalchemy.orm import Session
+
+    from onboard.domain.change import ChangeAction, ChangeJson
+    from onboard.domain.dataset import Dataset, Label
+    from onboard.registry.services import Services
+
+LABELS_CHANGED: Final = "relabeled"  # the kind of a version whose labels were renamed: no job made it
+MOST_RENAMINGS: Final = 200  # since the last job
+
+
+class MovedOnError(Exception):
+    """Something was done to the task since it was looked at; nothing was stored."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What a task stands at.
+
+    Args:
+        task: its name.
+        spec: as its rows were last submitted; its `dataset` is the one that stands.
+        job: the newest job of it, queued, running or succeeded; None where no job here learned it.
+        version: the newest published version; None before the first.
+        present: the published task with its label set; None before the first version.
+    """
+
+    task: str
+    spec: JobSpec
+    job: Job | None
+    version: EmbeddingVersion | None
+    present: Task | None
+
+    @property
+    def digest(self) -> str:
+        """Of the dataset that stands."""
+        return self.spec.dataset
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a job of the task is queued or runs."""
+        return self.job is not None and not self.job.state.finished
+
+    def dataset(self, services: Services) -> Dataset:
+        """Its rows. Raises DamagedError, NotFoundError: they are gone."""
+        return load(read_snapshot(services, self.digest))
+
+    def change(self, action: ChangeAction) -> ChangeJson:
+        """The beginning of what is noted of a change of it."""
+        version = None if self.version is None or self.is_open else self.version.version
+        return {
+            "action": action, "job": None if self.job is None else self.job.id, "version": version,
+            "dataset": self.digest,
+        }  # fmt: skip
+
+    def require_unchanged(self, session: Session) -> None:
+        """Hold the task, in a writing transaction. Raises MovedOnError where it stands at something else by now.
+
+        Raises:
+            NotFoundError: it was deleted meanwhile.
+        """
+        now = _found(session, self.task, hold=True)
+        if (now.digest, now.job and now.job.id) != (self.digest, self.job and self.job.id):
+            raise MovedOnError
+
+    def require_present_base(self) -> None:
+        """Raise ConflictError where this service has another base than the task was learned on."""
+        pinned = self.spec.options.get("base_digest") or (self.version and self.version.base_digest)
+        base = find_base(self.spec.base)
+        if pinned and base.digest != pinned:
+            raise ConflictError(
+                f"The task {self.task!r} was learned on the base {pinned[:19]}…, and {self.spec.base!r} is "
+                f"{base.digest[:19]}… now.",
+                "Submit all its rows again: onboard submit FILE", task=self.task,
+            )  # fmt: skip
+
+
+def standing(services: Services, task: str) -> Standing:
+    """What a task stands at.
+
+    Raises:
+        InputError: no name of a task.
+        NotFoundError: there is no such task, and no job that learns it.
+        ConflictError: its rows are not stored here.
+    """
+    with services.database.read() as session:
+        return _found(session, require_name(task))
+
+
+def _found(session: Session, task: str, *, hold: bool = False) -> Standing:
+    job = JobRepository(session).newest_learning(task, hold=hold)
+    present = TaskRepository(session).held(task) if hold else TaskRepository(session).find(task)
+    newest = next(iter(VersionRepository(session).newest(task, 1)), None)
+    if job is None and present is None:
+        TaskRepository(session).get(task)  # says which names are alike
+        raise NotFoundError(f"There is no task {task!r}.", "List them with: onboard tasks list", task=task)
+    if job is None:
+        raise _no_rows(task, newest)
+    return Standing(task, _with_renamings(session, job), job, newest, present)
+
+
+def _with_renamings(session: Session, job: Job) -> JobSpec:
+    """What was asked of a job, with the names that its labels were given since."""
+    since = [
+        version for version in VersionRepository(session).newest(job.spec.task, MOST_RENAMINGS)
+        if version.kind == LABELS_CHANGED and version.created_at > job.created_at
+    ]  # fmt: skip
+    spec = job.spec
+    for version in since:
+        written = list(spec.options.get("label_description", ()))
+        if version.change is not None and "to" in version.change:
+            old, new = version.change.get("labels", [""])[0], version.change["to"]
+            written = _renamed_descriptions(written, old, new)
+        options = {**spec.options, "label_description": written} if written else spec.options
+        spec = replace(spec, dataset=version.dataset_digest, options=options)
+    return spec
+
+
+def _no_rows(task: str, newest: EmbeddingVersion | None) -> ConflictError:
+    shipped = newest is not None and newest.kind == "source"
+    why = "was shipped with its base" if shipped else "was not learned here"
+    return ConflictError(
+        f"The rows of the task {task!r} are not stored here: it {why}.",
+        "Submit a dataset under another name: onboard submit FILE --task NAME", task=task,
+    )  # fmt: skip
+
+
+def _renamed_descriptions(written: list[str], old: Label, new: Label) -> list[str]:
+    """Descriptions LABEL=TEXT after a label was renamed."""
+    begins = f"{label_text(old)}="
+    return [f"{label_text(new)}={one[len(begins) :]}" if one.startswith(begins) else one for one in written]

@@ -1,0 +1,62 @@
+"""A file that holds all rows of the task's last one, and more, is submitted: that adds rows, and is noted so."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from onboard.data.amended import is_superset
+from onboard.domain.counting import counted
+from onboard.domain.dataset import Dataset
+from onboard.errors import ConflictError, DamagedError, NotFoundError
+from onboard.jobs.standing import standing
+from onboard.registry.jobs import JobRepository
+from onboard.registry.snapshots import SnapshotRepository
+
+if TYPE_CHECKING:
+    from onboard.domain.change import ChangeJson
+    from onboard.domain.job import Job
+    from onboard.jobs.request import Request
+    from onboard.registry.services import Services
+
+
+def as_addition(services: Services, request: Request) -> tuple[Request, str | None]:
+    """The request, noted as an addition where it is one, and what is said of that; otherwise as it is, and None.
+
+    Args:
+        services: of the service.
+        request: a checked dataset and what is wanted of it.
+    """
+    dataset, spec = request.checked.dataset, request.spec
+    if spec.change is not None or not dataset.train:
+        return request, None
+    earlier = None if request.key is None else _queued_under(services, request.key)
+    if earlier is not None:  # the same again, because the answer was lost: it is to be the same request
+        change = earlier.spec.change
+        options = spec.options if change is None else {**spec.options, "change": change}
+        return replace(request, spec=replace(spec, options=options)), None
+    with suppress(NotFoundError, ConflictError, DamagedError):  # nothing here that it could add to
+        stands = standing(services, spec.task)
+        with services.database.read() as session:
+            fewer = SnapshotRepository(session).get(stands.digest).rows["train"] < len(dataset.train)
+        stored = stands.dataset(services) if fewer else None
+        if stored is not None and is_superset(dataset, stored):
+            before = set(stored.train)
+            new = tuple(row for row in dataset.train if row not in before)
+            file = request.checked.report.source
+            added: ChangeJson = {**stands.change("add"), "file": file, "counts": {"added": len(new)}}
+            options = {**spec.options, "change": added}
+            rows = Dataset(dataset.kind, dataset.labels, new, low=dataset.low, high=dataset.high)
+            said = (
+                f"The file has all {len(before):,} rows of the task {spec.task!r} and {counted(len(new), 'row')} more: "
+                "they are added to it. The same with the new rows alone: onboard add "
+                f"{spec.task} FILE"
+            )
+            return replace(request, spec=replace(spec, options=options), rows=rows), said
+    return request, None
+
+
+def _queued_under(services: Services, key: str) -> Job | None:
+    with services.database.read() as session:
+        return JobRepository(session).under(key)

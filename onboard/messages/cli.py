@@ -1,0 +1,130 @@
+"""Messages about the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from onboard.messages.message import Message
+
+CLI: Final[Mapping[str, Message]] = {
+    "answers-not-writable": Message("{path} cannot be written: {reason}.", "{remedy}"),
+    "base-files-of-other-base": Message(
+        (
+            "The files of base {base} in {folder} are not those that jobs were submitted for: {base_digest:.19}… "
+            "instead of {registered_digest:.19}…."
+        ),
+        (
+            "If you replaced the base on purpose, submit a job on it: that registers it. Else make the base "
+            "again or restore it."
+        ),
+    ),
+    "base-train-without-source": Message(
+        "There is nothing to make a base from.", "Give --recipe FILE, or --backbone ID --sources DIR."
+    ),
+    "bulk-needs-folders": Message(
+        "A job reads files, and writes into a folder.", "Name both: --input FOLDER --output FOLDER"
+    ),
+    "carry-without-task": Message(
+        "There is no task to carry.", "Name one, or take all: onboard tasks carry TASK, or: onboard tasks carry --all"
+    ),
+    "command-needs-service-machine": Message(
+        "{part} works on the machines of a service only, and ONBOARD_API_URL is set to {url}.",
+        "Run it there, or here for a service of this machine: unset ONBOARD_API_URL",
+    ),
+    "dataset-given-twice": Message("There are two datasets: {file} and {named}.", "Give one: onboard submit FILE"),
+    "fields-without-test-file": Message(
+        "--text-field, --label-field and --unknown-labels describe a file.", "Name it: --test FILE"
+    ),
+    "file-not-writable": Message("The {part} cannot be written to {path}: {reason}.", "{remedy}"),
+    "label-tool-unfit": Message(
+        "doccano labels single texts with names; this task has pairs of texts or numbers.",
+        "Use another tool: --label-tool label-studio, or --label-tool argilla",
+    ),
+    "label-tool-without-file": Message("--label-tool needs a file to write to.", "Name the file: --label-next FILE"),
+    "lessons-not-finite": Message(
+        "Lessons with numbers that are not finite are left out: {left_out}.", "Submit these tasks again."
+    ),
+    "map-file-type-unknown": Message(
+        "{output!r} is neither a picture nor a page.",
+        "Name a picture or a page: --output map.png, or --output map.html",
+    ),
+    "method-name-empty": Message(
+        "A method of --methods has no name.", "Write them between commas: --methods default,linear"
+    ),
+    "methods-too-few": Message("A comparison needs two methods or more.", "Name several with --methods A,B."),
+    "no-texts-to-label": Message(
+        "Job {job} names no texts to label next.",
+        "Hand some in with it: onboard submit FILE --task {task} --unlabelled FILE",
+    ),
+    "no-worker-lives": Message("No worker is running, so jobs will wait.", "Start one: onboard worker"),
+    "on-error-with-queue": Message(
+        "A job skips rows that cannot be answered.", "Leave out --on-error, or leave out --queue."
+    ),
+    "output-is-file": Message("{output} is a file.", "Name the file without the slash: --output {file}"),
+    "output-is-file-for-source": Message(
+        "{source} is {kind}, and {output} is a file.", "The answers need a folder: --output FOLDER/"
+    ),
+    "output-is-input": Message(
+        "{path} holds the texts; the answers would overwrite them.", "Name another file: --output FILE"
+    ),
+    "output-missing-for-source": Message("{source} is {kind}.", "Say where the answers go: --output FOLDER/"),
+    "output-stream-failed": Message(
+        "Standard output cannot be written: {reason}.",
+        "Send it to a file or program that can take it; what the command did is done.",
+    ),
+    "plot-not-svg": Message(
+        "--plot must end in .svg, and {plot!r} does not.", "Name an SVG picture: --plot methods.svg"
+    ),
+    "predict-without-task": Message(
+        "There is no task to predict with.",
+        "Name a task, or several with --tasks: onboard predict --tasks a,b --text T",
+    ),
+    "predict-without-text": Message(
+        "There is no text to predict.", "Give one of --text, --text-a with --text-b, or --input."
+    ),
+    "queue-without-worker": Message(
+        "Jobs wait in {names}, which no live worker serves{left}.", "{where}onboard worker --queue {queue}{idle}"
+    ),
+    "rows-not-answerable": Message(
+        "{bad_rows:,} of {rows_shown} cannot be answered; nothing was written.",
+        "Correct them, or skip them: --on-error skip",
+    ),
+    "service-of-other-release": Message(
+        "The service is onboard {theirs}, and this is onboard 0.1.0.",
+        "Install the same version here: pip install onboard=={theirs}",
+    ),
+    "standard-input-once": Message("Standard input cannot be read again.", "Write it to a file, or --output a file."),
+    "standard-input-without-name": Message(
+        "The dataset comes from standard input, so there is no file name to name the task after.",
+        "Name the task: --task NAME",
+    ),
+    "standard-input-without-task": Message(
+        "The dataset comes from standard input, so there is no file name to name the task after.",
+        "Name the task: onboard submit - --task NAME",
+    ),
+    "tasks-repeated": Message("--tasks names one of them twice.", "Name each once."),
+    "text-field-without-file": Message("--text-field names fields of a file.", "Give the file: --input FILE"),
+    "unknown-into-folder": Message(
+        "--unknown cannot be used when answers are written to a folder.",
+        "Write the answers to a file: --output answers.jsonl, or --output answers.csv",
+    ),
+    "unknown-job-choice": Message("{odd!r} is not a valid {kind}.", "{remedy}"),
+    "unknown-label-tool": Message(
+        "{label_tool!r} is no choice of --label-tool.", "Use one of {writers}; without it the file is a table."
+    ),
+    "unknown-on-error": Message("{on_error!r} is not a choice of --on-error.", "Use one of skip, refuse."),
+    "webhooks-failing": Message("{webhooks}", "Mend the receivers: docs/webhooks.md#what-can-go-wrong"),
+    "worker-does-not-listen": Message(
+        (
+            "Jobs have waited for {seconds:.0f} s although worker {worker} is free: it does not receive "
+            "messages from the broker."
+        ),
+        ("It restarts by itself. If that does not help, stop it and start another: onboard workers drain {worker}"),
+    ),
+    "worker-in-trouble": Message("Worker {name} {does}: {reason}{more}", "{remedy}"),
+    "workers-outdated": Message(
+        "Workers are older than onboard {release}, and leave its jobs alone: {older}.",
+        "Install the same version there and start them again: pip install -U onboard",
+    ),
+}

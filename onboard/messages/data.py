@@ -1,0 +1,143 @@
+"""Messages about datasets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from onboard.messages.message import Message
+
+DATA: Final[Mapping[str, Message]] = {
+    "card-too-deep": Message(
+        "{source} has a card that nests more than {limit} levels deep.",
+        "Correct its README.md, or pass its files of rows alone.",
+    ),
+    "card-too-large": Message(
+        "{source} has a card of {size:,} bytes; the limit is {limit:,}.",
+        "Correct its README.md, or pass its files of rows alone.",
+    ),
+    "card-too-many-values": Message(
+        "{source} has a card that becomes more than {limit:,} values.",
+        "Correct its README.md, or pass its files of rows alone.",
+    ),
+    "card-unreadable": Message("{shown} has a card that cannot be read: {reason}.", "Correct its README.md."),
+    "configuration-unclear": Message("{source} {reason}.", "Name one: {base}/CONFIG with one of {names}."),
+    "description-empty": Message(
+        "The description of the label {shown!r} is empty.",
+        'Write it like --label-description card="lost or stolen bank card".',
+    ),
+    "description-malformed": Message(
+        "The label description {shown!r} is not of the form LABEL=TEXT.",
+        'Write it like --label-description card="lost or stolen bank card".',
+    ),
+    "description-of-regression": Message("A regression has no labels to describe.", "Leave out --label-description."),
+    "description-of-unknown-label": Message(
+        "The description is for {shown!r}, which is not a label of the task.{guess}",
+        "Describe one of its labels: {labels}.",
+    ),
+    "description-repeated": Message("The label {shown!r} has two descriptions.", "Give each label one."),
+    "description-too-long": Message(
+        "The description of the label {shown!r} has {characters:,} characters; the limit is {limit:,}.", "Shorten it."
+    ),
+    "file-name-without-letters": Message(
+        "{name!r}, from the file's name, is not a task name.", "Name the task: --task {stem}"
+    ),
+    "folder-file-name-invalid": Message("{name!r} is not the name of a file in the folder.", "Save the dataset again."),
+    "folder-file-outside": Message("{shown} names a file outside of it: {path}.", "Put the file into the folder."),
+    "folder-file-unreadable": Message("{source} cannot be read: {reason}.", "Save the dataset again."),
+    "folder-files-remote": Message(
+        "{source} has a card that names files elsewhere: {name}.", "Download these files, and pass them."
+    ),
+    "folder-not-a-dataset": Message("{source} is not a dataset of the datasets library: {reason}.", "{remedy}"),
+    "folder-without-rows": Message("{source} is a folder without files that hold rows.", "{remedy}"),
+    "folder-without-training-split": Message("{source} has no training split (it has: {present}).", "{remedy}"),
+    "hub-dataset-gated": Message("{source} is gated.", "Accept its terms on the hub and sign in: hf auth login"),
+    "hub-dataset-too-many-files": Message(
+        "{source} has {files:,} files of rows; the limit is {limit:,}.", "Download what you need of it, and pass that."
+    ),
+    "hub-dataset-without-files": Message(
+        "{source} has no Parquet files, and none of another format that is read.",
+        (
+            "Where the hub can be reached, download the dataset as Parquet or JSONL; then pass the file: onboard "
+            "check FILE.parquet"
+        ),
+    ),
+    "hub-dataset-without-training-split": Message(
+        "{source} has no training split that can be read.",
+        (
+            "Where the hub can be reached, download the dataset as Parquet or JSONL; then pass the file: onboard "
+            "check FILE.parquet"
+        ),
+    ),
+    "hub-file-outside": Message(
+        "{source} lists a file that lies outside of it: {path!r}.",
+        (
+            "Where the hub can be reached, download the dataset as Parquet or JSONL; then pass the file: onboard "
+            "check FILE.parquet"
+        ),
+    ),
+    "hub-file-too-large": Message(
+        "{source} has {mebibytes:,} MiB; the limit is {limit_mebibytes:,} MiB.",
+        "Download it, draw a few thousand rows, and pass that file.",
+    ),
+    "hub-name-invalid": Message("{source!r} is not a dataset of the hub.", "Write hf://NAME or hf://NAME/CONFIG."),
+    "hub-name-refused": Message(
+        "{source!r} is not a dataset of the hub: {reason}",
+        "Write hf://NAME, or hf://NAME/CONFIG for one of its configurations.",
+    ),
+    "hub-revision-invalid": Message(
+        "{revision!r} is not a revision of a dataset of the hub.",
+        "Name a branch, a tag or a commit: hf://OWNER/NAME@v1",
+    ),
+    "hub-unreachable": Message(
+        "The hub cannot be reached for {source}: {reason}.",
+        (
+            "Where the hub can be reached, download the dataset as Parquet or JSONL; then pass the file: onboard "
+            "check FILE.parquet"
+        ),
+    ),
+    "label-repeated": Message("--labels names {repeated!r} more than once.", "Name each label once."),
+    "label-too-long": Message(
+        "The label {label!r} has {characters:,} characters; the limit is {limit}.",
+        "Shorten it, and say more with --label-description.",
+    ),
+    "label-words-alike": Message(
+        "This base's vocabulary cannot tell the labels {words} apart.",
+        "Rename the labels, or choose another base with --base.",
+    ),
+    "labels-read-alike": Message(
+        "The labels {first!r} and {second!r} read alike, and without rows only their words tell labels apart.",
+        "Rename one of them, or leave it out.",
+    ),
+    "labels-too-few": Message("--labels names fewer than two labels.", "Give them all: --labels A,B"),
+    "labels-too-few-without-rows": Message(
+        "A task without labeled rows needs two labels at least.", "Name them: --labels praise,complaint,question"
+    ),
+    "labels-with-regression": Message("A regression has no label set.", "Leave out --labels, or --kind regression."),
+    "option-needs-rows": Message(
+        "{option} has no meaning without labeled rows.", "Leave it out, or submit a dataset: onboard submit FILE"
+    ),
+    "shots-not-positive": Message("--shots {shots} is not a number of rows.", "Ask for at least one row per label."),
+    "snapshot-format-unknown": Message(
+        "This snapshot has the unknown format {format} {version}.",
+        "Install the version of onboard that wrote it, or a later one.",
+    ),
+    "snapshot-incomplete": Message(
+        "The dataset snapshot does not hold as many rows as its header says.", "Restore it from a backup."
+    ),
+    "snapshot-unreadable": Message("The bytes are not a dataset snapshot: {reason}.", "Restore it from a backup."),
+    "text-field-count": Message(
+        "--text-field is given {count} times; a row has one text or two.", "Give it once, or twice for pairs."
+    ),
+    "text-half-character": Message(
+        "A row is not UTF-8: it holds half a surrogate pair.", "Write the character in full, or remove it."
+    ),
+    "too-few-shots": Message("--shots {shots} is not a number of rows.", "Ask for at least one row per label."),
+    "unknown-hub-dataset": Message(
+        "The hub has no dataset {source}.", "Check the name: hf://OWNER/NAME. Private ones need a token: hf auth login"
+    ),
+    "unknown-hub-revision": Message(
+        "{repository} has no revision {revision!r} on the hub.", "Check the branch, tag or commit."
+    ),
+    "unknown-kind": Message("{kind!r} is not a kind of task.", "Use one of {kinds}."),
+}

@@ -1,0 +1,94 @@
+"""Messages about names, choices and states."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from onboard.messages.message import Message
+
+DOMAIN: Final[Mapping[str, Message]] = {
+    "alias-is-version-number": Message(
+        "An alias cannot be called {alias!r}: that is a version number.", "Choose a name that is not v and a number."
+    ),
+    "argument-not-texts": Message(
+        "{field}: {value!r} is neither a text nor a list of texts.", 'Pass a text or a list of texts: {field}="NAME"'
+    ),
+    "bound-not-finite": Message("{at_least} is nothing that a metric could reach.", "Name a finite number."),
+    "bound-without-metric": Message("There is a bound, but no metric that it is for.", "Name one: --metric accuracy"),
+    "extra-not-installed": Message("{module} is not installed.", "Install it: pip install 'onboard[{extra}]'"),
+    "hub-owner-not-allowed": Message(
+        "This service does not read {repository} from the hub for others.",
+        "Send the dataset as a file. Whoever runs the service can allow its owner: ONBOARD_HUB_OWNERS={named}",
+    ),
+    "hub-token-for-everybody": Message(
+        "ONBOARD_HUB_TOKEN_OWNERS has *: everybody who can submit could read all that the token can read.",
+        "Name the owners with datasets that the token may read.",
+    ),
+    "job-fields-unknown": Message(
+        "Unknown fields in a job's spec: {fields}.",
+        "Install the version of onboard that it was submitted with, or a later one.",
+    ),
+    "job-state-forbids": Message(
+        "Job {job} is {state}; it cannot become {wanted}.", "See it with: onboard jobs show {job}"
+    ),
+    "labels-not-a-list": Message("labels: it is not a list.", 'Pass a list of labels: labels=["A", "B"]'),
+    "lifetime-invalid": Message(
+        "{text!r} is not a lifetime of a token.", "Say 30d, 12h, 2w or 45m, at most 3650d, or never."
+    ),
+    "method-compared-only": Message(
+        "{method} is compared only: it changes every weight of the base, so it publishes nothing.",
+        "Use one of: --method {allowed} (the table is in docs/methods.md).",
+    ),
+    "method-not-of-base": Message(
+        "The base {base} has no method {method!r}: its hypernetwork is {of_base}.",
+        "Use one of: --method {allowed} (the table is in docs/methods.md).",
+    ),
+    "method-setting-malformed": Message(
+        "The setting {method_setting!r} {trouble}.", "Write it like --method-setting reduction_factor=16."
+    ),
+    "method-unknown-to-release": Message(
+        "{part} is of the method {method!r}, which this release of onboard does not know.",
+        "Update: pip install -U onboard",
+    ),
+    "name-invalid": Message(
+        "{name!r} is not a {kind}.",
+        "Use 1 to {most_letters} lower-case letters, digits, '-' or '_', starting with a letter or digit.",
+    ),
+    "scope-missing": Message("A token needs at least one scope.", "Scopes: {known}."),
+    "task-weights-format-unknown": Message(
+        "The weights have the format {format!r}; this version reads onboard-task-weights-1.",
+        "Upgrade Onboard: pip install -U onboard",
+    ),
+    "time-limit-invalid": Message(
+        "A time limit of {seconds:g} s is not possible.", "Give a positive number of seconds: --time-limit 3600"
+    ),
+    "token-file-invalid": Message(
+        "{where} has no token: {least_letters} to 256 letters, digits or any of . _ ~ + / = - are one.",
+        "Make one with: openssl rand -hex 32",
+    ),
+    "unknown-choice": Message("{value!r} {wrong}.", "Use one of {choices}."),
+    "unknown-device": Message("{device!r} is not a device.", "ONBOARD_DEVICE (or --device): auto, cpu, cuda or cuda:N"),
+    "unknown-form": Message("{name!r} is not a form of tasks.", "Use single or pairs."),
+    "unknown-method": Message(
+        "There is no method {method!r}.{guess}", "Use one of: --method {allowed} (the table is in docs/methods.md)."
+    ),
+    "unknown-metric-of-kind": Message(
+        "There is no metric {metric!r} for {kind}.{guess}", "Use one of: --metric {allowed}"
+    ),
+    "unknown-metric-of-search": Message("There is no metric {metric!r}.", "Use one of {known}."),
+    "unknown-scope": Message("{scope!r} is not a scope.", "Scopes: {known}."),
+    "version-provisional": Message(
+        (
+            "{version} has no embedding {purpose}: it is provisional, a readout alone, which its job published "
+            "before it had learned an embedding."
+        ),
+        "{remedy}",
+    ),
+    "version-without-embedding": Message(
+        "{version} has no embedding {purpose}: its method, {method}, makes {instead}.", "{remedy}"
+    ),
+    "versions-of-two-tasks": Message(
+        "{a} and {b} belong to two tasks.", "Compare two versions of one task: {task}@v1 {task}@v2"
+    ),
+}

@@ -1,0 +1,119 @@
+"""Messages about jobs: submitting, probing, training, evaluating."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from onboard.messages.message import Message
+
+JOBS: Final[Mapping[str, Message]] = {
+    "dataset-missing": Message(
+        "There is no dataset.",
+        "Name a file: onboard submit FILE, or submit without rows: onboard submit --task NAME --labels A,B",
+    ),
+    "features-not-finite": Message(
+        "The features of a text are not finite numbers.", "Check the service with: onboard doctor"
+    ),
+    "hypernetwork-moved": Message(
+        "The hypernetwork of the base changed {times} times while the job ran.",
+        "Retry the job: onboard jobs retry {id}",
+    ),
+    "init-of-other-base": Message(
+        "{version} belongs to another base than {base!r}.", "Use --init auto, which chooses an embedding of this base."
+    ),
+    "init-reduction-factor-differs": Message(
+        "The adapters of {init} have reduction_factor {made}, so {asked} cannot start at them.",
+        "Leave the setting out, or --init.",
+    ),
+    "init-with-method": Message(
+        "--init {init} cannot be used with --method {method}, which starts from the adapters of one task.",
+        "Use --init TASK[@REF], or leave --init out.",
+    ),
+    "job-of-other-base": Message(
+        "The job was submitted for base {pinned}, this worker has {base_digest} as {base!r}.",
+        "Install the same version of onboard on every worker, or submit again.",
+    ),
+    "job-rows-deleted": Message(
+        "The rows of job {job} were deleted.", "Submit the corrected file: onboard submit FILE"
+    ),
+    "job-without-version": Message(
+        "Job {job} is {state} and has published no version.", "See why with: onboard jobs show {job}"
+    ),
+    "label-needs-two-rows": Message(
+        "--method linear needs two training rows of every label; {label!r}{more} has fewer.",
+        "Label one more row of it, or leave --method out.",
+    ),
+    "label-without-training-row": Message(
+        "A label has no training row.", "Submit a row of every label, or --readout never."
+    ),
+    "labels-not-csv": Message("labels: they are not a line of CSV.", "Write them between commas: A,B"),
+    "labels-one-empty": Message("labels: one is empty.", "Write them between commas: A,B"),
+    "lessons-of-several-bases": Message(
+        "The lessons belong to several bases: their widths differ.", "Check the service with: onboard doctor"
+    ),
+    "log-cursor-invalid": Message("Invalid cursor for this log.", "Start again without a cursor."),
+    "method-without-settings": Message("{name} has no settings.", "Leave --method-setting out."),
+    "mlflow-address-invalid": Message(
+        "{uri!r} is not an address: {reason}.", "Give a URL: --uri http://mlflow.internal:5000"
+    ),
+    "mlflow-artifacts-unavailable": Message(
+        "MLflow at {uri} does not take the report: {reason}.", "Look at its artifact store, then try again."
+    ),
+    "mlflow-refuses": Message("MLflow at {uri} refuses: {reason}", "Correct --uri or --experiment."),
+    "mlflow-unreachable": Message("MLflow cannot be reached at {uri}: {reason}.", "Start it, or correct --uri."),
+    "no-label-changed": Message("No label was changed.", "Choose another label for at least one row."),
+    "option-with-method": Message("{option} has no meaning with {alone}, which {reason}.", "{remedy}"),
+    "option-without-rows": Message(
+        "{option} has no meaning without labeled rows: the version is a readout of the labels' words alone.",
+        "Leave {option} out, or submit a dataset: onboard submit FILE",
+    ),
+    "predictions-not-finite": Message(
+        "{rows} of {predictions} predictions are not finite numbers: the training diverged.",
+        "Submit again with another --seed, or with --init random.",
+    ),
+    "prior-width-differs": Message(
+        "The prior has weights for {shape} features but the rows have {width}: it belongs to another base.",
+        "Check the service with: onboard doctor",
+    ),
+    "readout-needs-two-rows": Message("A readout needs two rows at least.", "Submit more rows."),
+    "readout-needs-two-texts": Message("A readout without labeled rows needs two texts at least.", "Pass more texts."),
+    "readout-width-differs": Message(
+        "The readout takes {own} features, and got {width}.", "It belongs to another base: submit the task again."
+    ),
+    "row-ambiguous": Message("{rows} rows begin with “{shown}”.", "Correct them in your file and submit it again."),
+    "suspects-form-outdated": Message("The form does not fit this job's suspects.", "Load the page of the job again."),
+    "task-name-missing": Message(
+        "A task without a dataset has no file to take its name from.",
+        "Name the task: onboard submit --task NAME --labels A,B",
+    ),
+    "tune-with-auto-method": Message(
+        "--tune-hypernetwork always has no meaning with --method auto, which publishes what rows say is best.",
+        "Leave --tune-hypernetwork out, or --method.",
+    ),
+    "tuned-weight-not-finite": Message(
+        "Tuning the hypernetwork diverged: a weight is not finite.",
+        "Submit again without --tune-hypernetwork, or with another --seed.",
+    ),
+    "tuning-diverged": Message(
+        "Tuning the hypernetwork diverged: the loss is {loss} at step {step}.",
+        "Submit again without --tune-hypernetwork, or with another --seed.",
+    ),
+    "tuning-slot-taken": Message(
+        "Job {holder} tunes the hypernetwork of base {base}; one job does so at a time.",
+        "It goes on by itself. Look at the other one: onboard jobs show {holder}",
+    ),
+    "unknown-attempt": Message("Job {job} has had {attempts} attempts.", "See its log with: onboard jobs logs {job}"),
+    "unknown-init": Message(
+        "There is no embedding {init!r} to start from.{guess}",
+        "Use --init auto, --init random, or one of: onboard tasks list",
+    ),
+    "unknown-init-embedding": Message(
+        "There is no embedding {init!r} to start from.", "Use --init auto, or one of: onboard tasks list"
+    ),
+    "unknown-job-or-task": Message(
+        "There is no job {job!r}, nor a task of that name with jobs.{alike}", "List them with: onboard jobs list"
+    ),
+    "unknown-metric": Message("There is no metric {metric!r} for {kind}.", "Use one of: --metric {allowed}"),
+    "unknown-place-in-order": Message("after: {place!r} is not a place in this order.", "Start again without it."),
+}

@@ -1,0 +1,85 @@
+"""Messages about access, backups, webhooks and maintenance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from onboard.messages.message import Message
+
+OPERATIONS: Final[Mapping[str, Message]] = {
+    "artifact-not-in-backup": Message("The artifact {digest} is not in {path}.", "Use another backup."),
+    "backup-broken-off": Message(
+        "The backup in {place} broke off before it was whole.", "Make it: onboard backup {place}"
+    ),
+    "backup-damaged": Message("{file} is damaged, or no backup: {reason}.", "Use another backup."),
+    "backup-digest-invalid": Message("The backup contains an invalid artifact digest.", "Use another backup."),
+    "backup-folder-occupied": Message("{target} holds something that is no backup.", "Name a new or empty folder."),
+    "backup-format-unknown": Message(
+        "The backup {place} has format {version}; this code reads format {known}.",
+        "Install the version of onboard that made it, or a later one.",
+    ),
+    "backup-incomplete": Message(
+        "The backup is not whole: {digest} ({kind}) is {problem} in it{more}.",
+        "Use another backup. Where the service still runs, the same onboard backup again mends this one.",
+    ),
+    "backup-into-store": Message("{target} is the artifact store itself.", "Name a folder elsewhere."),
+    "backup-manifest-damaged": Message("The manifest of the backup {place} is damaged.", "Use another backup."),
+    "backup-of-other-service": Message(
+        "{target} holds backups of another service ({present}).", "Use a separate folder or file for each service."
+    ),
+    "backup-part-unreadable": Message("A part of the backup holds no rows: {reason}.", "Use another backup."),
+    "backup-row-count-differs": Message(
+        "The backup has {count} rows of {name} instead of {rows}.", "Use another backup."
+    ),
+    "backup-zip-is-folder": Message(
+        "{target} would be a folder.", "Backups are folders, or files that are named ….zip."
+    ),
+    "backup-zip-not-local": Message(
+        "{target} is not a file on this machine.", "Name a URL that does not end in .zip: a folder."
+    ),
+    "bootstrap-token-unreadable": Message(
+        "The bootstrap token {file} cannot be read: {reason}.",
+        "Let this user read the file that ONBOARD_BOOTSTRAP_TOKEN_FILE names.",
+    ),
+    "host-without-token": Message(
+        "{host} can be reached from other machines, and there is no token yet.",
+        "Create one: onboard token create NAME --scope admin (or set ONBOARD_BOOTSTRAP_TOKEN_FILE)",
+    ),
+    "maintenance-at-work": Message(
+        "Other maintenance is at work: {holder}.",
+        "Let it finish. If it was killed, try again in {minutes:.0f} minutes.",
+    ),
+    "session-over": Message(
+        "The session is over.", "Send `Authorization: Bearer TOKEN`; `onboard token create` makes one."
+    ),
+    "sign-in-link-used": Message(
+        "This link has been used, or is too old; a new start of `onboard serve` prints another.",
+        "Send `Authorization: Bearer TOKEN`; `onboard token create` makes one.",
+    ),
+    "token-not-valid": Message(
+        "The token {token!r} is {state}.", "Send `Authorization: Bearer TOKEN`; `onboard token create` makes one."
+    ),
+    "token-unknown": Message(
+        "The token is unknown here.", "Send `Authorization: Bearer TOKEN`; `onboard token create` makes one."
+    ),
+    "unknown-backup": Message(
+        "There is no backup in {place}: it has no manifest.json.", "Name the folder or file of a backup."
+    ),
+    "webhook-address-private": Message(
+        "{host} is {address}, which is not a public address.", "Webhooks go to public addresses only."
+    ),
+    "webhook-gone": Message(
+        "{host} answered with status 410: the receiver is gone.", "Remove it from ONBOARD_WEBHOOK_URLS."
+    ),
+    "webhook-host-unresolved": Message(
+        "The name {host} cannot be resolved: {reason}.",
+        "Check the name in ONBOARD_WEBHOOK_URLS; the message is sent again later.",
+    ),
+    "webhook-refused": Message(
+        "{host} answered with status {status}.", "Check the receiver; the message is sent again later."
+    ),
+    "webhook-unanswered": Message(
+        "{host} did not answer: {reason}.", "Check the receiver; the message is sent again later."
+    ),
+}

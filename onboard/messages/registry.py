@@ -1,0 +1,190 @@
+"""Messages about the database."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from onboard.messages.message import Message
+
+REGISTRY: Final[Mapping[str, Message]] = {
+    "alias-exists": Message("{task}@{alias} is v{version} now.", "Look at it with: onboard versions {task}"),
+    "alias-gone": Message("{task}@{alias} does not exist.", "Look at it with: onboard versions {task}"),
+    "alias-moved": Message(
+        "{task}@{alias} is v{version} now, not v{expected}.", "Look at it with: onboard versions {task}"
+    ),
+    "alias-without-past": Message(
+        "{task}@{alias} has never been anything before v{present} that it could go back to.",
+        "Name a version: onboard promote {task}@vN --alias {alias}",
+    ),
+    "attempt-fenced": Message(
+        "Attempt {attempt} no longer owns job {job}.", "Nothing needs to be done: the later attempt goes on."
+    ),
+    "backup-columns-differ": Message(
+        "Rows of {table} in the backup have other columns than its schema.", "Use another backup."
+    ),
+    "backup-rows-unfit": Message("Rows of {table} in the backup do not fit: {reason}.", "Use another backup."),
+    "backup-table-unknown": Message(
+        "The backup has a table {table}, which its schema does not know.", "Use another backup."
+    ),
+    "bulk-job-stopped": Message("Job {job} was stopped while it ran.", "Submit it again if it is still needed."),
+    "database-busy": Message("Every connection to the database is busy.", "Try again in a moment."),
+    "database-damaged": Message("The database is damaged.", "Its service has to be restored from a backup."),
+    "database-deadlock": Message("Another transaction changes the same rows at this moment.", "Try again in a moment."),
+    "database-disk-full": Message("The disk of the database is full.", "Free some space on the server."),
+    "database-disk-full-at": Message("The disk of the database {file} is full.", "Free some space, then try again."),
+    "database-encoding-wrong": Message(
+        "The database {name} has the encoding {encoding}; Onboard needs UTF8.",
+        "Make another one: createdb --encoding UTF8 --template template0 {name}_utf8",
+    ),
+    "database-password-wrong": Message(
+        "The database {place} refuses the password.",
+        "Correct user and password in ONBOARD_DATABASE_URL: postgresql://USER:PASSWORD@HOST/NAME",
+    ),
+    "database-pooler-statements": Message(
+        "A pooler before the database {place} loses prepared statements: {reason}.",
+        "Set ONBOARD_DATABASE_PREPARED_STATEMENTS=false wherever Onboard runs.",
+    ),
+    "database-read-only": Message(
+        "The database {place} takes no changes: {reason}.",
+        ("Let ONBOARD_DATABASE_URL name the primary, no replica; a primary may say so when its disk is nearly full."),
+    ),
+    "database-right-missing": Message(
+        "The user of the database {place} lacks a right: {reason}.",
+        "Make that user its owner: ALTER DATABASE {database} OWNER TO {username}",
+    ),
+    "database-server-damaged": Message("The database {place} is damaged: {reason}.", "Restore it from a backup."),
+    "database-server-disk-full": Message(
+        "The disk of the database {place} is full: {reason}.", "Free some space, then try again."
+    ),
+    "database-unreachable": Message("The database cannot be reached.", "Try again in a moment."),
+    "database-unreachable-at": Message(
+        "The database {place} cannot be reached: {reason}.",
+        "Start PostgreSQL, or correct ONBOARD_DATABASE_URL. `onboard doctor` checks the connections.",
+    ),
+    "database-url-parameter": Message(
+        "ONBOARD_DATABASE_URL has the parameter {parameter!r}, which the driver of PostgreSQL does not know.",
+        "Take it away; PostgreSQL's documentation of libpq lists the parameters (sslmode, sslrootcert, …).",
+    ),
+    "database-url-parameter-of-pooler": Message(
+        "ONBOARD_DATABASE_URL has the parameter {parameter!r}, which the driver of PostgreSQL does not know.",
+        "Take it away. Behind a transaction pooler set ONBOARD_DATABASE_PREPARED_STATEMENTS=false.",
+    ),
+    "database-url-password": Message(
+        "ONBOARD_DATABASE_URL has an @ or / after its password, which is cut off there.",
+        "Write such letters of user and password as %XX: @ is %40, / is %2F, ? is %3F, # is %23, % is %25.",
+    ),
+    "database-url-unusable": Message(
+        "{named} is not a database that Onboard can use.",
+        "Set ONBOARD_DATABASE_URL to postgresql://user:password@host/name, or unset it for SQLite.",
+    ),
+    "home-disk-full": Message("The disk of {home} is full.", "Free some space, then try again."),
+    "home-file-not-writable": Message(
+        "{file} cannot be written: {reason}.", "Let the user who runs onboard own all of {home}: chown -R USER {home}"
+    ),
+    "home-not-writable": Message(
+        "Onboard cannot keep its data in {home}: {reason}.", "Set ONBOARD_HOME to a folder that you can write to."
+    ),
+    "hypernetwork-changed": Message(
+        "The base's hypernetwork is at version {head} now, not {expected}.",
+        "Look at it, then try again: onboard hypernetwork list",
+    ),
+    "hypernetwork-not-usable": Message(
+        "Hypernetwork version {version} {reason}.", "List those that are there with: onboard hypernetwork list"
+    ),
+    "job-cancelled-before-restore": Message(
+        "The job was cancelled while it ran, and the service was restored from a backup since.",
+        "Submit it again if it is still needed.",
+    ),
+    "job-needs-no-retry": Message(
+        "Job {job} is {state}; only a job that failed, died or was cancelled can be retried.",
+        "See it with: onboard jobs show {job}",
+    ),
+    "job-task-deleted": Message(
+        "The task of job {job} was deleted, and its rows with it.",
+        "Submit the dataset again: onboard submit --dataset FILE",
+    ),
+    "key-in-use": Message(
+        "The key {key!r} already belongs to job {job}, which is a different request.", "Use another --key."
+    ),
+    "labels-differ": Message(
+        "Task {task!r} has other labels: {had} instead of {now}.",
+        "Give the new task another name with --task, or say --new-labels.",
+    ),
+    "task-kind-differs": Message(
+        "Task {task!r} is of kind {present}, and these rows are of kind {wanted}.",
+        "Give the new task another name with --task, or say --new-labels.",
+    ),
+    "prior-refitted-meanwhile": Message(
+        "The prior was refitted by another process meanwhile.", "List its versions with: onboard prior list"
+    ),
+    "rows-dangling": Message(
+        "{rows} rows refer to rows that do not exist; nothing was changed.", "Restore the database from a backup."
+    ),
+    "s3-key-incomplete": Message(
+        "{missing} is not set though the other of the two is.", "Set {missing}, or unset both."
+    ),
+    "schema-missing": Message("The database has no tables yet.", "Run: onboard db upgrade"),
+    "schema-outdated": Message("The database's schema is older ({found}) than this code.", "Run: onboard db upgrade"),
+    "schema-too-new": Message(
+        "{whose} ({found}) is newer than this code ({wanted}).",
+        "Install the version of onboard that made it, or a later one.",
+    ),
+    "service-not-empty": Message(
+        "The service is not empty: {named}.", "Restore into a new ONBOARD_HOME or a new database."
+    ),
+    "shard-fenced": Message(
+        "Attempt {attempt} no longer owns shard {shard} of job {job}.",
+        "Nothing needs to be done: the later attempt goes on.",
+    ),
+    "sqlite-damaged": Message(
+        "The database {file} is damaged: {reason}.",
+        "Move it away with its log, then restore a backup: mv {file}* ELSEWHERE && onboard restore BACKUP",
+    ),
+    "sqlite-disk-failed": Message(
+        "The disk of the database {file} answers with an error: {reason}.",
+        "Look whether the disk is well (dmesg), then try again.",
+    ),
+    "sqlite-forbidden": Message(
+        "The database {file} cannot be written: {reason}.",
+        "Make its folder writable, or set ONBOARD_HOME to a folder that you can write to.",
+    ),
+    "sqlite-unusable": Message("The database {file} cannot be used: {reason}.", "Try again in a moment."),
+    "tables-of-other-program": Message(
+        "The database has tables of another program: {tables}.",
+        "Let ONBOARD_DATABASE_URL name a database that only Onboard uses.",
+    ),
+    "token-name-ambiguous": Message("{count} tokens are named {which!r}.", "Name one by its id: {ids}"),
+    "unknown-alias": Message("There is no {task}@{alias}.", "List them with: onboard versions {task}"),
+    "unknown-dataset": Message("There is no dataset {digest}.", "Submit the dataset again: onboard submit FILE"),
+    "unknown-hypernetwork-version": Message(
+        "There is no hypernetwork version {version} of this base.", "List them with: onboard hypernetwork list"
+    ),
+    "unknown-job": Message("There is no job {job}.", "List them with: onboard jobs list"),
+    "unknown-prior-version": Message(
+        "There is no version {version} of this base's prior ({form}).", "List them with: onboard prior list"
+    ),
+    "unknown-registered-base": Message("There is no base {name_or_digest!r}.", "List them with: onboard base list"),
+    "unknown-session": Message("There is no session {session!r}.", "List them with: onboard token sessions"),
+    "unknown-task": Message("There is no task {task!r}.{guess}", "List them with: onboard tasks list"),
+    "unknown-token": Message("There is no token {token!r}.", "List them with: onboard token list"),
+    "unknown-version": Message("There is no {task}@v{version}.", "List them with: onboard versions {task}"),
+    "unknown-version-reference": Message("There is no {named}.", "List its versions with: onboard versions {task}"),
+    "unknown-worker": Message("There is no worker {worker!r}.", "List them with: onboard workers list"),
+    "value-not-storable": Message(
+        "A value cannot be stored: it holds a NUL or half a surrogate pair, or is too large.",
+        "Correct it, then try again.",
+    ),
+    "version-being-rebuilt": Message(
+        "{version} descends from the deleted task {deleted} and is being rebuilt without it.",
+        "Wait for its job: onboard jobs list --task {name}",
+    ),
+    "version-not-yet-learned": Message(
+        "There is no {named} yet: a job is learning the task, {where}.", "Wait for it with: onboard jobs watch {job}"
+    ),
+    "version-number-missing": Message("{reference!r} names no number.", "Name a version: TASK@vN"),
+    "worker-name-taken": Message(
+        "A worker called {worker!r} is running already (process {pid} on {host}).", "Give this one another --name."
+    ),
+    "worker-not-alive": Message("There is no live worker {worker!r}.", "List them with: onboard workers list"),
+}

@@ -1,0 +1,111 @@
+"""Messages about workers and the broker."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from onboard.messages.message import Message
+
+WORKERS: Final[Mapping[str, Message]] = {
+    "broker-certificate-not-trusted": Message(
+        "The certificate of the broker {broker} cannot be verified: {reason}.",
+        "Add ?ssl_ca_certs=/path/to/ca.pem to ONBOARD_BROKER_URL.",
+    ),
+    "broker-needs-tls": Message(
+        "The broker {broker} wants TLS.",
+        (
+            "Write rediss:// for redis:// in ONBOARD_BROKER_URL; for a certificate of your own add "
+            "?ssl_ca_certs=/path/to/ca.pem"
+        ),
+    ),
+    "broker-password-wrong": Message(
+        "The broker {broker} refuses the password: {reason}.",
+        "Correct user and password in ONBOARD_BROKER_URL: redis://USER:PASSWORD@HOST:PORT/0",
+    ),
+    "broker-unreachable": Message("The broker cannot be reached.", "Try again later."),
+    "broker-unreachable-at": Message(
+        "The broker {broker} cannot be reached: {reason}.",
+        "Start Redis, or correct ONBOARD_BROKER_URL. `onboard doctor` checks the connections.",
+    ),
+    "broker-unusable": Message("The broker cannot be used.", "Whoever runs the service finds the reason in its log."),
+    "broker-url-database-invalid": Message(
+        "The database in ONBOARD_BROKER_URL, after the host and a /, is not a number.",
+        "Set ONBOARD_BROKER_URL to redis://USER:PASSWORD@HOST:PORT/0, or to rediss://… for TLS.",
+    ),
+    "broker-url-file-unusable": Message(
+        "{value}, which ONBOARD_BROKER_URL names as {parameter}, cannot be used: {reason}.",
+        "Name a file in PEM that this user can read.",
+    ),
+    "broker-url-parameter-of-tls": Message(
+        "ONBOARD_BROKER_URL has the parameter {parameter!r}, which is for TLS, and begins with redis://.",
+        "Write rediss:// for redis://, or take the parameter away.",
+    ),
+    "broker-url-parameter-unknown": Message(
+        "ONBOARD_BROKER_URL has the parameter {parameter!r}, which Onboard does not know.",
+        "Take it away; known are {known}.",
+    ),
+    "broker-url-parameter-wrong": Message(
+        "{parameter} in ONBOARD_BROKER_URL is {value!r}.", "Set it to one of: {plain_value}."
+    ),
+    "broker-url-password-at": Message(
+        "ONBOARD_BROKER_URL has an @ or % within its user or password, written as such.",
+        ("Write such letters of user and password as %XX: @ is %40, / is %2F, : is %3A, ? is %3F, # is %23, % is %25."),
+    ),
+    "broker-url-password-slash": Message(
+        "ONBOARD_BROKER_URL has a /, ? or # within its user or password, which ends there.",
+        ("Write such letters of user and password as %XX: @ is %40, / is %2F, : is %3A, ? is %3F, # is %23, % is %25."),
+    ),
+    "broker-url-port-invalid": Message(
+        "The port in ONBOARD_BROKER_URL is not a number from 1 to 65535.",
+        "Set ONBOARD_BROKER_URL to redis://USER:PASSWORD@HOST:PORT/0, or to rediss://… for TLS.",
+    ),
+    "broker-url-scheme-unknown": Message(
+        "{named} names no broker that Onboard can use.{others}",
+        "Set ONBOARD_BROKER_URL to redis://USER:PASSWORD@HOST:PORT/0, or to rediss://… for TLS.",
+    ),
+    "broker-url-unusable": Message(
+        "The broker cannot be asked as ONBOARD_BROKER_URL says ({name}).",
+        "Set ONBOARD_BROKER_URL to redis://USER:PASSWORD@HOST:PORT/0, or to rediss://… for TLS.",
+    ),
+    "broker-url-without-host": Message(
+        "ONBOARD_BROKER_URL names no host, or not in the form of one.",
+        "Set ONBOARD_BROKER_URL to redis://USER:PASSWORD@HOST:PORT/0, or to rediss://… for TLS.",
+    ),
+    "broker-without-tls": Message(
+        "The broker {broker} does not speak TLS.",
+        "Write redis:// for rediss:// in ONBOARD_BROKER_URL, or switch TLS on there.",
+    ),
+    "claim-fenced": Message("Another attempt owns {name} now.", "Nothing needs to be done: the later attempt goes on."),
+    "claim-stopped": Message("The job of {name} was stopped while it ran.", "Submit it again if it is still needed."),
+    "detached-worker-left": Message(
+        "The job waits: worker {last} has left. {reason}",
+        "{advice}; then start a worker: onboard worker --queue {queue} --idle-exit 60",
+    ),
+    "job-cancelled": Message("The job was cancelled.", "Submit it again if it is still needed."),
+    "job-cancelled-running": Message("Job {job} was cancelled while it ran.", "Submit it again if it is still needed."),
+    "job-cancelled-unresponsive": Message(
+        "Job {id} was cancelled while it ran; its process did not react and was killed.",
+        "Submit it again if it is still needed.",
+    ),
+    "job-fenced": Message(
+        "Attempt {attempt} no longer owns job {job}.", "Nothing needs to be done: the later attempt goes on."
+    ),
+    "metrics-host-unknown": Message("This machine has no address {host!r}.", "Correct --metrics-host."),
+    "metrics-not-served": Message(
+        "Metrics cannot be served on {place}: {reason}.", "Correct --metrics-host or --metrics-port."
+    ),
+    "metrics-port-forbidden": Message("Listening on {place} is not allowed.", "Give a --metrics-port above 1023."),
+    "metrics-port-taken": Message("Another program listens on {place} already.", "Give another --metrics-port."),
+    "nothing-published": Message(
+        "The pipeline ended without publishing a version.",
+        "Report it as a bug, with the log of the job: onboard jobs logs JOB",
+    ),
+    "worker-machine-fails": Message(
+        "The worker's machine cannot go on: {reason}.", "The job is tried again by itself."
+    ),
+    "worker-machine-full": Message(
+        "The worker's machine cannot go on: {reason} ({error}).",
+        "Free some space or memory there; the job is tried again by itself.",
+    ),
+}

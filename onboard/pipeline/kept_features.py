@@ -1,0 +1,36 @@
+"""What was read of a task's rows is kept, so that its next job reads only the rows that are new."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from onboard.errors import DamagedError, NotFoundError, PinMismatchError, StorageError
+from onboard.registry.task_features import TaskFeatureRepository
+from onboard.storage.features import FEATURES, pack_features, unpack_features
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from onboard.pipeline.attempt import Run
+    from onboard.registry.services import Services
+
+
+def kept_features(services: Services, task: str, base_digest: str) -> dict[bytes, np.ndarray]:
+    """Features of the rows of the task's earlier versions, by `features_key`; none where they are gone."""
+    with services.database.read() as session:
+        artifact = TaskFeatureRepository(session).find(task, base_digest)
+    if artifact is None:
+        return {}
+    with suppress(NotFoundError, DamagedError, PinMismatchError, StorageError):
+        return unpack_features(services.read(artifact), base_digest)
+    return {}  # they are read again
+
+
+def store_features(attempt: Run) -> str | None:
+    """Store what the job has read of its labeled rows and its labels; returns the digest, None without any."""
+    bench = attempt.bench
+    unlabelled = {tuple(ids) for ids in bench.encode(bench.unlabelled)} if bench.unlabelled else set()
+    read = {ids: row for ids, row in bench.read.items() if ids not in unlabelled}
+    packed = pack_features(read, attempt.base.digest)
+    return None if packed is None else attempt.services.store(packed, FEATURES)

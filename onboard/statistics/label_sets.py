@@ -1,0 +1,236 @@
+"""A readout of sets of labels: a score for each label by itself, in closed form, and from which score it is answered.
+
+Ridge regression on 0 and 1 for every label at once, with the same rows of the labels' words and the same prior as a
+readout of classes (`onboard.statistics.readout`). What it predicts of rows without themselves becomes probabilities by
+a logistic curve with one slope, and a place for each label. A label is answered from the probability on that
+gives the best F1; rare labels, whose rows say little of that, follow what the probabilities expect. That threshold is
+moved to 1/2, so that nobody who asks needs to know it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from onboard.errors import InputError
+from onboard.statistics.blocks import with_names
+from onboard.statistics.prior import Prior
+from onboard.statistics.probabilities import sigmoid
+from onboard.statistics.readout import (
+    FEWEST_JUDGING,
+    RIDGE_PRIOR,
+    RIDGES,
+    SCALE_PRIOR,
+    USUAL,
+    Fitted,
+    drawn_paths,
+    packed,
+    require_finite,
+    signed_roots,
+    weights_of_prior,
+)
+from onboard.statistics.ridge import Path, Rows
+
+SLOPES: Final = (2.0, 4.0, 8.0, 16.0, 32.0)
+USUAL_SLOPE: Final = 8.0
+PLACE_DEVIATION: Final = 1.0  # of a label's place on the curve around that of all labels, in logits
+EXPECTED_ROWS: Final = 8.0  # right and wrong answers of a label, expected by the probabilities, that count beside rows
+FEW_THRESHOLD: Final = 0.3  # of the regression's own scores, where too few rows judge
+_STEPS: Final = 6  # of Newton's method
+_MOST_CELLS: Final = 50_000  # rows times labels that choose ridge and slope
+_MOST_GROUPS: Final = 16  # that are judged by thresholds of the other groups
+_TINY: Final = 1e-9
+
+
+@dataclass(frozen=True)
+class Curve:
+    """How scores of a regression become answers.
+
+    Args:
+        slope: of the logistic curve.
+        places: (L,) where a score of 0 lies on it, in logits.
+        thresholds: (L,) probabilities from which a label is answered, in logits.
+    """
+
+    slope: float
+    places: np.ndarray
+    thresholds: np.ndarray
+
+    def answered(self, scores: np.ndarray) -> np.ndarray:
+        """(n, L), at least 1/2 where a label is answered."""
+        return sigmoid(self.slope * scores + self.places - self.thresholds)
+
+
+def fit_sets(
+    features: np.ndarray,
+    truth: np.ndarray,
+    groups: Sequence[np.ndarray],
+    blocks: int = 1,
+    names: np.ndarray | None = None,
+    prior: Prior | np.ndarray | None = None,
+) -> Fitted:
+    """A readout whose scores are independent, in closed form; what its rows are predicted without their group.
+
+    Args:
+        features, groups, blocks, names, prior: as of `onboard.statistics.readout.fit_readout`.
+        truth: (n, L), 1 where a row has a label, else 0.
+
+    Raises:
+        InputError: features that are not finite, fewer than two rows, a prior of another base.
+    """
+    require_finite(features)
+    if len(truth) < 2:
+        raise InputError("A readout needs two rows at least.", "Submit more rows.")
+    drawn_to = weights_of_prior(prior, names, features.shape[1])
+    features, counted = signed_roots(features), np.ones(len(truth))
+    best = _fitted(features, truth, groups, blocks, drawn_to)
+    if names is not None:
+        require_finite(names)
+        words = with_names(features, truth, signed_roots(names), blocks, counted)
+        named = _fitted(*words, groups, blocks, drawn_to)
+        best = replace(named, names=names) if named.loss <= best.loss else best
+    return best
+
+
+def _fitted(
+    features: np.ndarray,
+    truth: np.ndarray,
+    groups: Sequence[np.ndarray],
+    blocks: int,
+    drawn_to: np.ndarray | None,
+) -> Fitted:
+    rows = Rows.of_sets(features, truth, blocks)
+    path = Path.of(rows.x, rows.targets, rows.counted)
+    judged = np.sort(np.concatenate(groups)) if len(groups) else np.zeros(0, dtype=np.int64)
+    right = truth[judged].astype(np.float64)
+    few = len(judged) < FEWEST_JUDGING
+    paths = drawn_paths(path, rows.x, drawn_to, judged)
+    options = [
+        (_cost(one, ridge, paths[0].scale, groups, judged, right, few=few), one, ridge)
+        for one in paths
+        for ridge in ((USUAL[0],) if few else RIDGES)
+    ]
+    loss, chosen, ridge = min(options, key=lambda option: option[0])
+    scores = _scores(chosen, groups, judged, ridge)
+    curve = _usual_curve(truth.shape[1]) if few else fit_curve(scores, right)
+    solved = chosen.weights(ridge)  # (L, h + 1)
+    weights = solved[:, :-1] / rows.lengths
+    bias = solved[:, -1] - weights @ rows.mean
+    readout = packed(
+        curve.slope * weights, curve.slope * bias + curve.places - curve.thresholds, independent=True
+    )  # fmt: skip
+    answered = _answered_without(scores, right, groups, judged, curve)
+    towards = chosen.towards[:, :-1] if chosen.scale else None
+    return Fitted(readout, judged, answered, ridge, curve.slope, loss, drawn_to=towards, scale=chosen.scale)
+
+
+def _cost(
+    path: Path,
+    ridge: float,
+    usual_scale: float,
+    groups: Sequence[np.ndarray],
+    judged: np.ndarray,
+    right: np.ndarray,
+    *,
+    few: bool,
+) -> float:
+    """Nats that the rows cost which judge, and what a ridge or a scale far from the usual one costs."""
+    cost = RIDGE_PRIOR * abs(float(np.log(ridge / USUAL[0]))) + SCALE_PRIOR * abs(usual_scale - path.scale)
+    if few:
+        return cost
+    rows = _some_rows(len(judged), right.shape[1])
+    scores = _scores(path, groups, judged, ridge)
+    _, _, loss = _probable(scores[rows], right[rows])
+    return cost + loss * len(judged) / len(rows)
+
+
+def _scores(path: Path, groups: Sequence[np.ndarray], judged: np.ndarray, ridge: float) -> np.ndarray:
+    """What the regression predicts of the rows that judge (m, L), each without its group."""
+    if all(len(group) == 1 for group in groups):
+        scores: np.ndarray = path.without_each(ridge)
+    else:
+        scores = path.without(groups, ridge)
+    judging: np.ndarray = scores[judged]
+    return judging
+
+
+def _some_rows(count: int, labels: int) -> np.ndarray:
+    """Places of rows, evenly spaced, of which there are so many that choosing takes no time."""
+    most = max(64, _MOST_CELLS // max(1, labels))
+    return np.arange(count) if count <= most else np.arange(most) * count // most
+
+
+def _usual_curve(labels: int) -> Curve:
+    return Curve(USUAL_SLOPE, np.full(labels, -USUAL_SLOPE * FEW_THRESHOLD), np.zeros(labels))
+
+
+def fit_curve(scores: np.ndarray, right: np.ndarray) -> Curve:
+    """The curve of rows that did not train what scores them.
+
+    Args:
+        scores: (m, L) of a regression.
+        right: (m, L) of 0 and 1.
+    """
+    slope, places, _ = _probable(scores, right)
+    return Curve(slope, places, _thresholds(sigmoid(slope * scores + places), right))
+
+
+def _probable(scores: np.ndarray, right: np.ndarray) -> tuple[float, np.ndarray, float]:
+    """The likeliest slope and places, and the loss of all rows in nats."""
+    fitted = [(slope, *_places(slope * scores, right)) for slope in SLOPES]
+    return min(fitted, key=lambda one: one[2])
+
+
+def _places(scores: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, float]:
+    """Where each label lies on the curve: near all the others, unless its rows say otherwise; and the loss."""
+    common = np.zeros(1)
+    for _ in range(_STEPS):
+        p = sigmoid(scores + common)
+        common = common + np.clip((right - p).sum() / max(float((p * (1 - p)).sum()), _TINY), -2, 2)
+    places = np.full(scores.shape[1], float(common[0]))
+    held = 1 / PLACE_DEVIATION**2
+    for _ in range(_STEPS):
+        p = sigmoid(scores + places)
+        gradient = (right - p).sum(0) - held * (places - common)
+        places = places + np.clip(gradient / ((p * (1 - p)).sum(0) + held), -2, 2)
+    p = np.clip(sigmoid(scores + places), _TINY, 1 - _TINY)
+    loss = -float((right * np.log(p) + (1 - right) * np.log(1 - p)).sum())
+    return places, loss + 0.5 * held * float(((places - common) ** 2).sum())
+
+
+def _thresholds(probabilities: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """The logit from which each label is to be answered (L,): that with the best F1 of its rows, together with rows
+    whose answers are as right as the probabilities expect."""
+    return np.array([_threshold(of_label, true) for of_label, true in zip(probabilities.T, right.T, strict=True)])
+
+
+def _threshold(probabilities: np.ndarray, right: np.ndarray) -> float:
+    order = np.argsort(-probabilities, kind="stable")
+    p, y = probabilities[order], right[order]
+    weight = EXPECTED_ROWS / (EXPECTED_ROWS + float(y.sum()))  # of what is expected beside what is seen
+    mixed = weight * p + (1 - weight) * y
+    answered = np.arange(1, len(p) + 1)
+    f1 = 2 * np.cumsum(mixed) / (answered + mixed.sum())
+    best = int(np.argmax(f1))
+    after = p[best + 1] if best + 1 < len(p) else p[best] / 2
+    between = np.clip((p[best] + after) / 2, _TINY, 1 - _TINY)
+    return float(np.log(between / (1 - between)))
+
+
+def _answered_without(
+    scores: np.ndarray, right: np.ndarray, groups: Sequence[np.ndarray], judged: np.ndarray, curve: Curve
+) -> np.ndarray:
+    """What rows are answered without their group (m, L); where groups are few, their thresholds are of the others."""
+    if len(judged) < FEWEST_JUDGING or not 1 < len(groups) <= _MOST_GROUPS:
+        return curve.answered(scores)
+    answered = np.zeros_like(scores)
+    for group in groups:
+        own = np.isin(judged, group)
+        if (~own).sum() < FEWEST_JUDGING // 2:
+            answered[own] = curve.answered(scores[own])
+        else:
+            answered[own] = fit_curve(scores[~own], right[~own]).answered(scores[own])
+    return answered

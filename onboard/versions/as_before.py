@@ -1,0 +1,117 @@
+"""What an alias calls labels that were renamed, so that whoever asks it gets the names of before."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from onboard.domain.dataset import Label, label_key, label_text
+from onboard.domain.names import Reference
+from onboard.errors import ConflictError, InputError
+from onboard.registry.versions import VersionRepository
+
+if TYPE_CHECKING:
+    from sqlalchemy.orm import Session
+
+    from onboard.domain.task import AliasNames, EmbeddingVersion
+
+_MOST_STEPS = 1_000  # back from a version
+
+
+def names_as_before(
+    session: Session, version: EmbeddingVersion, present: EmbeddingVersion | None, names: AliasNames | None
+) -> AliasNames | None:
+    """What the labels of a version are called by an alias that goes on as it is.
+
+    Args:
+        session: of the registry.
+        version: that the alias is to mean.
+        present: that it means now; None where it is new.
+        names: what it calls labels of that one.
+
+    Returns:
+        Pairs of a label and what it is called; None where nothing differs.
+
+    Raises:
+        ConflictError: the version was not made of the present one, or labels that it answers with were merged.
+    """
+    if present is None:
+        raise ConflictError(
+            f"The alias is new, so nobody knows {version.reference} by earlier labels.",
+            "Promote it without --as-before.", task=version.task,
+        )  # fmt: skip
+    called: dict[str, tuple[Label, Label]] = {label_key(label): (label, label) for label in present.labels}
+    called |= {label_key(label): (label, name) for label, name in names or ()}
+    for change in _changes(session, version, present):
+        if change["action"] == "rename":
+            (old,), new = change["labels"], change["to"]
+            _, name = called.pop(label_key(old), (old, old))
+            called[label_key(new)] = new, name
+        elif change["action"] == "merge":
+            _require_one_name(change, called)
+    known = {label_key(label) for label in version.labels}
+    pairs = [[label, name] for key, (label, name) in called.items() if key in known and label_key(name) != key]
+    _require_distinct(version, pairs)
+    return pairs or None
+
+
+def _changes(session: Session, version: EmbeddingVersion, present: EmbeddingVersion) -> list[Any]:
+    """What was done to the labels from the present version to the other one, in order."""
+    changes: list[Any] = []
+    step: EmbeddingVersion | None = version
+    for _ in range(_MOST_STEPS):
+        if step is None:
+            break
+        if step.version == present.version:
+            return changes[::-1]
+        if step.change is not None:
+            changes.append(step.change)
+        step = _before(session, step)
+    raise ConflictError(
+        f"{version.reference} was not made of {present.reference}, which the alias means now.",
+        "Promote it without --as-before; then the alias answers with the labels of the new version.",
+        task=version.task,
+    )  # fmt: skip
+
+
+def _before(session: Session, version: EmbeddingVersion) -> EmbeddingVersion | None:
+    """The version that another one was made of by a change, a carry or a job's first version."""
+    versions = VersionRepository(session)
+    if version.kind in ("carried", "relabeled"):
+        try:
+            parent = Reference.parse(version.parent)
+        except InputError:
+            return None
+        return None if parent.version is None else versions.living(version.task, parent.version)
+    if version.change is None:
+        return None
+    if version.change["version"] is not None:
+        return versions.living(version.task, version.change["version"])
+    job = version.change["job"]
+    return None if job is None else versions.of_job(job)
+
+
+def _require_one_name(change: Any, called: dict[str, tuple[Label, Label]]) -> None:
+    """A merged label keeps the name of before only where it is one of those that were merged."""
+    to, gone = change["to"], change["labels"]
+    kept = called.get(label_key(to))
+    if kept is None:
+        merged = " and ".join(repr(label_text(label)) for label in gone)
+        raise ConflictError(
+            f"The labels {merged} became {label_text(to)!r}, so there is no one name of before for it.",
+            "Promote it without --as-before.", labels=list(gone),
+        )  # fmt: skip
+    for label in gone:
+        called.pop(label_key(label), None)
+    called[label_key(to)] = kept
+
+
+def _require_distinct(version: EmbeddingVersion, pairs: list[list[Label]]) -> None:
+    """Raise ConflictError where two labels would be called the same."""
+    by_key = {label_key(label): name for label, name in pairs}
+    names = [label_key(by_key.get(label_key(label), label)) for label in version.labels]
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise ConflictError(
+            f"Two labels of {version.reference} would be called {twice[0]}.", "Promote it without --as-before.",
+            task=version.task,
+        )  # fmt: skip

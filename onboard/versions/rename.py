@@ -1,0 +1,134 @@
+"""A version with another name for a label: the same numbers, the same words, a new version."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from onboard.domain.dataset import Label, label_key
+from onboard.domain.release import code_version
+from onboard.domain.task import EmbeddingVersion, Task
+from onboard.domain.webhook import PUBLISHED
+from onboard.errors import DamagedError
+from onboard.registry.audit import record
+from onboard.registry.bases import BaseRepository
+from onboard.registry.outbox import OutboxRepository
+from onboard.registry.snapshots import SnapshotRepository
+from onboard.registry.versions import VersionRepository, published_facts
+from onboard.storage.embedding import as_strings, embedding_facts, read_metadata
+from onboard.storage.weights import pack_weights
+
+if TYPE_CHECKING:
+    from sqlalchemy.orm import Session
+
+    from onboard.domain.change import ChangeJson
+    from onboard.domain.label_change import LabelChange
+    from onboard.domain.task import SnapshotRecord
+    from onboard.registry.services import Services
+
+
+class _NumberTakenError(Exception):
+    """The version number that the bytes carry went to another version; the transaction is rolled back."""
+
+
+def publish_renamed(
+    services: Services,
+    present: EmbeddingVersion,
+    asked: LabelChange,
+    snapshot: SnapshotRecord,
+    change: ChangeJson,
+    unchanged: Callable[[Session], object],
+) -> EmbeddingVersion:
+    """Publish a version that answers as another one does, with a label under another name; no alias moves.
+
+    Args:
+        services: where it lies.
+        present: the version as it is.
+        asked: the renaming, of a label that the version has.
+        snapshot: the same rows with the new name.
+        change: what is noted of it.
+        unchanged: raises where the task has changed, in the transaction that publishes.
+
+    Raises:
+        DamagedError: the version's bytes are gone.
+        StorageError: the new file cannot be stored.
+    """
+    content = services.read(present.artifact)
+    draft = replace(
+        present,
+        kind="relabeled",
+        dataset_digest=snapshot.digest,
+        parent=present.reference,
+        mixed_from={},
+        labels=asked.after(present.labels),
+        metrics=renamed_metrics(present.metrics, asked),
+        provisional=False,
+        code_version=code_version(),
+        change=change,
+        job=None,
+    )
+    while True:
+        with services.database.read() as session:
+            digest = BaseRepository(session).hypernetwork(present.base_digest, present.hypernetwork_version).digest
+            number = VersionRepository(session).next_number(present.task)
+        facts = embedding_facts(replace(draft, version=number), digest)
+        packed = _with_facts(content, facts)
+        numbered = replace(draft, artifact=services.store(packed, "embedding" if draft.has_embedding else "weights"))
+        try:
+            return _commit(services, numbered, number, snapshot, unchanged)
+        except _NumberTakenError:
+            continue
+
+
+def renamed_metrics(metrics: Mapping[str, Any], asked: LabelChange) -> dict[str, Any]:
+    """Metrics by split, in which the scores of every label stand under its new name."""
+    return {split: _renamed(measured, asked) for split, measured in metrics.items()}
+
+
+def _renamed(value: Any, asked: LabelChange) -> Any:
+    """Any part of a metrics document; a label stands under `label`."""
+    if isinstance(value, dict):
+        return {
+            name: asked.become.get(label_key(part), part) if name == "label" and _is_label(part)
+            else _renamed(part, asked)
+            for name, part in value.items()
+        }  # fmt: skip
+    return [_renamed(part, asked) for part in value] if isinstance(value, list) else value
+
+
+def _is_label(value: object) -> bool:
+    return isinstance(value, Label)
+
+
+def _with_facts(content: bytes, facts: Mapping[str, Any]) -> bytes:
+    """The file of a version, its numbers untouched, with other facts. Raises DamagedError."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import load
+
+    try:
+        return pack_weights(load(content), {**read_metadata(content), **as_strings(facts)})
+    except (SafetensorError, ValueError, TypeError, json.JSONDecodeError) as error:
+        raise DamagedError("The file of the version cannot be read.", "onboard doctor") from error
+
+
+def _commit(
+    services: Services,
+    draft: EmbeddingVersion,
+    number: int,
+    snapshot: SnapshotRecord,
+    unchanged: Callable[[Session], object],
+) -> EmbeddingVersion:
+    task = Task(draft.task, draft.task_kind, draft.labels, draft.words, draft.low, draft.high)
+    with services.database.write() as session:
+        unchanged(session)
+        SnapshotRepository(session).add(snapshot)
+        added = VersionRepository(session).add(draft, task, move_latest=False, new_labels=True)
+        if added.version != number:
+            raise _NumberTakenError
+        OutboxRepository(session).add(PUBLISHED, published_facts(added))
+        change: Mapping[str, Any] = draft.change or {}
+        changed = {"change": change.get("action"), "labels": change.get("labels"), "to": change.get("to")}
+        record(session, "task.labels", draft.task, version=number, **changed)
+    return added
