@@ -86,7 +86,7 @@ def unmade(x: Any, weights: Mapping[str, Any]) -> Any:
     """The same without any of these matrices."""
     from torch.nn import functional
 
-    from onboard.model.kronecker import kronecker_product
+    from bench.harness.kronecker_product import kronecker_product
 
     factors = [weights[name].unbind(0) for name in ("down_left", "down_right", "up_left", "up_right")]
     for down_left, down_right, up_left, up_right in zip(*factors, strict=True):

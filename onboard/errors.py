@@ -39,8 +39,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final, Literal, Self
 
-from onboard.messages import MESSAGES
-
 __all__ = [
     "AnswerError",
     "BaseDamagedError",
@@ -126,6 +124,8 @@ class OnboardError(Exception):
         cls.fault = fault if fault != "job" else cls.fault
 
     def __init__(self, what: str, /, remedy: str = "", **data: Any) -> None:
+        from onboard.messages import MESSAGES  # with the first error: a client that meets none does without the table
+
         known = MESSAGES.get(what)
         self.type = what if known else self.code.replace("_", "-")
         self.message, self.remedy = known.render({**data, "remedy": remedy}) if known else (what, remedy)

@@ -21,10 +21,10 @@ from typing import NamedTuple
 import numpy as np
 
 from bench.harness.figures import LEVEL, Figure, figure, figures
+from bench.harness.holm import holm_adjusted
 from bench.harness.rows import Row, unpacked
 from bench.stream.methods import FROZEN, LORA
 from bench.stream.sharing import Steps, Stream
-from onboard.statistics.holm import holm_adjusted
 
 _N = 0  # the figures there are by task and n; here n is always the same
 

@@ -15,10 +15,10 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from bench.harness.figures import LEVEL, Figure, Matrix, Place, figure, figures
+from bench.harness.holm import holm_adjusted
 from bench.harness.rows import Row, unpacked
 from bench.transfer.cells import AUTO, BASELINES, RANDOM, SHOTS, SOURCES, TITLES, UNGATED, Run
 from bench.transfer.recipes import CHOSEN_AT, CREDITED
-from onboard.statistics.holm import holm_adjusted
 
 BY_RULE: Final = "by rule"  # a method that is read off the tuned runs
 

@@ -101,15 +101,15 @@ def read_embedding(content: bytes, asked: Reference) -> Embedding:
     """
     facts = read_facts(content)
     if facts.get("format") == WEIGHTS_FORMAT and facts.get("method") == LINEAR:
-        raise ConflictError("readout-without-embedding", asked=asked)
+        raise ConflictError("readout-without-embedding", asked=str(asked))
     if facts.get("format") == WEIGHTS_FORMAT:
-        raise ConflictError("weights-without-embedding", asked=asked, method=facts.get("method"))
+        raise ConflictError("weights-without-embedding", asked=str(asked), method=facts.get("method"))
     vector = unpack_embedding(content)
     vector.flags.writeable = False
     try:
         embedding = _embedding(content, vector, facts)
     except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise DamagedError("embedding-fact-missing", asked=asked, reason=error) from error
+        raise DamagedError("embedding-fact-missing", asked=str(asked), reason=error) from error
     if embedding.task != asked.task or asked.version not in (None, embedding.version):
         raise DamagedError("embedding-of-other-version", asked=str(asked), version=embedding.reference)
     return embedding

@@ -150,7 +150,7 @@ class Versions(Asking):
         asked = Reference(document.read("task", str), None, document.read("version", int))
         method = document.read("method", str)
         if content_of(method, str(asked)) == "embedding":
-            raise NotFoundError("version-without-weights", asked=asked)
+            raise NotFoundError("version-without-weights", asked=str(asked))
         return download_weights(self._connection, asked, document.read("artifact", str))
 
     def hypernetworks(self, base: str | None = None) -> Document:

@@ -1,10 +1,9 @@
-"""Tasks with parameters of their own as safetensors files, byte for byte reproducible."""
+"""Tasks with parameters of their own: what their stored tensors need beside them, and how they are made again."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from torch import Tensor
@@ -13,7 +12,6 @@ from onboard.domain.methods import WEIGHTS_FORMAT, require_weights_format
 from onboard.errors import DamagedError, InputError
 from onboard.model.methods import TASK_METHODS, new_task
 from onboard.model.task_module import TaskModule
-from onboard.model.weights import read_tensors, write_tensors
 
 
 def described(module: TaskModule) -> dict[str, str]:
@@ -21,27 +19,6 @@ def described(module: TaskModule) -> dict[str, str]:
     return {
         "format": WEIGHTS_FORMAT, "method": module.METHOD, "settings": json.dumps(module.settings, sort_keys=True)
     }  # fmt: skip
-
-
-def save_task(module: TaskModule, path: str | Path, metadata: Mapping[str, str] | None = None) -> None:
-    """Write a task's tensors, with its method and settings in the metadata.
-
-    Args:
-        module: what is written.
-        path: the file.
-        metadata: more facts, strings.
-
-    Raises:
-        ConflictError: the method publishes nothing.
-        StorageError: the file cannot be written.
-    """
-    write_tensors(module.state(), path, {**(metadata or {}), **described(module)})
-
-
-def load_task(path: str | Path, backbone: Any) -> TaskModule:
-    """The task of a file, for the backbone that it was learned on. Raises as `read_tensors` and `task_of`."""
-    tensors, metadata = read_tensors(path)
-    return task_of(tensors, metadata, backbone)
 
 
 def task_of(tensors: Mapping[str, Tensor], metadata: Mapping[str, str], backbone: Any) -> TaskModule:

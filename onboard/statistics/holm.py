@@ -22,13 +22,3 @@ def holm_levels(p_values: Sequence[float], level: float) -> list[float]:
         if failed is None and p_values[index] > levels[index]:
             failed = place
     return levels
-
-
-def holm_adjusted(p_values: Sequence[float]) -> list[float]:
-    """Adjusted p-values, in their order: the error of calling any of them wrongly stays below the level."""
-    count, running = len(p_values), 0.0
-    adjusted = [0.0] * count
-    for rank, index in enumerate(sorted(range(count), key=lambda place: p_values[place])):
-        running = max(running, min(1.0, (count - rank) * p_values[index]))
-        adjusted[index] = running
-    return adjusted

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bench.harness.figures import bootstrap_of_tasks, figure, figure_of_tasks, figures
-from onboard.statistics.holm import holm_adjusted
+from bench.harness.holm import holm_adjusted
 
 DIFFERENT, ROWS = 0.2, 500  # share of rows on which two methods differ
 

@@ -7,12 +7,12 @@ import pytest
 from support.transfer_rows import made
 
 from bench.harness.figures import figure
+from bench.harness.holm import holm_adjusted
 from bench.harness.lines import svg
 from bench.transfer.cells import AUTO, Run, Wanted, plan
 from bench.transfer.figures import Key, Results, oracle
 from bench.transfer.page import Facts, lines, markdown
 from bench.transfer.recipes import CHOSEN_BY, CREDITED, GENTLE, RECIPES, USUAL
-from onboard.statistics.holm import holm_adjusted
 
 HANDS = {"imdb": "sst2", "cb": "mnli"}
 

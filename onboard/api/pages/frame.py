@@ -47,7 +47,7 @@ NAVIGATION: Final = (
 
 
 def page(
-    request: Request, template: str, shown: Mapping[str, Any] | Document, status: int = HTTPStatus.OK, **more: Any
+    request: Request, template: str, shown: Mapping[str, Any] | Document, /, status: int = HTTPStatus.OK, **more: Any
 ) -> Response:
     """A document as a page; at an address that ends in .json as it is.
 

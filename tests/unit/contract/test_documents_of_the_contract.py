@@ -107,7 +107,7 @@ class Whole(Document):
 def test_an_answer_that_cannot_be_read_names_the_part(answer: Any, data: dict[str, str], words: str) -> None:
     with pytest.raises(AnswerError, match=words) as caught:
         read(Whole, answer, "here")
-    assert caught.value.data == data
+    assert data.items() <= caught.value.data.items()
 
 
 def test_an_answer_keeps_what_this_release_does_not_know_and_labels_keep_their_types() -> None:

@@ -48,7 +48,7 @@ def test_folders_without_a_t5_are_refused(backbone_of: Backbones, tmp_path: Path
     with refused("backbone-unreadable"):
         load_backbone(tmp_path)
     (tmp_path / "pytorch_model.bin").write_bytes(b"a pickle")
-    with refused("tokenizer-unreadable"):
+    with refused("backbone-unreadable"):
         load_backbone(tmp_path)
 
 

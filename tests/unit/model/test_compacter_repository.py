@@ -310,7 +310,7 @@ def test_dense_matrices_are_the_authors(fixture: Path) -> None:
 
 
 def test_a_task_of_a_checkpoint_can_be_stored(tmp_path: Path) -> None:
-    from onboard.model.task_files import load_task, save_task
+    from support.task_files import load_task, save_task
 
     model = load_compacter(write(tmp_path, "phm_adapters"))
     save_task(model.module, tmp_path / "task.safetensors")

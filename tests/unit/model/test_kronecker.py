@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
+from bench.harness.kronecker_product import kronecker_product
 from onboard.model.fastfood import Fastfood, hadamard
-from onboard.model.kronecker import kronecker_product, kronecker_sum
+from onboard.model.kronecker import kronecker_sum
 
 
 @pytest.mark.parametrize("shared", [True, False])

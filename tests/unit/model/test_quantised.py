@@ -302,30 +302,31 @@ def test_a_missing_or_wrong_scale_is_named(stored_folder: Path) -> None:
         for wrong_scale in wrong:
             error = refused(stored_folder, {**tensors, "lm_head.weight.scale": wrong_scale})
             assert message in error.message
-            assert error.data == {"tensor": "lm_head.weight"}
+            assert error.data["tensor"] == "lm_head.weight"
 
 
 def test_tensors_that_config_json_does_not_describe_are_named(stored_folder: Path) -> None:
     tensors = tensors_of(stored_folder)
     norm = "encoder.final_layer_norm.weight"
     without = {name: value for name, value in tensors.items() if name != norm}
-    assert refused(stored_folder, without).data == {"tensor": norm}
-    assert refused(stored_folder, {**tensors, "encoder.bias": torch.ones(4)}).data == {"tensor": "encoder.bias"}
-    assert refused(stored_folder, {**tensors, norm: torch.ones(31)}).data == {"tensor": norm}
-    assert refused(stored_folder, {**tensors, norm: torch.ones(32).bfloat16()}).data == {"tensor": norm}
+    assert refused(stored_folder, without).data["tensor"] == norm
+    assert refused(stored_folder, {**tensors, "encoder.bias": torch.ones(4)}).data["tensor"] == "encoder.bias"
+    assert refused(stored_folder, {**tensors, norm: torch.ones(31)}).data["tensor"] == norm
+    assert refused(stored_folder, {**tensors, norm: torch.ones(32).bfloat16()}).data["tensor"] == norm
     orphan = {name: value for name, value in tensors.items() if name != "shared.weight"}
-    assert refused(stored_folder, orphan).data == {"tensor": "shared.weight.scale"}
+    assert refused(stored_folder, orphan).data["tensor"] == "shared.weight.scale"
     short = {**tensors, "shared.weight": tensors["shared.weight"][1:]}
-    assert refused(stored_folder, {**short, "shared.weight.scale": tensors["shared.weight.scale"][1:]}).data == {
-        "tensor": "shared.weight"
-    }
+    assert (
+        refused(stored_folder, {**short, "shared.weight.scale": tensors["shared.weight.scale"][1:]}).data["tensor"]
+        == "shared.weight"
+    )
 
 
 def test_a_file_whose_shared_table_is_gone_is_damaged(stored_folder: Path) -> None:
     tensors = tensors_of(stored_folder)
     names = {"shared.weight", "shared.weight.scale"}
     error = refused(stored_folder, {name: value for name, value in tensors.items() if name not in names})
-    assert error.data == {"tensor": "shared.weight"}
+    assert error.data["tensor"] == "shared.weight"
 
 
 def test_another_format_and_another_model_are_refused_as_input(stored_folder: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 import torch
 from support.refusals import refused
 from support.small_methods import SETTINGS
+from support.task_files import load_task, save_task
 from torch import Tensor, nn
 from transformers import T5Config, T5ForConditionalGeneration
 
@@ -18,7 +19,7 @@ from onboard.errors import DamagedError, InputError
 from onboard.model.attach import attach
 from onboard.model.methods import METHODS, TASK_METHODS, new_task
 from onboard.model.methods.adapters_dagger import AdaptersDagger
-from onboard.model.task_files import described, load_task, save_task, task_of
+from onboard.model.task_files import described, task_of
 from onboard.model.task_module import TaskModule
 
 BASE: dict[str, Any] = {"d_model": 768, "d_kv": 64, "d_ff": 3072, "num_layers": 12, "num_heads": 12}

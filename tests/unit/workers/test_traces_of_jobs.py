@@ -13,12 +13,13 @@ import pytest
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from support.refusals import refused
 from support.registry_samples import sample_spec
 from support.small_server import SilentHandler, serving
 
 from onboard.domain.job import Job, Stage
 from onboard.domain.progress import Progress
-from onboard.errors import NotFoundError, UnavailableError
+from onboard.errors import UnavailableError
 from onboard.operations.tracing import make_provider, send_spans
 from onboard.registry.jobs import JobRepository
 from onboard.registry.services import Services
@@ -127,6 +128,5 @@ def test_a_worker_that_lacks_the_extra_says_so_before_it_takes_a_job(
 ) -> None:
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)  # as if it were not installed
     settings = Settings(home=tmp_path, traces=True)
-    with pytest.raises(NotFoundError) as caught:
+    with refused("extra-not-installed", extra="otel"):
         run_worker(WorkerPlan(settings=settings, name="w", queues=("default",), device="cpu"))
-    assert caught.value.remedy == "pip install 'onboard[otel]'"

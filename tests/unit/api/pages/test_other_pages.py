@@ -24,7 +24,7 @@ from onboard.versions.task_map import STORED, Mapped
 
 PAGES = ("/", "/jobs", "/tasks", "/map", "/hypernetworks", "/priors", "/submit", "/tokens", "/audit", "/webhooks")
 GUARD = {
-    "verdict": "pass",
+    "verdict": "accepted",
     "tasks": [{"task": EVIL, "verdict": "pass", "increase": 0.001, "low": 0.0, "high": 0.01, "rows": 90, "flipped": 1}],
 }
 

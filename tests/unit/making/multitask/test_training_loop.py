@@ -252,9 +252,8 @@ def test_the_first_difference_of_two_documents_is_found_in_missing_fields_too() 
 def test_a_loss_that_is_no_number_stops_the_stage_and_names_batch_and_task(tmp_path: Path) -> None:
     stage, linear, _, _ = make_stage()
     broken = with_loss(stage, lambda step, loss: replace(loss, value=loss.value * float("nan")) if step == 2 else loss)
-    with refused("base-training-diverged") as caught:
+    with refused("base-training-diverged", step=2, task="task-2"):
         run_stage(broken, Running(tmp_path, lambda line: None))
-    assert caught.value.data == {"step": 2, "task": "task-2"}
     assert torch.isfinite(linear.weight).all()
     assert not (tmp_path / "stage.safetensors").exists()
 
