@@ -165,4 +165,5 @@ def redirects() -> Iterator[tuple[str, str]]:
 def address_of(page: str, folder: str = "") -> str:
     """The site's address of a page of docs/, with or without an anchor, relative to a folder of the site."""
     path, mark, anchor = page.partition("#")
-    return f"{posixpath.relpath(path, folder or '.').removesuffix('.md')}.html{mark}{anchor}"
+    file = posixpath.relpath(path, folder or ".").removesuffix(".md")
+    return f"{file.removesuffix('README') + 'index' if file.endswith('README') else file}.html{mark}{anchor}"

@@ -51,7 +51,7 @@ def test_addresses_of_earlier_releases_lead_to_where_their_pages_are(site: Path)
         assert f'href="{address_of(new, str(Path(old).parent))}"' in html
     for page in (*MOVED.values(), *SECTIONS.values()):
         path, _, anchor = page.partition("#")
-        html = (site / path).with_suffix(".html").read_text(encoding="utf-8")
+        html = (site / address_of(path)).read_text(encoding="utf-8")
         assert not anchor or f"id={anchor}" in html.replace('"', ""), page
 
 
