@@ -14,7 +14,7 @@ from onboard.client.bases import download_base, download_hypernetwork, download_
 from onboard.client.connection import PATIENCE_SECONDS
 from onboard.client.document import Document
 from onboard.domain.methods import content_of
-from onboard.domain.names import Reference, require_alias, require_name
+from onboard.domain.names import LATEST, Reference, require_alias, require_name
 from onboard.errors import NotFoundError, UnavailableError
 
 if TYPE_CHECKING:
@@ -41,6 +41,10 @@ class Versions(Asking):
         # a page is in the order of the numbers, and the newest page comes first
         versions = [version for page in reversed(pages) for version in page.parts("versions")]
         return Document.of({**pages[-1], "versions": versions}, pages[-1].place)
+
+    def numbers(self, ref: str = LATEST) -> list[Document]:
+        """Every task's embedding of that alias as a document, its vector under `z`; unlike `embeddings` of no cache."""
+        return list(self.get("/v1/embeddings", ref=ref).parts("embeddings"))
 
     def map_document(self) -> Document:
         """The map of tasks, as `onboard tasks map --json` prints it."""
