@@ -156,9 +156,7 @@ def map_notes(document: Mapping[str, Any]) -> list[str]:
         if 0 < placed[basis] < placed.total():
             notes.append(f"Placed by {by} alone, for want of such words: {counted(placed[basis], 'task')}.")
     if any(mapping(task.get("nearest_source")) for task in mappings(document.get("tasks"))):
-        notes.append(
-            "A learned task has the family of the source task nearest to it; it may ask something else."
-        )
+        notes.append("A learned task has the family of the source task nearest to it; it may ask something else.")
     if left_out := number(document.get("left_out")):
         which = f"{counted(left_out, 'task')} {'is' if left_out == 1 else 'are'}"
         notes.append(f"{which} on another base, whose numbers mean something else: not shown.")
