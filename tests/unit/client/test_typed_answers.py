@@ -169,6 +169,6 @@ def test_a_version_that_cannot_be_read_is_told_to_whoever_fetches_it(service: Fa
     service.routes["GET", "/v1/tasks/paws/embeddings/latest"] = answer({"task": "paws"})
     with pytest.raises(AnswerError, match="without 'version'"):
         gateway.fetch("paws", tmp_path, bundle=False)
-    service.routes["GET", "/v1/embeddings"] = answer({"embeddings": [{"z": "x", "kind": "learned"}]})
-    with pytest.raises(AnswerError, match="could not convert"):
+    service.routes["GET", "/map.json"] = answer({"tasks": [{"task": "paws", "x": 1.0}]})
+    with pytest.raises(AnswerError, match="without 'y'"):
         gateway.tasks_map()
