@@ -45,4 +45,5 @@ def _groups(bench: Workbench, rows: Sequence[Example]) -> np.ndarray:
         label: np.ndarray = targets.argmax(1)
         return label
     rarity = np.where(targets > 0, targets.sum(0), np.inf)
-    return np.where(targets.any(1), rarity.argmin(1), targets.shape[1])
+    rarest: np.ndarray = np.where(targets.any(1), rarity.argmin(1), targets.shape[1])
+    return rarest

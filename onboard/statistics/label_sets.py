@@ -149,9 +149,9 @@ def _cost(
 
 def _scores(path: Path, groups: Sequence[np.ndarray], judged: np.ndarray, ridge: float) -> np.ndarray:
     """What the regression predicts of the rows that judge (m, L), each without its group."""
-    if all(len(group) == 1 for group in groups):
-        return path.without_each(ridge)[judged]
-    return path.without(groups, ridge)[judged]
+    single = all(len(group) == 1 for group in groups)
+    scores: np.ndarray = (path.without_each(ridge) if single else path.without(groups, ridge))[judged]
+    return scores
 
 
 def _some_rows(count: int, labels: int) -> np.ndarray:
