@@ -54,8 +54,11 @@ class Versions(Asking):
         return names or ()
 
     def map_document(self) -> Document:
-        """The map of tasks, as printed by `onboard tasks map --json`."""
-        return self.get("/map.json")
+        """The map of tasks, as printed by `onboard tasks map --json`. Raises AnswerError."""
+        document = self.get("/map.json")
+        for task in document.parts("tasks"):
+            task.read("task", str), task.read("x", float), task.read("y", float)
+        return document
 
     def promote(
         self, reference: str, alias: str, *, if_better: bool = False, as_before: bool = False

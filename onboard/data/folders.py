@@ -127,7 +127,8 @@ def _built(folder: Path, shown: str, config: str | None, remedy: str) -> FolderF
         for split, paths in (builder.config.data_files or {}).items()
     }
     features = builder.info.features or {}
-    names = {column: tuple(kind.names) for column, kind in features.items() if isinstance(kind, datasets.ClassLabel)}
+    parts = {column: getattr(kind, "feature", kind) for column, kind in features.items()}
+    names = {column: tuple(kind.names) for column, kind in parts.items() if isinstance(kind, datasets.ClassLabel)}
     return FolderFiles(name or "default", splits, names)
 
 

@@ -31,7 +31,7 @@ class Asked:
     """What is asked of the labels.
 
     Args:
-        kind: auto, or the kind that was asked for.
+        kind: auto, or the requested kind.
         declared: the label set as declared, in its order; empty means whatever training has.
         unknown: what becomes of rows whose label is not in the label set.
     """

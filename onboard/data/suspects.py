@@ -1,6 +1,6 @@
 """Suspected label errors in the check: rows whose label a bag of words contradicts.
 
-The rule is that of `onboard.statistics.label_errors`, on a cross-validated logistic regression of TF-IDF features.
+The rule is that of `onboard.data.label_errors`, on a cross-validated logistic regression of TF-IDF features.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def contradicted_by_words(examples: Sequence[Example]) -> list[tuple[int, str]]:
 def _disagreements(examples: Sequence[Example], indices: Sequence[int]) -> list[tuple[int, str]]:
     import numpy as np
 
-    from onboard.statistics.label_errors import doubted_rows
+    from onboard.data.label_errors import doubted_rows
 
     names, given = np.unique([label_key(example.label) for example in examples], return_inverse=True)
     probabilities = _out_of_fold([example.text_a[:_MOST_CHARACTERS] for example in examples], given)  # (N, K)

@@ -43,7 +43,7 @@ def evaluate_sets(
         truth: (n, L) of 0 and 1, n ≥ 1.
         scores: (n, L).
         metric: the deciding metric, if one was named.
-        labels: the L labels by name, where each of them is to be told with macro-F1; else none.
+        labels: the L labels by name, if macro-F1 is to list each of them; else none.
 
     Raises:
         InputError: an unknown metric.
@@ -98,15 +98,25 @@ def row_set_loss(truth: FloatArray, scores: FloatArray) -> FloatArray:
 
 
 def compare_sets(truth: FloatArray, earlier: FloatArray, later: FloatArray) -> PairedComparison:
-    """Compare scores (n, L) of two versions for the same n rows; n may be 0. An answer is right as a whole set.
+    """Compare scores (n, L) of two versions for the same n rows; n may be 0.
+
+    A row is newly right where the F1 of its set rose, and newly wrong where it fell.
 
     Raises:
         ValueError: arrays that do not fit together.
     """
     if not truth.shape == earlier.shape == later.shape:
         raise ValueError(f"scores {earlier.shape} and {later.shape} for truth {truth.shape}")
-    was_right, is_right = ((answered_sets(scores) == truth).all(1) for scores in (earlier, later))
-    return compare_right(was_right, is_right, row_set_loss(truth, later) - row_set_loss(truth, earlier))
+    before, after = (_row_f1(truth, answered_sets(scores)) for scores in (earlier, later))
+    change = row_set_loss(truth, later) - row_set_loss(truth, earlier)
+    return compare_right(before > after, after > before, change)
+
+
+def _row_f1(truth: FloatArray, answered: np.ndarray) -> FloatArray:
+    """F1 of each row's set (n,); 1 where it is empty and so is the answer."""
+    both = truth.sum(1) + answered.sum(1)
+    f1: FloatArray = np.where(both > 0, 2 * (truth * answered).sum(1) / np.maximum(both, 1), 1.0)
+    return f1
 
 
 def _by_label(labels: Sequence[Label], counts: np.ndarray) -> tuple[LabelScore, ...]:

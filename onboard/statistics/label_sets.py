@@ -149,12 +149,9 @@ def _cost(
 
 def _scores(path: Path, groups: Sequence[np.ndarray], judged: np.ndarray, ridge: float) -> np.ndarray:
     """What the regression predicts of the rows that judge (m, L), each without its group."""
-    if all(len(group) == 1 for group in groups):
-        scores: np.ndarray = path.without_each(ridge)
-    else:
-        scores = path.without(groups, ridge)
-    judging: np.ndarray = scores[judged]
-    return judging
+    single = all(len(group) == 1 for group in groups)
+    scores: np.ndarray = (path.without_each(ridge) if single else path.without(groups, ridge))[judged]
+    return scores
 
 
 def _some_rows(count: int, labels: int) -> np.ndarray:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from onboard.data.label_errors import Doubt
 from onboard.data.splits import evenly_spaced
 from onboard.domain.dataset import Dataset
 from onboard.domain.report import TrainingJson
@@ -25,7 +26,6 @@ from onboard.model.batch import LabelledRows, TrainingSet
 from onboard.model.batched import log_probabilities
 from onboard.model.engine import Engine
 from onboard.model.execution import UNWATCHED, Execution
-from onboard.statistics.label_errors import Doubt
 from onboard.train.crossvalidation import Fold, OutOfFold, fold_of, held_out_scores, in_a_fold, part_rows
 from onboard.train.fewshot import Part, Trained, row_passes, train_parts
 from onboard.train.halves import SHARE, Halves, two_halves

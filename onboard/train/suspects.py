@@ -1,6 +1,6 @@
 """Suspected label errors in what was trained: rows whose label is contradicted by answers that never saw them.
 
-The rule is that of `onboard.statistics.label_errors`, on the out-of-fold answers of what is published.
+The rule is that of `onboard.data.label_errors`, on the out-of-fold answers of what is published.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from typing import Final
 
 import numpy as np
 
+from onboard.data.label_errors import Doubt, doubted_rows
 from onboard.data.previews import beginning, preview_texts
 from onboard.domain.dataset import Dataset, Example, label_text
 from onboard.domain.report import WarningJson
-from onboard.statistics.label_errors import Doubt, doubted_rows
 
 MOST: Final = 10
 _LABEL_CHARACTERS: Final = 40  # of a label in the warning

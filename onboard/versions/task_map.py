@@ -304,7 +304,7 @@ def _neighbours(
     sources = np.flatnonzero([task.source for task in shown])
     for start in range(0, len(shown), _CHUNK):
         like = likeness.rows(start, start + _CHUNK)
-        of_source = like[:, sources].argmax(axis=1) if len(sources) else []
+        of_source: list[int] = like[:, sources].argmax(axis=1).tolist() if len(sources) else []
         own = np.arange(len(like))
         near_source = [_neighbour(shown[sources[best]], like[row, sources[best]]) for row, best in enumerate(of_source)]
         like[own, start + own] = -np.inf

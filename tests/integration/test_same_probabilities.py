@@ -13,9 +13,9 @@ from support.published import embedding_of
 from support.real_jobs import Desk, opinions
 
 from onboard.api.app import create_app
+from onboard.data.label_errors import Doubt
 from onboard.pipeline import train as training
 from onboard.serving import Predictor
-from onboard.statistics.label_errors import Doubt
 from onboard.train.fewshot import Trained
 from onboard.train.learning import Learned
 from onboard.train.settings import FewShotSettings

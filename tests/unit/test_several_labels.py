@@ -88,6 +88,20 @@ def test_tables_say_the_same(content: str, name: str, kind: str, read: Callable[
     assert read(content, name, kind=kind).report.digest == read(rows).report.digest
 
 
+def test_lists_of_class_labels_have_their_names(tmp_path: Path) -> None:
+    import datasets
+
+    names = datasets.List(datasets.ClassLabel(names=["a", "b", "c"]))
+    features = datasets.Features({"text": datasets.Value("string"), "labels": names})
+    rows = [{"text": row["text"], "labels": ["abc".index(label) for label in row["labels"]]} for row in ROWS]
+    dataset = datasets.Dataset.from_list(rows, features=features)
+    dataset.to_parquet(str(tmp_path / "rows.parquet"))
+    dataset.save_to_disk(str(tmp_path / "folder"))
+    expected = read_dataset(written(tmp_path / "rows.jsonl", ROWS)).report.digest
+    for path in (tmp_path / "rows.parquet", tmp_path / "folder"):
+        assert read_dataset(path, ReadOptions(suspects=False)).report.digest == expected
+
+
 def test_a_label_that_is_listed_twice_counts_once(read: Callable[..., Checked]) -> None:
     checked = read([*ROWS, {"text": "more", "labels": ["a", "a"]}])
     assert sets_of(checked)['["a"]'] == 9
@@ -253,12 +267,14 @@ def test_each_label_is_told_with_macro_f1() -> None:
     assert (second.precision, second.recall, second.f1) == (1.0, 1.0, 1.0)
 
 
-def test_versions_are_compared_by_whole_sets() -> None:
+def test_versions_are_compared_by_the_f1_of_each_set() -> None:
     truth = np.tile([[1.0, 0.0]], (30, 1))
     wrong, right = np.tile([[0.9, 0.8]], (30, 1)), np.tile([[0.9, 0.1]], (30, 1))
     better = compare_sets(truth, wrong, right)
     assert (better.verdict, better.newly_right, better.newly_wrong) == ("better", 30, 0)
     assert compare_sets(truth, right, wrong).verdict == "worse"
+    near = np.tile([[0.9, 0.1]], (30, 1)) * np.array([[1.0, 1.0]] * 10 + [[0.1, 8.0]] * 20)  # 10 right, 20 wrong
+    assert (compare_sets(truth, wrong, near).newly_right, compare_sets(truth, wrong, near).newly_wrong) == (10, 20)
     assert compare_sets(truth[:0], wrong[:0], right[:0]).verdict == "not enough evidence"
 
 

@@ -145,12 +145,19 @@ def plain(column: Any) -> list[object]:
 
 
 def _class_names(schema: Any) -> dict[str, tuple[str, ...]]:
-    """Columns of integers that stand for names, as the `datasets` library stores them in a schema."""
+    """Columns of integers, or of lists of them, that stand for names, as the `datasets` library stores them."""
+    labels = {column: _class_label(feature) for column, feature in _features(schema).items()}
     return {
         column: tuple(str(name) for name in feature["names"])
-        for column, feature in _features(schema).items()
-        if feature.get("_type") == "ClassLabel" and isinstance(feature.get("names"), list)
+        for column, feature in labels.items()
+        if isinstance(feature.get("names"), list)
     }
+
+
+def _class_label(feature: dict[str, Any]) -> dict[str, Any]:
+    """The feature, or that of its parts, if it is a ClassLabel; else nothing."""
+    parts = feature.get("feature") if feature.get("_type") in ("List", "Sequence", "LargeList") else feature
+    return parts if isinstance(parts, dict) and parts.get("_type") == "ClassLabel" else {}
 
 
 def _kinds(schema: Any) -> dict[str, str]:

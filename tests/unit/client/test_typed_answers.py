@@ -177,3 +177,6 @@ def test_a_version_that_cannot_be_read_is_told_to_whoever_fetches_it(service: Fa
     service.routes["GET", "/v1/tasks/paws/embeddings/latest"] = answer({"task": "paws"})
     with error_of("answer-key-missing", missing="version"):
         gateway.fetch("paws", tmp_path, bundle=False)
+    service.routes["GET", "/map.json"] = answer({"tasks": [{"task": "paws", "x": 1.0}]})
+    with error_of("answer-key-missing", missing="y"):
+        gateway.tasks_map()

@@ -11,6 +11,7 @@ import pytest
 from support.tiny_base import WORDS as VOCABULARY
 
 from bench.harness.as_a_job import train_embedding
+from onboard.data.label_errors import Doubt
 from onboard.data.limits import FEWEST_FOLDED_ROWS
 from onboard.domain.dataset import Dataset, Example
 from onboard.errors import CancelledError
@@ -22,7 +23,6 @@ from onboard.model.engine import Engine
 from onboard.model.execution import Execution
 from onboard.model.memory import RowsAtOnce
 from onboard.model.side_by_side import Moved, Run
-from onboard.statistics.label_errors import Doubt
 from onboard.train import crossvalidation, fewshot, learning, learning_curve, step_length
 from onboard.train.crossvalidation import part_rows
 from onboard.train.halves import two_halves

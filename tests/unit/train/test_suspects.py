@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from onboard.data.label_errors import Doubt
 from onboard.domain.dataset import Dataset, Example
-from onboard.statistics.label_errors import Doubt
 from onboard.train.suspects import MOST, suspected_rows, warning_of
 
 COUNT = 40

@@ -31,13 +31,12 @@ class Doubt:
     given_probability: float
 
 
-def doubted_rows(probabilities: np.ndarray, given: np.ndarray, margin: float = MARGIN) -> list[Doubt]:
+def doubted_rows(probabilities: np.ndarray, given: np.ndarray) -> list[Doubt]:
     """The doubted rows, the clearest first.
 
     Args:
         probabilities: (n, K) of every row by a model that was trained without it.
         given: (n,) index of each row's label.
-        margin: as MARGIN.
     """
     rows, counts = np.arange(len(given)), np.bincount(given, minlength=probabilities.shape[1])
     accuracy, commonest = float((probabilities.argmax(1) == given).mean()), float(counts.max() / len(given))
@@ -49,6 +48,6 @@ def doubted_rows(probabilities: np.ndarray, given: np.ndarray, margin: float = M
     seems = likely.argmax(1)
     apart = np.where(counts[given] < _FEWEST_OF_LABEL, 0.0, likely[rows, seems] - of_given)
     doubted = (
-        row for row in np.argsort(-apart, kind="stable").tolist() if apart[row] >= margin and seems[row] != given[row]
+        row for row in np.argsort(-apart, kind="stable").tolist() if apart[row] >= MARGIN and seems[row] != given[row]
     )
     return [Doubt(row, int(seems[row]), float(likely[row, seems[row]]), float(of_given[row])) for row in doubted]
