@@ -99,7 +99,7 @@ def test_a_rebuilt_version_takes_the_aliases_and_the_marked_hypernetwork_goes_wi
             versions.add(replace(rebuilt, task=name, hypernetwork_version=2), sample_task(name))
         UnlearningRepository(session).mark("colours", ["shapes@v1", "forms@v1"], [(BASE, 2)])
         assert UnlearningRepository(session).unmarked(BASE) == {1}
-        with refused("version-being-rebuilt"):
+        with refused("hypernetwork-not-usable"):
             versions.add(replace(rebuilt, hypernetwork_version=2), sample_task("shapes"))
         with refused("version-being-rebuilt"):
             versions.add(replace(rebuilt, parent="forms@v1"), sample_task("shapes"))
