@@ -29,7 +29,7 @@ def add(
 ) -> None:
     """Add rows to a task, correct labels with --replace, or remove rows with --remove; a new version learns them."""
     if (file is None) == (dataset is None):
-        raise InputError("Give one file of rows.", f"onboard add {task} FILE", field="dataset")
+        raise InputError("rows-file-count", field="dataset", task=task)
     with connected() as service:
         job = service.add(task, Addition(file or dataset or "", **options))
         if wait:

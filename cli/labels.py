@@ -62,7 +62,7 @@ def parsed(words: Sequence[str]) -> LabelChange:
         return LabelChange("delete", (named[0],))
     if action == "describe" and len(named) == 2:
         return LabelChange("describe", (named[0],), description=named[1])
-    raise InputError(f"{' '.join(words)!r} is not a change of labels.", _USAGE, field="change")
+    raise InputError("label-change-unreadable", field="change", words=" ".join(words), usage=_USAGE)
 
 
 def _listed(document: Document) -> RenderableType:

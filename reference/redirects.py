@@ -45,6 +45,7 @@ MOVED: Final = {
     "results/kills.md": "results/service.md",
     "results/kronecker.md": "results/methods.md",
     "results/load.md": "results/service.md",
+    "results/multilabel.md": "results/learning.md#several-labels-per-text",
     "results/pages.md": "results/service.md",
     "results/prior.md": "results/service.md",
     "results/probe.md": "results/learning.md#probe",

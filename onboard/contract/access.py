@@ -9,10 +9,15 @@ from pydantic import BaseModel, BeforeValidator, Field
 from onboard.contract.document import Document
 from onboard.domain.access import LIFETIME, Scope, sorted_scopes
 
-Scopes = Annotated[
-    tuple[Scope, ...],
-    BeforeValidator(lambda scopes: sorted_scopes(scopes) if isinstance(scopes, frozenset) else scopes),
-]
+
+def _in_order(scopes: Any) -> Any:
+    """A record's set in the order of the scopes, and a list of an answer as it is."""
+    if isinstance(scopes, frozenset | list):
+        return tuple(map(Scope, sorted_scopes(scopes) if isinstance(scopes, frozenset) else scopes))
+    return scopes
+
+
+Scopes = Annotated[tuple[Scope, ...], BeforeValidator(_in_order)]
 
 
 class TokenRequest(BaseModel, extra="forbid"):

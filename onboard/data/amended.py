@@ -126,10 +126,7 @@ def without_rows(stored: Dataset, texts: Sequence[tuple[str, str | None]]) -> Am
         work.rows[split] = kept
     work.counts["missing"] = missing
     if not work.counts["removed"]:
-        raise InputError(
-            f"The dataset has none of the {counted(len(unwanted), 'text')} in the file. {_NOTHING_NEW}",
-            "Give the texts as they were submitted.", field="dataset",
-        )  # fmt: skip
+        raise InputError("rows-not-in-task", field="dataset", texts=counted(len(unwanted), "text"))
     _require_rows_of_every_label(stored, work.rows["train"])
     return work.done(stored.labels, [_missing(missing)])
 
@@ -201,7 +198,9 @@ def _unchanged(rows: int, counts: Mapping[str, int]) -> InputError:
         remedy = "To correct the stored labels: onboard add TASK FILE --replace"
     else:
         message, remedy = f"The task has all {counted(rows, 'row')} of the file already.", "Add rows with new texts."
-    return InputError(f"{message} {_NOTHING_NEW}", remedy, field="dataset", rows=rows, contradicted=contradicted)
+    return InputError(
+        "rows-change-nothing", remedy=remedy, field="dataset", trouble=message, rows=rows, contradicted=contradicted
+    )
 
 
 def _require_rows_of_every_label(stored: Dataset, train: Sequence[Example]) -> None:
@@ -210,15 +209,9 @@ def _require_rows_of_every_label(stored: Dataset, train: Sequence[Example]) -> N
     lost = [label for label in stored.labels if label_key(label) not in left and _has_rows(stored, label)]
     if lost:
         shown = ", ".join(repr(preview(label_text(label))) for label in lost[:3])
-        raise InputError(
-            f"No training row of {shown} would be left. {_NOTHING_NEW}",
-            "Keep a row of every label, or delete the label: onboard labels TASK delete LABEL", field="dataset",
-            labels=lost,
-        )  # fmt: skip
+        raise InputError("label-without-rows-left", field="dataset", labels=lost, shown=shown)
     if stored.kind == "regression" and len(left) < 2:
-        raise InputError(
-            f"Fewer than two different numbers would be left. {_NOTHING_NEW}", "Remove fewer rows.", field="dataset"
-        )
+        raise InputError("numbers-left-too-few", field="dataset")
 
 
 def _has_rows(stored: Dataset, label: Label) -> bool:

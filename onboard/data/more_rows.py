@@ -71,7 +71,7 @@ def read_rows(asked: Addition, takes: Takes, *, hide_folders: bool = False) -> R
     labelled = Evaluation(asked.dataset, text_field=asked.text_field, label_field=asked.label_field)
     read = read_labelled(labelled, takes, hide_folders=hide_folders, new_labels=asked.new_labels)
     if not read.rows:
-        raise InputError(f"{read.source} has no usable row.", "Add rows with texts and labels.", field="dataset")
+        raise InputError("rows-file-empty", field="dataset", file=str(read.source))
     return RowFile(read.source, read.rows, read.findings)
 
 

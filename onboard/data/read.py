@@ -36,10 +36,6 @@ from onboard.domain.job import KindChoice, UnknownLabels
 from onboard.domain.label_set import MULTILABEL, all_labels
 from onboard.errors import InputError
 
-_NOTHING_NEXT: Final = (
-    "--unlabelled has no meaning for a task with several labels per text: no text to label next is named.",
-    "Leave --unlabelled out.",
-)
 _SPLITS: Final = ("train", "validation", "test")
 _KINDS: Final = ("auto", "classification", "regression", "multilabel")
 
@@ -97,7 +93,7 @@ class ReadOptions:
         if self.kind == "regression" and self.labels:
             raise InputError("labels-with-regression")
         if self.kind == MULTILABEL and self.unlabelled is not None:
-            raise InputError(*_NOTHING_NEXT, field="unlabelled")
+            raise InputError("unlabelled-with-sets", field="unlabelled")
         if len(self.text_fields) > 2:
             raise InputError("text-field-count", text_fields=list(self.text_fields), count=len(self.text_fields))
         if self.labels and len({label_key(label) for label in self.labels}) < 2:
@@ -142,7 +138,7 @@ def read_dataset(source: Path | str, options: ReadOptions | None = None) -> Chec
     problems.raise_if_any()
     settled, splits, vanished = without_vanished(settled, splits, declared=bool(options.labels))
     if settled.kind == MULTILABEL and pool is not None:
-        raise InputError(*_NOTHING_NEXT, field="unlabelled")
+        raise InputError("unlabelled-with-sets", field="unlabelled")
     descriptions_of(options.descriptions, settled.labels)
     splits, shared = without_shared(splits)
     dataset = _drawn(settled, splits, options)

@@ -47,10 +47,7 @@ class Addition:
         settle_fields(self)
         if self.remove and (self.replace or self.new_labels):
             other = "--replace" if self.replace else "--new-labels"
-            raise InputError(
-                f"--remove and {other} exclude each other.",
-                "Add or correct rows in one command, and remove rows in another.", field="remove",
-            )  # fmt: skip
+            raise InputError("remove-with-others", field="remove", other=other)
 
     @property
     def how(self) -> AddedHow:

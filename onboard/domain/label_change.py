@@ -38,19 +38,19 @@ class LabelChange:
     def __post_init__(self) -> None:
         if self.action not in get_args(LabelAction):
             raise InputError(
-                f"{self.action!r} is not a change of labels.", f"Use one of {', '.join(get_args(LabelAction))}.",
-                field="action",
-            )  # fmt: skip
+                "label-action-unknown", field="action", action=self.action, actions=list(get_args(LabelAction))
+            )
         _require_count(self.action, self.labels)
         if (self.to is not None) != (self.action in ("rename", "merge")):
             raise InputError(
-                f"{self.action} {'lacks the new name' if self.to is None else 'takes no new name'}.",
-                "Pass the new name as `to` with rename and merge only.", field="to",
-            )  # fmt: skip
+                "label-change-name",
+                field="to",
+                trouble=f"{self.action} {'lacks the new name' if self.to is None else 'takes no new name'}",
+            )
         if (self.description is not None) != (self.action == "describe"):
             raise InputError(
-                f"{self.action} {'lacks the description' if self.description is None else 'takes no description'}.",
-                "Pass a description with describe only.", field="description",
+                "label-change-description", field="description",
+                trouble=f"{self.action} {'lacks the' if self.description is None else 'takes no'} description",
             )  # fmt: skip
         if self.to is not None:
             _require_label(self.to)
@@ -64,7 +64,7 @@ class LabelChange:
         """
         known = tuple(_known(task, label, labels) for label in self.labels)
         if len({label_key(label) for label in known}) < len(known):
-            raise InputError(f"A label of {task!r} is given twice.", "Give each label once.", field="labels")
+            raise InputError("label-given-twice", field="labels", task=task)
         to = self.to
         if to is not None:
             same = [label for label in known if label_text(label) == label_text(to)]
@@ -72,10 +72,7 @@ class LabelChange:
             _require_free(task, to, known, labels)
         left = len(labels) - {"merge": len(known) - 1, "delete": 1}.get(self.action, 0)
         if left < _FEWEST:
-            raise ConflictError(
-                f"The task {task!r} has {len(labels)} labels, and only one would be left.",
-                "Keep two labels at least, or delete the task: onboard tasks delete TASK", task=task,
-            )  # fmt: skip
+            raise ConflictError("labels-left-too-few", task=task, labels=len(labels))
         return LabelChange(self.action, known, to, self.description)
 
     def after(self, labels: Sequence[Label]) -> tuple[Label, ...]:
@@ -101,9 +98,9 @@ class LabelChange:
 
 def _require_count(action: LabelAction, labels: Sequence[Label]) -> None:
     if action == "merge" and len(labels) < 2:
-        raise InputError("Merging takes two labels at least.", "onboard labels TASK merge A B into C", field="labels")
+        raise InputError("merge-labels-too-few", field="labels")
     if action != "merge" and len(labels) != 1:
-        raise InputError(f"{action} takes one label.", "Change one label at a time.", field="labels")
+        raise InputError("label-change-labels-too-many", field="labels", action=action)
 
 
 def _require_label(label: Label) -> None:
@@ -118,7 +115,7 @@ def _require_label(label: Label) -> None:
     elif any(unicodedata.category(letter) in ("Cc", "Cs") for letter in text):
         wrong = "holds a control character"
     if wrong is not None:
-        raise InputError(f"The new name of the label {wrong}.", "Give a short name.", field="to")
+        raise InputError("label-name-wrong", field="to", trouble=wrong)
 
 
 def _known(task: str, label: Label, labels: Sequence[Label]) -> Label:
@@ -127,21 +124,16 @@ def _known(task: str, label: Label, labels: Sequence[Label]) -> Label:
             if alike(known) == alike(label):
                 return known
     raise InputError(
-        f"The task {task!r} does not have the label {label_text(label)!r}."
-        f"{did_you_mean(label_text(label), map(label_text, labels))}",
-        f"List its labels: onboard labels {task}", field="labels", label=label,
+        "label-not-in-task", field="labels", task=task, label=label, shown=label_text(label),
+        guess=did_you_mean(label_text(label), map(label_text, labels)),
     )  # fmt: skip
 
 
 def _require_free(task: str, to: Label, changed: Sequence[Label], labels: Sequence[Label]) -> None:
     own = {label_key(label) for label in changed}
     if len(changed) == 1 and label_key(to) in own:
-        raise ConflictError(f"The label is called {label_text(to)!r} already.", "Give another name.", task=task)
+        raise ConflictError("label-name-unchanged", task=task, label=to, shown=label_text(to))
     taken = [label for label in labels if label_key(label) not in own and label_text(label) == label_text(to)]
     if taken:
         all_of_them = " ".join(map(label_text, (*changed, to)))
-        raise ConflictError(
-            f"The task {task!r} has another label {label_text(to)!r}.",
-            f"Give another name, or merge them: onboard labels {task} merge {all_of_them} into {label_text(to)}",
-            task=task, label=to,
-        )  # fmt: skip
+        raise ConflictError("label-name-in-use", task=task, label=to, shown=label_text(to), merged=all_of_them)

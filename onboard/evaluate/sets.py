@@ -55,7 +55,7 @@ def evaluate_sets(
     if truth.shape != scores.shape or truth.ndim != 2 or not len(truth):
         raise ValueError(f"truth {truth.shape} and scores {scores.shape} must be alike, and hold a row")
     if not np.isfinite(scores).all():
-        raise JobFailedError("Scores are not finite numbers.", "onboard doctor")
+        raise JobFailedError("scores-not-finite")
     answered = answered_sets(scores).astype(np.float64)
     n, right = len(truth), truth * answered
     exact = int((truth == answered).all(1).sum())

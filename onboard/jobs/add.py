@@ -157,7 +157,7 @@ def queue_change(
         change = job.spec.change
         assert change is not None
         return Added(job, warning, change)
-    raise ConflictError(f"Others change the task {task!r} all the time.", "Try again in a moment.", task=task)
+    raise ConflictError("task-changed-meanwhile", task=task)
 
 
 def _earlier(services: Services, key: str, task: str) -> Added | None:
@@ -167,10 +167,7 @@ def _earlier(services: Services, key: str, task: str) -> Added | None:
     if job is None:
         return None
     if job.spec.task != task or job.spec.change is None:
-        raise ConflictError(
-            f"The key {key!r} already belongs to job {job.id}, which asked for something else.",
-            "Use another --key for another request.", key=key, job=job.id,
-        )  # fmt: skip
+        raise ConflictError("key-in-use", key=key, job=job.id)
     return Added(job, None, job.spec.change)
 
 

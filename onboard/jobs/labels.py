@@ -138,7 +138,7 @@ def _renamed(services: Services, task: str, asked: LabelChange) -> Relabeled:
         except MovedOnError:
             continue
         return Relabeled(task, change, version=published)
-    raise ConflictError(f"Others change the task {task!r} all the time.", "Try again in a moment.", task=task)
+    raise ConflictError("task-changed-meanwhile", task=task)
 
 
 def _made(stands: Standing, dataset: Dataset, asked: LabelChange, *, fast: bool) -> Made:
@@ -176,22 +176,16 @@ def _known(stands: Standing, dataset: Dataset, asked: LabelChange) -> LabelChang
     if stands.is_open:
         raise _open(stands)
     if not dataset.labels:
-        raise InputError(f"The task {stands.task!r} is a regression: it has no labels.", "", task=stands.task)
+        raise InputError("task-without-labels", task=stands.task)
     known = asked.known_to(stands.task, dataset.labels)
     if known.action == "merge" and not dataset.train:
-        raise ConflictError(
-            f"The task {stands.task!r} has no labeled rows.", "Submit it again with the labels that it is to have.",
-            task=stands.task,
-        )  # fmt: skip
+        raise ConflictError("task-without-rows", task=stands.task)
     return known
 
 
 def _open(stands: Standing) -> ConflictError:
     job = stands.job.id if stands.job is not None else ""
-    return ConflictError(
-        f"Job {job} learns the task {stands.task!r} just now.",
-        f"Wait for it, then change the labels: onboard jobs watch {job}", task=stands.task, job=job,
-    )  # fmt: skip
+    return ConflictError("task-being-learned", task=stands.task, job=job)
 
 
 def _described(stands: Standing, dataset: Dataset) -> dict[str, str]:

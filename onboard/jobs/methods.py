@@ -99,10 +99,7 @@ def _require_readout_does(spec: JobSpec) -> None:
     }
     for option, is_given in given.items():
         if is_given:
-            raise InputError(
-                f"{option} has no meaning for a task with several labels per text: its version is a readout alone.",
-                f"Leave {option} out.", field=option.split()[0].strip("-"),
-            )  # fmt: skip
+            raise InputError("option-with-sets", field=option.split()[0].strip("-"), option=option)
 
 
 def _require_alone(spec: JobSpec) -> None:

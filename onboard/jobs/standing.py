@@ -88,10 +88,8 @@ class Standing:
         base = find_base(self.spec.base)
         if pinned and base.digest != pinned:
             raise ConflictError(
-                f"The task {self.task!r} was learned on the base {pinned[:19]}…, and {self.spec.base!r} is "
-                f"{base.digest[:19]}… now.",
-                "Submit all its rows again: onboard submit FILE", task=self.task,
-            )  # fmt: skip
+                "task-of-other-base", task=self.task, pinned=pinned, base=self.spec.base, digest=base.digest
+            )
 
 
 def standing(services: Services, task: str) -> Standing:
@@ -112,7 +110,7 @@ def _found(session: Session, task: str, *, hold: bool = False) -> Standing:
     newest = next(iter(VersionRepository(session).newest(task, 1)), None)
     if job is None and present is None:
         TaskRepository(session).get(task)  # says which names are alike
-        raise NotFoundError(f"There is no task {task!r}.", "List them with: onboard tasks list", task=task)
+        raise NotFoundError("unknown-task", task=task, guess="")
     if job is None:
         raise _no_rows(task, newest)
     return Standing(task, _with_renamings(session, job), job, newest, present)
@@ -138,10 +136,7 @@ def _with_renamings(session: Session, job: Job) -> JobSpec:
 def _no_rows(task: str, newest: EmbeddingVersion | None) -> ConflictError:
     shipped = newest is not None and newest.kind == "source"
     why = "was shipped with its base" if shipped else "was not learned here"
-    return ConflictError(
-        f"The rows of the task {task!r} are not stored here: it {why}.",
-        "Submit a dataset under another name: onboard submit FILE --task NAME", task=task,
-    )  # fmt: skip
+    return ConflictError("task-rows-not-stored", task=task, reason=why)
 
 
 def _renamed_descriptions(written: list[str], old: Label, new: Label) -> list[str]:

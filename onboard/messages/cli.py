@@ -127,4 +127,6 @@ CLI: Final[Mapping[str, Message]] = {
         "Workers are older than onboard {release}, and leave its jobs alone: {older}.",
         "Install the same version there and start them again: pip install -U onboard",
     ),
+    "rows-file-count": Message("Give exactly one file of rows.", "Run: onboard add {task} FILE"),
+    "label-change-unreadable": Message("{words!r} is not a change of labels.", "{usage}"),
 }

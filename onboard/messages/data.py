@@ -140,4 +140,20 @@ DATA: Final[Mapping[str, Message]] = {
         "{repository} has no revision {revision!r} on the hub.", "Check the branch, tag or commit."
     ),
     "unknown-kind": Message("{kind!r} is not a kind of task.", "Use one of {kinds}."),
+    "rows-change-nothing": Message("{trouble} Nothing was queued.", "{remedy}"),
+    "rows-not-in-task": Message(
+        "The dataset has none of the {texts} in the file. Nothing was queued.", "Give the texts as they were submitted."
+    ),
+    "label-without-rows-left": Message(
+        "No training row of {shown} would be left. Nothing was queued.",
+        "Keep a row of every label, or delete the label: onboard labels TASK delete LABEL",
+    ),
+    "numbers-left-too-few": Message(
+        "Fewer than two different numbers would be left. Nothing was queued.", "Remove fewer rows."
+    ),
+    "rows-file-empty": Message("{file} has no usable row.", "Add rows with texts and labels."),
+    "unlabelled-with-sets": Message(
+        "--unlabelled has no meaning for a task with several labels per text: no text to label next is named.",
+        "Leave --unlabelled out.",
+    ),
 }

@@ -92,4 +92,26 @@ DOMAIN: Final[Mapping[str, Message]] = {
     "versions-of-two-tasks": Message(
         "{a} and {b} belong to two tasks.", "Compare two versions of one task: {task}@v1 {task}@v2"
     ),
+    "remove-with-others": Message(
+        "--remove and {other} exclude each other.", "Add or correct rows in one command, and remove rows in another."
+    ),
+    "label-not-in-task": Message(
+        "The task {task!r} does not have the label {shown!r}.{guess}", "List its labels: onboard labels {task}"
+    ),
+    "merge-labels-too-few": Message("Merging takes at least two labels.", "Run: onboard labels TASK merge A B into C"),
+    "label-change-labels-too-many": Message("{action} takes one label.", "Change one label at a time."),
+    "label-name-wrong": Message("The new name of the label {trouble}.", "Give a short name."),
+    "label-name-unchanged": Message("The label is called {shown!r} already.", "Give another name."),
+    "label-name-in-use": Message(
+        "The task {task!r} has another label {shown!r}.",
+        "Give another name, or merge them: onboard labels {task} merge {merged} into {shown}",
+    ),
+    "label-action-unknown": Message("{action!r} is not a change of labels.", "Use one of {actions}."),
+    "label-change-name": Message("{trouble}.", "Pass the new name as `to` with rename and merge only."),
+    "label-change-description": Message("{trouble}.", "Pass a description with describe only."),
+    "label-given-twice": Message("A label of {task!r} is given twice.", "Give each label once."),
+    "labels-left-too-few": Message(
+        "The task {task!r} has {labels} labels, and only one would be left.",
+        "Keep at least two labels, or delete the task: onboard tasks delete TASK",
+    ),
 }

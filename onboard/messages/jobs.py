@@ -116,4 +116,33 @@ JOBS: Final[Mapping[str, Message]] = {
     ),
     "unknown-metric": Message("There is no metric {metric!r} for {kind}.", "Use one of: --metric {allowed}"),
     "unknown-place-in-order": Message("after: {place!r} is not a place in this order.", "Start again without it."),
+    "scores-not-finite": Message(
+        "The scores of a readout are not finite numbers.", "Check the service with: onboard doctor"
+    ),
+    "task-changed-meanwhile": Message("Other requests keep changing the task {task!r}.", "Try again in a moment."),
+    "task-being-learned": Message(
+        "Job {job} is learning the task {task!r}.", "Wait for it, then change the labels: onboard jobs watch {job}"
+    ),
+    "task-without-labels": Message(
+        "The task {task!r} is a regression: it has no labels.", "Change labels of a classification only."
+    ),
+    "task-without-rows": Message(
+        "The task {task!r} has no labeled rows.", "Submit it again with the labels that it should have."
+    ),
+    "option-with-sets": Message(
+        "{option} has no meaning for a task with several labels per text: its version is a readout alone.",
+        "Leave {option} out.",
+    ),
+    "task-rows-not-stored": Message(
+        "The rows of the task {task!r} are not stored here: it {reason}.",
+        "Submit a dataset under another name: onboard submit FILE --task NAME",
+    ),
+    "task-of-other-base": Message(
+        "The task {task!r} was learned on the base {pinned:.19}…, and {base!r} is now {digest:.19}….",
+        "Submit all its rows again: onboard submit FILE",
+    ),
+    "earlier-change-open": Message(
+        "Job {holder} is learning the task {task!r} as it was before this change.",
+        "Nothing to do: this job continues afterwards. See the other one: onboard jobs show {holder}",
+    ),
 }

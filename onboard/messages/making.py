@@ -118,4 +118,8 @@ MAKING: Final[Mapping[str, Message]] = {
         "The texts need {characters} single characters, but the vocabulary has room for {room}.",
         "Set backbone.vocabulary_size = {least} or more.",
     ),
+    "source-with-sets": Message(
+        "sources.{name}: its rows have lists of labels, and a base learns from rows with one label each.",
+        "Leave the source {name} out, or write one label per row.",
+    ),
 }

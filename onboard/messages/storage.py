@@ -67,4 +67,6 @@ STORAGE: Final[Mapping[str, Message]] = {
     "weights-unreadable": Message(
         "The bytes do not hold the weights of a task.", "Check the service with: onboard doctor"
     ),
+    "features-of-other-base": Message("The features belong to another base.", "Submit the task again on this base."),
+    "features-unreadable": Message("The bytes do not hold features.", "Check the service with: onboard doctor"),
 }

@@ -109,4 +109,20 @@ VERSIONS: Final[Mapping[str, Message]] = {
         "There is no {place} on the hub, or it is private.", "Check the name; private ones need a token: hf auth login"
     ),
     "unknown-task-to-delete": Message("There is no task {task!r}.{alike}", "List them with: onboard tasks list"),
+    "as-before-not-made-of": Message(
+        "{version} was not made from {present}, which the alias means now.",
+        "Promote it without --as-before; then the alias answers with the labels of the new version.",
+    ),
+    "as-before-new-alias": Message(
+        "The alias is new, so nobody knows {version} by earlier labels.", "Promote it without --as-before."
+    ),
+    "as-before-merged": Message(
+        "The labels {merged} became {shown!r}, so it has more than one earlier name.", "Promote it without --as-before."
+    ),
+    "as-before-same-name": Message(
+        "Two labels of {version} would be called {shown}.", "Promote it without --as-before."
+    ),
+    "version-file-unreadable": Message(
+        "The file of the version cannot be read.", "Check the service with: onboard doctor"
+    ),
 }

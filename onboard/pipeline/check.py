@@ -67,10 +67,7 @@ def _require_turn(job: Job, services: Services) -> None:
     except NotFoundError:  # old jobs are forgotten
         return
     if not before.state.finished:
-        raise SlotTakenError(
-            f"Job {before.id} learns the task {job.spec.task!r} as it was before this change.",
-            f"It goes on by itself. Look at the other one: onboard jobs show {before.id}", holder=before.id,
-        )  # fmt: skip
+        raise SlotTakenError("earlier-change-open", holder=before.id, task=job.spec.task)
 
 
 def pinned_base(spec: JobSpec, device: str) -> Base:

@@ -83,7 +83,7 @@ def fit_sets(
     """
     require_finite(features)
     if len(truth) < 2:
-        raise InputError("A readout needs two rows at least.", "Submit more rows.")
+        raise InputError("readout-needs-two-rows")
     drawn_to = weights_of_prior(prior, names, features.shape[1])
     features, counted = signed_roots(features), np.ones(len(truth))
     best = _fitted(features, truth, groups, blocks, drawn_to)

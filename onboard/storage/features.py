@@ -63,7 +63,7 @@ def unpack_features(content: bytes, base: str) -> dict[bytes, np.ndarray]:
         padded = np.zeros((len(features), width), dtype=np.float32)
         padded[:, : features.shape[1]] = features
     except (SafetensorError, KeyError, ValueError, IndexError) as error:
-        raise DamagedError("The bytes hold no features.", "onboard doctor") from error
+        raise DamagedError("features-unreadable") from error
     if facts["base"] != base or not np.isfinite(padded).all():
-        raise PinMismatchError("The features belong to another base.", "Submit the task again on this base.")
+        raise PinMismatchError("features-of-other-base")
     return {key.tobytes(): row for key, row in zip(keys, padded, strict=True)}

@@ -35,10 +35,7 @@ def names_as_before(
         ConflictError: the version was not made of the present one, or labels that it answers with were merged.
     """
     if present is None:
-        raise ConflictError(
-            f"The alias is new, so nobody knows {version.reference} by earlier labels.",
-            "Promote it without --as-before.", task=version.task,
-        )  # fmt: skip
+        raise ConflictError("as-before-new-alias", task=version.task, version=version.reference)
     called: dict[str, tuple[Label, Label]] = {label_key(label): (label, label) for label in present.labels}
     called |= {label_key(label): (label, name) for label, name in names or ()}
     for change in _changes(session, version, present):
@@ -67,10 +64,8 @@ def _changes(session: Session, version: EmbeddingVersion, present: EmbeddingVers
             changes.append(step.change)
         step = _before(session, step)
     raise ConflictError(
-        f"{version.reference} was not made of {present.reference}, which the alias means now.",
-        "Promote it without --as-before; then the alias answers with the labels of the new version.",
-        task=version.task,
-    )  # fmt: skip
+        "as-before-not-made-of", task=version.task, version=version.reference, present=present.reference
+    )
 
 
 def _before(session: Session, version: EmbeddingVersion) -> EmbeddingVersion | None:
@@ -96,10 +91,7 @@ def _require_one_name(change: Any, called: dict[str, tuple[Label, Label]]) -> No
     kept = called.get(label_key(to))
     if kept is None:
         merged = " and ".join(repr(label_text(label)) for label in gone)
-        raise ConflictError(
-            f"The labels {merged} became {label_text(to)!r}, so there is no one name of before for it.",
-            "Promote it without --as-before.", labels=list(gone),
-        )  # fmt: skip
+        raise ConflictError("as-before-merged", labels=list(gone), merged=merged, shown=label_text(to))
     for label in gone:
         called.pop(label_key(label), None)
     called[label_key(to)] = kept
@@ -111,7 +103,4 @@ def _require_distinct(version: EmbeddingVersion, pairs: list[list[Label]]) -> No
     names = [label_key(by_key.get(label_key(label), label)) for label in version.labels]
     twice = [name for name in names if names.count(name) > 1]
     if twice:
-        raise ConflictError(
-            f"Two labels of {version.reference} would be called {twice[0]}.", "Promote it without --as-before.",
-            task=version.task,
-        )  # fmt: skip
+        raise ConflictError("as-before-same-name", task=version.task, version=version.reference, shown=twice[0])

@@ -110,7 +110,7 @@ def _with_facts(content: bytes, facts: Mapping[str, Any]) -> bytes:
     try:
         return pack_weights(load(content), {**read_metadata(content), **as_strings(facts)})
     except (SafetensorError, ValueError, TypeError, json.JSONDecodeError) as error:
-        raise DamagedError("The file of the version cannot be read.", "onboard doctor") from error
+        raise DamagedError("version-file-unreadable") from error
 
 
 def _commit(

@@ -150,7 +150,7 @@ def test_nothing_new_starts_from_what_descends_and_its_hypernetwork_does_not_com
     delete_task(desk.services, "gone", unlearning=True)
     with refused("version-being-rebuilt"):
         desk.submit(GRANDCHILD, "grandchild", init="child")
-    with desk.services.database.write() as session, refused("version-being-rebuilt"):
+    with desk.services.database.write() as session, refused("hypernetwork-not-usable"):
         BaseRepository(session).set_head(tiny_base.digest, 2, expected_head=1)
     with desk.services.database.read() as session:
         startable = {version.task for version in VersionRepository(session).startable(tiny_base.digest)}

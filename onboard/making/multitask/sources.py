@@ -110,10 +110,7 @@ def _require_own_rows(sources: Sequence[SourceRows]) -> None:
 def _read(name: str, entry: SourceEntry, seed: int) -> SourceRows:
     whole = _dataset(name, entry)
     if whole.several_labels:
-        raise InputError(
-            f"sources.{name}: its rows have lists of labels, and a base learns from rows with one label each.",
-            f"Leave the source {name} out, or write one label per row.", field=f"sources.{name}.source",
-        )  # fmt: skip
+        raise InputError("source-with-sets", field=f"sources.{name}.source", name=name)
     dataset = _split(name, entry, whole, seed)
     dataset = replace(dataset, train=in_canonical_rows(drawn(dataset.train, entry.rows, seed)))
     if entry.metric is not None and entry.metric not in selecting_metrics(dataset.kind):

@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 from pydantic import Field
 
+from onboard.contract.access import Me, TokenDocument
 from onboard.contract.document import Document, Label, later, read
 from onboard.contract.guard import GuardedTask, GuardVerdict, Tuning, refused_by_guard
 from onboard.contract.priors import PriorUse
 from onboard.contract.versions import AliasMoveDocument, VersionDocument
+from onboard.domain.access import Scope, Token
 from onboard.domain.task import AliasMove
 from onboard.errors import AnswerError
 
@@ -146,3 +148,12 @@ def test_a_version_of_an_earlier_service_is_read_without_what_came_later() -> No
     }  # fmt: skip
     version = read(VersionDocument, answer, "here")
     assert (version.reference, version.init, version.method, version.provisional) == ("mood@v3", "sst2@v1", None, False)
+
+
+def test_the_scopes_of_an_answer_are_read_and_those_of_a_record_are_in_order() -> None:
+    answer = {"name": "n", "actor": "a", "scopes": ["read", "admin"], "onboard": "1"}
+    assert read(Me, answer, "here").scopes == (Scope.READ, Scope.ADMIN)
+    token = Token("1", "n", frozenset({Scope.ADMIN, Scope.SUBMIT}), 0.0, "somebody")
+    assert TokenDocument.of(token).to_json()["scopes"] == ["submit", "admin"]
+    with pytest.raises(AnswerError, match="'scopes'"):
+        read(Me, {**answer, "scopes": ["everything"]}, "here")
