@@ -13,7 +13,7 @@ from onboard.domain.dataset import Dataset, Example, label_key
 from onboard.domain.job import Job, JobSpec
 from onboard.domain.task import label_keys
 from onboard.errors import ConflictError
-from onboard.jobs.standing import MovedOnError, Standing, standing
+from onboard.jobs.standing import MovedOnError, Standing, require_one_label_each, standing
 from onboard.jobs.submit import Request, submit
 from onboard.registry.jobs import JobRepository
 
@@ -86,6 +86,7 @@ def add(
     """
 
     def made(stands: Standing, dataset: Dataset) -> Made:
+        require_one_label_each(task, dataset)
         file = read_rows(asked, takes_of(dataset), hide_folders=hide_folders)
         return _made(stands, asked, file, amended(dataset, asked, file))
 

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 from onboard.data.amended import Amended, with_labels
 from onboard.data.descriptions import descriptions_of
 from onboard.domain.dataset import label_key, label_text
+from onboard.domain.label_set import labels_of
 from onboard.errors import ConflictError, InputError
 from onboard.jobs.add import MOST_TRIES, Added, Made, Queueing, queue_change
-from onboard.jobs.standing import MovedOnError, Standing, standing
+from onboard.jobs.standing import MovedOnError, Standing, require_one_label_each, standing
 from onboard.jobs.submit import store_snapshot
 from onboard.registry.audit import actor
 from onboard.versions.rename import publish_renamed
@@ -66,7 +67,7 @@ def list_labels(services: Services, task: str) -> dict[str, Any]:
     """
     stands = standing(services, task)
     dataset = stands.dataset(services)
-    counts = Counter(label_key(row.label) for row in dataset.train)
+    counts = Counter(label_key(label) for row in dataset.train for label in labels_of(dataset.kind, row.label))
     described, words = _described(stands, dataset), {}
     if stands.version is not None:
         words = dict(zip(map(label_key, stands.version.labels), stands.version.words, strict=False))
@@ -175,6 +176,7 @@ def _known(stands: Standing, dataset: Dataset, asked: LabelChange) -> LabelChang
     """The change with the task's labels. Raises InputError, ConflictError: it cannot be made of what stands."""
     if stands.is_open:
         raise _open(stands)
+    require_one_label_each(stands.task, dataset)
     if not dataset.labels:
         raise InputError("task-without-labels", task=stands.task)
     known = asked.known_to(stands.task, dataset.labels)

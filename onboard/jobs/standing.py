@@ -92,6 +92,12 @@ class Standing:
             )
 
 
+def require_one_label_each(task: str, dataset: Dataset) -> None:
+    """Raise ConflictError where rows have sets of labels: such rows and labels are submitted anew as a whole."""
+    if dataset.several_labels:
+        raise ConflictError("task-with-sets", task=task)
+
+
 def standing(services: Services, task: str) -> Standing:
     """What a task stands at.
 

@@ -29,7 +29,7 @@ def as_addition(services: Services, request: Request) -> tuple[Request, str | No
         request: a checked dataset and what is wanted of it.
     """
     dataset, spec = request.checked.dataset, request.spec
-    if spec.change is not None or not dataset.train:
+    if spec.change is not None or not dataset.train or dataset.several_labels:
         return request, None
     earlier = None if request.key is None else _queued_under(services, request.key)
     if earlier is not None:  # the same again, because the answer was lost: it is to be the same request

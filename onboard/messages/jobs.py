@@ -123,6 +123,10 @@ JOBS: Final[Mapping[str, Message]] = {
     "task-being-learned": Message(
         "Job {job} is learning the task {task!r}.", "Wait for it, then change the labels: onboard jobs watch {job}"
     ),
+    "task-with-sets": Message(
+        "The task {task!r} has several labels per text. Its rows and labels can only be submitted as a whole.",
+        "Submit all its rows again: onboard submit FILE --task {task}",
+    ),
     "task-without-labels": Message(
         "The task {task!r} is a regression: it has no labels.", "Change labels of a classification only."
     ),

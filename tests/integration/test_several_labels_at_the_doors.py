@@ -13,10 +13,16 @@ from support.callers import bearer
 from support.command_line import CommandLine
 from support.real_door import answering
 from support.real_jobs import Desk, write_rows
+from support.refusals import refused
 
 from onboard.api.app import create_app
 from onboard.client import Onboard
 from onboard.domain.access import ALL_SCOPES
+from onboard.domain.addition import Addition
+from onboard.domain.label_change import LabelChange
+from onboard.jobs.add import add
+from onboard.jobs.labels import change_labels, list_labels
+from onboard.jobs.waking import doorbell
 from onboard.operations.access import create_token
 
 WORDS = {"film": "the film", "plot": "a plot", "great": "was great"}
@@ -38,7 +44,7 @@ def learned(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> Desk:
     """Two versions of a task."""
     for rows in (21, 90):
         desk.learn(sets_of(rows), "tags", test=sets_of(30, 500))
-    for module in ("onboard.api.routes.jobs", "onboard.api.pages.submit", "workers.waking"):
+    for module in ("onboard.api.routes.jobs", "onboard.api.pages.submit", "onboard.jobs.waking"):
         monkeypatch.setattr(f"{module}.start_worker", lambda *_: False)
     return desk
 
@@ -124,3 +130,14 @@ def test_commands_take_it(learned: Desk, command_line: CommandLine, tmp_path: Pa
     assert "has no embedding to export" in refused.err
     missing = command_line("submit", "--task", "more", "--labels", "a,b", "--kind", "multilabel")
     assert (missing.code, "no meaning without labeled rows" in missing.err) == (2, True)
+
+
+def test_their_rows_and_labels_are_submitted_as_a_whole(learned: Desk, tmp_path: Path) -> None:
+    more = write_rows(tmp_path / "more.jsonl", sets_of(5, 2000))
+    with refused("task-with-sets", task="tags"):
+        add(learned.services, doorbell(learned.services), "tags", Addition(dataset=str(more)))
+    with refused("task-with-sets", task="tags"):
+        change_labels(learned.services, doorbell(learned.services), "tags", LabelChange("rename", ("film",), "movie"))
+    listed = list_labels(learned.services, "tags")["labels"]
+    assert {line["label"] for line in listed} == {"film", "great", "plot"}
+    assert all(line["rows"] > 0 for line in listed)
