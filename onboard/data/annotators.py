@@ -141,7 +141,7 @@ def _set_settled(item: _Item, fields: Fields, left_out: LeftOut) -> Iterator[Row
     sets = [_listed(answer) for answer in item.answers if answer.reason in (None, "several_labels", "no_label")]
     if not sets:
         reasons = {answer.reason for answer in item.answers}
-        reason = "rejected" if "rejected" in reasons else "unlabelled"
+        reason: Reason = "rejected" if "rejected" in reasons else "unlabelled"
         left_out.add(reason, item.row.number)
         return
     names = {_key(label): label for labels in sets for label in labels}
