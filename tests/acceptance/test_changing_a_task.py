@@ -42,7 +42,7 @@ def test_a_task_grows_and_its_labels_change_while_an_alias_keeps_the_old_names(p
     assert "liked" in [label["label"] for label in listed]
     refused = place.run("labels", "mood", "delete", "liked")
     assert (refused.returncode, "only one would be left" in refused.stderr) == (4, True)
-    assert remedy_of(refused).startswith("Keep two labels")
+    assert remedy_of(refused).startswith("Keep at least two labels")
 
 
 def test_answers_of_files_have_the_names_of_the_alias(place: Place) -> None:

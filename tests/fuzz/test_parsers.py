@@ -119,7 +119,7 @@ def read_any(form: type[BaseModel], upload: Upload) -> None:
     try:
         submission = read_form(form, upload).submission()
     except RequestValidationError as error:
-        document = json.loads(problems._of_validation(error).body)
+        document = json.loads(problems.of_error(problems._of_validation(error)).body)
         assert any(document["field"].startswith(name) for name in upload.fields)
         return
     assert task_name(submission)
