@@ -185,8 +185,8 @@ LOOK: Final = {
     "tasks show", "token list", "token sessions", "versions", "worker", "workers list",
 }  # fmt: skip
 UPKEEP: Final = {"backup", "base lessons", "db upgrade", "gc", "prior refit", "restore"}
-# Tests of their own: it leaves a line for each job that it queues, and follows them; changes of a task need one that was
-# learned here; it needs a browser to sign out.
+# Tests of their own: jobs that it queues leave lines, and it follows them; changes of a task need one that was learned
+# here; signing out needs a browser.
 SEVERAL: Final = {"add", "compare-methods", "labels", "token sign-out"}
 
 
