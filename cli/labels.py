@@ -67,7 +67,12 @@ def parsed(words: Sequence[str]) -> LabelChange:
 
 def _listed(document: Document) -> RenderableType:
     rows = [
-        (label_text(label["label"]), label["word"] or "", f"{label['rows']:,}", label["description"] or "")
+        (
+            label_text(label["label"]),
+            label["word"] or "",
+            "" if label["rows"] is None else f"{label['rows']:,}",
+            label["description"] or "",
+        )
         for label in document["labels"]
     ]
     return table(("label", "word", "rows", "description"), rows)

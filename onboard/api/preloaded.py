@@ -29,5 +29,6 @@ import onboard.data.labels_alone
 import onboard.data.read
 import onboard.jobs.submit
 import onboard.jobs.waking
+import onboard.messages
 import onboard.registry.schema
 import onboard.registry.services  # noqa: F401 - imported to be there

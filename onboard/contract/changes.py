@@ -29,7 +29,7 @@ class TaskLabel(Document):
 
     label: Label
     word: str | None
-    rows: int
+    rows: Annotated[int | None, Field(description="Training rows; null where the task's rows are not stored here.")]
     description: str | None
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _PAIRS: Final = "Whether it takes text_a and text_b instead of text; null where that was never noted."
 Names = Annotated[
-    tuple[tuple[Label, Label], ...] | None,
+    tuple[tuple[Label, ...], ...] | None,
     Field(description="Pairs of a label of the version and what the alias calls it; null: it uses the labels."),
 ]
 _ALL_SENT: Final = ConfigDict(json_schema_serialization_defaults_required=True)

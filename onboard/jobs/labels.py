@@ -19,6 +19,7 @@ from onboard.jobs.add import MOST_TRIES, Added, Made, Queueing, queue_change
 from onboard.jobs.standing import MovedOnError, Standing, require_one_label_each, standing
 from onboard.jobs.submit import store_snapshot
 from onboard.registry.audit import actor
+from onboard.registry.versions import VersionRepository
 from onboard.versions.rename import publish_renamed
 
 if TYPE_CHECKING:
@@ -62,10 +63,15 @@ class Relabeled:
 def list_labels(services: Services, task: str) -> dict[str, Any]:
     """The labels of a task's newest rows with their words, training rows and descriptions.
 
+    A task that was shipped with its base, or pulled, has no rows here: its labels are those of its newest version.
+
     Raises:
-        NotFoundError, ConflictError: as `standing`.
+        NotFoundError: as `standing`.
     """
-    stands = standing(services, task)
+    try:
+        stands = standing(services, task)
+    except ConflictError:
+        return _labels_of_version(services, task)
     dataset = stands.dataset(services)
     counts = Counter(label_key(label) for row in dataset.train for label in labels_of(dataset.kind, row.label))
     described, words = _described(stands, dataset), {}
@@ -83,6 +89,17 @@ def list_labels(services: Services, task: str) -> dict[str, Any]:
             for label in dataset.labels
         ],
     }  # fmt: skip
+
+
+def _labels_of_version(services: Services, task: str) -> dict[str, Any]:
+    with services.database.read() as session:
+        (version,) = VersionRepository(session).newest(task, 1)
+    words = dict(zip(map(label_key, version.labels), version.words, strict=False))
+    labels = [
+        {"label": label, "word": words.get(label_key(label)), "rows": None, "description": None}
+        for label in version.labels
+    ]
+    return {"task": task, "version": version.version, "job": None, "labels": labels}
 
 
 def change_labels(

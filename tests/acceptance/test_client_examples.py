@@ -23,7 +23,7 @@ SHOWN = [
     pytest.param(block, id=page.name)
     for page in PAGES
     for block in PYTHON.findall(page.read_text(encoding="utf-8"))
-    if "from onboard.client import Onboard" in block
+    if "from onboard.client import Onboard" in block and "http://127.0.0.1:8000" in block
 ]
 
 
@@ -58,7 +58,7 @@ def test_the_example_fetches_verifies_and_predicts(service: Served) -> None:
 
 
 def test_the_readme_and_the_page_of_the_client_show_how_to_use_it() -> None:
-    assert {"README.md", "client.md"} <= {shown.id for shown in SHOWN}
+    assert {"README.md", "use-the-client.md"} <= {shown.id for shown in SHOWN}
 
 
 @pytest.mark.parametrize("block", SHOWN)

@@ -9,6 +9,7 @@ from support.published import add_version
 from support.tuned_heads import head_of, tuned_head
 
 from onboard.bases import Base
+from onboard.errors import type_uri
 from onboard.registry.services import Services
 from onboard.registry.tables import HypernetworkRow
 
@@ -50,7 +51,7 @@ def test_a_collected_version_is_listed_and_can_neither_be_had_nor_be_the_head(
     listed = door.get("/v1/hypernetworks").json()["hypernetworks"]
     assert [head["collected_at"] for head in listed] == [None, "1970-01-01T00:00:01.000Z", None]
     weights = door.get("/v1/hypernetworks/2.safetensors")
-    assert (weights.status_code, "collected" in weights.json()["detail"]) == (404, True)
+    assert (weights.status_code, weights.json()["type"]) == (404, type_uri("hypernetwork-collected"))
     refused = door.post("/v1/hypernetworks/2/revert")
     assert (refused.status_code, refused.json()["code"], head_of(tiny_services, tiny_base)) == (409, "conflict", 3)
     assert door.get("/v1/hypernetworks/3.safetensors").status_code == 200

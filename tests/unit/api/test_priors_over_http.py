@@ -11,6 +11,7 @@ from support.published import add_version
 
 from onboard.api.pages.priors import chart_of
 from onboard.bases import Base
+from onboard.contract.priors import HelpedDocument
 from onboard.hypernetworks.prior.refit import refit
 from onboard.registry.services import Services
 from onboard.report.tuned import prior_facts
@@ -62,14 +63,14 @@ def test_the_page_shows_a_bar_for_every_version_that_rows_judge() -> None:
         {"version": "few@v1", "prior": {"scale": 0.75}},
         {"version": "tone@v1", "prior": {**FACTS, "with_prior": 60.0, "without": 64.0}},
     ]
-    chart = chart_of(helped)
+    chart = chart_of([HelpedDocument.model_validate({"created_at": None, **line}) for line in helped])
     assert chart is not None
     assert [bar["version"] for bar in chart["bars"]] == ["mood@v1", "tone@v1"]
     up, down = chart["bars"]
     assert (up["y"], up["height"]) == (0.0, 60.0)
     assert (down["y"], down["height"]) == (60, 28.8)
     assert round(chart["mean"], 2) == 2.16
-    assert chart_of(helped[1:2]) is None
+    assert chart_of([HelpedDocument.model_validate({"created_at": None, **helped[1]})]) is None
 
 
 def test_a_report_says_in_points_what_earlier_tasks_contributed() -> None:
