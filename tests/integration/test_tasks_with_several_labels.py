@@ -112,7 +112,7 @@ def test_versions_are_compared_measured_and_promoted(desk: Desk, tmp_path: Path)
     for flip in both.to_json()["flipped"]:
         assert isinstance(json.loads(flip["a"]), list)
     path = write_rows(tmp_path / "fresh.jsonl", sets_of(20, 900))
-    measured = evaluate(desk.services, "tags", Evaluation(path)).to_json()
+    measured = evaluate(desk.services, "tags", Evaluation(path)).to_document().to_json()
     assert (measured["rows"], measured["confusion"], measured["kind"]) == (20, None, "multilabel")
     assert "exactly right" in measured["reason"]
     promote(desk.services, "tags@v2", "stable")
