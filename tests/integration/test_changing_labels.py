@@ -120,7 +120,7 @@ def test_what_cannot_be_changed_is_refused(desk: Desk) -> None:
     with pytest.raises(ConflictError, match="has another label 'neutral'"):
         changed(desk, "merge", ["yes", "no"], "neutral")
     changed(desk, "delete", ["neutral"])
-    with pytest.raises(ConflictError, match="learns the task 'mood' just now"):
+    with pytest.raises(ConflictError, match="is learning the task 'mood'"):
         changed(desk, "rename", ["yes"], "liked")
     desk.run(desk.claim())
     with pytest.raises(ConflictError, match="only one would be left"):

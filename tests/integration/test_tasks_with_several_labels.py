@@ -108,8 +108,8 @@ def test_versions_are_compared_measured_and_promoted(desk: Desk, tmp_path: Path)
     assert second["latest"]["comparison"]["rows"] >= 40
     both = compare(desk.services, "tags@v1", "tags@v2")
     assert both.measured is not None
-    assert set(both.to_json()["a"]["shared"]) == {"micro_f1", "macro_f1", "lrap", "exact_match"}
-    for flip in both.to_json()["flipped"]:
+    assert set(both.to_document().to_json()["a"]["shared"]) == {"micro_f1", "macro_f1", "lrap", "exact_match"}
+    for flip in both.to_document().to_json()["flipped"]:
         assert isinstance(json.loads(flip["a"]), list)
     path = write_rows(tmp_path / "fresh.jsonl", sets_of(20, 900))
     measured = evaluate(desk.services, "tags", Evaluation(path)).to_document().to_json()

@@ -58,7 +58,7 @@ def test_the_last_but_one_label_is_not_deleted() -> None:
     ("action", "labels", "more", "message"),
     [
         ("remove", ("billing",), {}, "is not a change of labels"),
-        ("merge", ("billing",), {"to": "x"}, "two labels at least"),
+        ("merge", ("billing",), {"to": "x"}, "at least two labels"),
         ("rename", ("billing", "refund"), {"to": "x"}, "takes one label"),
         ("rename", ("billing",), {}, "lacks the new name"),
         ("delete", ("billing",), {"to": "x"}, "takes no new name"),
