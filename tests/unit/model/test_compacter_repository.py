@@ -214,7 +214,7 @@ def test_what_is_no_checkpoint_of_a_method_is_refused_by_what_it_is(tmp_path: Pa
     t5 = {name: value for name, value in whole.items() if "adapters." not in name and name != "phm_rule"}
     refused(tmp_path, t5, "a T5 alone")
     refused(tmp_path, {**t5, "intrinsic_parameter": torch.zeros(3)}, "Intrinsic-SAID")
-    with error_of("not-a-hyperformer-checkpoint"):
+    with error_of("not-a-compacter-checkpoint"):
         load_compacter(write_checkpoint(tmp_path / "other", "hyperformer++"))
     refused(tmp_path, {**whole, f"{PLACE}.rte.down_sampler.b": torch.zeros(B)}, "several tasks: mrpc, rte")
     dense = make_tensors("adapters")
