@@ -170,7 +170,7 @@ def test_a_bundle_predicts_the_same_elsewhere(
     shutil.rmtree(tiny_services.settings.resolved_home)
     np.testing.assert_allclose(probabilities(Predictor(tmp_path / "bundle")), expected, atol=1e-6)
     fetched.files[0].write_bytes(fetched.files[0].read_bytes()[:-4] + b"\0\0\0\0")
-    with pytest.raises(DamagedError, match="not match (its|their) digest"):
+    with pytest.raises(DamagedError, match=r"not match (its|their) digest"):
         Predictor(tmp_path / "bundle")
 
 

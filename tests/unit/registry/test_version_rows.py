@@ -18,6 +18,7 @@ from support.registry_samples import (
     sample_version,
 )
 
+from onboard.contract.versions import VersionDocument
 from onboard.domain.job import JobState, Stage
 from onboard.domain.task import EmbeddingVersion, HypernetworkVersion, SnapshotRecord
 from onboard.errors import ConflictError, FencedError, NotFoundError
@@ -251,7 +252,12 @@ def test_a_version_says_how_many_bytes_its_files_take(database: Database) -> Non
         ArtifactRepository(session).add(readout, "readout", 35)
         added = VersionRepository(session).add(replace(sample_version(), readout=readout), sample_task())
         assert (added.stored_bytes, VersionRepository(session).resolve("colours").stored_bytes) == (42, 42)
-    assert EmbeddingVersion.from_json({**added.to_json(), "created_at": "2026-01-02T00:00:00Z"}).stored_bytes == 42
+    assert (
+        EmbeddingVersion.from_json(
+            {**VersionDocument.of(added).to_json(), "created_at": "2026-01-02T00:00:00Z"}
+        ).stored_bytes
+        == 42
+    )
 
 
 def test_where_no_alias_names_a_version_on_the_base_the_newest_on_it_counts(database: Database) -> None:
@@ -273,8 +279,8 @@ def test_a_version_keeps_the_fingerprint_of_its_data_and_what_it_was_mixed_from(
         stored = VersionRepository(session).resolve("colours")
     assert stored == added
     assert stored.parents == ("shapes@v1", "mean")
-    assert stored.to_json()["mixed_from"] == mixed
-    again = EmbeddingVersion.from_json(stored.to_json())
+    assert VersionDocument.of(stored).to_json()["mixed_from"] == mixed
+    again = EmbeddingVersion.from_json(VersionDocument.of(stored).to_json())
     assert replace(again, created_at=0.0) == replace(stored, created_at=0.0, fingerprint=None)
     assert named(database) == [("colours@v1", "AACAPw==")]
 
@@ -290,13 +296,13 @@ def test_a_version_keeps_what_was_held_out_of_its_training(
     with database.read() as session:
         stored = VersionRepository(session).resolve("colours@v1")
     assert stored.held_out == held_out
-    assert "held_out" not in stored.to_json()
-    assert EmbeddingVersion.from_json(stored.to_json()).held_out is None
+    assert "held_out" not in VersionDocument.of(stored).to_json()
+    assert EmbeddingVersion.from_json(VersionDocument.of(stored).to_json()).held_out is None
 
 
 def test_a_version_that_an_earlier_service_tells_of_was_mixed_from_nothing(database: Database) -> None:
     with database.write() as session:
-        document = VersionRepository(session).add(sample_version(), sample_task()).to_json()
+        document = VersionDocument.of(VersionRepository(session).add(sample_version(), sample_task())).to_json()
     del document["mixed_from"], document["learned_under"]
     again = EmbeddingVersion.from_json(document)
     assert (again.mixed_from, again.parents, again.origin) == ({}, ("random",), 1)
