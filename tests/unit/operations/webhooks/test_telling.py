@@ -119,7 +119,7 @@ def test_a_publication_and_every_move_of_an_alias_are_told(database: Database, r
     ]
     (promoted,) = (document for document in documents if document["data"].get("alias") == "production")
     expected = {"task": "colours", "alias": "production", "version": 1, "previous": None, "actor": "ops"}
-    assert promoted["data"] == {**expected, "reason": "promoted"}
+    assert promoted["data"] == {**expected, "reason": "promoted", "names": None}
     assert len({message.headers["webhook-id"] for message in receiver.messages}) == 4
     assert deliver(database, hooks(receiver.url), "w1") == 0
 
@@ -152,7 +152,7 @@ def test_a_message_that_failed_is_tried_again_later_with_the_same_id_and_body(
     with database.read() as session:
         (state,) = OutboxRepository(session).standing()
     name = webhooks.endpoints[0].name
-    assert state == EndpointState(name, waiting=2, failing=2, given_up=0, error="127.0.0.1 answered 500.")
+    assert state == EndpointState(name, waiting=2, failing=2, given_up=0, error="127.0.0.1 answered with status 500.")
     receiver.status = 200
     _make_due(database)
     assert deliver(database, webhooks, "w1") == 2
@@ -216,7 +216,7 @@ def test_the_newest_error_is_shown_and_what_was_given_up_a_day_ago_is_not(
             session.execute(update(WebhookDeliveryRow).values(tried_at=WebhookDeliveryRow.tried_at - 60))
     with database.read() as session:
         (state,) = OutboxRepository(session).standing()
-    assert state == EndpointState(webhooks.endpoints[0].name, 2, 2, 0, "127.0.0.1 answered 500.")
+    assert state == EndpointState(webhooks.endpoints[0].name, 2, 2, 0, "127.0.0.1 answered with status 500.")
     _age(database, GIVE_UP_SECONDS)
     deliver(database, webhooks, "w1")
     with database.read() as session:
@@ -236,7 +236,7 @@ def test_endpoints_that_no_worker_has_any_more_are_given_up_too(database: Databa
     assert reconcile(database, MemoryDoorbell(), "w1", 60)
     with database.read() as session:
         (state,) = OutboxRepository(session).standing()
-    assert (state.waiting, state.given_up, state.error) == (0, 2, "127.0.0.1 answered 500.")
+    assert (state.waiting, state.given_up, state.error) == (0, 2, "127.0.0.1 answered with status 500.")
 
 
 def test_what_is_given_up_is_logged_by_endpoint(
