@@ -15,6 +15,7 @@ from support.refusals import refused as error_of
 
 from onboard.bases import Base
 from onboard.bases.load import load_engine
+from onboard.contract.versions import VersionDocument
 from onboard.domain.dataset import Dataset, Example
 from onboard.domain.job import JobSpec
 from onboard.domain.submission import Submission
@@ -68,7 +69,7 @@ def test_it_answers_with_both_and_the_version_before_with_its_embedding_alone(
     alone, together = probabilities(predictor, "v1"), probabilities(predictor)
     np.testing.assert_allclose(together, 0.4 * alone + 0.6 * readout.probabilities(features), atol=1e-6)
     assert np.abs(together - alone).max() > 0.01
-    assert read_out.to_json()["readout"] == read_out.readout
+    assert VersionDocument.of(read_out).to_json()["readout"] == read_out.readout
 
 
 @pytest.mark.parametrize(("pair", "blocks"), [(None, 2), ("it", 4)])
