@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sqlalchemy import select
 from support.published import add_version, embedding_of
 from support.real_jobs import Desk, opinions, write_rows
 from support.refusals import refused
@@ -92,7 +93,7 @@ def test_a_job_starts_from_the_version_that_its_init_named_when_it_was_submitted
     jobs = [desk.submit(opinions(20), task, init="mood", key=task) for task in ("pinned", "from-before")]
     assert [job.spec.options[INIT_VERSION] for job in jobs] == ["mood@v1", "mood@v1"]
     with tiny_services.database.write() as session:  # earlier releases stored the text alone
-        row = session.get_one(JobRow, jobs[1].id)
+        row = session.scalars(select(JobRow).where(JobRow.id == jobs[1].id)).one()
         row.spec = {**row.spec, "options": {k: v for k, v in row.spec["options"].items() if k != INIT_VERSION}}
     move_latest(tiny_services, 2)
     assert desk.submit(opinions(20), "pinned", init="mood", key="pinned").id == jobs[0].id
