@@ -64,10 +64,6 @@ class Document(dict[str, Any]):
         """An object in it."""
         return self.read(key, Document)
 
-    def part_or_none(self, key: str) -> Document | None:
-        """An object in it, or null."""
-        return self.read_or_none(key, Document)
-
     def parts(self, key: str) -> tuple[Document, ...]:
         """A list of objects."""
         return self.values_of(key, Document)

@@ -28,7 +28,6 @@ from onboard.domain.dataset import (
 from onboard.errors import InputError
 
 SPLITS: Final = ("train", "validation", "test")
-_NOTHING_NEW: Final = "Nothing was queued."
 
 Split = tuple[Example, ...]
 

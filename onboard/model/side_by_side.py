@@ -204,6 +204,3 @@ class Padding:
     def share(self) -> float:
         """Padding positions / all positions; 0 before the first batch."""
         return 1.0 - self._real / self._all if self._all else 0.0
-
-
-OTHER_SEED: Final = "submit again with another --seed"

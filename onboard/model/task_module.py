@@ -13,8 +13,6 @@ from onboard.errors import ConflictError, DamagedError, InputError
 from onboard.model.t5_parts import norms_of, require_t5
 from onboard.model.task_weights import TaskWeights
 
-AGAIN = "Fetch the version again, or take an earlier one."
-
 
 class TaskModule(nn.Module, ABC):
     """The parameters of one task; the methods are in `onboard.model.methods`.

@@ -20,7 +20,6 @@ from filelock import FileLock, Timeout
 from onboard.errors import ConflictError, InputError, NotFoundError
 from onboard.storage.objects import Objects, StoredObject, has_magic, is_url, split_pattern
 
-START_AGAIN: Final = "Put the file back as it was, or start anew: --output another folder"
 _PASSED_OVER: Final = (".", "_")  # what names of files begin with that are no data: markers, temporary files
 _COPIES: Final = "onboard-bulk-"  # what names of the folders begin with in which copies lie
 
