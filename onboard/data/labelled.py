@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
@@ -120,7 +120,8 @@ def _settled(rows: list[LabelledRow], origin: Origin, asked: Evaluation, takes: 
     """The rows with labels of the task; those with others are problems, or dropped."""
     declared = Asked(takes.kind, (), asked.unknown_labels)
     if takes.kind == MULTILABEL:
-        rows = [row._replace(members=_as_the_task_has_them(row.labels, takes.labels)) for row in rows]
+        as_written = _spelling(takes.labels)
+        rows = [row._replace(members=tuple(map(as_written, row.labels))) for row in rows]
     elif takes.labels:
         rows = _as_written(rows, takes.labels)
     return settle_labels(
@@ -130,12 +131,15 @@ def _settled(rows: list[LabelledRow], origin: Origin, asked: Evaluation, takes: 
 
 def _as_written(rows: list[LabelledRow], labels: tuple[Label, ...]) -> list[LabelledRow]:
     """The rows, with the task's label where one is written like it."""
+    as_written = _spelling(labels)
+    return [row._replace(label=as_written(row.label)) for row in rows]
+
+
+def _spelling(labels: Sequence[Label]) -> Callable[[Label], Label]:
+    """What a label of a file stands for: the label of the task that is written like it, else itself."""
     same = {label_key(label) for label in labels}
     written = {label_text(label): label for label in reversed(labels)}
-    return [
-        row if label_key(row.label) in same else row._replace(label=written.get(label_text(row.label), row.label))
-        for row in rows
-    ]
+    return lambda label: label if label_key(label) in same else written.get(label_text(label), label)
 
 
 def _with_strangers(
@@ -159,10 +163,3 @@ def _with_strangers(
         problems.add(Problem("unknown_label", message, origin.file, *where, remedy))
     strangers = tuple(row.label for row in firsts.values())
     return rows, replace(takes, labels=(*takes.labels, *strangers))
-
-
-def _as_the_task_has_them(members: Sequence[Label], labels: Sequence[Label]) -> tuple[Label, ...]:
-    """The labels of a row; one that is written like a label of the task stands for it."""
-    same = {label_key(label) for label in labels}
-    written = {label_text(label): label for label in reversed(labels)}
-    return tuple(label if label_key(label) in same else written.get(label_text(label), label) for label in members)
