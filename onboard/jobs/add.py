@@ -13,7 +13,7 @@ from onboard.domain.dataset import Dataset, Example, label_key
 from onboard.domain.job import Job, JobSpec
 from onboard.domain.task import label_keys
 from onboard.errors import ConflictError
-from onboard.jobs.standing import MovedOnError, Standing, require_one_label_each, standing
+from onboard.jobs.standing import Standing, require_one_label_each, standing, until_unmoved
 from onboard.jobs.submit import Request, submit
 from onboard.registry.jobs import JobRepository
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from onboard.jobs.doorbell import Doorbell
     from onboard.registry.services import Services
 
-MOST_TRIES: Final = 20  # while others change the same task
 _BEFORE_FAST: Final = "before_fast"  # the option that keeps how a task was learned before its rows came with --fast
 _LEARNED_HOW: Final = ("method", "init", "tune_hypernetwork")
 _OF_ONE_SUBMISSION: Final = frozenset(
@@ -136,7 +135,8 @@ def queue_change(
     Raises:
         ConflictError: others change the task all the time; else as `add`.
     """
-    for _ in range(MOST_TRIES):
+
+    def attempt() -> Added:
         earlier = None if how.key is None else _earlier(services, how.key, task)
         if earlier is not None:
             return earlier
@@ -151,14 +151,12 @@ def queue_change(
             spec, how.queue, how.priority, how.key, how.time_limit_seconds, how.owner, rows=done.rows,
             unchanged=stands.require_unchanged,
         )  # fmt: skip
-        try:
-            job, warning = submit(services, doorbell, request, accepted)
-        except MovedOnError:
-            continue
+        job, warning = submit(services, doorbell, request, accepted)
         change = job.spec.change
         assert change is not None
         return Added(job, warning, change)
-    raise ConflictError("task-changed-meanwhile", task=task)
+
+    return until_unmoved(task, attempt)
 
 
 def _earlier(services: Services, key: str, task: str) -> Added | None:

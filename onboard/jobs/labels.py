@@ -15,18 +15,18 @@ from onboard.data.descriptions import descriptions_of
 from onboard.domain.dataset import label_key, label_text
 from onboard.domain.label_set import labels_of
 from onboard.errors import ConflictError, InputError
-from onboard.jobs.add import MOST_TRIES, Added, Made, Queueing, queue_change
-from onboard.jobs.standing import MovedOnError, Standing, require_one_label_each, standing
+from onboard.jobs.add import Added, Made, Queueing, queue_change
+from onboard.jobs.standing import Standing, require_one_label_each, standing, until_unmoved
 from onboard.jobs.submit import store_snapshot
 from onboard.registry.audit import actor
 from onboard.registry.versions import VersionRepository
 from onboard.versions.rename import publish_renamed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
     from onboard.domain.change import ChangeJson
-    from onboard.domain.dataset import Dataset
+    from onboard.domain.dataset import Dataset, Label
     from onboard.domain.label_change import LabelChange
     from onboard.domain.task import EmbeddingVersion
     from onboard.jobs.doorbell import Doorbell
@@ -71,35 +71,38 @@ def list_labels(services: Services, task: str) -> dict[str, Any]:
     try:
         stands = standing(services, task)
     except ConflictError:
-        return _labels_of_version(services, task)
+        with services.database.read() as session:
+            (version,) = VersionRepository(session).newest(task, 1)
+        return _listing(task, version, None, version.labels)
     dataset = stands.dataset(services)
     counts = Counter(label_key(label) for row in dataset.train for label in labels_of(dataset.kind, row.label))
-    described, words = _described(stands, dataset), {}
-    if stands.version is not None:
-        words = dict(zip(map(label_key, stands.version.labels), stands.version.words, strict=False))
+    job = stands.job.id if stands.job is not None and stands.is_open else None
+    return _listing(task, stands.version, job, dataset.labels, counts, _described(stands, dataset))
+
+
+def _listing(
+    task: str,
+    version: EmbeddingVersion | None,
+    job: str | None,
+    labels: Sequence[Label],
+    rows: Mapping[str, int] | None = None,
+    described: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """The document of `onboard labels`; without rows nobody knows how many a label has."""
+    words = {} if version is None else dict(zip(map(label_key, version.labels), version.words, strict=False))
+    keys = [(label, label_key(label)) for label in labels]
     return {
         "task": task,
-        "version": None if stands.version is None else stands.version.version,
-        "job": stands.job.id if stands.job is not None and stands.is_open else None,
+        "version": None if version is None else version.version,
+        "job": job,
         "labels": [
             {
-                "label": label, "word": words.get(label_key(label)), "rows": counts[label_key(label)],
-                "description": described.get(label_key(label)),
+                "label": label, "word": words.get(key), "rows": None if rows is None else rows.get(key, 0),
+                "description": (described or {}).get(key),
             }
-            for label in dataset.labels
+            for label, key in keys
         ],
     }  # fmt: skip
-
-
-def _labels_of_version(services: Services, task: str) -> dict[str, Any]:
-    with services.database.read() as session:
-        (version,) = VersionRepository(session).newest(task, 1)
-    words = dict(zip(map(label_key, version.labels), version.words, strict=False))
-    labels = [
-        {"label": label, "word": words.get(label_key(label)), "rows": None, "description": None}
-        for label in version.labels
-    ]
-    return {"task": task, "version": version.version, "job": None, "labels": labels}
 
 
 def change_labels(
@@ -140,7 +143,7 @@ def change_labels(
 
 
 def _renamed(services: Services, task: str, asked: LabelChange) -> Relabeled:
-    for _ in range(MOST_TRIES):
+    def attempt() -> Relabeled:
         stands = standing(services, task)
         dataset = stands.dataset(services)
         known = _known(stands, dataset, asked)
@@ -151,12 +154,10 @@ def _renamed(services: Services, task: str, asked: LabelChange) -> Relabeled:
         snapshot = store_snapshot(
             services, with_labels(dataset, known.become, known.after(dataset.labels)).dataset, task
         )
-        try:
-            published = publish_renamed(services, version, known, snapshot, change, stands.require_unchanged)
-        except MovedOnError:
-            continue
+        published = publish_renamed(services, version, known, snapshot, change, stands.require_unchanged)
         return Relabeled(task, change, version=published)
-    raise ConflictError("task-changed-meanwhile", task=task)
+
+    return until_unmoved(task, attempt)
 
 
 def _made(stands: Standing, dataset: Dataset, asked: LabelChange, *, fast: bool) -> Made:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from onboard.bases import find_base
 from onboard.data.snapshot import load
@@ -18,6 +18,8 @@ from onboard.registry.versions import VersionRepository
 from onboard.versions.trained_rows import read_snapshot
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from sqlalchemy.orm import Session
 
     from onboard.domain.change import ChangeAction, ChangeJson
@@ -26,6 +28,10 @@ if TYPE_CHECKING:
 
 LABELS_CHANGED: Final = "relabeled"  # the kind of a version whose labels were renamed: no job made it
 MOST_RENAMINGS: Final = 200  # since the last job
+
+
+MOST_TRIES: Final = 20  # while others change the same task
+T = TypeVar("T")
 
 
 class MovedOnError(Exception):
@@ -96,6 +102,20 @@ def require_one_label_each(task: str, dataset: Dataset) -> None:
     """Raise ConflictError where rows have sets of labels: such rows and labels are submitted anew as a whole."""
     if dataset.several_labels:
         raise ConflictError("task-with-sets", task=task)
+
+
+def until_unmoved(task: str, attempt: Callable[[], T]) -> T:
+    """What the first attempt comes to that nobody overtakes: each looks anew at what the task stands at.
+
+    Raises:
+        ConflictError: others change the task all the time; and as the attempt does.
+    """
+    for _ in range(MOST_TRIES):
+        try:
+            return attempt()
+        except MovedOnError:
+            continue
+    raise ConflictError("task-changed-meanwhile", task=task)
 
 
 def standing(services: Services, task: str) -> Standing:
