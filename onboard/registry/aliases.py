@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from enum import Enum
 from itertools import groupby
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, and_, insert, select
+from sqlalchemy import ColumnElement, and_, insert, select, tuple_
 
 from onboard.domain.documents import document_of
-from onboard.domain.names import require_alias
+from onboard.domain.names import Reference, require_alias
 from onboard.domain.task import AliasMove, AliasNames, label_keys
 from onboard.domain.webhook import MOVED
 from onboard.errors import ConflictError, NotFoundError, PreconditionFailedError
@@ -132,6 +132,14 @@ class AliasRepository(Repository):
         """What the alias calls labels of its version; None where it calls them as the version does."""
         statement = select(AliasRow.names).where(AliasRow.task == task, AliasRow.alias == alias)
         return self._session.scalars(statement).one_or_none()
+
+    def names_of(self, references: Iterable[Reference]) -> dict[str, AliasNames]:
+        """The same of every reference whose alias calls labels otherwise than its version, by its text: one query."""
+        wanted = {(reference.task, reference.alias): str(reference) for reference in references if reference.alias}
+        statement = select(AliasRow.task, AliasRow.alias, AliasRow.names).where(
+            tuple_(AliasRow.task, AliasRow.alias).in_(list(wanted))
+        )
+        return {wanted[task, alias]: names for task, alias, names in self._session.execute(statement) if names}
 
     def _fitting(self, task: str, version: int, names: AliasNames | None) -> AliasNames | None:
         """These names, where the version has all of their labels."""

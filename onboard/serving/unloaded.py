@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from onboard.contract.requests import PredictionRequest, require_fitting
-from onboard.domain.names import Reference
 from onboard.domain.prediction import Outcome, Unanswered
-from onboard.domain.task import AliasNames, EmbeddingVersion, labels_called
+from onboard.domain.task import EmbeddingVersion, labels_called
 from onboard.errors import NotFoundError
 from onboard.registry.aliases import AliasRepository
 from onboard.registry.database import Database
@@ -21,23 +20,13 @@ def look_up(database: Database, requests: Sequence[PredictionRequest]) -> Known:
     """What each reference means just now, by its text. Raises InputError: a version does not take what it is asked."""
     references = dict.fromkeys(request.reference for request in requests)
     known = resolve_known(database, references)
-    called = _called(database, references)
+    with database.read() as session:
+        called = AliasRepository(session).names_of(references)
     require_fitting(requests, {
-        text: replace(version, labels=labels_called(version.labels, called[text])) if called.get(text) else version
+        text: replace(version, labels=labels_called(version.labels, called[text])) if text in called else version
         for text, version in known.items() if isinstance(version, EmbeddingVersion)
     })  # fmt: skip
     return known
-
-
-def _called(database: Database, references: Iterable[Reference]) -> dict[str, AliasNames]:
-    """What aliases call labels, by the text of their references."""
-    with database.read() as session:
-        aliases = AliasRepository(session)
-        names = {
-            str(reference): aliases.names(reference.task, reference.alias)
-            for reference in references if reference.alias is not None
-        }  # fmt: skip
-    return {text: called for text, called in names.items() if called}
 
 
 def require_known(known: Known) -> None:
