@@ -31,7 +31,7 @@ from bench.heldout.features import encoder_features
 from bench.heldout.figures import Results
 from bench.heldout.material import TEST_ROWS, Place, opened, rarest_label
 from bench.heldout.measures import measured
-from bench.heldout.plan import DRAWS, Run, listed, part_of
+from bench.heldout.plan import DRAWS, Run, listed, numbers, part_of
 from bench.heldout.settings import PRIOR_SETTINGS, READOUT_SETTINGS, digest, job_settings
 from bench.heldout.sharing import Settings, run_missing, runs_of
 from onboard.errors import InputError
@@ -104,18 +104,14 @@ def _asked(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--data", type=Path, default=DATA, help="folder with source/ and wide/")
     parser.add_argument("--kinds", type=listed, default=(READOUT,), metavar="A,B", help=", ".join(KINDS))
     parser.add_argument("--tasks", type=listed, default=(), metavar="A,B", help="only these held-out tasks")
-    parser.add_argument("--counts", type=_numbers, default=COUNTS, metavar="0,127", help="tasks learned before")
-    parser.add_argument("--rows", type=_numbers, default=ROWS, metavar="4,16", help="labelled rows of the new task")
-    parser.add_argument("--draws", type=_numbers, default=DRAWS, metavar="0,1,2", help="seeds of the draws")
+    parser.add_argument("--counts", type=numbers, default=COUNTS, metavar="0,127", help="tasks learned before")
+    parser.add_argument("--rows", type=numbers, default=ROWS, metavar="4,16", help="labelled rows of the new task")
+    parser.add_argument("--draws", type=numbers, default=DRAWS, metavar="0,1,2", help="seeds of the draws")
     parser.add_argument("--hours", type=float, help="after which no further run begins")
     asked = parser.parse_args(words)
     if unknown := [kind for kind in asked.kinds if kind not in KINDS]:
         parser.error(f"there is no kind {unknown[0]}; there are {', '.join(KINDS)}")
     return asked
-
-
-def _numbers(words: str) -> tuple[int, ...]:
-    return tuple(map(int, listed(words)))
 
 
 if __name__ == "__main__":

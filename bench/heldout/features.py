@@ -13,6 +13,7 @@ from safetensors.numpy import load_file, save_file
 
 from bench.heldout.material import Place
 from onboard.domain.dataset import Example
+from onboard.errors import NotFoundError
 from onboard.making.pretrain.teacher import Teacher
 from onboard.model.encoding import pad, shares
 from onboard.model.engine import Engine
@@ -78,6 +79,15 @@ def of_encoder(engine: Engine) -> Read:
 def encoder_features(place: Place, work: Path) -> Features:
     """Those of the base's encoder, remembered in a folder of the backbone below the work folder."""
     return Features(of_encoder(place.engine), work / f"{place.digest.removeprefix('sha256:')[:16]}-{BLOCKS}")
+
+
+def installed_teacher(left_out: str) -> Teacher | None:
+    """The sentence encoder that bases are made with; None, and a line about what is left out, where it is missing."""
+    try:
+        return Teacher.load()
+    except NotFoundError as error:
+        print(f"left out: {left_out}, since the teacher is not installed: {error.remedy}")
+        return None
 
 
 def of_teacher(teacher: Teacher) -> Read:

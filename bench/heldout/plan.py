@@ -105,6 +105,11 @@ def listed(words: str) -> tuple[str, ...]:
     return tuple(word for word in words.split(",") if word)
 
 
+def numbers(words: str) -> tuple[int, ...]:
+    """The numbers that a command line lists: "4,16"."""
+    return tuple(map(int, listed(words)))
+
+
 def part_of(runs: Sequence[Run], index: int, count: int) -> list[Run]:
     """Every `count`-th group of runs of one cell, from the `index`-th (from 1) on: cells are read and learned once."""
     groups = [list(group) for _, group in groupby(runs, key=lambda run: run.cell)]

@@ -26,7 +26,7 @@ import torch
 from bench.harness.command import DATA, add_shared, command_line, command_of, datasets_there
 from bench.harness.report import as_json, made_by, write
 from bench.heldout.material import TEST_ROWS, Cells, Place, opened
-from bench.heldout.plan import Run, part_of
+from bench.heldout.plan import Run, listed, numbers, part_of
 from bench.heldout.settings import READOUT_SETTINGS, SHARE_SETTINGS, digest
 from bench.heldout.sharing import Settings, run_missing, runs_of
 from bench.methods.lessons import Lessons
@@ -89,8 +89,8 @@ def _write(place: Place, settings: Settings, asked: argparse.Namespace) -> None:
     rows = {suite: runs_of(whole, settings, asked.output) for suite, whole in wholes.items()}
     shared = (place.base.folder / "hypernetwork.safetensors").stat().st_size
     missing = [run for run in wholes["target"] if run not in rows["target"]]
-    listed = (",".join(map(str, numbers)) for numbers in (asked.rows, asked.draws))
-    command = "python -m bench.methods --rows {} --draws {}".format(*listed)
+    parts = (",".join(map(str, part)) for part in (asked.rows, asked.draws))
+    command = "python -m bench.methods --rows {} --draws {}".format(*parts)
     facts = Facts(command, rows["target"], rows["wide"], rows[SOURCE], missing, shared, _costs(asked.output))
     write({}, None, markdown(facts), asked.table)
     asked.table.with_suffix(".svg").write_text(picture(facts), encoding="utf-8")
@@ -102,10 +102,10 @@ def _asked(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--base", default="mini")
     parser.add_argument("--data", type=Path, default=DATA, help="folder with target/, wide/ and source/")
     parser.add_argument("--suite", choices=tuple(SUITES), default="target")
-    parser.add_argument("--tasks", type=_listed, default=(), metavar="A,B", help="only these; likewise the next three")
-    parser.add_argument("--arms", type=_listed, default=(), metavar="A,B", help=", ".join(ARMS))
-    parser.add_argument("--rows", type=_numbers, default=(32,), metavar="32,100", help="labelled rows in all")
-    parser.add_argument("--draws", type=_numbers, default=(0,), metavar="0,1", help="seeds of the draws")
+    parser.add_argument("--tasks", type=listed, default=(), metavar="A,B", help="only these; likewise the next three")
+    parser.add_argument("--arms", type=listed, default=(), metavar="A,B", help=", ".join(ARMS))
+    parser.add_argument("--rows", type=numbers, default=(32,), metavar="32,100", help="labelled rows in all")
+    parser.add_argument("--draws", type=numbers, default=(0,), metavar="0,1", help="seeds of the draws")
     parser.add_argument("--efficiency", action="store_true", help="step time, memory and bytes of each method")
     parser.add_argument("--gpu", action="store_true", help="with --efficiency: T5-base's shape in bfloat16 on CUDA")
     parser.add_argument("--throughput", action="store_true", help="many tasks in a batch, of one method and of four")
@@ -116,14 +116,6 @@ def _asked(words: Sequence[str]) -> argparse.Namespace:
     if unknown := [arm for arm in asked.arms if arm not in ARMS]:
         parser.error(f"there is no arm {unknown[0]}; there are {', '.join(ARMS)}")
     return asked
-
-
-def _listed(words: str) -> tuple[str, ...]:
-    return tuple(word for word in words.split(",") if word)
-
-
-def _numbers(words: str) -> tuple[int, ...]:
-    return tuple(map(int, _listed(words)))
 
 
 def settings_of(place: Place, arm: str) -> dict[str, Any]:

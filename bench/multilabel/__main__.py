@@ -1,4 +1,4 @@
-"""Tasks with several labels per text: our readout beside one-vs-rest regressions on TF-IDF and on MiniLM.
+"""Tasks with several labels per text: our readout compared with one-vs-rest regressions on TF-IDF and on MiniLM.
 
     python -m bench.multilabel [--arms ours,tfidf] [--rows 32,100] [--part 1/2] [--report]
 
@@ -21,20 +21,18 @@ from bench.harness.command import DATA, WORK, add_shared, command_line, command_
 from bench.harness.earlier_tasks import lessons_digest, source_lessons
 from bench.harness.report import write
 from bench.harness.rows import Row
-from bench.heldout.features import Features, encoder_features, of_teacher
+from bench.heldout.features import Features, encoder_features, installed_teacher, of_teacher
 from bench.heldout.figures import Results
 from bench.heldout.linear import INVERSE_PENALTY
 from bench.heldout.material import Place, opened
-from bench.heldout.plan import Run, listed
+from bench.heldout.plan import Run, listed, numbers
 from bench.heldout.settings import PRIOR_SETTINGS, digest
 from bench.heldout.sharing import Settings, run_missing, runs_of
 from bench.multilabel.arms import TEST_ROWS, Arms, drawn
 from bench.multilabel.page import Facts, markdown
 from bench.multilabel.plan import ARMS, DRAWS, MINILM, OF_ENCODER, OURS, ROWS, plan
 from bench.transfer.material import read
-from onboard.errors import NotFoundError
 from onboard.evaluate.sets import evaluate_sets
-from onboard.making.pretrain.teacher import Teacher
 from onboard.statistics.label_sets import EXPECTED_ROWS, PLACE_DEVIATION, SLOPES
 
 SUITE = "multi"
@@ -75,7 +73,9 @@ def settings_of(place: Place) -> dict[str, Row]:
 
 
 def _measure(place: Place, runs: Sequence[Run], settings: Settings, asked: argparse.Namespace) -> None:
-    features, teacher = encoder_features(place, WORK / "multilabel" / "features"), _teacher(runs)
+    features = encoder_features(place, WORK / "multilabel" / "features")
+    minilm = installed_teacher("MiniLM") if any(run.arm == MINILM for run in runs) else None
+    teacher = Features(of_teacher(minilm), WORK / "multilabel" / "minilm") if minilm else None
     mine = [run for run in runs if run.arm != MINILM or teacher]
     lessons = source_lessons(place, asked.data, features) if any(run.arm == OURS for run in mine) else {}
     arms = Arms(lessons, features, teacher)
@@ -92,32 +92,18 @@ def _measure(place: Place, runs: Sequence[Run], settings: Settings, asked: argpa
     run_missing(mine, measure, settings, asked.output, asked.hours)
 
 
-def _teacher(runs: Sequence[Run]) -> Features | None:
-    if not any(run.arm == MINILM for run in runs):
-        return None
-    try:
-        return Features(of_teacher(Teacher.load()), WORK / "multilabel" / "minilm")
-    except NotFoundError as error:
-        print(f"left out: MiniLM, since the teacher is not installed: {error.remedy}")
-        return None
-
-
 def _asked(words: Sequence[str]) -> argparse.Namespace:
     parser = command_line(__doc__, "multilabel", "jsonl")
     add_shared(parser)
     parser.add_argument("--base", default="mini", help="name or folder")
     parser.add_argument("--data", type=Path, default=DATA, help="folder with multi/")
     parser.add_argument("--arms", type=listed, default=tuple(ARMS), metavar="A,B", help=", ".join(ARMS))
-    parser.add_argument("--rows", type=_numbers, default=ROWS, metavar="32,100", help="labelled rows")
+    parser.add_argument("--rows", type=numbers, default=ROWS, metavar="32,100", help="labelled rows")
     parser.add_argument("--hours", type=float, help="after which no further run begins")
     asked = parser.parse_args(words)
     if unknown := [arm for arm in asked.arms if arm not in ARMS]:
         parser.error(f"there is no arm {unknown[0]}; there are {', '.join(ARMS)}")
     return asked
-
-
-def _numbers(words: str) -> tuple[int, ...]:
-    return tuple(map(int, listed(words)))
 
 
 if __name__ == "__main__":

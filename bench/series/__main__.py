@@ -26,7 +26,7 @@ from bench.heldout.features import encoder_features
 from bench.heldout.figures import Results
 from bench.heldout.material import TEST_ROWS, Place, opened
 from bench.heldout.measures import measured
-from bench.heldout.plan import DRAWS, Run, listed
+from bench.heldout.plan import DRAWS, Run, listed, numbers
 from bench.heldout.settings import PRIOR_SETTINGS, READOUT_SETTINGS, digest, job_settings
 from bench.heldout.sharing import Settings, run_missing, runs_of
 from bench.series.arms import Arms
@@ -94,7 +94,7 @@ def _asked(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--device", default="cpu", help="cpu, cuda or cuda:N")
     parser.add_argument("--data", type=Path, default=DATA, help="folder with series/, source/ and wide/")
     parser.add_argument("--arms", type=listed, metavar="A,B", help=", ".join(ARMS))
-    parser.add_argument("--draws", type=_numbers, default=DRAWS, metavar="0,1,2", help="seeds of the draws")
+    parser.add_argument("--draws", type=numbers, default=DRAWS, metavar="0,1,2", help="seeds of the draws")
     parser.add_argument("--whole", action="store_true", help="whole jobs too")
     parser.add_argument("--hours", type=float, help="after which no further run begins")
     asked = parser.parse_args(words)
@@ -102,10 +102,6 @@ def _asked(words: Sequence[str]) -> argparse.Namespace:
     if unknown := [arm for arm in asked.arms if arm not in ARMS]:
         parser.error(f"there is no arm {unknown[0]}; there are {', '.join(ARMS)}")
     return asked
-
-
-def _numbers(words: str) -> tuple[int, ...]:
-    return tuple(map(int, listed(words)))
 
 
 if __name__ == "__main__":

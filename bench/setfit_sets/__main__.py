@@ -26,7 +26,7 @@ from bench.heldout.families import Families
 from bench.heldout.figures import Results
 from bench.heldout.material import TEST_ROWS, Cells, Place, opened
 from bench.heldout.measures import measured
-from bench.heldout.plan import DEFAULT, DRAWS, SETFIT, Run, listed, part_of
+from bench.heldout.plan import DEFAULT, DRAWS, SETFIT, Run, listed, numbers, part_of
 from bench.heldout.settings import settings_of
 from bench.heldout.sharing import Settings, run_missing, runs_of
 from bench.setfit_sets.page import Facts, markdown
@@ -79,17 +79,13 @@ def _asked(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--device", default="cpu", help="cpu, cuda or cuda:N")
     parser.add_argument("--data", type=Path, default=DATA / "setfit", help="folder of the sets")
     parser.add_argument("--arms", type=listed, default=ARMS, metavar="A,B", help=", ".join(ARMS))
-    parser.add_argument("--shots", type=_numbers, default=SHOTS, metavar="8,64", help="labelled rows of each class")
-    parser.add_argument("--draws", type=_numbers, default=DRAWS, metavar="0,1,2", help="seeds of the draws")
+    parser.add_argument("--shots", type=numbers, default=SHOTS, metavar="8,64", help="labelled rows of each class")
+    parser.add_argument("--draws", type=numbers, default=DRAWS, metavar="0,1,2", help="seeds of the draws")
     parser.add_argument("--hours", type=float, help="after which no further run begins")
     asked = parser.parse_args(words)
     if unknown := [arm for arm in asked.arms if arm not in ARMS]:
         parser.error(f"there is no arm {unknown[0]}; there are {', '.join(ARMS)}")
     return asked
-
-
-def _numbers(words: str) -> tuple[int, ...]:
-    return tuple(map(int, listed(words)))
 
 
 if __name__ == "__main__":

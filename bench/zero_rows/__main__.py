@@ -25,7 +25,7 @@ from bench.harness.earlier_tasks import lessons_digest, source_lessons
 from bench.harness.report import write
 from bench.harness.rows import Row
 from bench.heldout.families import families, held_out
-from bench.heldout.features import encoder_features
+from bench.heldout.features import encoder_features, installed_teacher
 from bench.heldout.figures import Results
 from bench.heldout.material import TEST_ROWS, Place, opened, rarest_label
 from bench.heldout.measures import of_classes
@@ -37,8 +37,6 @@ from bench.zero_rows.answers import ABOUT_TEXT, Arms, Descriptions, asked_of
 from bench.zero_rows.page import Facts, markdown
 from bench.zero_rows.plan import ARMS, CHANCE, OF_ENCODER, OF_PRIOR, OF_TEACHER, plan
 from onboard.domain.dataset import class_indices
-from onboard.errors import NotFoundError
-from onboard.making.pretrain.teacher import Teacher
 from onboard.statistics.readout import USUAL
 
 SUITES = ("source", "wide")
@@ -85,7 +83,8 @@ def _measure(
     place: Place, runs: Sequence[Run], settings: Settings, descriptions: Descriptions, asked: argparse.Namespace
 ) -> None:
     folder, features = asked.data / "wide", encoder_features(place, WORK / "heldout" / "features")
-    of_task, teacher = families(folder), _teacher(runs)
+    of_task = families(folder)
+    teacher = installed_teacher("MiniLM's cosines") if any(run.arm in OF_TEACHER for run in runs) else None
     mine = [run for run in runs if run.arm not in OF_TEACHER or teacher]
     there = runs_of(mine, settings, asked.output)
     with_prior = any(run.arm in OF_PRIOR for run in mine if run not in there)
@@ -105,16 +104,6 @@ def _measure(
         return {**facts, **figures, "seconds": round(time.process_time() - started, 2)}
 
     run_missing(mine, measure, settings, asked.output, asked.hours)
-
-
-def _teacher(runs: Sequence[Run]) -> Teacher | None:
-    if not any(run.arm in OF_TEACHER for run in runs):
-        return None
-    try:
-        return Teacher.load()
-    except NotFoundError as error:
-        print(f"left out: MiniLM's cosines, since the teacher is not installed: {error.remedy}")
-        return None
 
 
 def _asked(words: Sequence[str]) -> argparse.Namespace:
