@@ -2,7 +2,7 @@
 
     python -m bench.multilabel [--arms ours,tfidf] [--rows 32,100] [--part 1/2] [--report]
 
-Finished runs stand in --output: the same command goes on where it was stopped. The tasks stand beside the checkout
+Finished runs stand in --output: the same command goes on where it was stopped. The tasks are next to the checkout
 (../shared/data/multi) or in --data; where they are missing it says so and stops. MiniLM is left out where it is not
 installed.
 """
