@@ -11,6 +11,7 @@ from onboard.storage.features import FEATURES, pack_features, unpack_features
 
 if TYPE_CHECKING:
     import numpy as np
+    from sqlalchemy.orm import Session
 
     from onboard.pipeline.attempt import Run
     from onboard.registry.services import Services
@@ -34,3 +35,9 @@ def store_features(attempt: Run) -> str | None:
     read = {ids: row for ids, row in bench.read.items() if ids not in unlabelled}
     packed = pack_features(read, attempt.base.digest)
     return None if packed is None else attempt.services.store(packed, FEATURES)
+
+
+def keep_features(session: Session, attempt: Run, artifact: str | None) -> None:
+    """Keep what the job has read of its rows for the next job of the task."""
+    if artifact is not None:
+        TaskFeatureRepository(session).put(attempt.job.spec.task, attempt.base.digest, artifact)

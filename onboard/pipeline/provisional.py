@@ -19,7 +19,7 @@ from onboard.domain.task import FIRST_HYPERNETWORK, EmbeddingVersion
 from onboard.errors import InputError, PreconditionFailedError
 from onboard.pipeline.attempt import Run
 from onboard.pipeline.evaluate import Judged, judge, judge_briefly
-from onboard.pipeline.kept_features import store_features
+from onboard.pipeline.kept_features import keep_features, store_features
 from onboard.pipeline.label_next import labelling
 from onboard.pipeline.novelty import novelty_of
 from onboard.pipeline.outcome import Outcome
@@ -34,7 +34,6 @@ from onboard.pipeline.publish import (
     draft_of,
     hold,
     judged_against_present,
-    keep_features,
     numbered,
     publish,
     result_document,
@@ -204,9 +203,8 @@ def confirm(first: First, probed: ProbeOutput, outcome: Outcome, facts: Provisio
     """
     own = first.attempt
     trained = replace(first.trained, label_next=labelling(own, own.bench, first.probed.words, first.trained))
-    if (
-        outcome.trained is not first.trained
-    ):  # what was seen in rows while the embedding was learned holds for the readout as well
+    # What was seen in rows while the embedding was learned holds for the readout as well.
+    if outcome.trained is not first.trained:
         trained = replace(trained, more_rows=outcome.trained.more_rows, warnings=outcome.trained.warnings)
         facts = {**facts, "start": probed.init.get("chosen")}
     confirmed = replace(

@@ -27,7 +27,7 @@ from onboard.errors import ConflictError, NotFoundError, PreconditionFailedError
 from onboard.hypernetworks.engines import store_hypernetwork
 from onboard.pipeline.attempt import Run
 from onboard.pipeline.evaluate import Judged
-from onboard.pipeline.kept_features import store_features
+from onboard.pipeline.kept_features import keep_features, store_features
 from onboard.pipeline.novelty import novelty_of
 from onboard.pipeline.outcome import Outcome, untold
 from onboard.pipeline.outputs import EvaluateOutput, ProbeOutput, TrainOutput
@@ -41,7 +41,6 @@ from onboard.registry.claims import ClaimRepository
 from onboard.registry.hypernetworks import hold_hypernetwork
 from onboard.registry.in_use import InUseRepository
 from onboard.registry.jobs import JobRepository
-from onboard.registry.task_features import TaskFeatureRepository
 from onboard.registry.versions import VersionRepository
 from onboard.statistics.novelty import Novelty
 from onboard.storage.embedding import embedding_digest, embedding_facts, pack_embedding
@@ -267,12 +266,6 @@ def _commit(
         if published.version != draft.version:
             raise NumberTakenError
         keep_features(session, attempt, features)
-
-
-def keep_features(session: Session, attempt: Run, artifact: str | None) -> None:
-    """Keep what the job has read of its rows for the next job of the task."""
-    if artifact is not None:
-        TaskFeatureRepository(session).put(attempt.job.spec.task, attempt.base.digest, artifact)
 
 
 def _advance(session: Session, attempt: Run, draft: HypernetworkVersion, outcome: Outcome) -> None:
