@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -176,18 +177,18 @@ def test_a_row_with_a_wrong_label_gets_another_one_and_is_learned_again(
 ) -> None:
     job, sent = job_with_suspects(services), []
 
-    def submit(submission, owner, size, left):
-        sent.append(Path(submission.dataset).read_text(encoding="utf-8"))
-        return add_job(services.database, "pets"), None
+    def add(task, addition, owner, size, left):
+        sent.append(Path(addition.dataset).read_text(encoding="utf-8"))
+        return SimpleNamespace(job=add_job(services.database, task))
 
     monkeypatch.setattr("onboard.api.pages.job.start_worker", lambda *_: False)
     with chromium.listening(app) as port:
-        app.state.intake.submit = submit
+        app.state.intake.add = add
         page = opened(browser, port, token, viewport=chromium.PHONE)
         page.goto(f"/jobs/{job}")
         page.get_by_role("link", name="Correct labels (3)").click()
         page.get_by_label("Label of row 1").select_option(label="dog (likelier)")
-        page.get_by_role("button", name="Learn again with these labels").click()
+        page.get_by_role("button", name="Correct these labels and learn again").click()
         page.wait_for_url(lambda url: "/jobs/" in url and job not in url)
         playwright.expect(page.get_by_text("queued").first).to_be_visible()
         page.context.close()
