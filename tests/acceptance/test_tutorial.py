@@ -68,34 +68,20 @@ def test_the_tutorial_asks_nothing_whose_answer_is_not_known_to_be_right() -> No
 
 
 @pytest.mark.timeout(2400)
-def test_the_tutorial_ends_with_its_versions_and_what_it_promises(somebody: Place) -> None:
+def test_the_tutorial_ends_with_its_versions_and_every_text_gets_the_answer_that_it_shows(shipped: Place) -> None:
     printed = ""
     for block in blocks():
-        printed = followed(somebody, block)
-    versions = somebody.json("versions", "notes")
+        printed = followed(shipped, block)
+    versions = shipped.json("versions", "notes")
     numbers = [version["version"] for version in versions["versions"]]
     assert numbers in ([1, 2], [1, 2, 3])
     assert versions["versions"][-1]["method"] == "linear"
     assert versions["aliases"]["production"] == 1  # taken back
-    assert "<html" in (somebody.folder / "notes.html").read_text(encoding="utf-8")
-    answers = (somebody.folder / "answers.jsonl").read_text(encoding="utf-8").splitlines()
-    labels = {"praise", "complaint"}  # which of them a tiny base answers means nothing
-    assert {json.loads(answer)["label"] for answer in answers} <= labels
+    assert "<html" in (shipped.folder / "notes.html").read_text(encoding="utf-8")
     latest = versions["versions"][versions["aliases"]["latest"] - 1]
     name = "weights.safetensors" if latest["method"] == "linear" else "embedding.safetensors"
-    assert (somebody.folder / "handed-on" / name).is_file()
-    assert printed.split()[0] in labels  # the last block asks that folder alone
-    for reference, text, _ in asked_for():
-        (answer,) = somebody.json("predict", reference, "--text", text)["predictions"]
-        assert answer["label"] in labels
-
-
-@pytest.mark.timeout(2400)
-def test_on_the_base_that_ships_every_text_of_the_tutorial_gets_the_answer_that_it_shows(shipped: Place) -> None:
-    """What learns and asks, block by block; on a tiny base any answer would do."""
-    for block in blocks():
-        if re.search(r"^(cat >|cat notes|onboard (submit|predict|promote)) ", block, re.MULTILINE):
-            followed(shipped, re.sub(r"^onboard (compare|evaluate) .*\n", "", block, flags=re.MULTILINE))
+    assert (shipped.folder / "handed-on" / name).is_file()
+    assert printed.split()[0] in {"praise", "complaint"}  # the last block asks that folder alone
     answers = (shipped.folder / "answers.jsonl").read_text(encoding="utf-8").splitlines()
     assert [json.loads(answer)["label"] for answer in answers] == ["praise", "complaint"]
     for reference, text, label in asked_for():
