@@ -106,9 +106,7 @@ def publish(
         drafts = numbered(attempt, draft, tuned)
         with attempt.services.database.read() as session:
             present = AliasRepository(session).find(draft.task, LATEST) or 0
-        evaluated = judged_against_present(
-            attempt, judged, evaluated
-        )  # after `present` was read, and must still be current
+        evaluated = judged_against_present(attempt, judged, evaluated)  # only after reading `present`
         version = with_file(attempt, drafts, outcome.trained, novelty)
         features = store_features(attempt)
         attempt.seconds[Stage.PUBLISH.value] = round(time.monotonic() - started, 3)
