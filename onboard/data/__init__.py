@@ -1,1 +1,1 @@
-"""Datasets: reading files, checking them, words for labels, splits, snapshots. `read.read_dataset` is the way in."""
+"""Datasets: read and check files, words for labels, splits, snapshots. The entry point is `read.read_dataset`."""

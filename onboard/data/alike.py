@@ -1,7 +1,7 @@
-"""Characters that look alike: typographic marks, and letters of other scripts that look like Latin ones.
+"""Lookalike characters: typographic marks, and letters of other scripts that look like Latin ones.
 
 A selection of Unicode's confusables (https://www.unicode.org/reports/tr39/): those that keyboards, word processors and
-text recognition put in the place of one another.
+text recognition confuse.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MARKS: Final = {
     "*": "\u2217\u204e\uff0a",
     "~": "\u223c\u02dc\uff5e",
 }
-_SCRIPTS: Final = (  # letters, and what they look like
+_SCRIPTS: Final = (  # letters and their Latin lookalikes
     (
         "\u0430\u0432\u0435\u0437\u043a\u043c\u043d\u043e\u0440\u0441\u0442\u0443\u0445\u0455\u0456\u0458\u0501\u051b\u051d\u04cf\u0461",
         "abe3kmhopctyxsijdqwlw",
@@ -44,9 +44,9 @@ _ALIKE: Final = str.maketrans({**_LETTERS, **{other: mark for mark, others in _M
 
 
 def plain_letters(text: str) -> str:
-    """The text as it looks: without what nobody sees, and with Latin letters and marks for those that look like them.
+    """Replace lookalikes by Latin letters and marks, and remove invisible characters.
 
-    It serves to compare texts: one that is all in another script is changed, too.
+    This is for comparing texts: texts in another script are changed, too.
     """
     if text.isascii():
         return text
@@ -54,5 +54,5 @@ def plain_letters(text: str) -> str:
 
 
 def alike_points(text: str) -> tuple[str, ...]:
-    """The characters of the text that look like others, in order of appearance, as U+2019."""
+    """Return the lookalike characters of the text, in order of appearance, as U+2019."""
     return tuple(dict.fromkeys(f"U+{ord(mark):04X}" for mark in text if ord(mark) in _ALIKE))

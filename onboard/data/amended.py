@@ -1,6 +1,6 @@
-"""A dataset with more rows, corrected labels, fewer rows or other labels, and what was found on the way.
+"""Change a dataset: add, correct or remove rows, or change labels; with warnings.
 
-Two texts are the same where only case, blanks or invisible characters set them apart, as within one file.
+As within one file, two texts are the same if they differ only in case, whitespace or invisible characters.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ Split = tuple[Example, ...]
 
 @dataclass(frozen=True)
 class Amended:
-    """The new dataset and what became of the rows.
+    """The new dataset, and what happened to the rows.
 
     Args:
-        counts: rows by what became of them; the keys are `added`, `replaced`, `removed`, `repeated`, `contradicted`
-            and `missing`, and those that are 0 are left out.
-        findings: what whoever sent the rows should know.
+        counts: numbers of rows by result: `added`, `replaced`, `removed`, `repeated`, `contradicted` and `missing`,
+            without zeros.
+        findings: warnings for the submitter.
     """
 
     dataset: Dataset
@@ -49,7 +49,7 @@ class Amended:
 
 @dataclass
 class _Work:
-    """Rows by split while they are amended."""
+    """Rows by split while they are changed."""
 
     stored: Dataset
     rows: dict[str, list[Example]] = field(init=False)
@@ -63,7 +63,7 @@ class _Work:
         }
 
     def done(self, labels: Sequence[Label], findings: Iterable[Finding | None] = ()) -> Amended:
-        """The result; of a regression the range is that of the rows as they are now."""
+        """Return the result; for a regression, with the range of the new rows."""
         splits = {split: in_canonical_rows(rows) for split, rows in self.rows.items()}
         values = [float(row.label) for row in splits["train"]] if self.stored.kind == "regression" else []
         low, high = min(values, default=None), max(values, default=None)
@@ -72,15 +72,15 @@ class _Work:
 
 
 def with_rows(stored: Dataset, more: Sequence[Example], *, correct: bool = False) -> Amended:
-    """The dataset with more training rows.
+    """Add training rows to the dataset.
 
-    A row that is there already is left out. A row with the text of a stored one and another label contradicts it: the
-    stored label stays, unless labels are to be corrected.
+    Existing rows are skipped. A row with an existing text and another label contradicts it: the stored label stays,
+    unless labels are to be corrected.
 
     Args:
-        stored: the dataset as it is.
-        more: rows whose labels fit the kind of the task; new labels extend the label set.
-        correct: let the label of the new row replace the stored one, in whichever split that row is.
+        stored: the current dataset.
+        more: rows with labels that fit the kind of the task; new labels extend the label set.
+        correct: replace the stored label by that of the new row, in any split.
 
     Raises:
         InputError: the rows change nothing.
@@ -112,10 +112,10 @@ def with_rows(stored: Dataset, more: Sequence[Example], *, correct: bool = False
 
 
 def without_rows(stored: Dataset, texts: Sequence[tuple[str, str | None]]) -> Amended:
-    """The dataset without the rows of these texts, in every split.
+    """Remove the rows with these texts, in every split.
 
     Raises:
-        InputError: the dataset has none of them, or a label would be left without a training row.
+        InputError: the dataset has none of them, or a label would have no training row left.
     """
     work, unwanted = _Work(stored), {_hash(*text) for text in texts}
     missing = len(unwanted - work.places.keys())
@@ -131,11 +131,11 @@ def without_rows(stored: Dataset, texts: Sequence[tuple[str, str | None]]) -> Am
 
 
 def with_labels(stored: Dataset, become: Mapping[str, Label | None], labels: Sequence[Label]) -> Amended:
-    """The dataset with other labels.
+    """Change the labels of the dataset.
 
     Args:
-        become: by `label_key` the label that a row gets instead; None removes the rows.
-        labels: the label set afterwards, in its order.
+        become: new label by `label_key`; None removes the rows.
+        labels: the new label set, in order.
     """
     work = _Work(stored)
     for split, rows in work.rows.items():
@@ -152,13 +152,13 @@ def with_labels(stored: Dataset, become: Mapping[str, Label | None], labels: Seq
 
 
 def new_label_order(stored: Sequence[Label], labels: Sequence[Label]) -> tuple[Label, ...]:
-    """Labels in canonical order, where the stored ones were; otherwise as they are."""
+    """Return labels in canonical order if the stored ones were; otherwise unchanged."""
     canonical = tuple(stored) == in_canonical_order(stored)
     return in_canonical_order(labels) if canonical else tuple(labels)
 
 
 def is_superset(more: Dataset, stored: Dataset) -> bool:
-    """Whether a dataset has all rows of another one in the same splits, and more training rows; labels may be added."""
+    """Return whether a dataset has all rows of another one in the same splits, and more training rows or labels."""
     if more.kind != stored.kind or not {*map(label_key, stored.labels)} <= {*map(label_key, more.labels)}:
         return False
     for split in SPLITS:
@@ -203,7 +203,7 @@ def _unchanged(rows: int, counts: Mapping[str, int]) -> InputError:
 
 
 def _require_rows_of_every_label(stored: Dataset, train: Sequence[Example]) -> None:
-    """Raise InputError where a label, or a regression, that had training rows would have none."""
+    """Raise InputError if a label, or a regression, loses all its training rows."""
     left = {label_key(row.label) for row in train}
     lost = [label for label in stored.labels if label_key(label) not in left and _has_rows(stored, label)]
     if lost:

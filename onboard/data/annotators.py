@@ -1,4 +1,4 @@
-"""Who agrees: answers of a labelling tool's annotators become one label a text, and what has none is told by row."""
+"""Combine the answers of several annotators into one label per text, and report texts without agreement."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from onboard.domain.job import KindChoice
 from onboard.domain.label_set import MULTILABEL
 
 _ROWS_NAMED: Final = 20
-SEVERAL_FROM: Final = 0.1  # of labelled texts with several labels, from which all may have several
+SEVERAL_FROM: Final = 0.1  # share of texts with several labels from which on all texts may have several
 _TOLD: Final[dict[Reason, dict[str, str]]] = {
     "rejected": {
         "code": "rejected_rows",
@@ -40,36 +40,36 @@ _TOLD: Final[dict[Reason, dict[str, str]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Dispute:
-    """A text whose annotators disagree: how often each label was given, and the one that more than half gave."""
+    """A text with disagreement: how often each label was given, and the majority label, if any."""
 
     row: int
     counts: tuple[tuple[object, int], ...]
     label: object
 
     def example(self) -> dict[str, object]:
-        """The row with the labels that it was given."""
+        """Return the row with the labels that it was given."""
         return {"row": self.row, "labels": [label for label, _ in self.counts], "label": self.label}
 
 
 @dataclass(slots=True)
 class LeftOut:
-    """What of an export gives no row, by reason and row, and the texts that were disputed."""
+    """Rows of an export without a label, by reason, and disputed texts."""
 
     tool: str
     rows: dict[Reason, list[int]] = field(default_factory=dict)
     disputes: list[Dispute] = field(default_factory=list)
 
     def add(self, reason: Reason, row: int) -> None:
-        """Note a row that gives none."""
+        """Record a row without a label."""
         self.rows.setdefault(reason, []).append(row)
 
     @property
     def count(self) -> int:
-        """How many texts are left out."""
+        """Return how many texts are left out."""
         return sum(map(len, self.rows.values())) + sum(dispute.label is None for dispute in self.disputes)
 
     def findings(self, split: str) -> list[Finding]:
-        """Warnings that name the rows."""
+        """Return warnings that list the rows."""
         findings = [self._reason(split, reason, rows) for reason, rows in self.rows.items()]
         return findings + ([self._disputes(split)] if self.disputes else [])
 
@@ -91,7 +91,7 @@ class LeftOut:
 
 @dataclass(slots=True)
 class _Item:
-    """A text with what its annotators said; the row is that of the first annotation."""
+    """A text with its annotators' answers; the row is that of the first annotation."""
 
     row: Row
     answers: list[Answer] = field(default_factory=list)
@@ -100,12 +100,12 @@ class _Item:
 def agreed(
     rows: Iterable[Row], tool: Tool, fields: Fields, left_out: LeftOut, kind: KindChoice = "auto"
 ) -> Iterator[Row]:
-    """The rows whose annotators agree, or most of them, with that label; `left_out` is told of all others.
+    """Yield the rows with a majority label; record all others in `left_out`.
 
-    Where texts may have several labels, a row has the list of those that more than half of its annotators gave.
+    If texts may have several labels, a row has the list of those that more than half of its annotators gave.
 
     Args:
-        kind: of the task; auto lets texts have several labels where at least one in ten has.
+        kind: kind of the task; with auto, texts may have several labels if at least one in ten has.
     """
     items = list(_items(rows, tool, fields))
     settled = _set_settled if _may_have_several(items, kind) else _settled
@@ -122,7 +122,7 @@ def _may_have_several(items: Iterable[_Item], kind: KindChoice) -> bool:
 
 
 def _items(rows: Iterable[Row], tool: Tool, fields: Fields) -> Iterator[_Item]:
-    """The texts with all that annotators said of them."""
+    """Yield the texts with all answers of annotators."""
     if not tool.item:
         for row in rows:
             answers = list(tool.answers(row.values, fields.label))
@@ -137,7 +137,7 @@ def _items(rows: Iterable[Row], tool: Tool, fields: Fields) -> Iterator[_Item]:
 
 
 def _set_settled(item: _Item, fields: Fields, left_out: LeftOut) -> Iterator[Row]:
-    """The row with the labels that more than half of those who labelled the text gave."""
+    """Yield the row with the labels that more than half of its annotators gave."""
     sets = [_listed(answer) for answer in item.answers if answer.reason in (None, "several_labels", "no_label")]
     if not sets:
         reasons = {answer.reason for answer in item.answers}
@@ -150,12 +150,12 @@ def _set_settled(item: _Item, fields: Fields, left_out: LeftOut) -> Iterator[Row
     if any(count < len(sets) for count in counts.values()):
         shown = tuple((_shown(names[key]), count) for key, count in counts.most_common())
         left_out.disputes.append(Dispute(item.row.number, shown, ", ".join(str(_shown(label)) for label in most)))
-    labels = sets[0] if len(sets) == 1 else most  # as they are written, repeated ones too
+    labels = sets[0] if len(sets) == 1 else most  # as written, including repetitions
     yield item.row._replace(values={**item.row.values, fields.label: labels})
 
 
 def _listed(answer: Answer) -> list[object]:
-    """The labels of an answer; of several answers to one question those of all."""
+    """Return the labels of an answer, or of all answers to one question."""
     if not isinstance(answer.label, list):
         return [answer.label]
     parts = [part if isinstance(part, list) else [part] for part in answer.label]
@@ -182,7 +182,7 @@ def _settled(item: _Item, fields: Fields, left_out: LeftOut) -> Iterator[Row]:
 
 
 def _key(label: object) -> str:
-    """Labels that are no labels (lists, objects) are told by row afterwards; here they are what they look like."""
+    """Return a key of a label. Invalid labels (lists, objects) are reported later; here their text is used."""
     return label_key(label) if isinstance(label, str | bool | int | float) else repr(label)
 
 

@@ -1,4 +1,4 @@
-"""Warnings about the labels themselves: rare, alike, lopsided, without rows, or numbers that look like a scale."""
+"""Warnings about labels: rare, similar, imbalanced, without rows, or numbers that look like a scale."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from onboard.data.problems import Finding
 from onboard.data.regression import BUCKETS, Buckets
 from onboard.domain.dataset import Label, in_canonical_order, label_key, label_text
 
-CROWDED_SHARE: Final = 0.9  # of the rows in one bucket: the range is that of a few others
+CROWDED_SHARE: Final = 0.9  # of the rows in one bucket: a few outliers determine the range
 FEWEST_KINDS: Final = 5  # distinct values of a scale
 _COMMA_NUMBER: Final = re.compile(r"[+-]?\d+(,\d+)?", re.ASCII)
-IMBALANCE: Final = 10  # times as many rows of the commonest label as of the rarest
+IMBALANCE: Final = 10  # ratio of rows of the most frequent to the rarest label
 _NEGATIVE: Final = re.compile(r"-\d+([.,]\d+)?", re.ASCII)
 # A point or comma between two digits belongs to a number: 1.0 is not 10, nor J4.51 J45.1.
 _PUNCTUATION: Final = re.compile(r"""[\s_;:!?'"]+|(?<!\d)[.,]+|[.,]+(?!\d)|(?<=\w)[-/]+(?=\w)""")
-_TYPO_LETTERS: Final = 5  # shorter labels differ by one letter too often
-_TYPO_SHARE: Final = 0.05  # a misspelt label is rare beside the right one
+_TYPO_LETTERS: Final = 5  # shorter labels often differ by one letter
+_TYPO_SHARE: Final = 0.05  # a misspelled label is rare compared with the right one
 
 
 def alike_labels(labels: Sequence[Label]) -> list[tuple[Label, Label]]:
-    """Pairs of labels that differ in case, blanks, punctuation or what nobody sees alone."""
+    """Return pairs of labels that differ only in case, whitespace, punctuation or invisible characters."""
     letters = [_letters(label) for label in labels]
     pairs = combinations(range(len(labels)), 2)
     return [(labels[one], labels[other]) for one, other in pairs if letters[one] == letters[other]]
 
 
 def label_findings(labels: Sequence[Label], given: Iterable[Label]) -> list[Finding]:
-    """Every warning about a label set, with the label of every training row in `given`."""
+    """Return all warnings about a label set; `given` are the labels of all training rows."""
     counts = Counter(label_key(label) for label in given)
     checks = (_without_rows, _single, _near_identical, _combined, _imbalance)
     findings = [check(labels, counts) for check in checks] + [_scale(labels)]
@@ -77,7 +77,7 @@ def _near_identical(labels: Sequence[Label], counts: Counter[str]) -> Finding | 
 
 
 def _combined(labels: Sequence[Label], counts: Counter[str]) -> Finding | None:
-    """A warning about labels such as "billing; refund", whose parts are labels, too."""
+    """Warn about labels such as "billing; refund" that combine other labels."""
     names = {label_text(label).strip() for label in labels}
     combined = [
         label for label in labels
@@ -134,7 +134,7 @@ def _whole(label: Label) -> bool:
 
 
 def bucket_finding(values: Sequence[float]) -> Finding | None:
-    """A warning about a regression nearly all of whose different values share one bucket, for a few far from them."""
+    """Warn about a regression with almost all distinct values in one bucket because of a few outliers."""
     if len(set(values)) < FEWEST_KINDS:
         return None
     buckets = Buckets(min(values), max(values))
@@ -151,7 +151,7 @@ def bucket_finding(values: Sequence[float]) -> Finding | None:
 
 
 def _misspelt(first: str, second: str, first_rows: int, second_rows: int) -> bool:
-    """Whether the rarer of two words is the other with one slip."""
+    """Return whether the rarer word is the other one with one typo."""
     if min(len(first), len(second)) < _TYPO_LETTERS or not (first.isalpha() and second.isalpha()):
         return False
     few, many = sorted((first_rows, second_rows))
@@ -159,10 +159,9 @@ def _misspelt(first: str, second: str, first_rows: int, second_rows: int) -> boo
 
 
 def _letters(label: Label) -> str:
-    """The label in one case, without blanks, punctuation and what nobody sees; `A+`, `A-` and `A` stay apart.
+    """Normalize a label: case, whitespace, punctuation, invisible characters; `A+`, `A-` and `A` stay distinct.
 
-    Letters and marks that look like Latin ones are those. What is written as a number is that number: "1" and "1.0"
-    are one, and so are "1,5" and "1.5".
+    Lookalikes become Latin letters. Numbers are normalized: "1" equals "1.0", and "1,5" equals "1.5".
     """
     text = plain_letters(label_text(label))
     number = number_of(label)
@@ -174,13 +173,13 @@ def _letters(label: Label) -> str:
 
 
 def _seen(label: Label) -> str:
-    """The label as JSON, with what of it nobody sees or takes for something else."""
+    """Return the label as JSON, with invisible and lookalike characters made visible."""
     hidden = (*code_points(label_text(label)), *alike_points(label_text(label)))
     return f"{label_key(label)} (with {', '.join(hidden)})" if hidden else label_key(label)
 
 
 def _one_edit(first: str, second: str) -> bool:
-    """Whether one inserted, deleted or replaced letter, or two swapped neighbours, makes one of the other."""
+    """Return whether one insertion, deletion, replacement or swap of neighbors converts one word to the other."""
     short, long = sorted((first, second), key=len)
     if len(long) - len(short) > 1:
         return False

@@ -1,6 +1,6 @@
-"""Cards of datasets: the YAML in front of a README, bounded before anything reads it.
+"""Dataset cards: check the size of the YAML front matter of a README before it is parsed.
 
-An alias of YAML repeats what an anchor names. Ten lines that name each other ten times each are ten billion values.
+A YAML alias repeats its anchor. Ten lines that reference each other ten times each expand to ten billion values.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ from typing import Any, Final
 from onboard.errors import InputError, TooLargeError
 
 MAX_CARD_BYTES: Final = 1 << 20
-_MAX_VALUES: Final = 200_000  # of the card, with what its aliases repeat
+_MAX_VALUES: Final = 200_000  # of the card, with expanded aliases
 _MAX_DEPTH: Final = 50
 
 
 def require_bounded_card(card: Path, shown: str) -> None:
-    """See that a card can be read in little memory and time.
+    """Check that a card can be parsed with little memory and time.
 
     Args:
         card: the README.md of a dataset.
-        shown: what the dataset is called in errors.
+        shown: name of the dataset in errors.
 
     Raises:
-        TooLargeError: it has too many bytes, or becomes too many values.
-        InputError: it cannot be read, or nests too deep.
+        TooLargeError: it has too many bytes or expands to too many values.
+        InputError: it cannot be read or is nested too deeply.
     """
     size = card.stat().st_size
     if size > MAX_CARD_BYTES:
@@ -36,12 +36,12 @@ def require_bounded_card(card: Path, shown: str) -> None:
 
 
 def card_too_large(size: int, shown: str) -> TooLargeError:
-    """The error for a card of too many bytes."""
+    """Return the error for a card that is too large."""
     return TooLargeError("card-too-large", source=shown, limit=MAX_CARD_BYTES, size=size)
 
 
 def _front(content: bytes) -> str:
-    """What stands between the first two lines of dashes; nothing where a card has none."""
+    """Return the text between the first two lines of dashes; empty without a card."""
     lines = content.decode("utf-8-sig", "replace").split("\n")
     if lines[0].rstrip() != "---":
         return ""
@@ -50,11 +50,11 @@ def _front(content: bytes) -> str:
 
 
 def _values(front: str, shown: str) -> int:
-    """How many values there are once aliases are written out; counted from one event of the parser to the next."""
+    """Count the values with expanded aliases, from the parser's events."""
     import yaml
 
-    sizes: dict[str, int] = {}  # of what an anchor names
-    inside: list[tuple[str | None, int]] = []  # anchor and values so far, of each collection that is open
+    sizes: dict[str, int] = {}  # of anchors
+    inside: list[tuple[str | None, int]] = []  # anchor and number of values so far, of each open collection
     total = 0
     try:
         for event in yaml.parse(front, Loader=yaml.SafeLoader):
@@ -71,18 +71,18 @@ def _values(front: str, shown: str) -> int:
             if total > _MAX_VALUES:
                 break
     except yaml.YAMLError:
-        return 0  # whoever reads it says what is wrong
+        return 0  # the parser reports the error later
     return total
 
 
 def _closed(event: Any, sizes: dict[str, int], inside: list[tuple[str | None, int]]) -> tuple[str | None, int]:
-    """The anchor of what an event ends, and how many values that has."""
+    """Return the anchor of the value that an event ends, and its number of values."""
     import yaml
 
     if isinstance(event, yaml.CollectionEndEvent):
         return inside.pop()
     if isinstance(event, yaml.AliasEvent):
-        return None, sizes.get(event.anchor, _MAX_VALUES + 1)  # of a collection that holds itself
+        return None, sizes.get(event.anchor, _MAX_VALUES + 1)  # a collection that contains itself
     return getattr(event, "anchor", None), int(isinstance(event, yaml.ScalarEvent))
 
 

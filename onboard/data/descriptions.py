@@ -1,4 +1,4 @@
-"""What labels mean, in the words of whoever submits them: `--label-description card="lost or stolen bank card"`."""
+"""Descriptions of labels by the submitter: `--label-description card="lost or stolen bank card"`."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _FIELD: Final = "label_description"
 
 
 def descriptions_of(given: Iterable[str], labels: Sequence[Label]) -> dict[str, str]:
-    """The description of every label that has one, by `label_key`.
+    """Parse descriptions; return them by `label_key`.
 
     Args:
-        given: LABEL=TEXT each. A label that holds a "=" itself is recognised, as the labels are known.
-        labels: of the task; empty for a regression.
+        given: LABEL=TEXT each. Labels that contain "=" are recognized because the labels are known.
+        labels: labels of the task; empty for a regression.
 
     Raises:
-        InputError: one is not of this form, is empty or too long, is of a label that the task does not have, or of a
-            label that another one describes.
+        InputError: a description has another form, is empty or too long, or belongs to an unknown or already described
+            label.
     """
     by_text = {label_text(label): label_key(label) for label in reversed(labels)}
     descriptions: dict[str, str] = {}
@@ -38,7 +38,7 @@ def descriptions_of(given: Iterable[str], labels: Sequence[Label]) -> dict[str, 
 
 
 def _parted(written: str, by_text: dict[str, str]) -> tuple[str, str]:
-    """Label and description. Raises InputError."""
+    """Return label and description. Raises InputError."""
     places = [place for place, letter in enumerate(written) if letter == "="]
     if not places:
         raise InputError("description-malformed", field=_FIELD, label=written, shown=preview(written))

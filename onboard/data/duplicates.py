@@ -1,4 +1,4 @@
-"""Rows that repeat: exact duplicates, the same text with another label, rows that two splits share."""
+"""Find repeated rows: exact duplicates, texts with different labels, rows shared by splits."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ Rows = list[LabelledRow]
 def without_repeats(
     rows: Rows, split: str, origin: Origin, tolerance: float, problems: Problems
 ) -> tuple[Rows, list[Finding]]:
-    """The rows without exact duplicates (the first is kept) and without conflicts (all of them are dropped).
+    """Remove exact duplicates (keeping the first) and conflicts (all of them).
 
-    A conflict is the same text, or pair, with another label, whatever its case, blanks and characters that nobody sees;
-    nobody but the author can say which is right. Conflicts in more than a tenth of the rows are a problem.
+    A conflict is the same text or pair with another label, ignoring case, whitespace and invisible characters; only the
+    author can decide which label is right. Conflicts in more than a tenth of the rows are a problem.
 
     Args:
-        tolerance: how far two regression values of one text may lie apart; 0 for classes.
+        tolerance: maximum difference of two regression values of one text; 0 for classes.
     """
     alike = _groups(rows, _alike)
     conflicts: list[Rows] = []
@@ -45,7 +45,7 @@ def without_repeats(
 
 
 def without_shared(splits: Mapping[str, Rows]) -> tuple[dict[str, Rows], list[Finding]]:
-    """The splits, each without the rows whose text an earlier one has (whatever the label), case and blanks aside."""
+    """Remove from each split the rows with a text of an earlier split, ignoring labels, case and whitespace."""
     if len(splits) == 1:
         return dict(splits), []
     seen: dict[int, tuple[str, int]] = {}
@@ -69,12 +69,12 @@ def without_shared(splits: Mapping[str, Rows]) -> tuple[dict[str, Rows], list[Fi
 
 
 def _alike(row: LabelledRow) -> int:
-    """What the text, or pair, has in common with others that only case, blanks or what nobody sees set apart."""
+    """Return a key of the text or pair that ignores case, whitespace and invisible characters."""
     return text_hash(visible(row.text_a), None if row.text_b is None else visible(row.text_b))
 
 
 def _groups(rows: Rows, key: Callable[[LabelledRow], object]) -> list[Rows]:
-    """The rows that are alike, where there are several."""
+    """Return groups of similar rows with more than one row."""
     groups: dict[object, Rows] = {}
     for row in rows:
         groups.setdefault(key(row), []).append(row)
@@ -89,7 +89,7 @@ def _conflicting(group: Rows, tolerance: float) -> bool:
 
 
 def _copies(group: Rows) -> list[Rows]:
-    """The rows of one text by label, where a label occurs more than once."""
+    """Return the rows of one text by label, for labels that occur more than once."""
     by_label: dict[str, Rows] = {}
     for row in group:
         by_label.setdefault(label_key(row.label), []).append(row)

@@ -1,4 +1,4 @@
-"""Which columns of a file are the text (or the two texts) and the label."""
+"""Find the columns of a file with the text (or two texts) and the label."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ _LABEL_FIELDS: Final = (
     "target",
     "score",
 )
-BOOKKEEPING: Final = ("id", "doc_id", "comments", "user", "annotator", "status")  # beside texts in exports
+BOOKKEEPING: Final = ("id", "doc_id", "comments", "user", "annotator", "status")  # columns next to texts in exports
 _OWN_NAMES: Final = frozenset({"text", "text_a", "text_b"})
 
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """The columns that are read: one or two texts, and the label.
+    """The columns to read: one or two texts, and the label.
 
     Args:
-        label: the column; where each label has a column of its own, what reports call these.
-        indicators: columns of zeros and ones, one for each label of a task with several labels per text; else empty.
+        label: the column; with one column per label, the name for all of them in reports.
+        indicators: columns of zeros and ones, one per label of a task with several labels per text; else empty.
     """
 
     texts: tuple[str, ...]
@@ -55,33 +55,33 @@ class Fields:
 
     @classmethod
     def of_columns(cls, texts: tuple[str, ...], indicators: tuple[str, ...]) -> Fields:
-        """The texts, and a column of zeros and ones for each label."""
+        """Return the fields for texts and columns of zeros and ones."""
         return cls(texts, f"{len(indicators)} columns of 0 and 1", indicators)
 
     @property
     def all(self) -> tuple[str, ...]:
-        """Every column that is read."""
+        """All columns to read."""
         return (*self.texts, *(self.indicators or (self.label,)))
 
 
 def resolve_texts(columns: Sequence[str], asked: Sequence[str], questions: Sequence[str] = ()) -> tuple[str, ...]:
-    """The column of the text, or the two of a pair: as asked for, else by the usual names (without regard to case).
+    """Return the column of the text, or the two of a pair, as requested or by their usual names (case-insensitive).
 
     Args:
-        questions: columns that annotators filled, where it is known; where all but one are, that one is the text.
+        questions: columns that annotators filled, if known; if all columns but one are, that one is the text.
 
     Raises:
-        UnreadableError: a column that was asked for is not there, none has a usual name, two readings are possible,
-            or the name of one holds what cannot be stored.
+        UnreadableError: a requested column does not exist, none has a usual name, there are two possibilities, or a
+            name contains characters that cannot be stored.
     """
     return tuple(map(_storable, _texts(columns, asked, questions)))
 
 
 def require_one_column_each(fields: Sequence[str], doubled: Set[str]) -> None:
-    """Raise UnreadableError where a field that is read has the name of another column, too.
+    """Raise UnreadableError if a field to read shares its name with another column.
 
     Args:
-        doubled: names that more than one column of the file has.
+        doubled: names of more than one column of the file.
     """
     for name in fields:
         if name in doubled:
@@ -114,14 +114,14 @@ def _texts(columns: Sequence[str], asked: Sequence[str], questions: Sequence[str
 def resolve_label(
     columns: Sequence[str], asked: str | None, text_fields: Sequence[str] = (), questions: Sequence[str] = ()
 ) -> str:
-    """The column of the label: as asked for, else by the usual names, leaving out the columns of the text.
+    """Return the column of the label, as requested or by its usual names, other than the columns of the text.
 
     Args:
-        questions: columns that annotators filled, where it is known; the only one of them needs no usual name.
+        questions: columns that annotators filled, if known; a single one needs no usual name.
 
     Raises:
-        UnreadableError: the column that was asked for is not there or is the text, none has a usual name, or the name
-            holds what cannot be stored.
+        UnreadableError: the requested column does not exist or is the text, none has a usual name, or the name contains
+            characters that cannot be stored.
     """
     if asked is not None:
         if asked in text_fields:
@@ -140,7 +140,7 @@ def resolve_label(
 
 
 def _storable(name: str) -> str:
-    """The name, which the report of the dataset quotes wherever it is kept."""
+    """Check that a name can be stored, as the report of the dataset quotes it."""
     if any(unicodedata.category(character) in ("Cc", "Cs") for character in name):
         message = f"has a field whose name holds a control character or half a surrogate pair: {preview(name)}"
         raise UnreadableError("field_name", message, "Rename the field.")
@@ -154,7 +154,7 @@ def _asked_for(columns: Sequence[str], name: str, flag: str) -> str:
 
 
 def _by_name(columns: Sequence[str]) -> dict[str, str]:
-    """Casefolded name to column; of columns that differ in case only, the first."""
+    """Return columns by casefolded name; the first one if they differ only in case."""
     return {column.strip().casefold(): column for column in reversed(columns)}
 
 

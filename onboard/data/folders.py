@@ -1,4 +1,4 @@
-"""Folders of the `datasets` library: what `save_to_disk` wrote, or files by split as its builders read them."""
+"""Folders of the `datasets` library: the output of `save_to_disk`, or files by split for its builders."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ SPLIT_NAMES: Final = {
     "test": ("test", "test_matched"),
 }
 CARD: Final = "README.md"
-SUFFIXES: Final = (".parquet", ".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".arrow")  # of files that hold rows
+SUFFIXES: Final = (".parquet", ".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".arrow")  # of files with rows
 
-_STATE, _DICT = "state.json", "dataset_dict.json"  # of one dataset, and of one by split
+_STATE, _DICT = "state.json", "dataset_dict.json"  # of one dataset, and of several splits
 _ELSEWHERE: Final = re.compile(r"://|^[/~]|(?:^|/)\.\.(?:/|$)")
 _REMEDY: Final = "Pass a folder with train.jsonl (or train-*.parquet), or what Dataset.save_to_disk wrote."
 
@@ -31,9 +31,9 @@ class FolderFiles:
     """Files of a dataset by split.
 
     Args:
-        config: which configuration they are of, where there are several.
-        splits: train, validation and test, those of them that there are.
-        class_names: columns of integers that stand for names, as the card says; Parquet and Arrow files tell their own.
+        config: their configuration, if there are several.
+        splits: train, validation and test, if they exist.
+        class_names: columns of integers that represent names, from the card; Parquet and Arrow files contain their own.
     """
 
     config: str
@@ -42,7 +42,7 @@ class FolderFiles:
 
 
 def is_folder(source: Path | str) -> bool:
-    """Whether it is one; what cannot be looked at is none, and whoever reads it as a file tells why."""
+    """Return whether the source is a folder; errors are reported later, when it is read as a file."""
     try:
         return Path(source).is_dir()
     except OSError:  # such as a name that is too long
@@ -50,21 +50,21 @@ def is_folder(source: Path | str) -> bool:
 
 
 def is_saved(folder: Path) -> bool:
-    """Whether `save_to_disk` wrote it."""
+    """Return whether `save_to_disk` wrote it."""
     return any((folder / name).is_file() for name in (_STATE, _DICT))
 
 
 def files_of(folder: Path, shown: str, config: str | None = None, remedy: str = _REMEDY) -> FolderFiles:
-    """The files of a folder.
+    """Return the files of a folder.
 
     Args:
-        shown: what the folder is called in errors.
-        config: of several configurations that its card names.
-        remedy: what to do where it has no files that are read.
+        shown: name of the folder in errors.
+        config: a configuration of its card.
+        remedy: remedy if it has no supported files.
 
     Raises:
-        InputError: no such configuration, or several and none was asked for; nothing in it that is read; no training
-            split; a card that names files elsewhere.
+        InputError: the configuration does not exist or is ambiguous, there are no supported files or no training split,
+            or the card names files elsewhere.
     """
     listed = _saved(folder) if is_saved(folder) else _built(folder, shown, config, remedy)
     splits = {
@@ -79,7 +79,7 @@ def files_of(folder: Path, shown: str, config: str | None = None, remedy: str = 
 
 
 def _saved(folder: Path) -> FolderFiles:
-    """A dataset is a folder of Arrow files; several are a folder of such folders, named by split."""
+    """A dataset is a folder of Arrow files; several splits are a folder of such folders."""
     names = _json(folder / _DICT).get("splits", []) if (folder / _DICT).is_file() else None
     places = {"train": folder} if names is None else {str(name): folder / _plain(str(name)) for name in names}
     return FolderFiles("default", {split: tuple(_arrow_files(place)) for split, place in places.items()})
@@ -105,7 +105,9 @@ def _json(path: Path) -> dict[str, Any]:
 
 
 def _built(folder: Path, shown: str, config: str | None, remedy: str) -> FolderFiles:
-    """What the builder of `datasets` that fits the files would read; nothing is read or asked of the hub here."""
+    """Return the files that the matching builder of `datasets` would read, without reading them or
+    contacting the hub.
+    """
     import datasets
     from datasets.exceptions import DatasetsError
 
@@ -116,7 +118,7 @@ def _built(folder: Path, shown: str, config: str | None, remedy: str) -> FolderF
         with temporary_folder("onboard-builder-") as cache:
             configs = datasets.get_dataset_config_names(str(folder))
             chosen = chosen_config(configs, shown, config)
-            name = chosen if len(configs) > 1 else None  # the only one is built without its name
+            name = chosen if len(configs) > 1 else None  # a single one is built without its name
             builder = datasets.load_dataset_builder(str(folder), name=name, cache_dir=str(cache))
     except (DatasetsError, ValueError, FileNotFoundError, TypeError, RuntimeError) as error:  # scripts: RuntimeError
         reason = str(error).partition("\n")[0].rstrip(".")
@@ -133,13 +135,13 @@ def _built(folder: Path, shown: str, config: str | None, remedy: str) -> FolderF
 
 
 def chosen_config(names: Sequence[str], shown: str, asked: str | None) -> str:
-    """The configuration that is read: the one asked for, else the only one, else that called default.
+    """Return the requested configuration, else the only one, else the one called default.
 
     Args:
-        shown: what the dataset is called in errors, with the configuration asked for and without a revision.
+        shown: name of the dataset in errors, with the requested configuration and without a revision.
 
     Raises:
-        InputError: no such configuration, or several and none was asked for.
+        InputError: the configuration does not exist, or there are several and none was requested.
     """
     config = asked or (names[0] if len(names) == 1 else "default")
     if config in names:
@@ -157,7 +159,7 @@ def chosen_config(names: Sequence[str], shown: str, asked: str | None) -> str:
 
 
 def require_own_files(folder: Path, shown: str) -> None:
-    """Raise InputError where the card of a folder names files that lie elsewhere: on other machines, or outside."""
+    """Raise InputError if the card of a folder names files elsewhere: on other machines, or outside the folder."""
     card = folder / CARD
     if not card.is_file():
         return

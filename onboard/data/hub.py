@@ -1,8 +1,8 @@
-"""Datasets of the Hugging Face hub: `hf://NAME[/CONFIG][@REVISION]` → files on this machine, by split.
+"""Download datasets of the Hugging Face hub: `hf://NAME[/CONFIG][@REVISION]` → local files, by split.
 
-The `datasets` library says which files a configuration's splits are, and what ClassLabels are called; it is shown a
-folder with the dataset's card and empty files of the right names, so that it asks the hub nothing by itself. What is
-asked, of whom, with which token and for how long is decided here.
+The `datasets` library determines the files of a configuration's splits and the names of ClassLabels. It gets a folder
+with the dataset's card and empty files with the right names, so that it does not contact the hub. This module controls
+the requests to the hub, with their tokens and time limits.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from onboard.errors import InputError, NotAllowedError, NotFoundError, Unavailab
 if TYPE_CHECKING:
     from huggingface_hub import DatasetInfo
 
-_Token = Literal[False] | None  # of the hub's client: none at all, or the one that it finds
+_Token = Literal[False] | None  # token for the hub's client: none, or the one that it finds
 
 SCHEME: Final = "hf://"
-FILES: Final = "files"  # folder within that of a download, with the dataset's own names
+FILES: Final = "files"  # subfolder of a download with the dataset's own file names
 
 _CONVERTED: Final = "refs/convert/parquet"
 _PART: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}")
@@ -42,11 +42,11 @@ _OFFLINE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class HubFiles:
-    """A dataset of the hub on this machine: repository, configuration, commit, and files by split.
+    """A downloaded dataset: repository, configuration, commit, and files by split.
 
     Args:
         class_names: see `FolderFiles`.
-        findings: what of it is not read, as it is too large, and whether it is called otherwise now.
+        findings: warnings about files that are too large to read, and a renamed repository.
     """
 
     repository: str
@@ -58,7 +58,7 @@ class HubFiles:
 
 
 class _Name(NamedTuple):
-    """What a source may mean."""
+    """A possible meaning of a source."""
 
     repository: str
     config: str | None
@@ -67,7 +67,7 @@ class _Name(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Hub:
-    """A hub and the folder that what it sends goes to; None is the cache of the hub's client, which keeps it."""
+    """A hub, and the folder for downloads; None uses the cache of the hub's client, which keeps them."""
 
     endpoint: str | None
     cache: Path | None
@@ -76,7 +76,7 @@ class _Hub:
         from huggingface_hub import constants, hf_hub_download
 
         if self.cache is not None:
-            constants.HF_HUB_DISABLE_XET = True  # it would keep parts of the file in a cache of its own
+            constants.HF_HUB_DISABLE_XET = True  # it would keep parts of files in a separate cache
         return Path(
             hf_hub_download(
                 info.id, path, repo_type="dataset", revision=info.sha, endpoint=self.endpoint, cache_dir=self.cache,
@@ -98,17 +98,18 @@ def fetch(
 
     Args:
         source: `hf://NAME[/CONFIG][@REVISION]`.
-        endpoint: another hub than the default.
-        folder: where the files go; links to them where the hub client's own cache keeps them.
-        terms: whose datasets are read and with whose token; None is for whoever runs this process: anybody's, with
-            the token that the hub's client finds.
-        keep: whether the hub client's own cache keeps them.
+        endpoint: URL of a hub other than the default.
+        folder: where the files go; links to them if the hub client's cache keeps them.
+        terms: owners whose datasets may be read, with which token; None allows all owners and uses the token that the
+            hub's client finds, for the local user.
+        keep: whether to keep the files in the hub client's cache.
 
     Raises:
-        InputError: not such a name, an unknown or ambiguous configuration, too large, or without files of rows.
-        NotFoundError: the hub has no such dataset, or not this revision of it.
+        InputError: the name is invalid, the configuration is unknown or ambiguous, or the dataset is too large or has
+            no files with rows.
+        NotFoundError: the hub does not have this dataset or revision.
         NotAllowedError: the dataset is gated, or the terms do not allow its owner.
-        UnavailableError: the hub cannot be reached; this takes seconds, never minutes.
+        UnavailableError: the hub cannot be reached; raised within seconds.
     """
     name, revision = _revision(source)
     candidates = _allowed(_candidates(source, name), terms)
@@ -116,7 +117,7 @@ def fetch(
     with _translated(source):
         info, asked = within_deadline(lambda: _find(source, candidates, revision, endpoint))
         if terms is not None:
-            terms.lends_token(info.id)  # a name may lead to a repository of somebody else
+            terms.lends_token(info.id)  # a name may redirect to another owner's repository
         plan = folder / FILES
         card = within_deadline(lambda: _card(info, hub, asked.token))
         listed = _planned(source, info, asked.config, card, plan)
@@ -130,12 +131,12 @@ def fetch(
 
 
 def default_name(source: str) -> str:
-    """What a task of this dataset is called unless told otherwise: the name's last part."""
+    """Return the default task name of a dataset: the last part of its name."""
     return source.removeprefix(SCHEME).partition("@")[0].rstrip("/").rpartition("/")[2]
 
 
 def _renamed(asked: str, present: str) -> tuple[Finding, ...]:
-    """A warning where the hub answers with a repository of another name than was asked for."""
+    """Warn if the hub redirects to a repository of another name."""
     if asked.lower() == present.lower():
         return ()
     return (Finding("renamed_dataset", f"{asked} is called {present} on the hub now.", 1, f"Write {SCHEME}{present}"),)
@@ -149,7 +150,7 @@ def _revision(source: str) -> tuple[str, str | None]:
 
 
 def _candidates(source: str, name: str) -> list[_Name]:
-    """Repository and configuration that the name may mean, in the order in which they are tried."""
+    """Return repositories and configurations that the name may mean, in the order to try."""
     parts = name.split("/")
     if not 1 <= len(parts) <= 3 or not all(_PART.fullmatch(part) for part in parts):
         raise InputError("hub-name-invalid", source=source)
@@ -160,7 +161,7 @@ def _candidates(source: str, name: str) -> list[_Name]:
 
 
 def _allowed(candidates: Iterable[_Name], terms: HubTerms | None) -> list[_Name]:
-    """Those that the terms allow, with the token that they are read with. Raises NotAllowedError where it is none."""
+    """Return those that the terms allow, with their token. Raises NotAllowedError if there are none."""
     if terms is None:
         return list(candidates)
     allowed: list[_Name] = []
@@ -178,7 +179,7 @@ def _allowed(candidates: Iterable[_Name], terms: HubTerms | None) -> list[_Name]
 def _find(
     source: str, candidates: Iterable[_Name], revision: str | None, endpoint: str | None
 ) -> tuple[DatasetInfo, _Name]:
-    """The commit that is read: the dataset's own where it has files of rows, else what the hub made of it."""
+    """Find the commit to read: the dataset's own if it has files with rows, else the hub's conversion."""
     from huggingface_hub import HfApi
     from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError, RevisionNotFoundError
 
@@ -207,7 +208,7 @@ def _find(
 
 
 def _sizes(info: DatasetInfo) -> dict[str, int]:
-    """The files that hold rows, with their sizes in bytes."""
+    """Return the files with rows, and their sizes in bytes."""
     names = ((file.rfilename, file.size or 0) for file in info.siblings or [])
     return {name: size for name, size in names if name.lower().removesuffix(".gz").endswith(SUFFIXES)}
 
@@ -219,13 +220,13 @@ def _card(info: DatasetInfo, hub: _Hub, token: _Token) -> bytes | None:
     if sizes[CARD] > MAX_CARD_BYTES:
         raise card_too_large(sizes[CARD], info.id)
     card = hub.download(info, CARD, token)
-    if card.stat().st_size > MAX_CARD_BYTES:  # it is not what the hub said
+    if card.stat().st_size > MAX_CARD_BYTES:  # it differs from the hub's listing
         raise card_too_large(card.stat().st_size, info.id)
     return card.read_bytes()
 
 
 def _planned(source: str, info: DatasetInfo, config: str | None, card: bytes | None, plan: Path) -> FolderFiles:
-    """Which files there are to download, within `plan`, where each has an empty one in its place."""
+    """Return the files to download; `plan` contains an empty file for each."""
     sizes = _sizes(info)
     if not sizes:
         raise InputError("hub-dataset-without-files", source=source)
@@ -255,7 +256,7 @@ def _require_inside(source: str, path: str) -> None:
 
 
 def _converted(path: str) -> bool:
-    """Whether it is where the hub puts what it converts: `CONFIG/SPLIT/0000.parquet`."""
+    """Return whether it is the path of a conversion by the hub: `CONFIG/SPLIT/0000.parquet`."""
     return re.fullmatch(r"[^/]+/(?:partial-)?[^/]+/\d{4,}\.parquet", path) is not None
 
 
@@ -276,10 +277,10 @@ def _of_config(shown: str, files: list[_Listed], asked: str | None) -> FolderFil
 def _within_limit(
     source: str, info: DatasetInfo, listed: FolderFiles, plan: Path
 ) -> tuple[dict[str, list[str]], tuple[Finding, ...]]:
-    """The files that are downloaded: whole splits, the training split last and only as far as the limit lets it be.
+    """Return the files to download within the limit: whole splits, but the training split last and possibly in part.
 
     Raises:
-        InputError: not even one file of the training split may be downloaded.
+        InputError: not even one file of the training split is within the limit.
     """
     sizes = _sizes(info)
     names = {
@@ -315,7 +316,7 @@ def _relative(path: Path, plan: Path) -> str:
 
 
 def _placed(downloaded: Path, place: Path) -> Path:
-    """Under its own name: the cache of the hub's client has links to names that say nothing."""
+    """Give a file its own name: the hub client's cache uses meaningless names."""
     place.unlink(missing_ok=True)
     place.symlink_to(downloaded.resolve())
     return place

@@ -1,4 +1,4 @@
-"""Asking the Hugging Face hub, which may be slow, silent or out of reach: seconds, never minutes."""
+"""Time limits for the Hugging Face hub, which may be slow or unreachable: seconds instead of minutes."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import threading
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-ANSWER_SECONDS: Final = 5.0  # for one answer of the hub
-DEADLINE_SECONDS: Final = 15.0  # for finding something there, name resolution included
+ANSWER_SECONDS: Final = 5.0  # for one response of the hub
+DEADLINE_SECONDS: Final = 15.0  # for finding something there, including name resolution
 
 Answer = TypeVar("Answer")
 
 
 def within_deadline(find: Callable[[], Answer]) -> Answer:
-    """Run in a thread that is left behind when time is up: resolving a name cannot be given a timeout.
+    """Call a function in a thread that is abandoned at the deadline, as name resolution has no timeout.
 
     Raises:
-        TimeoutError: time is up; whatever `find` raises is raised here.
+        TimeoutError: at the deadline. Errors of `find` are passed on.
     """
     results: list[Answer] = []
     errors: list[BaseException] = []
@@ -38,8 +38,10 @@ def within_deadline(find: Callable[[], Answer]) -> Answer:
 
 
 def unreachable() -> tuple[type[Exception], ...]:
-    """What the hub's client raises when the hub cannot be reached; catch its own errors, which are of these, before."""
+    """Return the errors of the hub's client for an unreachable hub; catch its own errors, which are
+    subclasses, first.
+    """
     from huggingface_hub.errors import HfHubHTTPError
 
-    # the base error of the HTTP library, whichever library the hub's client uses
+    # the base error of the HTTP library that the hub's client uses
     return (OSError, *(base for base in HfHubHTTPError.__bases__ if issubclass(base, Exception)))

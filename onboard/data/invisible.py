@@ -1,4 +1,4 @@
-"""Characters that nobody sees: Unicode's Default_Ignorable_Code_Point, such as zero-width blanks and soft hyphens."""
+"""Invisible characters: Unicode's Default_Ignorable_Code_Point, such as zero-width spaces and soft hyphens."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _INVISIBLE: Final = re.compile(
 
 
 def visible(text: str) -> str:
-    """The text without them."""
+    """Remove them from the text."""
     return text if text.isascii() else _INVISIBLE.sub("", text)
 
 
 def code_points(text: str) -> tuple[str, ...]:
-    """Those of them that the text holds, in order of appearance, as U+200B."""
+    """Return those of the text, in order of appearance, as U+200B."""
     return tuple(dict.fromkeys(f"U+{ord(character):04X}" for character in _INVISIBLE.findall(text)))

@@ -1,7 +1,8 @@
-"""Label errors by confident learning (arXiv 1911.00068): the one rule of the check and of what was trained.
+"""Detect label errors by confident learning (arXiv 1911.00068); used for checks and trained models.
 
-A row is doubted if a model that has not seen it is far surer of another label than of its own, and at least as sure of
-that label as it usually is of rows that have it. A model that is hardly better than the commonest label doubts nobody.
+A row is doubtful if a model that has not seen it is far more certain of another label than of the given one, and at
+least as certain of that label as it usually is of rows that have it. A model that is hardly better than the most
+frequent label makes no row doubtful.
 """
 
 from __future__ import annotations
@@ -11,14 +12,14 @@ from typing import Final
 
 import numpy as np
 
-# Between the probability of the other label and of the given one. With labels flipped on purpose:
+# Between the probabilities of the other label and of the given one. With deliberately flipped labels:
 # - readouts of mini, 20 draws of 64 rows of tasks new to it, 3 flipped: 13 suspects, all of them flipped;
-#   at 0.6 there were 29, of which 19 were.
+# at 0.6 there were 29, of which 19 were.
 # - bags of words, 400 rows each, every 20th flipped: 88% of the suspects were flipped; at 0.6 it was 72%.
 MARGIN: Final = 0.85
-LEAST_GAIN: Final = 0.5  # of what the commonest label gets wrong, so much must be right
-_EQUAL: Final = 1e-9  # probabilities that differ by less differ by rounding
-_FEWEST_OF_LABEL: Final = 2  # a label's only row: whoever was trained without it has never seen the label
+LEAST_GAIN: Final = 0.5  # required share of right answers among the errors of the most frequent label
+_EQUAL: Final = 1e-9  # smaller differences of probabilities are rounding errors
+_FEWEST_OF_LABEL: Final = 2  # a model without a label's only row has never seen the label
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ class Doubt:
 
 
 def doubted_rows(probabilities: np.ndarray, given: np.ndarray) -> list[Doubt]:
-    """The doubted rows, the clearest first.
+    """Return the doubtful rows, clearest first.
 
     Args:
         probabilities: (n, K) of every row by a model that was trained without it.
@@ -43,7 +44,7 @@ def doubted_rows(probabilities: np.ndarray, given: np.ndarray) -> list[Doubt]:
     if accuracy - commonest < LEAST_GAIN * (1.0 - commonest):
         return []
     of_given = probabilities[rows, given]
-    usual = np.bincount(given, of_given, minlength=len(counts)) / np.maximum(counts, 1)  # (K,) how sure it is of each
+    usual = np.bincount(given, of_given, minlength=len(counts)) / np.maximum(counts, 1)  # (K,) usual certainty of each
     likely = np.where((probabilities >= usual - _EQUAL) & (counts > 0), probabilities, 0.0)
     seems = likely.argmax(1)
     apart = np.where(counts[given] < _FEWEST_OF_LABEL, 0.0, likely[rows, seems] - of_given)

@@ -1,4 +1,4 @@
-"""Several labels of one row, as files have them: a list, text with separators, or one column of 0 and 1 per label."""
+"""Several labels per row in files: a list, text with separators, or one column of 0 and 1 per label."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from onboard.data.formats import Reader, RowError
 from onboard.data.problems import preview
 from onboard.domain.dataset import Label
 
-SEPARATORS: Final = ("|", ";", ",")  # the first of them that any cell of the file has parts all of them
-FEWEST_INDICATORS: Final = 2  # columns of 0 and 1 that are taken for labels
+SEPARATORS: Final = ("|", ";", ",")  # the first that occurs in any cell of the file separates all cells
+FEWEST_INDICATORS: Final = 2  # minimum number of columns of 0 and 1 to treat them as labels
 _SAMPLE_ROWS: Final = 1_000
 _OFF_ON: Final[Mapping[str, bool]] = {"0": False, "false": False, "0.0": False, "1": True, "true": True, "1.0": True}
 
@@ -21,7 +21,7 @@ Check = Callable[[object], Label]
 
 
 def list_in(value: object, *, typed: bool) -> list[object] | None:
-    """The labels of a cell that holds a list, or a list as JSON where all cells are texts; None of any other cell."""
+    """Return the list in a cell, or a list as JSON if all cells are texts; None for any other cell."""
     if isinstance(value, list | tuple):
         return list(value)
     if typed or not isinstance(value, str) or not value.strip().startswith("["):
@@ -34,7 +34,7 @@ def list_in(value: object, *, typed: bool) -> list[object] | None:
 
 
 def checked_labels(values: Iterable[object], check: Check) -> tuple[Label, ...]:
-    """The labels of one row, repeated ones included. Raises RowError: one is empty, or cannot be a label."""
+    """Return the labels of one row, including repetitions. Raises RowError: one is empty or invalid."""
     return tuple(_checked(value, place, check) for place, value in enumerate(values, 1))
 
 
@@ -48,13 +48,13 @@ def _checked(value: object, place: int, check: Check) -> Label:
 
 
 def separator_of(cells: Iterable[str]) -> str | None:
-    """What separates the labels in the cells of a column; None where every cell has one label at most."""
+    """Return the separator of labels in the cells of a column; None if every cell has at most one label."""
     present = {separator for cell in cells for separator in SEPARATORS if separator in cell}
     return next((separator for separator in SEPARATORS if separator in present), None)
 
 
 def parted(cell: str, separator: str | None) -> list[object]:
-    """The labels in a cell; none of an empty one."""
+    """Return the labels in a cell; none for an empty one."""
     listed = list_in(cell, typed=False)
     if listed is not None:
         return listed
@@ -64,10 +64,10 @@ def parted(cell: str, separator: str | None) -> list[object]:
 
 
 def indicators_of(reader: Reader, texts: Sequence[str]) -> tuple[str, ...]:
-    """The columns that hold nothing but 0 and 1, where there are several; the first rows tell.
+    """Return the columns with only 0 and 1, if there are several, judged by the first rows.
 
     Args:
-        reader: of the file; its rows are read from the beginning.
+        reader: reader of the file; its rows are read from the beginning.
         texts: columns that are the text.
     """
     possible = [name for name in reader.columns() if name not in texts and name.casefold() not in BOOKKEEPING]
@@ -83,7 +83,7 @@ def indicators_of(reader: Reader, texts: Sequence[str]) -> tuple[str, ...]:
 
 
 def indicated(values: Mapping[str, object], indicators: Sequence[str]) -> tuple[Label, ...]:
-    """The columns that hold 1 in a row. Raises RowError: one holds neither 0 nor 1."""
+    """Return the columns with 1 in a row. Raises RowError: one contains neither 0 nor 1."""
     on = {name: _switched(values.get(name)) for name in indicators}
     wrong = next((name for name, switched in on.items() if switched is None), None)
     if wrong is not None:

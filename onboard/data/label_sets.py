@@ -1,4 +1,4 @@
-"""Rows with any number of labels: each row's list becomes a set of the task's labels."""
+"""Rows with any number of labels: convert each row's list to a set of the task's labels."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from onboard.domain.counting import counted
 from onboard.domain.dataset import Label, label_key
 from onboard.domain.label_set import MULTILABEL, in_order_of, set_text
 
-_NAMED: Final = 10  # labels that a message names
+_NAMED: Final = 10  # labels listed in a message
 _FORCED: Final = "--kind multilabel"
 
 
@@ -25,14 +25,14 @@ def settle_sets(
     asked: Asked,
     problems: Problems,
 ) -> Settled:
-    """Every row with the set of its labels. Problems are collected.
+    """Return every row with the set of its labels. Collects problems.
 
     Args:
         splits: usable rows by split, "train" first.
-        labels: of the task, in their order.
+        labels: labels of the task, in order.
         origins: file and label column of each split, for the problems.
-        reason: why the rows are taken for such.
-        asked: which kind and labels.
+        reason: why the rows are treated like this.
+        asked: the requested kind and labels.
     """
     settled: dict[str, Rows] = {}
     findings: list[Finding] = []
@@ -52,7 +52,7 @@ def settle_sets(
 
 
 def _with_sets(rows: Rows, labels: Sequence[Label]) -> tuple[Rows, Rows]:
-    """The rows with their sets, and those with a label that the task does not have."""
+    """Return the rows with their sets, and the rows with an unknown label."""
     known = {label_key(label) for label in labels}
     good: Rows = []
     strays: Rows = []
@@ -66,7 +66,7 @@ def _with_sets(rows: Rows, labels: Sequence[Label]) -> tuple[Rows, Rows]:
 
 
 def _report_mixed(rows: Rows, origin: Origin, problems: Problems) -> None:
-    """One problem where some rows have a list of labels and others a single label, at the first of the fewer ones."""
+    """Report if some rows have a list of labels and others a single label, at the first of the rarer kind."""
     single = [row for row in rows if row.members is None]
     listed = [row for row in rows if row.members is not None]
     if not single or not listed:
@@ -89,7 +89,7 @@ def _dropped(rows: int, split: str) -> list[Finding]:
 
 
 def _report_strays(strays: Rows, origin: Origin, labels: Sequence[Label], known_from: str, problems: Problems) -> None:
-    """One problem for every label that is not one of `labels`, at its first row."""
+    """Report every label that is not one of `labels`, at its first row."""
     known = {label_key(label) for label in labels}
     unknown = [(label, row) for row in strays for label in row.labels if label_key(label) not in known]
     counts = Counter(label_key(label) for label, _ in unknown)

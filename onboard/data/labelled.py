@@ -1,4 +1,4 @@
-"""A file of labelled rows for a task that exists already: rows to measure its versions on."""
+"""Read labeled rows for an existing task, to measure its versions."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from onboard.domain.dataset import Example, Kind, Label, label_key, label_text
 from onboard.domain.evaluation import Evaluation
 from onboard.domain.label_set import MULTILABEL
 
-_PREFERRED: Final = ("test", "validation", "train")  # split of a folder or hub dataset that is measured on
+_PREFERRED: Final = ("test", "validation", "train")  # split of a folder or hub dataset to measure on
 
 
 @dataclass(frozen=True, slots=True)
 class Takes:
-    """What a task takes and answers.
+    """The inputs and answers of a task.
 
     Args:
-        labels: of the version; empty for a regression.
+        labels: labels of the version; empty for a regression.
         low, high: range of a regression, else None.
-        pairs: whether a row has two texts; None where that was never noted.
-        multilabel: whether a text may have several of the labels.
+        pairs: whether a row has two texts; None if unknown.
+        multilabel: whether a text may have several labels.
     """
 
     labels: tuple[Label, ...]
@@ -43,7 +43,7 @@ class Takes:
 
     @property
     def kind(self) -> Kind:
-        """Of the task."""
+        """Kind of the task."""
         if self.multilabel:
             return MULTILABEL
         return "classification" if self.labels else "regression"
@@ -51,10 +51,10 @@ class Takes:
 
 @dataclass(frozen=True, slots=True)
 class LabelledRows:
-    """Checked rows of a file, each text once, and what was left out of it.
+    """Checked rows of a file without repeated texts, and what was left out.
 
     Args:
-        source: the file as reports name it.
+        source: the file's name in reports.
         rows: in the order of the file.
     """
 
@@ -66,19 +66,18 @@ class LabelledRows:
 def read_labelled(
     asked: Evaluation, takes: Takes, *, hide_folders: bool = False, new_labels: bool | None = None
 ) -> LabelledRows:
-    """Read a file whose labels are those of a task.
+    """Read a file with the labels of a task.
 
-    Labels that are written like one of the task's labels stand for it: a CSV file has only texts.
+    Labels that are spelled like one of the task's labels are that label, as a CSV file has only texts.
 
     Args:
         asked: the file and its fields.
-        takes: what the task takes.
-        hide_folders: name files without their folder in errors.
-        new_labels: of rows that are added to the task: whether they may bring labels that it does not have; None of
-            rows that are measured on.
+        takes: the inputs and answers of the task.
+        hide_folders: omit the folders of files from errors.
+        new_labels: whether rows that are added to the task may have new labels; None for rows to measure on.
 
     Raises:
-        DatasetError: `data["problems"]` lists what is wrong.
+        DatasetError: `data["problems"]` lists the problems.
         InputError: the source cannot be read.
     """
     problems = Problems()
@@ -117,7 +116,7 @@ def _part(path: Path, name: str, asked: Evaluation, class_names: Mapping[str, tu
 
 
 def _settled(rows: list[LabelledRow], origin: Origin, asked: Evaluation, takes: Takes, problems: Problems) -> Settled:
-    """The rows with labels of the task; those with others are problems, or dropped."""
+    """Return the rows with labels of the task; others are problems or dropped."""
     declared = Asked(takes.kind, (), asked.unknown_labels)
     if takes.kind == MULTILABEL:
         as_written = _spelling(takes.labels)
@@ -130,13 +129,13 @@ def _settled(rows: list[LabelledRow], origin: Origin, asked: Evaluation, takes: 
 
 
 def _as_written(rows: list[LabelledRow], labels: tuple[Label, ...]) -> list[LabelledRow]:
-    """The rows, with the task's label where one is written like it."""
+    """Return the rows with the task's labels in place of labels with the same spelling."""
     as_written = _spelling(labels)
     return [row._replace(label=as_written(row.label)) for row in rows]
 
 
 def _spelling(labels: Sequence[Label]) -> Callable[[Label], Label]:
-    """What a label of a file stands for: the label of the task that is written like it, else itself."""
+    """Return a function that maps a label of a file to the task's label with the same spelling, or itself."""
     same = {label_key(label) for label in labels}
     written = {label_text(label): label for label in reversed(labels)}
     return lambda label: label if label_key(label) in same else written.get(label_text(label), label)
@@ -145,7 +144,7 @@ def _spelling(labels: Sequence[Label]) -> Callable[[Label], Label]:
 def _with_strangers(
     rows: list[LabelledRow], origin: Origin, takes: Takes, welcome: bool, problems: Problems
 ) -> tuple[list[LabelledRow], Takes]:
-    """The rows and the labels that the task will have: new ones are problems unless they are welcome."""
+    """Return the rows and the task's future labels: new ones are problems unless allowed."""
     rows, known = _as_written(rows, takes.labels), {label_key(label) for label in takes.labels}
     firsts = {label_key(row.label): row for row in reversed(rows) if label_key(row.label) not in known}
     are_numbers = all(number_of(label) is not None for label in takes.labels)

@@ -1,8 +1,8 @@
-"""Classes or numbers, and which: what the labels of all splits together are taken for.
+"""Decide from the labels of all splits whether a task is a classification or a regression.
 
-Strings, booleans and integers are classes. A regression is asked for, or recognised by more than 20 distinct values
-that are not integers (strings count only when every label is a number). Labels keep their type; where any number has a
-fraction all numbers become floats, so that 1 and 1.0 of one scale are one label.
+Strings, booleans and integers are classes. A regression is requested, or recognized by more than 20 distinct values
+that are not integers (for strings, only if every label is a number). Labels keep their type. If any number has a
+fraction, all numbers become floats, so that 1 and 1.0 of one scale are one label.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from onboard.domain.job import KindChoice
 from onboard.domain.label_set import MULTILABEL
 from onboard.domain.limits import MAX_LABELS
 
-REGRESSION_KINDS: Final = 20  # more distinct non-integer values than this are a scale, not classes
+REGRESSION_KINDS: Final = 20  # more distinct non-integer values are a scale, not classes
 _NUMBER: Final = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
 _TYPE_REMEDY: Final = "Write labels in one way: both files as JSONL, or both as CSV, whose values are all text."
-_EXACT_INTEGERS: Final = 2**53  # a float holds no larger one exactly
-_NAMED: Final = 10  # labels that a message names
+_EXACT_INTEGERS: Final = 2**53  # larger integers are not exact as floats
+_NAMED: Final = 10  # labels listed in a message
 
 
 def settle_labels(
@@ -38,13 +38,13 @@ def settle_labels(
     asked: Asked,
     problems: Problems,
 ) -> Settled:
-    """Decide kind and label set from the training rows; hold the other splits to them. Problems are collected.
+    """Decide kind and label set from the training rows, and check the other splits. Collects problems.
 
     Args:
         splits: usable rows by split, "train" first.
-        seen: every label of the training file, those of rows with a wrong text too.
+        seen: every label of the training file, including rows with an invalid text.
         origins: file and label column of each split, for the problems.
-        asked: which kind and labels.
+        asked: the requested kind and labels.
     """
     kind, reason = _kind(splits["train"] or splits.get("test", []), asked.kind, asked.declared)
     if kind == "regression":
@@ -60,7 +60,7 @@ def settle_labels(
 
 
 def number_of(label: Label) -> float | None:
-    """The label as a number: numbers, and strings that are written as one (no "nan", no "1_000"); else None."""
+    """Return the label as a number: numbers and numeric strings (not "nan" or "1_000"); else None."""
     if isinstance(label, bool):
         return None
     if isinstance(label, str):
@@ -69,7 +69,7 @@ def number_of(label: Label) -> float | None:
 
 
 def looks_like_scale(labels: Sequence[Label]) -> bool:
-    """Whether all labels are numbers (or all are strings of numbers) and some have a fraction."""
+    """Return whether all labels are numbers (or all are numeric strings) and some have a fraction."""
     return bool(_fractions(labels))
 
 
@@ -87,7 +87,7 @@ def _kind(train: Rows, asked: KindChoice, declared: Sequence[Label]) -> tuple[Ki
 
 
 def _fractions(labels: Sequence[Label]) -> set[float]:
-    """The distinct non-integer values; none unless all labels are numbers, or all are strings of numbers."""
+    """Return the distinct non-integer values; none unless all labels are numbers, or all are numeric strings."""
     if len({isinstance(label, str) for label in labels}) != 1:
         return set()
     values = [number_of(label) for label in labels]
@@ -173,17 +173,17 @@ def _dropped(rows: int, split: str, *, left: bool) -> list[Finding]:
 
 
 def _by_text(labels: Sequence[Label]) -> dict[str, Label]:
-    """The labels as they are written: a label that is none of them but is written like one is of another type."""
+    """Return labels by spelling, to find labels that differ only in type."""
     return {label_text(label): label for label in reversed(labels)}
 
 
 def _report_strays(
     strays: Rows, origin: Origin, labels: Sequence[Label], said: tuple[str, str], problems: Problems
 ) -> None:
-    """One problem for every label that is not one of `labels`, at its first row.
+    """Report every label that is not one of `labels`, at its first row.
 
     Args:
-        said: where those labels come from, and what to do.
+        said: where those labels come from, and a remedy.
     """
     known_from, remedy = said
     firsts = {label_key(row.label): row for row in reversed(strays)}
@@ -212,7 +212,7 @@ def _type_of(label: Label) -> str:
 def _floats_unified(
     splits: Mapping[str, Rows], seen: Sequence[Label], origins: Mapping[str, Origin], problems: Problems
 ) -> tuple[Mapping[str, Rows], Sequence[Label]]:
-    """The labels, all of them as floats where they are numbers and one of them has a fraction."""
+    """Return the labels, with all numbers as floats if one of them has a fraction."""
     labels = [*seen, *(row.label for rows in splits.values() for row in rows)]
     numeric = all(isinstance(label, int | float) and not isinstance(label, bool) for label in labels)
     if not numeric or not any(isinstance(label, float) for label in labels):
@@ -232,13 +232,13 @@ def _floats_unified(
 
 
 def typed_labels(declared: Sequence[Label], present: Sequence[Label]) -> tuple[Label, ...]:
-    """Declared labels of which no training row tells the type, with the types of other rows' labels."""
+    """Return declared labels; if no training row tells the type, with the types of other rows' labels."""
     _, unified = _floats_unified({}, present, {}, Problems())
     return _typed(declared, unified) if present else tuple(declared)
 
 
 def _typed(declared: Sequence[Label], present: Sequence[Label]) -> tuple[Label, ...]:
-    """Declared labels with the types of the data: a command line can only say "0" or "true"."""
+    """Return declared labels with the types of the data: a command line can only pass "0" or "true"."""
     typed: dict[str, Label] = {}
     for written in declared:
         same = [label for label in present if label_key(label) == label_key(written)]
@@ -257,7 +257,7 @@ def _alike(label: Label, written: str) -> bool:
 
 
 def _guessed(written: Label, present: Sequence[Label]) -> Label:
-    """A declared label that no row has: of the type that all the others have."""
+    """Return a declared label without rows, converted to the common type of the others."""
     value = number_of(written) if isinstance(written, str) else None
     types = {type(label) for label in present}
     if types == {float} and value is not None:
@@ -270,6 +270,6 @@ def _guessed(written: Label, present: Sequence[Label]) -> Label:
 
 
 def _named(labels: Sequence[Label]) -> str:
-    """The labels as JSON, which tells 1 from "1"; a dozen at most."""
+    """Return the labels as JSON, which distinguishes 1 from "1"; at most ten."""
     shown = ", ".join(preview(label_key(label)) for label in labels[:_NAMED])
     return f"{shown}, …" if len(labels) > _NAMED else shown

@@ -1,4 +1,4 @@
-"""A task without labeled rows: its labels are all there is, and texts without labels or a test split at most."""
+"""Check a task without labeled rows, defined by its labels and optional unlabeled texts or a test split."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from onboard.data.verbaliser import verbalise, words_finding, words_of
 from onboard.domain.dataset import Dataset, Label, in_canonical_rows, label_key, label_text
 from onboard.errors import InputError
 
-SOURCE: Final = "--labels"  # what a report names where others name a file
+SOURCE: Final = "--labels"  # the source in reports, instead of a file
 _ORIGIN: Final = Origin(SOURCE, "")
 
 
 def read_labels(options: ReadOptions) -> Checked:
-    """Check the labels of a task without labeled rows, and its test split and its unlabelled texts where given.
+    """Check the labels of a task without labeled rows, and its test split and unlabeled texts, if any.
 
     Raises:
-        InputError: fewer than two labels, labels that cannot be told apart, a description of an unknown label, or an
-            option that only rows give a meaning.
-        DatasetError: problems of the files, as of `onboard.data.read.read_dataset`.
+        InputError: there are fewer than two labels, labels cannot be distinguished, a description belongs to an unknown
+            label, or an option requires rows.
+        DatasetError: problems of the files, see `onboard.data.read.read_dataset`.
     """
     _require_labels(options)
     _require_no_rows_asked(options)
@@ -64,7 +64,7 @@ def read_labels(options: ReadOptions) -> Checked:
 
 
 def _require_labels(options: ReadOptions) -> None:
-    """Raise InputError unless there are two labels or more, all of which can be told apart."""
+    """Raise InputError unless there are at least two distinguishable labels."""
     if len(options.labels) < 2:
         raise InputError("labels-too-few-without-rows", field="labels")  # fmt: skip
     longest = max(options.labels, key=lambda label: len(label_text(label)))
@@ -86,7 +86,7 @@ def _require_labels(options: ReadOptions) -> None:
 
 
 def _require_no_rows_asked(options: ReadOptions) -> None:
-    """Raise InputError where something is given that is about labeled rows of training."""
+    """Raise InputError if an option about labeled training rows is given."""
     given = {
         f"--kind {options.kind}": options.kind not in ("auto", "classification"),
         "--validation": options.validation is not None,
@@ -100,7 +100,7 @@ def _require_no_rows_asked(options: ReadOptions) -> None:
 
 
 def _silent(labels: Sequence[Label], descriptions: dict[str, str]) -> Finding | None:
-    """A warning about labels whose words say nothing, codes and numbers, and that nobody described."""
+    """Warn about labels without meaningful words, such as codes and numbers, that have no description."""
     silent = [
         label for label in labels
         if label_key(label) not in descriptions and not any(len(word) > 1 and word.isalpha() for word in _words(label))

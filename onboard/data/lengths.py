@@ -1,4 +1,4 @@
-"""How many texts are longer than the base reads."""
+"""Count texts that are longer than the base reads."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from onboard.data.problems import Finding, preview
 from onboard.domain.dataset import Example
 
 CountTokens = Callable[[str, str | None], int]
-"""Tokens of a text, or of a pair with its separator, end token included, before any cutting."""
+"""Returns the number of tokens of a text, or of a pair with its separator, including the end token, untruncated."""
 
-_MOST_COUNTED: Final = 20_000  # rows: enough to tell the share to a per cent
+_MOST_COUNTED: Final = 20_000  # rows: enough to estimate the share to a per cent
 
 
 def cut_finding(examples: Sequence[Example], count_tokens: CountTokens, max_tokens: int) -> Finding | None:
-    """A warning when texts will be cut. Of very many rows the first 20,000 are counted.
+    """Warn if texts will be truncated. Only the first 20,000 rows are counted.
 
     Args:
         examples: rows of all splits.
-        count_tokens: the base's tokenizer; it is asked only for rows that could be too long.
-        max_tokens: tokens after which the base cuts.
+        count_tokens: the base's tokenizer; called only for rows that could be too long.
+        max_tokens: maximum number of tokens that the base reads.
     """
     counted = list(islice(examples, _MOST_COUNTED))
-    long = [row for row in counted if _bytes(row) >= max_tokens]  # a token holds a byte at least
+    long = [row for row in counted if _bytes(row) >= max_tokens]  # a token has at least one byte
     cut = [(row, tokens) for row in long if (tokens := count_tokens(row.text_a, row.text_b)) > max_tokens]
     if not cut:
         return None

@@ -1,4 +1,4 @@
-"""Where the rows of a dataset lie: a file, a folder, or the hub, and the files of each split."""
+"""Locate the rows of a dataset: a file, a folder, or the hub, with the files of each split."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from onboard.domain.temporary import temporary_folder
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """A source as reports name it, and the files of each split.
+    """A source with its name in reports, and the files of each split.
 
     Args:
         revision: the commit of a hub dataset.
         class_names: see `onboard.data.folders.FolderFiles`.
-        together: splits that come with the dataset, from the hub or in a folder; others were named one by one.
-        findings: what of it is not read.
-        root: folder that errors name files without.
+        together: splits that come with the dataset, from the hub or in a folder; others were named separately.
+        findings: warnings about parts that are not read.
+        root: folder that is omitted from names in errors.
     """
 
     source: str
@@ -35,7 +35,7 @@ class Located:
     root: Path | None = None
 
     def name_of(self, path: Path, hide_folders: bool) -> str:
-        """What a file is called in errors."""
+        """Return a file's name for errors."""
         if self.root is not None and path.is_relative_to(self.root):
             return path.relative_to(self.root).as_posix()
         return path.name if hide_folders else str(path)
@@ -43,7 +43,7 @@ class Located:
 
 @dataclass(frozen=True, slots=True)
 class FromHub:
-    """How the hub is read: see `onboard.data.read.ReadOptions`."""
+    """How to read from the hub: see `onboard.data.read.ReadOptions`."""
 
     terms: HubTerms | None
     folder: Path | None
@@ -52,14 +52,15 @@ class FromHub:
 
 @contextmanager
 def located(source: Path | str, shown: str, named: Mapping[str, Path], from_hub: FromHub) -> Iterator[Located]:
-    """Find the files. What the hub sent is gone afterwards: a job has its own copy, which goes with its task.
+    """Find the files. Downloads from the hub are deleted afterwards: a job has its own copy, which is deleted with its
+    task.
 
     Args:
-        shown: what a file or folder is called in reports.
-        named: files of other splits, which take the place of the dataset's own.
+        shown: name of a file or folder in reports.
+        named: files of other splits, which replace the dataset's own.
 
     Raises:
-        InputError, NotFoundError, NotAllowedError, UnavailableError: as `onboard.data.hub.fetch` and `files_of`.
+        InputError, NotFoundError, NotAllowedError, UnavailableError: see `onboard.data.hub.fetch` and `files_of`.
     """
     files = {split: (path,) for split, path in named.items()}
     if str(source).startswith(hub.SCHEME):

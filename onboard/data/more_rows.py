@@ -1,4 +1,4 @@
-"""A file of rows for a task's dataset, read and applied to it."""
+"""Read a file of rows for a task, and apply it to the task's dataset."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RowFile:
-    """The rows of a file, and what was left out of it.
+    """The rows of a file, and what was left out.
 
     Args:
-        source: the file as reports name it.
-        rows: in the order of the file; of rows that are removed the label means nothing.
+        source: the file's name in reports.
+        rows: in the order of the file; labels of rows to remove are ignored.
     """
 
     source: str
@@ -41,12 +41,12 @@ class RowFile:
 
 @dataclass(frozen=True)
 class Words:
-    """What a base says of texts and labels.
+    """A base's tokenizer and verbalizer.
 
     Args:
-        count_tokens: tokens of a text or pair; None where the base does not say.
-        max_tokens: after which it cuts.
-        verbaliser: gives labels their words; None takes the labels' own.
+        count_tokens: returns the tokens of a text or pair; None if unknown.
+        max_tokens: maximum number of tokens.
+        verbaliser: returns labels' words; None uses the labels themselves.
     """
 
     count_tokens: CountTokens | None = None
@@ -55,15 +55,15 @@ class Words:
 
 
 def read_rows(asked: Addition, takes: Takes, *, hide_folders: bool = False) -> RowFile:
-    """Read the rows that are added, corrected or removed.
+    """Read the rows to add, correct or remove.
 
     Args:
-        asked: the file and what becomes of its rows.
+        asked: the file, and what to do with its rows.
         takes: the labels and the form of the task's texts.
-        hide_folders: name files without their folder in errors.
+        hide_folders: omit the folders of files from errors.
 
     Raises:
-        DatasetError: `data["problems"]` lists what is wrong: unknown labels, pairs for a task of single texts, …
+        DatasetError: `data["problems"]` lists the problems: unknown labels, pairs for a task of single texts, …
         InputError: the source cannot be read.
     """
     if asked.remove:
@@ -76,26 +76,26 @@ def read_rows(asked: Addition, takes: Takes, *, hide_folders: bool = False) -> R
 
 
 def amended(stored: Dataset, asked: Addition, file: RowFile) -> Amended:
-    """The task's dataset with the rows of the file. Raises InputError as `with_rows` and `without_rows`."""
+    """Apply the rows of a file to the task's dataset. Raises InputError like `with_rows` and `without_rows`."""
     if asked.remove:
         return without_rows(stored, [(row.text_a, row.text_b) for row in file.rows])
     return with_rows(stored, file.rows, correct=asked.replace)
 
 
 def takes_of(dataset: Dataset) -> Takes:
-    """The labels and the form of the texts that a dataset has; without rows nobody knows the form."""
+    """Return the labels of a dataset and the form of its texts, which is unknown without rows."""
     rows = dataset.train or dataset.validation or dataset.test
     return Takes(dataset.labels, dataset.low, dataset.high, dataset.pairs if rows else None)
 
 
 def report_of(dataset: Dataset, source: str, findings: tuple[Finding, ...], words: Words, seed: int) -> CheckReport:
-    """What the checks say of a dataset that was made of a stored one.
+    """Return the report on a dataset that was made from a stored one.
 
     Args:
-        source: where its rows came from, for people.
-        findings: of the file and of what became of its rows.
-        words: of the task's base.
-        seed: of the hold-out.
+        source: readable origin of its rows.
+        findings: warnings about the file and the change.
+        words: tokenizer and verbalizer of the task's base.
+        seed: seed of the hold-out.
     """
     everything = (*dataset.train, *dataset.validation, *dataset.test)
     lengths = [len(row.text_a) + len(row.text_b or "") for row in everything]

@@ -1,4 +1,4 @@
-"""The files that make up one split: which of them hold no rows, and whether their labels are of one type."""
+"""Check the files of one split: which have no rows, and whether their labels have the same type."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TYPES: Final = {str: "strings", bool: "booleans", float: "numbers", int: "integ
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
-    """One file of a split: its name in errors, its rows, and what is wrong with it."""
+    """A file of a split: its name in errors, its rows, and its problems."""
 
     file: str
     table: Table
@@ -25,12 +25,12 @@ class Part:
 
     @property
     def is_empty(self) -> bool:
-        """Whether it holds no rows, and nothing else is wrong with it."""
+        """Whether it has no rows and no other problem."""
         return set(self.problems.counts) == {"empty_file"} and self.table.left_out is None
 
     @property
     def label_types(self) -> str:
-        """Of which types its labels are, in words."""
+        """Describe the types of its labels."""
         types = {type(label) for label in self.table.labels}
         if float in types:
             types.discard(int)  # all numbers become floats
@@ -38,10 +38,10 @@ class Part:
 
 
 def part_findings(split: str, parts: Sequence[Part], read: Sequence[Part]) -> list[Finding]:
-    """Warnings about the files of a split.
+    """Return warnings about the files of a split.
 
     Args:
-        read: those of them that are not skipped.
+        read: those that are not skipped.
     """
     findings = [finding for part in read if part.table.left_out for finding in part.table.left_out.findings(split)]
     empty = [part.file for part in parts if part not in read]
@@ -56,7 +56,7 @@ def part_findings(split: str, parts: Sequence[Part], read: Sequence[Part]) -> li
 
 
 def _mixed_types(split: str, read: Sequence[Part]) -> list[Finding]:
-    """A warning where the labels of one file are of another type than those of the next: they are other labels."""
+    """Warn if files have labels of different types, as these are different labels."""
     typed = sorted((part for part in read if part.label_types), key=lambda part: part.label_types)
     files = {types: [part.file for part in group] for types, group in groupby(typed, lambda part: part.label_types)}
     if len({types.replace("integers", "numbers") for types in files}) < 2:

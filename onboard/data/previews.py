@@ -1,4 +1,4 @@
-"""How texts and names of any length are shown in a line."""
+"""Shorten texts and names to one line."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ _JOINT: Final = " | "
 
 
 def preview_texts(texts: Sequence[str]) -> str:
-    """The beginning of a text; of a pair both beginnings, together about as long."""
+    """Return the beginning of a text; for a pair, both beginnings at about the same total length."""
     return _JOINT.join(beginning(text, _CHARACTERS // len(texts)) for text in texts)
 
 
 def beginning(text: str, characters: int) -> str:
-    """The text's first characters (80 at most), printable anywhere, and "…" in place of the rest."""
+    """Return the first characters of a text (at most 80), printable, and "…" if it is longer."""
     shown = preview(text)
     return shown if len(shown) <= characters else f"{shown[: characters - 1]}…"
 
 
 def both_ends(name: str, characters: int) -> str:
-    """The name, or its beginning, "…" and its end: names that begin alike are often told apart by the end."""
+    """Shorten a name in the middle, as names with the same beginning often differ at the end."""
     if len(name) <= characters:
         return name
     end = (characters - 1) // 2

@@ -1,4 +1,4 @@
-"""What is wrong with a dataset: problems forbid it, findings are warnings. Both are collected, then told together."""
+"""Problems, which forbid a dataset, and findings, which are warnings; both are collected and reported together."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _PREVIEW_CHARACTERS = 80
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that keeps a dataset from being used.
+    """A problem that forbids a dataset.
 
     Args:
         code: short stable name, such as `empty_text`.
-        message: what is wrong, readable after "row 3, field text: "; no full stop.
+        message: description that follows "row 3, field text: ", without a full stop.
         file: name of the file.
         row: number of the row from 1, as in the file (a CSV header is not a row); None for the whole file.
         line: line of a CSV or TSV file on which the row starts.
@@ -43,7 +43,7 @@ class Problem:
         return self.code.replace("_", "-")
 
     def to_json(self) -> dict[str, Any]:
-        """The problem as a JSON-compatible document."""
+        """Return the problem as a JSON-compatible document."""
         return {"type": self.type, **asdict(self)}
 
     def __str__(self) -> str:
@@ -63,23 +63,23 @@ class Problems:
         self.counts: Counter[str] = Counter()
 
     def add(self, problem: Problem) -> None:
-        """Count the problem, and keep it while there is room."""
+        """Count the problem, and keep it if there is room."""
         self.counts[problem.code] += 1
         if len(self.listed) < MAX_PROBLEMS_LISTED:
             self.listed.append(problem)
 
     def merge(self, others: Problems) -> None:
-        """Take over the problems that were collected elsewhere."""
+        """Add the problems of another collection."""
         self.counts.update(others.counts)
         self.listed += others.listed[: MAX_PROBLEMS_LISTED - len(self.listed)]
 
     @property
     def count(self) -> int:
-        """How many problems there are, listed or not."""
+        """Number of problems, listed or not."""
         return sum(self.counts.values())
 
     def any_of(self, codes: Iterable[str]) -> bool:
-        """Whether a problem with one of these codes was seen."""
+        """Return whether a problem with one of these codes was added."""
         return any(code in self.counts for code in codes)
 
     def raise_if_any(self) -> None:
@@ -112,12 +112,12 @@ class Problems:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A warning: the dataset can be used, but someone should know.
+    """A warning about a dataset that can be used.
 
     Args:
         code: short stable name, such as `exact_duplicates`.
         message: what was found and what was done about it.
-        count: how many rows (or labels) it is about.
+        count: number of rows or labels concerned.
         remedy: what to do, if anything.
         examples: a few of them, JSON-compatible.
     """
@@ -129,7 +129,7 @@ class Finding:
     examples: tuple[dict[str, Any], ...] = ()
 
     def to_json(self) -> WarningJson:
-        """The finding as a JSON-compatible document."""
+        """Return the finding as a JSON-compatible document."""
         return {
             "code": self.code,
             "type": self.code.replace("_", "-"),
@@ -141,7 +141,7 @@ class Finding:
 
 
 def preview(text: str) -> str:
-    """The text's beginning, printable anywhere: no control characters, no lone surrogates."""
+    """Return the text's beginning, printable: without control characters and lone surrogates."""
     head = text[:_PREVIEW_CHARACTERS].encode("utf-8", "backslashreplace").decode("utf-8")
     shown = "".join(character if character.isprintable() else " " for character in head)
     return f"{shown}…" if len(text) > _PREVIEW_CHARACTERS else shown

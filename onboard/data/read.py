@@ -1,4 +1,4 @@
-"""The one way in: files → checked dataset and report, or one error with all problems."""
+"""Read files into a checked dataset and report, or raise one error with all problems."""
 
 from __future__ import annotations
 
@@ -42,27 +42,27 @@ _KINDS: Final = ("auto", "classification", "regression", "multilabel")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadOptions:
-    """How a dataset is to be read.
+    """How to read a dataset.
 
     Args:
         validation: file with the validation split; `test` likewise.
-        unlabelled: file with texts of which some are to be labelled next; whatever labels they have are not read.
+        unlabelled: file with unlabeled texts, for suggestions of what to label next; its labels are ignored.
         kind: auto decides from the labels.
-        labels: the label set and its order; empty means what training has. Strings stand for typed labels too.
-        descriptions: LABEL=TEXT each, see `onboard.data.descriptions`; a label that there is not is an error.
-        unknown_labels: what becomes of rows whose label is not in the label set.
+        labels: the label set and its order; empty uses that of the training rows. Strings may represent typed labels.
+        descriptions: LABEL=TEXT each, see `onboard.data.descriptions`; an unknown label is an error.
+        unknown_labels: what to do with rows with a label outside the label set.
         text_fields: columns of the text or of the two texts; empty means the usual names.
         label_field: column of the label; None means the usual names.
-        shots: training rows in total, drawn balanced; None means all.
+        shots: total number of training rows, drawn balanced; None means all.
         seed: seed of that draw.
-        count_tokens: the base's tokenizer, for the warning about cut texts; None leaves it out.
-        max_tokens: tokens after which the base cuts.
-        verbaliser: of the base; it gives labels their words; None asks no base, and leaves out the warning about them.
+        count_tokens: the base's tokenizer, for the warning about truncated texts; None omits it.
+        max_tokens: maximum number of tokens that the base reads.
+        verbaliser: the base's, for labels' words; None uses no base and omits the warning about them.
         suspects: whether to look for label errors (seconds, up to a few thousand rows).
-        hide_folders: name files without their folder in errors (uploads lie in temporary ones).
-        hub_terms: as of `onboard.data.hub.fetch`.
-        hub_folder: where what the hub sends lies until it is read; None is the system's folder of temporary files.
-        keep_downloads: whether it stays in the cache of the hub's client instead, for whoever reads it often.
+        hide_folders: omit the folders of files from errors (those of uploads are temporary).
+        hub_terms: see `onboard.data.hub.fetch`.
+        hub_folder: temporary folder for downloads; None is the system's.
+        keep_downloads: keep downloads in the cache of the hub's client, for frequent reads.
     """
 
     validation: Path | str | None = None
@@ -102,7 +102,7 @@ class ReadOptions:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A dataset that passed the checks, what they said, and the texts that may be labelled next, if some were given."""
+    """A dataset that passed the checks, their report, and the unlabeled texts, if any."""
 
     dataset: Dataset
     report: CheckReport
@@ -110,16 +110,18 @@ class Checked:
 
 
 def read_dataset(source: Path | str, options: ReadOptions | None = None) -> Checked:
-    """Read, check and draw: everything that `onboard check` and `onboard submit` want to know of a dataset.
+    """Read and check a dataset and draw its splits, for `onboard check` and `onboard submit`.
 
     Args:
         source: a file, a folder of the `datasets` library, or `hf://NAME[/CONFIG][@REVISION]`.
         options: see ReadOptions.
 
     Raises:
-        DatasetError: `data["problems"]` lists all problems (a hundred at most), `data["problem_count"]` counts them.
-        InputError: an option is wrong, or the base cannot tell the labels apart, whatever they are called.
-        NotFoundError, NotAllowedError, UnavailableError: the hub has not, or may not give, or is not there.
+        DatasetError: `data["problems"]` lists all problems (at most a hundred), `data["problem_count"]` is their
+            number.
+        InputError: an option is invalid, or the base cannot distinguish the labels.
+        NotFoundError, NotAllowedError, UnavailableError: the hub does not have the dataset, refuses it, or is
+            unreachable.
     """
     options = options or ReadOptions()
     problems = Problems()
@@ -157,12 +159,12 @@ def _located(source: Path | str, options: ReadOptions) -> AbstractContextManager
 
 
 def shown_name(path: Path, options: ReadOptions) -> str:
-    """What a file is called in errors."""
+    """Return a file's name for errors."""
     return path.name if options.hide_folders else str(path)
 
 
 def read_splits(place: Located, options: ReadOptions, problems: Problems) -> tuple[dict[str, Table], list[Finding]]:
-    """The usable rows of every split, and what of them was left out."""
+    """Return the usable rows of every split, and warnings about those left out."""
     tables: dict[str, Table] = {}
     findings = list(place.findings)
     for split, paths in place.splits.items():
@@ -198,7 +200,7 @@ def _read_parts(place: Located, paths: Sequence[Path], options: ReadOptions) -> 
 
 
 def _joined(parts: Sequence[Table]) -> Table:
-    """Several files of one split as one, rows numbered through."""
+    """Combine several files of one split, with consecutive row numbers."""
     rows = [row for part in parts for row in part.rows]
     numbered = [row._replace(number=number) for number, row in enumerate(rows, start=1)]
     labels = {label_key(label): label for part in parts for label in part.labels}
@@ -206,7 +208,7 @@ def _joined(parts: Sequence[Table]) -> Table:
 
 
 def require_like_texts(tables: Mapping[str, Table], names: Mapping[str, str], problems: Problems) -> None:
-    """Add a problem for every split whose rows have not as many texts as those of training."""
+    """Add a problem for every split whose rows have a different number of texts than the training rows."""
     train = tables["train"].fields
     for split, table in tables.items():
         if train and table.fields and len(table.fields.texts) != len(train.texts):
@@ -216,7 +218,7 @@ def require_like_texts(tables: Mapping[str, Table], names: Mapping[str, str], pr
 
 
 def pool_beside(tables: Mapping[str, Table], options: ReadOptions, problems: Problems) -> Pool | None:
-    """The texts of `options.unlabelled` that no row of these splits has; None where none are given or usable."""
+    """Return the texts of `options.unlabelled` that no row of these splits has; None if there are none."""
     if options.unlabelled is None:
         return None
     path, own = Path(options.unlabelled), Problems()
@@ -324,7 +326,7 @@ def report_of(
     findings: list[Finding],
     options: ReadOptions,
 ) -> CheckReport:
-    """What the checks say of a dataset."""
+    """Return the report on a dataset."""
     everything = (*dataset.train, *dataset.validation, *dataset.test)
     lengths = [len(row.text_a) + len(row.text_b or "") for row in everything]
     fields = next((table.fields for table in tables.values()), None)

@@ -1,4 +1,4 @@
-"""Regression in the text-to-text form: a value is one of 21 buckets whose words are numbers, read by expectation."""
+"""Regression in the text-to-text form: a value is one of 21 buckets with numbers as words, read by expectation."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Final
 
 BUCKETS: Final = 21
-_MOST_DECIMALS: Final = 12  # a range so narrow that it needs more is spelt by the buckets' numbers
+_MOST_DECIMALS: Final = 12  # a narrower range is spelled by the buckets' indices
 _SPELLING_ERROR: Final = 0.1  # of a bucket's width
 
 
@@ -19,7 +19,7 @@ class Buckets:
     Args:
         low: value of the first bucket.
         high: value of the last; above `low`.
-        count: how many there are, at least 2.
+        count: number of buckets, at least 2.
 
     Raises:
         ValueError: the range is empty.
@@ -35,12 +35,12 @@ class Buckets:
 
     @property
     def width(self) -> float:
-        """Distance between neighbours."""
+        """Distance between neighbors."""
         return (self.high - self.low) / (self.count - 1)
 
     @cached_property
     def values(self) -> tuple[float, ...]:
-        """The buckets' values, (count,)."""
+        """Values of the buckets, (count,)."""
         return (*(self.low + index * self.width for index in range(self.count - 1)), self.high)
 
     @cached_property
@@ -54,7 +54,7 @@ class Buckets:
         return tuple(str(index) for index in range(self.count))
 
     def soft_target(self, value: float) -> tuple[float, ...]:
-        """Weights (count,) of the two neighbours of a value, so that their expectation is the value.
+        """Return weights (count,) of the two neighbors of a value, so that their expectation is the value.
 
         Values beyond the range are moved to its end.
         """
@@ -66,7 +66,7 @@ class Buckets:
         return tuple(weights)
 
     def expectation(self, probabilities: Sequence[float]) -> float:
-        """Mean value under the buckets' probabilities (count,), which sum to one."""
+        """Return the mean value under the buckets' probabilities (count,), which sum to one."""
         return sum(p * value for p, value in zip(probabilities, self.values, strict=True))
 
 

@@ -1,4 +1,4 @@
-"""What the checks say about a dataset that passed them."""
+"""The report on a dataset that passed the checks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ValidationMethod = Literal["submitted", "held_out", "cross_validated", "none"]
 
 @dataclass(frozen=True, slots=True)
 class LabelRows:
-    """A class label, the words it is learned as, and its rows in each split."""
+    """A class label, its words, and its rows in each split."""
 
     label: Label
     word: str
@@ -29,22 +29,22 @@ class LabelRows:
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """The checks' result, JSON-compatible by `to_json`.
+    """The result of the checks, JSON-compatible by `to_json`.
 
     Args:
         source: file or hub name, as given.
         revision: commit of a hub dataset, else None.
-        kind: classification or regression, and in `kind_reason` why.
-        text_fields: columns that were read as the texts; `label_field` likewise.
+        kind: classification or regression, for the reason in `kind_reason`.
+        text_fields: columns of the texts; `label_field` likewise.
         rows_read: usable rows by split, before duplicates, conflicts and shared rows were dropped.
-        rows: rows by split that are used.
+        rows: used rows by split.
         labels: class labels with words and rows; empty for regression.
         low: smallest training value of a regression, else None; `high` likewise.
         mean_characters: of the rows of all splits; `longest_characters` likewise.
-        validation: the split for validation was submitted, is held out of training, or is replaced by cross-validation.
-        held_out: rows that are taken from training for validation.
-        warnings: what should be known.
-        digest: identity of the dataset that will be trained on.
+        validation: whether the validation split was submitted, is held out, or is replaced by cross-validation.
+        held_out: number of training rows that are held out for validation.
+        warnings: warnings.
+        digest: identity of the dataset to train on.
     """
 
     source: str
@@ -66,7 +66,7 @@ class CheckReport:
     digest: str
 
     def to_json(self) -> dict[str, Any]:
-        """The report as a JSON-compatible document."""
+        """Return the report as a JSON-compatible document."""
         return {
             "source": self.source,
             "revision": self.revision,
@@ -86,7 +86,7 @@ class CheckReport:
 
 
 def label_rows(dataset: Dataset, words: Sequence[str]) -> tuple[LabelRows, ...]:
-    """Every class label with its words, which are given in the order of the labels, and its rows by split."""
+    """Return every class label with its words, given in the order of the labels, and its rows by split."""
     train, validation, test = (
         _counts(dataset.kind, rows) for rows in (dataset.train, dataset.validation, dataset.test)
     )
@@ -97,7 +97,7 @@ def label_rows(dataset: Dataset, words: Sequence[str]) -> tuple[LabelRows, ...]:
 
 
 def validation_of(dataset: Dataset, seed: int) -> tuple[ValidationMethod, int]:
-    """Where validation will come from, and how many training rows that takes."""
+    """Return the method of validation, and the number of training rows that it takes."""
     if dataset.validation:
         return "submitted", 0
     if held := len(holdout(dataset, seed).validation):

@@ -1,4 +1,4 @@
-"""One file → its usable rows. What is wrong with a single row (text, label, encoding) is found here."""
+"""Read a file's usable rows, and report problems of single rows (text, label, encoding)."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ UNKNOWN_LABEL_CODES: Final = frozenset(
     {"missing_label", "nan_label", "label_type", "label_too_long"}
     | {"bad_json", "not_an_object", "line_too_long", "not_utf8", "field_count", "bad_csv"}
 )
-"""Problems of a row after which nobody knows which label it was meant to have."""
+"""Problems that leave the intended label of a row unknown."""
 
 
 class LabelledRow(NamedTuple):
-    """A usable row and where it stands: row number from 1, line for CSV and TSV, else None.
+    """A usable row with its position: row number from 1, line for CSV and TSV, else None.
 
-    members: the labels of a row that has a list of them, as they are written; None where it has one label.
+    members: the labels of a row with a list of them, as written; None for a row with one label.
     """
 
     number: int
@@ -52,26 +52,26 @@ class LabelledRow(NamedTuple):
 
     @property
     def labels(self) -> tuple[Label, ...]:
-        """Its labels, be they a list or one."""
+        """Its labels, whether a list or one."""
         return (self.label,) if self.members is None else self.members
 
     def example(self) -> Example:
-        """The row without its place."""
+        """The row without its position."""
         return Example(self.text_a, self.text_b, self.label)
 
 
 class Origin(NamedTuple):
-    """Where labels came from, for messages: the file and its column."""
+    """The origin of labels, for messages: the file and its column."""
 
     file: str
     field: str
 
 
 class Table(NamedTuple):
-    """The usable rows of one file, every label that any of its rows has (usable or not), and the columns of both.
+    """The usable rows of a file, every label of any row (usable or not), and the columns of both.
 
-    left_out: of a labelling tool's export, what has no label that its annotators agree on.
-    blank_rows: rows of separators alone, which were skipped.
+    left_out: rows of a labeling tool's export without an agreed label. blank_rows: number of rows of separators only,
+    which were skipped.
     """
 
     rows: list[LabelledRow]
@@ -89,11 +89,11 @@ def read_table(
     class_names: Mapping[str, tuple[str, ...]] | None = None,
     kind: KindChoice = "auto",
 ) -> Table:
-    """Read every usable row of the file; whatever is wrong goes to `problems`, nothing is raised.
+    """Read every usable row of the file; problems go to `problems`, nothing is raised.
 
     Args:
-        class_names: as of `Reader.class_names`, where the file itself has none.
-        kind: of the task, where it is asked for: with it a cell of text may hold several labels, or none may.
+        class_names: see `Reader.class_names`, if the file itself has none.
+        kind: the requested kind of the task: it decides whether a cell of text may contain several labels.
     """
     with telling(path, problems):
         reader = open_reader(path, problems)
@@ -112,7 +112,7 @@ def read_table(
             require_plain(reader, fields.texts, None if fields.indicators else fields.label, lists=not one_label)
             names = reader.class_names().get(fields.label) or (class_names or {}).get(fields.label, ())
             return _usable(reader, fields, names, problems, kind)
-        for _ in reader.rows(()):  # rows that cannot be parsed are told all the same
+        for _ in reader.rows(()):  # unparsable rows are reported all the same
             pass
         if not problems.any:
             raise UnreadableError("text_field", "holds no fields", 'Each row needs "text" and "label".')
@@ -120,7 +120,7 @@ def read_table(
 
 
 def require_format(source: Path | str) -> None:
-    """Raise DatasetError unless the file is there and has a format that is read; the hub and folders tell it later."""
+    """Raise DatasetError unless the file exists and has a supported format; the hub and folders are checked later."""
     if str(source).startswith(hub.SCHEME) or is_folder(source):
         return
     problems = Problems()
@@ -131,7 +131,7 @@ def require_format(source: Path | str) -> None:
 
 @contextmanager
 def telling(path: Path, problems: FileProblems) -> Iterator[None]:
-    """Tell what ends the reading of a file, instead of raising it."""
+    """Collect the error that ends the reading of a file instead of raising it."""
     try:
         yield
     except UnreadableError as error:
@@ -152,7 +152,7 @@ def _resolve(
     indicators: Callable[[tuple[str, ...]], tuple[str, ...]],
     kind: KindChoice,
 ) -> Fields | None:
-    """The fields among the columns, and among the questions of a labelling tool, which are columns too.
+    """Return the fields among the columns, including the questions of a labeling tool.
 
     Args:
         indicators: finds columns of 0 and 1, given those of the text.
@@ -160,7 +160,7 @@ def _resolve(
     columns, questions = known
     texts: tuple[str, ...] = ()
     label = ""
-    if not columns:  # no row could be parsed, which is told by row
+    if not columns:  # no row could be parsed, which is reported by row
         return None
     try:
         texts = resolve_texts(columns, text_fields, questions)
@@ -179,7 +179,7 @@ def _resolve(
 
 
 def require_plain(reader: Reader, texts: Sequence[str], label: str | None = None, *, lists: bool = False) -> None:
-    """Raise UnreadableError where the schema says that a field is an image, a list or an object.
+    """Raise UnreadableError if a field is an image, a list or an object according to the schema.
 
     Args:
         lists: whether the label may be a list.
@@ -231,7 +231,7 @@ def _usable(
 
 
 class _Counted:
-    """Rows as they come, no more than one file may have."""
+    """Passes rows on, up to the limit per file."""
 
     def __init__(self, rows: Iterator[Row]) -> None:
         self._rows = rows
@@ -254,14 +254,14 @@ def _empty(left_out: LeftOut | None) -> UnreadableError:
 
 
 def require_few(seen: int) -> None:
-    """Raise UnreadableError once more rows were seen than one file may have."""
+    """Raise UnreadableError if there are too many rows in the file."""
     if seen > MAX_ROWS:
         message = f"has more than {MAX_ROWS:,} rows"
         raise UnreadableError("too_many_rows", message, "Pass fewer rows; a few thousand are plenty.")
 
 
 def checked_texts(row: Row, fields: Sequence[str], problems: FileProblems) -> list[Label | None]:
-    """The texts of a row; None stands for one that cannot be used, which is told."""
+    """Return the texts of a row; None for one that is invalid, which is reported."""
     return [_checked(row, field, _check_text, problems) for field in fields]
 
 
@@ -294,7 +294,7 @@ def _check_text(value: object) -> str:
 
 
 class _Cell(str):
-    """A cell that may hold several labels; what separates them is known once the whole file is read."""
+    """A cell that may contain several labels; its separator is known after the whole file is read."""
 
     __slots__ = ()
 
@@ -302,7 +302,7 @@ class _Cell(str):
 def _labels_check(
     fields: Fields, check: Callable[[object], Label], kind: KindChoice, *, typed: bool
 ) -> Callable[[Row], Label | tuple[Label, ...]]:
-    """What finds the label of a row, or the labels of one that has a list of them. It raises RowError."""
+    """Return a function that extracts the label of a row, or its list of labels. It raises RowError."""
 
     def labels_of(row: Row) -> Label | tuple[Label, ...]:
         if fields.indicators:
@@ -324,7 +324,7 @@ def _labels_check(
 def _parted(
     rows: Sequence[LabelledRow], check: Callable[[object], Label], field: str, problems: FileProblems
 ) -> Iterator[LabelledRow]:
-    """The rows, their cells as lists of labels."""
+    """Yield the rows with their cells split into lists of labels."""
     separator = separator_of(row.label for row in rows if isinstance(row.label, _Cell))
     for row in rows:
         if not isinstance(row.label, _Cell):
@@ -343,13 +343,13 @@ def _label_check(class_names: tuple[str, ...], *, typed: bool) -> Callable[[obje
         if isinstance(value, bytes):
             value = _decoded(value)
         if isinstance(value, date | time):
-            value = value.isoformat()  # as frames have it, and files of text
+            value = value.isoformat()  # like data frames and text files do
         if value is None or (isinstance(value, str) and not value.strip()):
             raise RowError("missing_label", "the label is missing", "Give every row a label, or leave it out.")
         if class_names:
             return _class_name(value if typed else _number(value), class_names)
         if isinstance(value, str):
-            value = value.strip()  # as texts are
+            value = value.strip()  # as for texts
         if isinstance(value, float):
             return _finite(value)
         if not isinstance(value, str | bool | int):
@@ -367,7 +367,7 @@ def _label_check(class_names: tuple[str, ...], *, typed: bool) -> Callable[[obje
 
 
 def _number(value: object) -> object:
-    """What CSV and TSV hold as a text."""
+    """Convert the text of a CSV or TSV cell to a number, if it is one."""
     return int(value) if isinstance(value, str) and re.fullmatch(r"-?\d{1,9}", value.strip()) else value
 
 

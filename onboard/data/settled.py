@@ -1,4 +1,4 @@
-"""What the labels of a dataset are taken for, and what is asked of them."""
+"""The interpretation of a dataset's labels, and the requested one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ Rows = list[LabelledRow]
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """What the labels are: the kind and why, the class labels in order or the range, and the rows of each split."""
+    """The interpretation of labels: kind and reason, the class labels in order or the range, and the rows of each
+    split.
+    """
 
     kind: Kind
     reason: str
@@ -28,12 +30,12 @@ class Settled:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is asked of the labels.
+    """The requested interpretation of labels.
 
     Args:
         kind: auto, or the requested kind.
-        declared: the label set as declared, in its order; empty means whatever training has.
-        unknown: what becomes of rows whose label is not in the label set.
+        declared: the declared label set, in order; empty uses that of the training rows.
+        unknown: what to do with rows with a label outside the label set.
     """
 
     kind: KindChoice

@@ -1,8 +1,8 @@
 """Snapshots: a dataset as canonical bytes. The same rows in another order or file format have the same digest.
 
-The canonical form is JSON lines: a header (kind, labels, range, rows per split), then the rows of train, validation
-and test as `[text_a, text_b, label]`, sorted within each split. The digest covers these lines; what is stored is their
-gzip, without a time, so that equal snapshots are equal bytes. No pickle.
+The canonical form is JSON lines: a header (kind, labels, range, rows per split), then the rows of train, validation and
+test as `[text_a, text_b, label]`, sorted within each split. The digest covers these lines. They are stored with gzip,
+without a timestamp, so that equal snapshots are equal bytes. No pickle.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _COMPRESSION: Final = 6
 
 
 def digest(dataset: Dataset) -> str:
-    """The dataset's identity: "sha256:" and the hash of its canonical form.
+    """Return the dataset's identity: "sha256:" and the hash of its canonical form.
 
     Raises:
-        DatasetError: a text holds half a surrogate pair, which UTF-8 cannot store.
+        DatasetError: a text contains half a surrogate pair, which UTF-8 cannot store.
     """
     hashed = hashlib.sha256()
     for line in _canonical_lines(dataset):
@@ -38,10 +38,10 @@ def digest(dataset: Dataset) -> str:
 
 
 def save(dataset: Dataset) -> bytes:
-    """The dataset as gzipped canonical JSON lines.
+    """Return the dataset as gzipped canonical JSON lines.
 
     Raises:
-        DatasetError: a text holds half a surrogate pair, which UTF-8 cannot store.
+        DatasetError: a text contains half a surrogate pair, which UTF-8 cannot store.
     """
     buffer = io.BytesIO()
     with gzip.GzipFile(fileobj=buffer, mode="wb", compresslevel=_COMPRESSION, mtime=0, filename="") as stream:
@@ -50,10 +50,10 @@ def save(dataset: Dataset) -> bytes:
 
 
 def load(data: bytes) -> Dataset:
-    """The dataset that `save` wrote; its rows come in canonical order.
+    """Read the output of `save`; rows are in canonical order.
 
     Raises:
-        DamagedError: these bytes are no snapshot, or not a whole one.
+        DamagedError: the bytes are not a complete snapshot.
     """
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as stream:

@@ -1,8 +1,8 @@
 """Few-shot draws, hold-outs and folds: stratified, seeded, and independent of the order of the file.
 
-Rows are ordered by a keyed hash of their content, so a draw depends on the seed and the rows alone, the draw of 16 is
-part of the draw of 32, and one row more in the file changes little. Which rows were held out is kept as their places in
-the snapshot, which never change, so that it does not depend on today's rule.
+Rows are ordered by a keyed hash of their content. So a draw depends only on the seed and the rows, the draw of 16 is
+part of the draw of 32, and one more row changes little. Held-out rows are stored as indices in the snapshot, which
+never change, so that they do not depend on the current rule.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Strata = list[list[int]]
 
 
 def shots(dataset: Dataset, rows: int, seed: int) -> Dataset:
-    """The dataset with so many training rows in all (or all there are), classes as balanced as the data allow.
+    """Draw `rows` training rows in total (or all, if there are fewer), with classes as balanced as possible.
 
     Raises:
         InputError: `rows` is below one.
@@ -45,22 +45,22 @@ def shots(dataset: Dataset, rows: int, seed: int) -> Dataset:
 
 
 def held_out_of(count: int) -> int:
-    """How many of so many training rows are held out where a dataset has no validation split of its own."""
+    """Return how many of `count` training rows are held out for a dataset without a validation split."""
     return 0 if count <= HOLDOUT_FREE_ROWS else min(HOLDOUT_MOST_ROWS, round(HOLDOUT_SHARE * count))
 
 
 def is_folded(dataset: Dataset) -> bool:
-    """Whether a job trains on all rows and asks folds how good it is: nothing is held out, or could be learned then."""
+    """Return whether a job trains on all rows and validates on folds, because no row is, or can be, held out."""
     return not dataset.validation and not held_out_of(len(dataset.train)) and not dataset.one_row_each
 
 
 def holdout(dataset: Dataset, seed: int) -> Dataset:
-    """The dataset with a validation split: its own, or a quarter of the training rows, 512 at most.
+    """Return the dataset with a validation split: its own, or a quarter of the training rows, at most 512.
 
-    Classes are held out in proportion, at least one row of every class, but a class of one row keeps it for training.
-    Up to 64 training rows nothing is held out, and validation stays empty.
-    Rows that share a text are all held out or all trained on, as in `folds`, unless that took too many rows or all of a
-    class; rows whose whole text is the same are so even then. Where no such group fits any more, fewer are held out.
+    Classes are held out in proportion, at least one row per class; a class with one row keeps it for training. With up
+    to 64 training rows nothing is held out, and validation stays empty. Rows that share a text are held out together,
+    as in `folds`, unless that takes too many rows or all of a class; rows with the same whole text stay together even
+    then. If no such group fits, fewer rows are held out.
     """
     count = held_out_of(len(dataset.train))
     if dataset.validation or not count:
@@ -74,10 +74,10 @@ def holdout(dataset: Dataset, seed: int) -> Dataset:
 
 
 def held_out_places(stored: Dataset, split: Dataset) -> tuple[int, ...]:
-    """Places in `stored.train`, ascending, of the rows that are no training rows of `split` any more.
+    """Return ascending indices in `stored.train` of the rows that are not training rows of `split`.
 
     Args:
-        stored: the dataset as its snapshot has it.
+        stored: the dataset of the snapshot.
         split: the same after the hold-out.
     """
     trained = set(map(example_key, split.train))
@@ -85,7 +85,7 @@ def held_out_places(stored: Dataset, split: Dataset) -> tuple[int, ...]:
 
 
 def split_as(stored: Dataset, places: Iterable[int]) -> Dataset:
-    """The dataset with the training rows at these places as rows for validation, beside any that it has."""
+    """Return the dataset with the training rows at these indices moved to validation."""
     held = frozenset(places)
     return replace(
         stored,
@@ -95,13 +95,13 @@ def split_as(stored: Dataset, places: Iterable[int]) -> Dataset:
 
 
 def _held_out(rows: Sequence[Example], strata: Strata, count: int) -> set[int]:
-    """Indices of so many of the rows, or of as many as whole groups come to; one row of every stratum is left."""
+    """Return indices of `count` rows, or as many as whole groups allow; one row of every stratum remains."""
     sizes = [len(stratum) for stratum in strata]
     quotas, most = _proportional(sizes, count), [size - 1 for size in sizes]
     groups = hanging_together(rows, chain.from_iterable(strata), most=count)
     drawn = _Drawn(strata, sum(quotas))
     drawn.add(groups, quotas)
-    if drawn.room:  # no group fits into the quotas any more: those with all rows of a class are parted
+    if drawn.room:  # no group fits into the quotas: divide those with all rows of a class
         none = _Drawn(strata, 0)
         parts = (of_one_text(rows, group) if none.beyond(group, most) else [group] for group in groups)
         groups = list(chain.from_iterable(parts))
@@ -111,11 +111,11 @@ def _held_out(rows: Sequence[Example], strata: Strata, count: int) -> set[int]:
 
 
 class _Drawn:
-    """Rows that are drawn, in whole groups.
+    """Draws rows in whole groups.
 
     Args:
         strata: indices of all rows.
-        room: how many rows may be drawn.
+        room: number of rows that may still be drawn.
     """
 
     def __init__(self, strata: Strata, room: int) -> None:
@@ -125,12 +125,12 @@ class _Drawn:
         self._counts = [0] * len(strata)
 
     def beyond(self, group: Iterable[int], limits: Sequence[int]) -> int:
-        """How many rows there would be beyond the limits of the group's strata, were it drawn, too."""
+        """Return by how many rows a group would exceed the limits of its strata."""
         more = Counter(self._of[index] for index in group)
         return sum(max(0, self._counts[number] + count - limits[number]) for number, count in more.items())
 
     def add(self, groups: Iterable[list[int]], limits: Sequence[int]) -> None:
-        """Draw the groups, in their order, that the limits of the strata, and the room, still take."""
+        """Draw groups in order, as far as the limits of the strata and the room allow."""
         for group in groups:
             if not self.room:
                 break
@@ -142,20 +142,20 @@ class _Drawn:
 
 
 def evenly_spaced(count: int, most: int) -> list[int]:
-    """Places of at most so many of `count` rows, evenly spaced: rows are sorted by their texts."""
+    """Return at most `most` evenly spaced indices of `count` rows, which are sorted by their texts."""
     return [place * count // most for place in range(most)] if count > most else list(range(count))
 
 
 def folds(dataset: Dataset, count: int, seed: int) -> tuple[tuple[int, ...], ...]:
-    """Indices into `dataset.train` of each fold's held-out rows; the folds are stratified and part the rows.
+    """Return indices into `dataset.train` of each fold's held-out rows; the folds are a stratified partition.
 
-    Rows that share a text stand in one fold: who has learned one of them knows something of the other, and would be
-    judged too well by it. Where more rows than make a fold hang together by their texts, those are what the task is
-    about (the entries of a list of questions, say), and they are parted; but rows whose whole text is the same are not.
-    There are never more folds than such groups, so no fold is empty; where all rows have one text, there is one.
+    Rows that share a text are in one fold: whoever has learned one of them knows something about the other and would be
+    judged too well. If more rows than a fold are connected by their texts, these are what the task is about (a list of
+    questions, say), and they are divided; rows with the same whole text never are. There are at most as many folds as
+    such groups, so no fold is empty; if all rows have one text, there is one.
 
     Raises:
-        ValueError: fewer than two folds, or fewer than two rows to part.
+        ValueError: fewer than two folds, or fewer than two rows.
     """
     rows = dataset.train
     count = min(count, len(rows))
@@ -176,19 +176,19 @@ def folds(dataset: Dataset, count: int, seed: int) -> tuple[tuple[int, ...], ...
 
 
 def _least_crowded(held: Sequence[Counter[int]], members: Sequence[int]) -> int:
-    """The fold with the fewest rows of these strata, of several the smallest, of these the first."""
+    """Return the fold with the fewest rows of these strata, then the smallest, then the first."""
     return min(range(len(held)), key=lambda fold: (sum(held[fold][stratum] for stratum in members), held[fold].total()))
 
 
 def by_stratum(dataset: Dataset, seed: int) -> tuple[int, ...]:
-    """Indices of all training rows, one class (or tenth of the values) after the other, in the seed's order."""
+    """Return indices of all training rows by class (or tenth of the values), in the seed's order."""
     return tuple(chain.from_iterable(_strata(dataset, seed)))
 
 
 def fair_order(dataset: Dataset, seed: int) -> tuple[int, ...]:
-    """Indices of all training rows in an order any beginning of which is a stratified sample of them.
+    """Return indices of all training rows in an order in which every prefix is a stratified sample.
 
-    It follows the texts and which rows share a label, not what the labels are called.
+    It depends on the texts and on which rows share a label, not on the names of labels.
     """
     ranks = [split_rank(seed, f"{row.text_a}\n{row.text_b}") for row in dataset.train]
     strata = [sorted(stratum, key=lambda index: ranks[index]) for stratum in _strata(dataset, seed)]
@@ -199,7 +199,7 @@ def fair_order(dataset: Dataset, seed: int) -> tuple[int, ...]:
 
 
 def _strata(dataset: Dataset, seed: int) -> Strata:
-    """Indices into the training rows, by class (or rarest label, or tenth of the values), in the seed's order."""
+    """Return indices of the training rows, by class (or rarest label, or tenth of the values), in the seed's order."""
     ranks = [split_rank(seed, example_key(example)) for example in dataset.train]
     if dataset.kind == "regression":
         strata = _by_value(dataset.train, ranks)
@@ -212,14 +212,14 @@ def _strata(dataset: Dataset, seed: int) -> Strata:
 
 
 def _stratum_of_each(dataset: Dataset) -> list[str]:
-    """The label of each training row; of one with several labels the rarest, so that rare labels are parted evenly."""
+    """Return the label of each training row; for several labels the rarest, so that rare labels are spread evenly."""
     sets = [[label_key(label) for label in labels_of(dataset.kind, row.label)] for row in dataset.train]
     counts = Counter(chain.from_iterable(sets))
     return [min(keys, key=lambda key: (counts[key], key), default="") for keys in sets]
 
 
 def _number_of(strata: Strata) -> dict[int, int]:
-    """Of each row the number of its stratum."""
+    """Return the stratum of each row."""
     return {index: number for number, stratum in enumerate(strata) for index in stratum}
 
 
@@ -230,12 +230,12 @@ def _by_value(examples: Sequence[Example], ranks: Sequence[bytes]) -> Strata:
 
 
 def split_rank(seed: int, key: str) -> bytes:
-    """Where a row stands in the order that splits follow, by what it says and the seed alone."""
+    """Return a row's rank in the order of splits, from its content and the seed."""
     return hashlib.blake2b(f"{seed}\n{key}".encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 def _even(sizes: Sequence[int], total: int) -> list[int]:
-    """As equal quotas as the sizes allow, summing to `total`; what is left over goes to the first strata."""
+    """Return quotas as equal as the sizes allow, summing to `total`; the first strata get the remainder."""
     quotas = [0] * len(sizes)
     while (left := total - sum(quotas)) > 0:
         open_strata = [index for index, size in enumerate(sizes) if quotas[index] < size]
@@ -248,13 +248,13 @@ def _even(sizes: Sequence[int], total: int) -> list[int]:
 
 
 def _proportional(sizes: Sequence[int], total: int) -> list[int]:
-    """Quotas in proportion to the sizes, summing to `total` if that can be: one at least, never all of a stratum.
+    """Return proportional quotas, summing to `total` if possible: at least one, never all of a stratum.
 
-    What strata of one row cannot give the others do, each time the one that has given the least share.
+    Rows that single-row strata cannot give come from those that have given the smallest share.
     """
     exact = [size * total / sum(sizes) for size in sizes]
     quotas = [min(max(int(share), 1), size - 1) for share, size in zip(exact, sizes, strict=True)]
-    while sum(quotas) > total:  # so many classes that one row of each is too much
+    while sum(quotas) > total:  # there are too many classes for one row of each
         quotas[max(range(len(quotas)), key=lambda index: quotas[index])] -= 1
     by_rest = sorted(range(len(sizes)), key=lambda index: quotas[index] - exact[index])
     for index in by_rest:

@@ -1,4 +1,4 @@
-"""Suspected label errors in the check: rows whose label a bag of words contradicts.
+"""Suspected label errors in the check: rows whose label contradicts a bag of words.
 
 The rule is that of `onboard.data.label_errors`, on a cross-validated logistic regression of TF-IDF features.
 """
@@ -24,10 +24,10 @@ _MOST_CHARACTERS: Final = 500
 
 
 def contradicted_by_words(examples: Sequence[Example]) -> list[tuple[int, str]]:
-    """Indices of suspected rows with the key of the label that seems right, the clearest first.
+    """Return indices of suspected rows with the key of the label that seems right, clearest first.
 
-    Empty for pairs (what decides them is between the texts), when there are too few or too many rows or classes, or
-    when words say too little about the labels.
+    Empty for pairs (which depend on the relation of two texts), for too few or too many rows or classes, and if words
+    are not informative.
     """
     if any(example.text_b is not None for example in examples[:1]):
         return []
@@ -62,6 +62,6 @@ def _out_of_fold(texts: Sequence[str], given: np.ndarray[Any, Any]) -> np.ndarra
         LogisticRegression(C=10.0, max_iter=300),
     )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # an unconverged model only doubts less well
+        warnings.simplefilter("ignore", ConvergenceWarning)  # an unconverged model only detects fewer errors
         folds = StratifiedKFold(_FOLDS, shuffle=True, random_state=0)
         return np.asarray(cross_val_predict(model, list(texts), given, cv=folds, method="predict_proba"))

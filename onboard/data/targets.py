@@ -1,4 +1,4 @@
-"""What a model is to answer for a row: a distribution over its dataset's labels, or over the buckets of a scale."""
+"""Targets of a model: a distribution over a dataset's labels, or over the buckets of a scale."""
 
 from __future__ import annotations
 
@@ -12,13 +12,12 @@ from onboard.domain.label_set import MULTILABEL, labels_in
 
 
 def buckets_of(dataset: Dataset) -> Buckets | None:
-    """The buckets of a regression dataset; None for classification."""
+    """Return the buckets of a regression dataset; None for classification."""
     return Buckets(dataset.low, dataset.high) if dataset.low is not None and dataset.high is not None else None
 
 
 def targets_of(dataset: Dataset, rows: Sequence[Example]) -> np.ndarray:
-    """Distribution over labels or buckets of each row (n, K), float32; of sets of labels 1 for every label that a row
-    has."""
+    """Return a distribution over labels or buckets per row (n, K), float32; for sets of labels, 1 for every label."""
     buckets = buckets_of(dataset)
     if dataset.kind == MULTILABEL:
         return indicators_of(dataset.labels, rows)
@@ -28,7 +27,7 @@ def targets_of(dataset: Dataset, rows: Sequence[Example]) -> np.ndarray:
 
 
 def indicators_of(labels: Sequence[Label], rows: Sequence[Example]) -> np.ndarray:
-    """Whether each row (n, L) has each label of its set, float32. Raises KeyError: a row has another label."""
+    """Return whether each row has each label, (n, L) float32. Raises KeyError: a row has another label."""
     places = {label_key(label): place for place, label in enumerate(labels)}
     indicators = np.zeros((len(rows), len(labels)), dtype=np.float32)
     for number, row in enumerate(rows):
@@ -37,8 +36,10 @@ def indicators_of(labels: Sequence[Label], rows: Sequence[Example]) -> np.ndarra
 
 
 def label_weights(dataset: Dataset) -> np.ndarray:
-    """What a row of each label counts (K,): 1/√(training rows of the label), so scaled that training rows count 1 on
-    the mean. Between the labels' natural shares and equal ones: docs/decisions/0020. Sets of labels all count 1."""
+    """Return the weight of a row of each label (K,): 1/√(training rows of the label), with mean 1 over training rows.
+
+    This is between natural and equal shares of the labels: docs/decisions/0020. For sets of labels, all weights are 1.
+    """
     if dataset.kind == MULTILABEL:
         return np.ones(1, dtype=np.float32)
     rows = np.bincount(dataset.class_indices(dataset.train), minlength=len(dataset.labels))

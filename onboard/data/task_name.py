@@ -1,4 +1,4 @@
-"""The name of a task: given, or the stem of its file when that fits the grammar."""
+"""The name of a task: as given, or the stem of its file if it is valid."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from onboard.errors import InputError
 
 
 def check_task_name(name: str) -> str:
-    """Return the name when it follows `[a-z0-9][a-z0-9_-]{0,63}`.
+    """Return the name if it matches `[a-z0-9][a-z0-9_-]{0,63}`.
 
     Raises:
-        InputError: it does not; the remedy proposes a name that does.
+        InputError: the name is invalid; the remedy suggests a valid one.
     """
     try:
         return require_name(name)
@@ -25,10 +25,10 @@ def check_task_name(name: str) -> str:
 
 
 def task_name_of(source: str | Path) -> str:
-    """The task's name when none is given: the file's stem, or the last part of an `hf://` name.
+    """Return the default name of a task: the file's stem, or the last part of an `hf://` name.
 
     Raises:
-        InputError: it does not follow the grammar; nothing is renamed in silence, the remedy proposes a name.
+        InputError: it is invalid; nothing is renamed silently, and the remedy suggests a name.
     """
     text = str(source)
     stem = hub.default_name(text) if text.startswith(hub.SCHEME) else stem_of(text)
@@ -39,6 +39,6 @@ def task_name_of(source: str | Path) -> str:
 
 
 def proposal(name: str) -> str:
-    """A name that follows the grammar and resembles this one."""
+    """Return a valid name that resembles this one."""
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode("ascii").lower()
     return re.sub(r"[^a-z0-9_]+", "-", plain).strip("-_")[:64] or "my-task"

@@ -1,4 +1,4 @@
-"""The texts of a file one after the other: each row in its order, whether it can be used or not, in bounded memory."""
+"""Stream the texts of a file: every row in order, valid or not, in bounded memory."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from onboard.data.problems import Problem, Problems
 from onboard.data.rows import checked_texts, telling
 from onboard.data.texts import OWN_NAMES, TextRow, text_columns
 
-_MOST_PENDING: Final = 100_000  # bad rows that are in memory until a good one follows
+_MOST_PENDING: Final = 100_000  # invalid rows in memory until a valid one follows
 
 
 @dataclass(frozen=True, slots=True)
 class BadRow:
-    """A row that holds no text that can be answered.
+    """A row without a valid text.
 
     Args:
-        file: as errors name it.
+        file: name in errors.
         row: its number from 1, as in the file (for JSONL the line; a CSV header is not a row).
-        line: of a CSV or TSV file on which it starts.
-        code: short stable name of what is wrong, such as `empty_text`.
-        message, remedy: the same for people.
+        line: line of a CSV or TSV file on which it starts.
+        code: short stable name of the problem, such as `empty_text`.
+        message, remedy: readable description and remedy.
     """
 
     file: str
@@ -35,19 +35,19 @@ class BadRow:
     remedy: str
 
     def to_json(self) -> dict[str, Any]:
-        """Its facts, those that it has."""
+        """Return its facts, without missing ones."""
         return {name: value for name, value in asdict(self).items() if value not in (None, "")}
 
 
 class _Pending(Problems):
-    """What readers tell of rows that have not been passed on yet; what is wrong with the file as a whole is kept."""
+    """Problems of rows that were not yet passed on, and problems of the whole file."""
 
     def __init__(self) -> None:
         super().__init__()
         self._rows: dict[int, list[Problem]] = {}
 
     def add(self, problem: Problem) -> None:
-        """Keep it until its row's turn."""
+        """Keep a problem until its row is passed on."""
         if problem.row is None:
             super().add(problem)
             return
@@ -57,7 +57,7 @@ class _Pending(Problems):
             raise UnreadableError("bad_rows", f"{message}, the last one: {problem.message}", problem.remedy)
 
     def up_to(self, number: int | None) -> Iterator[BadRow]:
-        """The bad rows up to that number, or all that are left; each once."""
+        """Yield the invalid rows up to that number, or all remaining ones, once each."""
         for row in sorted(row for row in self._rows if number is None or row <= number):
             first, *others = self._rows.pop(row)
             message = "; ".join([str(first.message), *(other.message for other in others)])
@@ -68,15 +68,15 @@ class _Pending(Problems):
 def stream_texts(
     path: Path, text_fields: tuple[str, ...] = (), *, shown: str | None = None, may_be_empty: bool = False
 ) -> Iterator[TextRow | BadRow]:
-    """Every row of a file once, in its order; blank lines are none.
+    """Yield every row of a file once, in order, without blank lines.
 
     Args:
         text_fields: columns of the text or of the two texts; empty means the usual names.
         shown: the file's name in errors.
-        may_be_empty: whether a file without rows gives none, as a shard may, instead of an error.
+        may_be_empty: accept a file without rows, such as a shard, instead of raising an error.
 
     Raises:
-        DatasetError: the file cannot be read, or not to its end; it has no rows, or none of its columns is the text.
+        DatasetError: the file cannot be read to its end, has no rows, or has no text column.
     """
     name = shown or str(path)
     pending, ended = _Pending(), Problems()

@@ -1,4 +1,4 @@
-"""The texts of one file, for predictions: read as a dataset is, but no label is needed."""
+"""Read the texts of a file for predictions, like a dataset but without labels."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ OWN_NAMES: Final = {1: ("text",), 2: ("text_a", "text_b")}
 
 @dataclass(frozen=True, slots=True)
 class TextRow:
-    """One row: its texts as `{"text"}` or `{"text_a", "text_b"}`, and all its columns as they were given."""
+    """A row: its texts as `{"text"}` or `{"text_a", "text_b"}`, and all its columns as given."""
 
     texts: dict[str, str]
     given: dict[str, object]
 
 
 def read_texts(path: Path, text_fields: tuple[str, ...] = (), *, shown: str | None = None) -> list[TextRow]:
-    """The rows of a file, in its order.
+    """Return the rows of a file, in order.
 
     Args:
         text_fields: columns of the text or of the two texts; empty means the usual names.
-        shown: the file's name in errors, where the path says nothing to whoever reads them.
+        shown: the file's name in errors, if the path is meaningless to readers.
 
     Raises:
-        DatasetError: with all problems of the file and of its rows, as for a dataset.
+        DatasetError: with all problems of the file and its rows, as for a dataset.
     """
     problems = Problems()
     telling_to = FileProblems(problems, shown or str(path))
@@ -46,7 +46,7 @@ def read_texts(path: Path, text_fields: tuple[str, ...] = (), *, shown: str | No
 
 
 def telling_texts(path: Path, text_fields: tuple[str, ...], problems: FileProblems) -> list[dict[str, str]]:
-    """The texts alone; whatever is wrong goes to `problems`, nothing is raised."""
+    """Return the texts alone; problems go to `problems`, nothing is raised."""
     with telling(path, problems):
         return [row.texts for row in _rows(path, text_fields, problems, whole=False)]
     return []
@@ -70,10 +70,10 @@ def _rows(path: Path, text_fields: tuple[str, ...], problems: FileProblems, *, w
 
 
 def text_columns(reader: Reader, asked: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """All columns of a file, and those of them that are the text or the pair; none where it has no columns.
+    """Return all columns of a file, and those of the text or the pair; none if it has no columns.
 
     Raises:
-        UnreadableError: as `onboard.data.fields.resolve_texts`; or a text is an image, a list or an object.
+        UnreadableError: see `onboard.data.fields.resolve_texts`; or a text is an image, a list or an object.
     """
     columns = reader.columns()
     questions = reader.tool.questions if reader.tool else ()

@@ -1,4 +1,4 @@
-"""Which rows hang together by their texts: who has learned one of them knows something of the others."""
+"""Group rows that are connected by their texts: learning one of them reveals something about the others."""
 
 from __future__ import annotations
 
@@ -13,14 +13,13 @@ _BY_ONE_TEXT: Final = 0
 
 
 def hanging_together(rows: Sequence[Example], order: Iterable[int], most: float) -> list[list[int]]:
-    """The rows in groups that share no text, case and blanks aside.
+    """Return the rows in groups that share no text, ignoring case and whitespace.
 
-    Where more than `most` rows hang together, only those of them whose whole text is the same (or both texts of a
-    pair) make a group.
+    If more than `most` rows are connected, only those with the same whole text (or both texts of a pair) form a group.
 
     Args:
-        order: indices of the rows; groups come in the order of their first rows.
-        most: rows of a group that only share one text, or hang together by a chain of such rows.
+        order: indices of the rows; groups are in the order of their first rows.
+        most: maximum size of a group that shares only one text, or is connected by a chain of such rows.
     """
     first = _sharing_a_text(rows)
     size = Counter(first)
@@ -32,7 +31,7 @@ def hanging_together(rows: Sequence[Example], order: Iterable[int], most: float)
 
 
 def of_one_text(rows: Sequence[Example], group: Iterable[int]) -> list[list[int]]:
-    """The indices in groups whose whole text is the same (or both texts of a pair), case and blanks aside."""
+    """Return the indices in groups with the same whole text (or both texts of a pair), ignoring case and whitespace."""
     groups: dict[int, list[int]] = {}
     for index in group:
         groups.setdefault(_whole_text(rows[index]), []).append(index)
@@ -44,7 +43,7 @@ def _whole_text(row: Example) -> int:
 
 
 def _sharing_a_text(rows: Sequence[Example]) -> list[int]:
-    """Of each row the first one that it hangs together with, by a text that both hold or by a chain of such rows."""
+    """Return for each row the first one that it is connected with, by a shared text or a chain of such rows."""
     first = list(range(len(rows)))
 
     def root(index: int) -> int:

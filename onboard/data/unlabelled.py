@@ -1,4 +1,4 @@
-"""Texts without labels that are handed in with a dataset, to learn which of them should be labelled next."""
+"""Unlabeled texts that are submitted with a dataset, to suggest which ones to label next."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from onboard.data.hashes import text_hash
 from onboard.data.problems import Finding
 from onboard.domain.dataset import Dataset, Example, in_canonical_rows
 
-MOST_ROWS: Final = 1_000  # that are looked at: four seconds of two cores
-NO_LABEL: Final = ""  # what stands in its place where such rows are stored
+MOST_ROWS: Final = 1_000  # texts that are examined: four seconds on two cores
+NO_LABEL: Final = ""  # placeholder label where such rows are stored
 
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """The texts that are looked at.
+    """The texts to examine.
 
     Args:
-        rows: in canonical order, `MOST_ROWS` at most; their labels mean nothing.
+        rows: in canonical order, at most `MOST_ROWS`; their labels are meaningless.
         read: rows of the file.
-        known: rows of them whose text is labelled in the dataset already; they are left out.
-        repeated: rows of them whose text another row has; it counts once.
+        known: rows with a text that the dataset already contains with a label; they are left out.
+        repeated: rows with the text of another row, which counts once.
     """
 
     rows: tuple[Example, ...]
@@ -32,15 +32,15 @@ class Pool:
 
     @property
     def dataset(self) -> Dataset:
-        """What is stored of them."""
+        """The stored form of the texts."""
         return Dataset("classification", (), self.rows)
 
     def to_json(self) -> dict[str, Any]:
-        """How many rows were read, left out and are looked at."""
+        """Return how many rows were read, left out and are examined."""
         return {"read": self.read, "known": self.known, "repeated": self.repeated, "considered": len(self.rows)}
 
     def findings(self) -> list[Finding]:
-        """A warning where there are more texts than are looked at."""
+        """Warn if there are more texts than are examined."""
         left_out = self.read - self.known - self.repeated
         if left_out <= len(self.rows):
             return []
@@ -50,11 +50,11 @@ class Pool:
 
 
 def pool_of(texts: Sequence[tuple[str, str | None]], labelled: Collection[int]) -> Pool:
-    """Draw the pool; it depends on what the rows say and not on their order.
+    """Draw the texts; the result depends on their content, not on their order.
 
     Args:
-        texts: a text, or a pair of them, for each row of the file.
-        labelled: `text_hash` of every text that has a label.
+        texts: a text, or a pair, for each row of the file.
+        labelled: `text_hash` of every text with a label.
     """
     distinct: dict[int, tuple[str, str]] = {}
     known = 0
@@ -64,7 +64,7 @@ def pool_of(texts: Sequence[tuple[str, str | None]], labelled: Collection[int]) 
             known += 1
             continue
         pair = (text_a, text_b or "")
-        distinct[key] = min(distinct.get(key, pair), pair)  # of those that differ in case or blanks alone
+        distinct[key] = min(distinct.get(key, pair), pair)  # of those that differ only in case or whitespace
     drawn = [distinct[key] for key in sorted(distinct)[:MOST_ROWS]]
     pairs = bool(texts) and texts[0][1] is not None
     rows = in_canonical_rows([Example(text_a, text_b if pairs else None, NO_LABEL) for text_a, text_b in drawn])

@@ -1,4 +1,4 @@
-"""Labels without a training row, once rows that contradict one another were dropped: nothing can learn them."""
+"""Remove labels that lost all training rows to conflicts, as they cannot be learned."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ Splits = dict[str, list[LabelledRow]]
 def without_vanished(
     settled: Settled, splits: Mapping[str, list[LabelledRow]], *, declared: bool
 ) -> tuple[Settled, Splits, list[Finding]]:
-    """The labels that have training rows, and the rows of the other splits with these labels.
+    """Return the labels with training rows, and the rows of the other splits with these labels.
 
     Args:
-        settled: what the labels were before rows were dropped.
-        splits: the rows that are left.
-        declared: whether the label set was declared, which then stays as it is.
+        settled: the labels before rows were dropped.
+        splits: the remaining rows.
+        declared: whether the label set was declared, in which case it stays.
     """
     if settled.kind == "regression" or declared:
         return settled, dict(splits), []
     trained = {label_key(label) for row in splits["train"] for label in row.labels}
     gone = [label for label in settled.labels if label_key(label) not in trained]
-    if not gone or len(trained) < 2:  # of fewer than two another check says it
+    if not gone or len(trained) < 2:  # another check reports fewer than two labels
         return settled, dict(splits), []
     rows = {
         split: [row for row in of_split if all(label_key(label) in trained for label in row.labels)]

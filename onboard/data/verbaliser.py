@@ -1,4 +1,4 @@
-"""The verbaliser: every label gets lower-case words, the target of the text-to-text form."""
+"""The verbalizer: lower-case words for every label, the target of the text-to-text form."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ _SPARE_STEMS: Final = ("label", "class", "answer", "choice")
 
 TokenIds = Callable[[str], Sequence[int]]
 Verbaliser = Callable[[Sequence[Label]], tuple[str, ...]]
-"""Distinct words for distinct labels, in the order of the labels: `verbalise`, of one base's tokenizer."""
+"""Returns distinct words for distinct labels, in order: `verbalise` with one base's tokenizer."""
 
 
 def words_of(label: Label) -> str:
-    """The words of one label: `not_entailment` → "not entailment", `CardLost` → "card lost", True → "true", 3 → "3".
+    """Return the words of a label: `not_entailment` → "not entailment", `CardLost` → "card lost", True → "true", 3 →
+    "3".
 
-    Labels without letters or digits (emoji, "+") stay as they are; sentences are cut at 12 words.
+    Labels without letters or digits (emoji, "+") are unchanged; sentences are cut after 12 words.
     """
     return " ".join(_all_words_of(label).split()[:MAX_WORDS])
 
@@ -35,18 +36,18 @@ def words_of(label: Label) -> str:
 def verbalise(
     labels: Sequence[Label], token_ids: TokenIds | None = None, unknown_id: int | None = None
 ) -> tuple[str, ...]:
-    """Distinct words for distinct labels, in the order of the labels; they do not depend on that order.
+    """Return distinct words for distinct labels, in order; they do not depend on that order.
 
-    Labels with the same words are told apart by a number ("card lost", "card lost 2"). With a tokenizer, labels whose
-    tokens are those of another label, are none, or hold the unknown token become "label 1", "label 2", … instead.
+    Labels with the same words are numbered ("card lost", "card lost 2"). With a tokenizer, labels whose tokens are
+    empty, equal another label's or contain the unknown token become "label 1", "label 2", … instead.
 
     Args:
         labels: distinct labels.
-        token_ids: tokens of a word, as the decoder is taught them.
-        unknown_id: the tokenizer's id for what it does not know.
+        token_ids: returns the tokens of a word, as the decoder learns them.
+        unknown_id: the tokenizer's id of unknown tokens.
 
     Raises:
-        InputError: the tokenizer cannot tell the labels apart, whatever they are called.
+        InputError: the tokenizer cannot distinguish the labels, even with such names.
     """
     words = _distinct(in_canonical_order(labels))
     if token_ids is not None:
@@ -55,7 +56,7 @@ def verbalise(
 
 
 def words_finding(labels: Sequence[Label], words: Sequence[str]) -> Finding | None:
-    """A warning about labels that do not go by their own words: cut, numbered, or unknown to the base's vocabulary."""
+    """Warn about labels with words other than their own: cut, numbered, or unknown to the base's vocabulary."""
     other = [(label, word) for label, word in zip(labels, words, strict=True) if word != _all_words_of(label)]
     if not other:
         return None
@@ -80,7 +81,7 @@ def _all_words_of(label: Label) -> str:
 
 
 def _uncamelled(text: str) -> str:
-    """A blank before every capital that starts a word: `CardLost`, `HTTPError`, `top10List`; none within `3D`."""
+    """Insert a space before every capital that starts a word: `CardLost`, `HTTPError`, `top10List`, but not `3D`."""
     parts = []
     for before, letter, after in zip(" " + text, text, text[1:] + " ", strict=False):
         starts = letter.isupper() and (before.islower() or (before.isalnum() and after.islower()))
@@ -89,7 +90,7 @@ def _uncamelled(text: str) -> str:
 
 
 def _distinct(labels: Sequence[Label]) -> dict[str, str]:
-    """Label key to words. Labels that are their own words come first, so that they keep them."""
+    """Return words by label key. Labels that equal their words come first, so that they keep them."""
     words: dict[str, str] = {}
     taken: set[str] = set()
     for label in sorted(labels, key=lambda candidate: words_of(candidate) != label_text(candidate)):
@@ -122,7 +123,7 @@ def _tellable(words: dict[str, str], token_ids: TokenIds, unknown_id: int | None
 
 
 def _spares(position: int) -> Iterator[str]:
-    """Names for the label at a position (from 1): "label 1", …; for a vocabulary without digits "label b", …."""
+    """Yield names for the label at a position (from 1): "label 1", …; for a vocabulary without digits "label b", …."""
     yield from (f"{stem} {position}" for stem in _SPARE_STEMS)
     letters = " ".join(chr(ord("a") + int(digit)) for digit in str(position))
     yield from (f"{stem} {letters}" for stem in _SPARE_STEMS)

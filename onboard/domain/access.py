@@ -1,4 +1,4 @@
-"""Who may do what: scopes, the identity behind a request, and the tokens that carry them."""
+"""Access control: scopes, the identity of a request, and tokens."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from typing import Any, Final
 
 from onboard.errors import InputError
 
-LEAST_LETTERS: Final = 32  # of a token that somebody else made; ours have 43 random ones
-LIFETIME: Final = "90d"  # of a token when nobody says otherwise
+LEAST_LETTERS: Final = 32  # minimum length of tokens made elsewhere; our own have 43 random characters
+LIFETIME: Final = "90d"  # default lifetime of a token
 NEVER: Final = "never"
 LONGEST_SECONDS: Final = 3650 * 86_400.0
 _UNITS: Final = {"m": 60.0, "h": 3600.0, "d": 86_400.0, "w": 7 * 86_400.0}
 _LIFETIME = re.compile(r"([0-9]{1,7})([mhdw])")
-_GIVEN = re.compile(rf"[A-Za-z0-9._~+/=-]{{{LEAST_LETTERS},256}}")  # what a bearer token may consist of (RFC 6750)
+_GIVEN = re.compile(rf"[A-Za-z0-9._~+/=-]{{{LEAST_LETTERS},256}}")  # characters of a bearer token (RFC 6750)
 
 
 class Scope(StrEnum):
-    """What a token allows. No scope includes another one."""
+    """A permission of a token. No scope includes another one."""
 
     SUBMIT = "submit"
     READ = "read"
@@ -36,13 +36,13 @@ ALL_SCOPES: Final = frozenset(Scope)
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who asks.
+    """The identity behind a request.
 
     Args:
-        name: of the token, or "local" for who came by the link that `onboard serve` printed.
+        name: name of the token, or "local" for the link that `onboard serve` printed.
         token: id of the token; None without one.
-        session: id of the browser's session whose cookie said so, which other sites may make the browser send.
-        use_due: whether the last use that is shown of the token, or that keeps the session open, is to be noted again.
+        session: id of the browser session if a cookie identified it, which other sites can make the browser send.
+        use_due: whether to record the use of the token or session again.
     """
 
     name: str
@@ -52,12 +52,12 @@ class Identity:
     use_due: bool = False
 
     def may(self, scope: Scope) -> bool:
-        """Whether this identity has the scope."""
+        """Return whether this identity has the scope."""
         return scope in self.scopes
 
     @property
     def actor(self) -> str:
-        """How the audit log and the history of aliases name it: the name, and the id as names may repeat."""
+        """Name in the audit log and the history of aliases; it includes the id, as names may repeat."""
         return f"{self.name} ({self.token})" if self.token else self.name
 
 
@@ -67,7 +67,7 @@ class Token:
 
     Args:
         created_by: actor.
-        expires_at: epoch seconds, as all times here; None means never.
+        expires_at: epoch seconds, like all times here; None means never.
         last_used_at: to the minute.
     """
 
@@ -81,7 +81,7 @@ class Token:
     last_used_at: float | None = None
 
     def state(self, now: float) -> str:
-        """active, expired or revoked."""
+        """Return active, expired or revoked."""
         if self.revoked_at is not None:
             return "revoked"
         return "expired" if self.expires_at is not None and self.expires_at <= now else "active"
@@ -89,12 +89,12 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class BrowserSession:
-    """A browser that is signed in.
+    """A signed-in browser.
 
     Args:
-        name: of the token that it signed in with, or "local" for the link that `onboard serve` printed.
+        name: name of its token, or "local" for the link that `onboard serve` printed.
         token: id of that token; None for the link.
-        expires_at: of the link's, unless it is used before.
+        expires_at: when the link expires if it is not used.
     """
 
     id: str
@@ -107,13 +107,13 @@ class BrowserSession:
 
 @dataclass(frozen=True, slots=True)
 class AuditEntry:
-    """One change that somebody made.
+    """An entry of the audit log.
 
     Args:
         at: epoch seconds.
-        action: what was done, such as "token.create".
-        subject: to what: a task, a reference, an id.
-        facts: numbers and names that belong to it; never a secret.
+        action: the action, such as "token.create".
+        subject: its object: a task, a reference, an id.
+        facts: numbers and names about it; never a secret.
     """
 
     id: int
@@ -125,13 +125,13 @@ class AuditEntry:
 
 
 def sorted_scopes(scopes: Iterable[Scope]) -> list[str]:
-    """Scopes in the order of their definition, as documents show them."""
+    """Return scopes in the order of their definition, as in documents."""
     asked = set(scopes)
     return [scope.value for scope in Scope if scope in asked]
 
 
 def read_scopes(names: Iterable[str]) -> frozenset[Scope]:
-    """Scopes by their names, also several with commas between. Raises InputError for an unknown one, and for none."""
+    """Parse scope names, each possibly several with commas. Raises InputError for an unknown one, and for none."""
     known = [scope.value for scope in Scope]
     given = [name.strip() for listed in names for name in listed.split(",")]
     if unknown := [name for name in given if name not in known]:
@@ -142,10 +142,10 @@ def read_scopes(names: Iterable[str]) -> frozenset[Scope]:
 
 
 def read_lifetime(text: str) -> float | None:
-    """How long a token lives, in seconds: "30d", "12h", "2w" or "45m"; None for "never".
+    """Parse a token's lifetime into seconds: "30d", "12h", "2w" or "45m"; None for "never".
 
     Raises:
-        InputError: it is no such duration, or longer than ten years.
+        InputError: the duration is invalid or longer than ten years.
     """
     if text == NEVER:
         return None
@@ -157,7 +157,7 @@ def read_lifetime(text: str) -> float | None:
 
 
 def require_given_token(secret: str, where: str) -> str:
-    """Return a token that was made elsewhere if nobody can guess it, else raise InputError."""
+    """Return a token that was made elsewhere if it cannot be guessed, else raise InputError."""
     if not _GIVEN.fullmatch(secret):
         raise InputError("token-file-invalid", where=where, least_letters=LEAST_LETTERS)
     return secret
@@ -167,13 +167,13 @@ _ACTOR: ContextVar[str | None] = ContextVar("onboard_actor", default=None)
 
 
 def current_actor() -> str | None:
-    """Who makes the changes of the present request; None outside of `acting`."""
+    """Return the actor of the current request; None outside of `acting`."""
     return _ACTOR.get()
 
 
 @contextmanager
 def acting(actor: str) -> Iterator[None]:
-    """Changes within are this actor's: it stands in the audit log without being handed through every call."""
+    """Attribute changes inside the block to this actor, without passing it through every call."""
     restore = _ACTOR.set(actor)
     try:
         yield

@@ -1,4 +1,4 @@
-"""Rows for a task that exists, declared once for the command line, HTTP, the pages and the client."""
+"""New rows for an existing task, declared once for the command line, HTTP, the pages and the client."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ AddedHow = Literal["add", "replace", "remove"]
 
 @dataclass(frozen=True, slots=True)
 class Addition:
-    """A file of rows and what becomes of them in the task's dataset.
+    """A file of rows, and how to combine them with the task's dataset.
 
     Raises:
-        InputError: options that exclude each other.
+        InputError: options exclude each other.
     """
 
     dataset: Annotated[
@@ -51,5 +51,5 @@ class Addition:
 
     @property
     def how(self) -> AddedHow:
-        """What becomes of the rows."""
+        """How to combine the rows with the dataset."""
         return "remove" if self.remove else "replace" if self.replace else "add"

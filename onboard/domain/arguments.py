@@ -1,7 +1,6 @@
-"""Errors in the words of a program: options of the command line become arguments of a call.
+"""Rewrite errors for Python callers: command-line options become arguments.
 
-Errors are made for the command line. Whoever calls `onboard.client` has arguments: `--text-field NAME` is
-`text_field="NAME"` there.
+Errors are written for the command line. In `onboard.client`, `--text-field NAME` becomes `text_field="NAME"`.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ _CALLS: Final = (
     (re.compile(r"onboard check FILE"), "check(FILE)"),
 )
 _OPTION: Final = re.compile(
-    r"onboard [a-z][^.,;:]*"  # a command without a counterpart stays as a whole
+    r"onboard [a-z][^.,;:]*"  # keep commands, which have no counterpart
     r"|(?P<flag>--[a-z][a-z-]*)"
     r"(?: (?P<value>[A-Z][A-Z0-9,…]*\b|\d+\b|(?!is\b|names\b|says\b|asks\b|or\b|and\b|too\b)[a-z0-9_+@-]+(?![\w,])))?"
 )
 
 
 def in_arguments(text: str) -> str:
-    """A sentence with arguments in place of options; what has no counterpart stays."""
+    """Replace options in a sentence by arguments; keep everything without a counterpart."""
     for command, call in _CALLS:
         text = command.sub(call, text)
     return _OPTION.sub(_argument, text)
@@ -36,12 +35,12 @@ def in_arguments(text: str) -> str:
 
 @contextmanager
 def speaking_of_arguments() -> Iterator[None]:
-    """Let errors that pass speak of arguments."""
+    """Rewrite errors that leave the block."""
     try:
         yield
     except OnboardError as error:
         error.message, error.remedy = in_arguments(error.message), in_arguments(error.remedy)
-        error.args = (error.message,)  # which a traceback shows
+        error.args = (error.message,)  # shown in tracebacks
         for problem in error.data.get("problems", ()):
             problem.update({
                 key: in_arguments(problem[key]) for key in ("message", "remedy") if isinstance(problem.get(key), str)

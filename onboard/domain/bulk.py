@@ -1,4 +1,4 @@
-"""A job over files: its shards, which many workers claim one by one, and how far they are together."""
+"""A job that answers files: its shards, which workers claim one by one, and their progress."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Any, Final
 from onboard.domain.counting import counted
 from onboard.domain.forecast import TimeLeft
 
-MAX_SHARD_ATTEMPTS: Final = 5  # workers that a shard may cost before its job fails
-RATE_SECONDS: Final = 300.0  # how far back the rate looks
-_FEWEST_SECONDS: Final = 5.0  # before that a rate says nothing
+MAX_SHARD_ATTEMPTS: Final = 5  # attempts per shard before its job fails
+RATE_SECONDS: Final = 300.0  # window of the rate
+_FEWEST_SECONDS: Final = 5.0  # minimum time to measure a rate
 
 
 @dataclass(frozen=True, slots=True)
 class ShardClaim:
-    """The right to answer a shard, until its lease runs out.
+    """The right to answer a shard until its lease expires.
 
     Args:
-        job: whose shard it is.
-        number: which one, from 0.
-        attempt: how often it was claimed: its fencing token.
+        job: id of the job.
+        number: number of the shard, from 0.
+        attempt: number of claims: the fencing token.
     """
 
     job: str
@@ -30,16 +30,16 @@ class ShardClaim:
 
 @dataclass(frozen=True, slots=True)
 class ShardsStanding:
-    """How far a job's shards are.
+    """The progress of a job's shards.
 
     Args:
-        rows, shards: of all of them.
-        rows_done, shards_done: of those that are written.
-        recent_rows: of those that were written within `window_seconds`, not found there.
-        window_seconds: how far back that looks: to the beginning of the attempt at most.
-        workers: that hold a shard now.
-        lost: a shard that cost as many workers as it may; None where there is none.
-        error: the error document of a shard that cannot be answered; None where there is none.
+        rows, shards: totals.
+        rows_done, shards_done: those that are written.
+        recent_rows: rows written within `window_seconds`, without those found at the start.
+        window_seconds: length of the window, which starts with the attempt at the earliest.
+        workers: number of workers that hold a shard.
+        lost: a shard that has used up its attempts; None if there is none.
+        error: error document of a shard that cannot be answered; None if there is none.
     """
 
     rows: int
@@ -54,14 +54,14 @@ class ShardsStanding:
 
     @property
     def rows_per_second(self) -> float | None:
-        """The rate; None where it is not known yet."""
+        """The rate; None if not yet known."""
         if self.window_seconds < _FEWEST_SECONDS or not self.recent_rows:
             return None
         return self.recent_rows / self.window_seconds
 
     @property
     def left(self) -> TimeLeft:
-        """How long the rest takes at that rate."""
+        """Return the remaining time at that rate."""
         rate = self.rows_per_second
         if rate is None:
             return TimeLeft(None, "no shard is written yet")
@@ -69,7 +69,7 @@ class ShardsStanding:
 
     @property
     def sentence(self) -> str:
-        """The same for people."""
+        """Return a readable summary."""
         rate = self.rows_per_second
         speed = "" if rate is None else f", {rate:,.0f} a second"
         return f"{self.rows_done:,} of {self.rows:,} rows{speed}, by {counted(self.workers, 'worker')}"

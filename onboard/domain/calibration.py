@@ -1,4 +1,4 @@
-"""What a job's document says of how sure its answers sound. JSON throughout."""
+"""The part of a job's document about calibration and novelty. JSON throughout."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import TypedDict
 
 
 class CalibrationJson(TypedDict):
-    """The temperature of a version's probabilities, and how far they are from what is right with it and without.
+    """The temperature of a version's probabilities, and their calibration error with and without it.
 
-    temperature: that probabilities are taken to the power of 1/T with; it moves no label.
-    evidence, rows: what chose it, beside what is usual ("held-out rows" or "rows that were predicted without
-        themselves"), and how many these are; 0 where there are none, and it is the usual one.
+    temperature: probabilities are raised to the power of 1/T; no label changes.
+    evidence, rows: the rows that chose it ("held-out rows" or "rows that were predicted without themselves") and their
+        number; 0 if there are none, and it is the default.
     before, after: expected calibration error by split, 0…1, at temperature 1 and at this one.
     """
 
@@ -22,11 +22,10 @@ class CalibrationJson(TypedDict):
 
 
 class UnknownJson(TypedDict):
-    """Which texts a version says are unlike its data.
+    """When a version treats texts as unlike its data.
 
-    limit: squared distance, in the frozen encoder's features, to the nearest label's mean.
-    false_alarms: share of `rows` rows of the task, left out of the means, that are beyond it.
-    misses: share of `texts` texts of other kinds that are within it.
+    limit: squared distance, in the frozen encoder's features, to the nearest label's mean. false_alarms: share of
+    `rows` rows of the task, outside the means, that exceed it. misses: share of `texts` texts of other kinds within it.
     digest: of the means.
     """
 

@@ -1,4 +1,4 @@
-"""How a task's dataset, or its labels, were changed from what the task had before."""
+"""How a task's dataset or labels were changed."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from onboard.domain.dataset import label_text
 ChangeAction = Literal["add", "replace", "remove", "rename", "merge", "delete", "describe"]
 
 OF_LABELS: Final = frozenset({"rename", "merge", "delete", "describe"})
-"""Actions after which aliases stay where they are until somebody promotes the new version."""
+"""Actions after which aliases stay in place until somebody promotes the new version."""
 
 
 class ChangeJson(TypedDict):
-    """What was done to the task, in a job's `spec.options.change` and in a version's `change`.
+    """A change of a task, in a job's `spec.options.change` and in a version's `change`.
 
-    `job`, `version` and `dataset` say what the task had before; `rows` is the digest of the rows that were sent, `file`
-    their file. `counts` are rows by what became of them. `labels` are the labels that were changed, `to` what they are
-    now, `description` what a label means.
+    `job`, `version` and `dataset` describe the task before the change; `rows` is the digest of the submitted rows,
+    `file` their file. `counts` are numbers of rows by what happened to them. `labels` are the changed labels, `to`
+    their new names, `description` the meaning of a label.
     """
 
     action: ChangeAction
@@ -42,7 +42,7 @@ _OF_ROWS: Final = {
 
 
 def change_sentence(change: ChangeJson) -> str:
-    """What was done, in one sentence for people."""
+    """Describe the change in one sentence."""
     before = f"v{change['version']}" if change["version"] else f"job {change['job']}"
     if change["action"] not in OF_LABELS:
         counts = change.get("counts", {})

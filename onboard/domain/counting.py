@@ -1,4 +1,4 @@
-"""How many there are, for people; how exactly what was measured is kept."""
+"""Format counts, and round measured numbers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import overload
 
 
 def counted(count: float, noun: str) -> str:
-    """ "1 row", "1,200 rows"."""
+    """Return "1 row", "1,200 rows"."""
     return f"{count:,.0f} {noun}{'' if count == 1 else 's'}"
 
 
@@ -15,5 +15,5 @@ def significant(value: float) -> float: ...
 @overload
 def significant(value: float | None) -> float | None: ...
 def significant(value: float | None) -> float | None:
-    """A measured number in six significant digits, which is more than rows can tell, and a third of what 17 take."""
+    """Round to six significant digits: more than rows can show, and a third of the size of 17."""
     return None if value is None else float(f"{value:.6g}")

@@ -1,4 +1,4 @@
-"""The URL of the registry's database, of what the settings say."""
+"""The URL of the registry's database, from the settings."""
 
 from __future__ import annotations
 
@@ -6,16 +6,18 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
-NO_PREPARED_STATEMENTS: Final = "onboard_unprepared"  # the parameter by which the URL passes that setting on
+NO_PREPARED_STATEMENTS: Final = "onboard_unprepared"  # parameter of the URL that carries this setting
 
 
 def embedded_url(home: Path) -> str:
-    """SQLite in the home folder, whatever letters the name of that has: a ? or % in it means itself."""
+    """Return the URL of SQLite in the home folder, with special characters such as ? and % quoted."""
     return f"sqlite:///{quote(str(home / 'onboard.db'))}"
 
 
 def server_url(url: str, *, prepared: bool) -> str:
-    """The URL as SQLAlchemy takes it. postgresql:// means psycopg 3; without `prepared` it prepares no statements."""
+    """Convert the URL for SQLAlchemy: postgresql:// means psycopg 3; without `prepared`, statements are not
+    prepared.
+    """
     for prefix in ("postgresql://", "postgres://"):
         if url.startswith(prefix):
             url = "postgresql+psycopg://" + url.removeprefix(prefix)

@@ -1,4 +1,4 @@
-"""A labelled dataset as plain data: examples, labels with their types, splits. Knows no file format and no model."""
+"""A labeled dataset: examples, typed labels, splits. Independent of file formats and models."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 Label = str | int | bool | float
-"""A label as it was submitted. Its type counts: True, 1, 1.0 and "1" are four labels: compare by `label_key`."""
+"""A label as submitted. Its type matters: True, 1, 1.0 and "1" are four labels. Compare them by `label_key`."""
 
 Kind = Literal["classification", "regression", "multilabel"]
 
@@ -17,8 +17,11 @@ _to_json: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), al
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One labelled row: a text or a pair of texts, and its label: a float for regression, for several labels per text
-    the text that stands for their set (`onboard.domain.label_set`)."""
+    """A labeled row: a text or a pair of texts, and its label.
+
+    The label is a float for a regression; for several labels per text, it is the text that represents their set
+    (`onboard.domain.label_set`).
+    """
 
     text_a: str
     text_b: str | None
@@ -27,16 +30,16 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """A checked dataset: what one version of a task is learned from.
+    """A checked dataset, from which one version of a task is learned.
 
     Args:
         kind: classes, numbers on a scale, or any number of labels per row.
-        labels: the class labels in their order (canonical, or as declared); empty for regression.
+        labels: the class labels in order (canonical, or as declared); empty for regression.
         low: smallest training value of a regression, else None.
         high: largest training value of a regression, else None.
         train: training rows in canonical order.
-        validation: rows for choosing; empty when none were submitted or held out.
-        test: rows for the last measurement only; may be empty.
+        validation: rows for choices; empty if none were submitted or held out.
+        test: rows for the final measurement only; may be empty.
     """
 
     kind: Kind
@@ -54,52 +57,54 @@ class Dataset:
 
     @property
     def several_labels(self) -> bool:
-        """Whether a row may have any number of the labels."""
+        """Whether a row may have any number of labels."""
         return self.kind == "multilabel"
 
     @property
     def one_row_each(self) -> bool:
-        """Whether every class has one training row: held out, it could not be learned."""
+        """Whether every class has one training row, which therefore cannot be held out."""
         return self.kind == "classification" and len({label_key(row.label) for row in self.train}) == len(self.train)
 
     def class_indices(self, examples: Iterable[Example]) -> list[int]:
-        """Position in `labels` of every example's label.
+        """Return the index in `labels` of every example's label.
 
         Raises:
-            KeyError: a label that is not one of `labels`.
+            KeyError: a label is not in `labels`.
         """
         return class_indices(self.labels, examples)
 
 
 def class_indices(labels: Sequence[Label], examples: Iterable[Example]) -> list[int]:
-    """Position in `labels` of every example's label. Raises KeyError: a label that is not one of them."""
+    """Return the index in `labels` of every example's label. Raises KeyError: a label is not among them."""
     positions = {label_key(label): index for index, label in enumerate(labels)}
     return [positions[label_key(example.label)] for example in examples]
 
 
 def label_key(label: Label) -> str:
-    """The label as JSON, which keeps its type: equal exactly when two labels are the same label."""
+    """Return the label as JSON, which keeps its type: two labels are the same exactly if their keys are equal."""
     return _to_json(label)
 
 
 def label_text(label: Label) -> str:
-    """The label as people write it on a command line: true, 3, 0.5, or the string itself."""
+    """Return the label as written on a command line: true, 3, 0.5, or the string itself."""
     return label if isinstance(label, str) else _to_json(label)
 
 
 def in_canonical_order(labels: Iterable[Label]) -> tuple[Label, ...]:
-    """The distinct labels: booleans, then numbers by value, then strings by code point."""
+    """Return the distinct labels: booleans, then numbers by value, then strings by code point."""
     distinct = {label_key(label): label for label in labels}
     return tuple(sorted(distinct.values(), key=_canonical_rank))
 
 
 def example_key(example: Example) -> str:
-    """The row as one line of canonical JSON: what snapshots store, digests cover and splits are ordered by."""
+    """Return the row as one line of canonical JSON: snapshots store it, digests cover it, and splits are
+    ordered by it.
+    """
     return _to_json([example.text_a, example.text_b, example.label])
 
 
 def in_canonical_rows(examples: Sequence[Example]) -> tuple[Example, ...]:
-    """The rows sorted by their canonical JSON, so that nothing depends on the order of a file."""
+    """Return the rows sorted by canonical JSON, so that the order of a file does not matter."""
     return tuple(sorted(examples, key=example_key))
 
 

@@ -1,7 +1,7 @@
-"""What came of a task: embeddings that started from its own, hypernetworks that it had a part in, what these led to.
+"""The descendants of a task: embeddings and hypernetworks that it influenced, directly or indirectly.
 
-A version descends from a task if it would have other numbers had the task never been there, as far as the registry can
-tell. That a task was a candidate and was not chosen leaves no trace in the numbers.
+A version descends from a task if it would have other numbers without the task, as far as the registry shows. A task
+that was only a candidate and was not chosen leaves no trace in the numbers.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ Link = tuple[str, int]  # a hypernetwork version: digest of its base, number
 
 @dataclass(frozen=True, slots=True)
 class Embedded:
-    """How an embedding version came about.
+    """The origin of an embedding version.
 
     Args:
-        parents: what it was initialised from, by name.
+        parents: names of what it was initialized from.
         hypernetworks: versions that it was learned under or is served with.
-        job: that published it.
-        prior: form and number of the prior that its readout was drawn towards.
+        job: the job that published it.
+        prior: form and number of its readout's prior.
     """
 
     task: str
@@ -43,11 +43,11 @@ class Embedded:
 
 @dataclass(frozen=True, slots=True)
 class Tuned:
-    """How a hypernetwork version came about.
+    """The origin of a hypernetwork version.
 
     Args:
         parent: version that it was tuned from; None for the first.
-        job, task: the job that tuned it, and whose it was.
+        job, task: the job that tuned it, and the job's task.
     """
 
     base_digest: str
@@ -59,16 +59,16 @@ class Tuned:
 
     @property
     def link(self) -> Link:
-        """What names it among those of all bases."""
+        """Its identity among those of all bases."""
         return self.base_digest, self.version
 
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """The task whose descent is asked for.
+    """The task at the root of the descent.
 
     Args:
-        bases: on which it was learned.
+        bases: bases on which it was learned.
         since, until: epoch seconds between which it had versions.
         priors: versions of priors that were fitted to its lesson: base, form, number.
     """
@@ -80,13 +80,13 @@ class Root:
     priors: frozenset[tuple[str, str, int]] = frozenset()
 
     def was_there(self, base_digest: str, at: float) -> bool:
-        """Whether it was one of the base's tasks at that moment."""
+        """Return whether it was one of the base's tasks at that time."""
         return base_digest in self.bases and self.since <= at <= self.until
 
 
 @dataclass(frozen=True, slots=True)
 class Descent:
-    """What descends from a task, each with the reason in a few words.
+    """The descendants of a task, each with a short reason.
 
     Args:
         versions: embedding versions of other tasks, by reference.
@@ -98,7 +98,7 @@ class Descent:
 
 
 def descent(root: Root, embedded: Iterable[Embedded], tuned: Iterable[Tuned]) -> Descent:
-    """Everything that descends from a task, whatever generation; its own versions are left out."""
+    """Find all descendants of a task, of any generation, without its own versions."""
     descendants = Descent()
     others = [version for version in embedded if version.task != root.task]
     published = {version.job: version.reference for version in others if version.job is not None}
@@ -116,7 +116,7 @@ def descent(root: Root, embedded: Iterable[Embedded], tuned: Iterable[Tuned]) ->
 
 
 def _tuning(link: Tuned, root: Root, published: dict[str, str], so_far: Descent) -> str | None:
-    """Why a hypernetwork version descends from the task, if it does."""
+    """Return why a hypernetwork version descends from the task, if it does."""
     together = published.get(link.job) if link.job is not None else None
     if link.task == root.task:
         return "tuned on it"
@@ -130,7 +130,7 @@ def _tuning(link: Tuned, root: Root, published: dict[str, str], so_far: Descent)
 
 
 def _learning(version: Embedded, root: Root, so_far: Descent) -> str | None:
-    """Why an embedding version descends from the task, if it does."""
+    """Return why an embedding version descends from the task, if it does."""
     for parent in version.parents:
         if parent in so_far.versions or parent.partition("@")[0] == root.task:
             return f"started from {parent}"
@@ -145,10 +145,10 @@ def _learning(version: Embedded, root: Root, so_far: Descent) -> str | None:
 
 
 def descent_document(descendants: Descent, aliases: Mapping[str, Sequence[str]]) -> dict[str, object]:
-    """The descent as a JSON-compatible document.
+    """Return the descent as a JSON-compatible document.
 
     Args:
-        aliases: names of each version that has any, by reference.
+        aliases: aliases by reference of their version.
     """
     return {
         "versions": [

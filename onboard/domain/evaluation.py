@@ -1,4 +1,4 @@
-"""What measuring a version on a labelled file takes, declared once for the command line, HTTP and the client."""
+"""The options for measuring a version on a labeled file, declared once for the command line, HTTP and the client."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from onboard.domain.submission import Option, settle_fields
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """A labelled file and how it is read.
+    """A labeled file and how to read it.
 
     Raises:
-        InputError: a choice that does not exist.
+        InputError: a choice does not exist.
     """
 
     dataset: Annotated[

@@ -1,4 +1,4 @@
-"""Parts of the package that not everybody needs: what `pip install 'onboard[NAME]'` adds."""
+"""Optional parts of the package, installed with `pip install 'onboard[NAME]'`."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from onboard.errors import NotFoundError
 
 
 def require_extra(extra: str, *modules: str) -> None:
-    """Import what an extra brings.
+    """Import the modules of an extra.
 
     Args:
         extra: its name in pyproject.toml.
-        modules: of the packages that it names.
+        modules: modules of its packages.
 
     Raises:
-        NotFoundError: one is not installed; the remedy is the command that mends it.
+        NotFoundError: one is not installed; the remedy is the command that installs it.
     """
     for module in modules:
         try:

@@ -1,4 +1,4 @@
-"""Jobs that failed lately, grouped by what went wrong: a hundred jobs of one fault are one thing to mend."""
+"""Recently failed jobs, grouped by error, because a hundred jobs with one error are one problem."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from typing import Any, Final
 from onboard.domain.job import JobState, Stage
 from onboard.domain.moment import to_iso
 
-MOST_NAMED: Final = 5  # jobs that a group names
-# What differs between two jobs with the same fault: what is quoted, ids and numbers.
+MOST_NAMED: Final = 5  # jobs listed per group
+# What differs between two jobs with the same error: quotations, ids and numbers.
 _OWN: Final = re.compile(r"'[^']*'|\"[^\"]*\"|\b[0-9a-f]{12,}\b|\d[\d.,:]*")
 
 
 @dataclass(frozen=True, slots=True)
 class FailedJob:
-    """A job that failed or is dead.
+    """A failed or dead job.
 
     Args:
         finished_at: epoch seconds.
-        error: its error document; None where nothing was noted.
+        error: its error document; None if there is none.
     """
 
     job: str
@@ -35,13 +35,13 @@ class FailedJob:
 
 @dataclass(frozen=True, slots=True)
 class FailureGroup:
-    """Jobs with the same fault.
+    """Jobs with the same error.
 
     Args:
-        code: of the error.
-        message: of the newest one.
-        remedy: of the newest one; may be empty.
-        count: how many jobs.
+        code: code of the error.
+        message: message of the newest job.
+        remedy: remedy of the newest job; may be empty.
+        count: number of jobs.
         jobs: the newest of them, newest first.
     """
 
@@ -52,7 +52,7 @@ class FailureGroup:
     jobs: Sequence[FailedJob]
 
     def to_json(self) -> dict[str, Any]:
-        """The group as a JSON-compatible document."""
+        """Return the group as a JSON-compatible document."""
         return {
             "code": self.code,
             "message": self.message,
@@ -69,7 +69,7 @@ class FailureGroup:
 
 
 def grouped(failed: Iterable[FailedJob]) -> list[FailureGroup]:
-    """Groups of one fault each, the one that happened last first.
+    """Return groups with the same error, most recent first.
 
     Args:
         failed: newest first.

@@ -1,4 +1,4 @@
-"""Figures over the jobs of a queue: how many ended lately, and how long they waited and ran."""
+"""Figures about the jobs of a queue: how many ended recently, and how long they waited and ran."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ ENDED_STATES: Final = tuple(state for state in JobState if state.finished)
 
 @dataclass(frozen=True, slots=True)
 class Percentiles:
-    """Median and 95th percentile in seconds, between two neighbours linearly; None without a sample.
+    """Median and 95th percentile in seconds, with linear interpolation; None without a sample.
 
-    They are what numpy.percentile and PostgreSQL's percentile_cont say.
+    They equal numpy.percentile and PostgreSQL's percentile_cont.
     """
 
     p50: float | None
@@ -30,10 +30,10 @@ NO_SAMPLE: Final = Percentiles(None, None)
 
 @dataclass(frozen=True, slots=True)
 class EndedInHour:
-    """How many jobs ended in one hour of the last day.
+    """Number of jobs that ended in one hour of the last day.
 
     Args:
-        ago: of that hour's end, in whole hours; 0 is the last one.
+        ago: age of that hour's end, in whole hours; 0 is the last hour.
     """
 
     ago: int
@@ -41,19 +41,19 @@ class EndedInHour:
     failed: int = 0
 
     def to_json(self) -> dict[str, int]:
-        """The hour as a JSON-compatible document."""
+        """Return the hour as a JSON-compatible document."""
         return {"hours_ago": self.ago, "succeeded": self.succeeded, "failed": self.failed}
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """What the jobs of one queue that ended in a window say.
+    """Figures of the jobs of one queue that ended in a window.
 
     Args:
-        window_seconds: how far the window reaches back.
-        counts: how many ended in which state; states without any may be left out.
-        last_hour: how many ended in the last hour of it.
-        retries: attempts beyond the first, of all of them together.
+        window_seconds: length of the window.
+        counts: number of jobs by state; states with none may be omitted.
+        last_hour: number of jobs that ended in its last hour.
+        retries: attempts beyond the first, of all jobs together.
     """
 
     window_seconds: float
@@ -65,21 +65,21 @@ class Ended:
 
     @classmethod
     def nothing(cls, window_seconds: float) -> Ended:
-        """That none ended."""
+        """Return the figures of a window without jobs."""
         return cls(window_seconds, {}, 0, 0, NO_SAMPLE, NO_SAMPLE)
 
     @property
     def per_hour(self) -> float:
-        """How many ended in the last hour; where the window is shorter, as many as an hour of it would have."""
+        """Jobs per hour in the last hour, extrapolated if the window is shorter."""
         return self.last_hour * max(HOUR / self.window_seconds, 1.0)
 
     @property
     def total(self) -> int:
-        """How many ended, in whatever state."""
+        """Number of jobs that ended, in any state."""
         return sum(self.counts.values())
 
     def to_json(self) -> dict[str, Any]:
-        """The figures as a JSON-compatible document."""
+        """Return the figures as a JSON-compatible document."""
         return {
             "window_seconds": round(self.window_seconds, 3),
             "ended": self.total,
@@ -95,10 +95,10 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class QueueFigures:
-    """A queue as the ops team sees it.
+    """A queue as operators see it.
 
     Args:
-        live_workers: live workers that take its jobs; those that drain do not.
+        live_workers: live workers that take its jobs; draining ones do not.
     """
 
     status: QueueStatus
@@ -107,11 +107,11 @@ class QueueFigures:
 
     @property
     def unserved(self) -> bool:
-        """Whether jobs wait that nobody will take, those that a dead worker left among them."""
+        """Whether jobs wait that no worker will take, including those of dead workers."""
         return self.status.queued + self.status.lost > 0 and self.live_workers == 0
 
     def to_json(self) -> dict[str, Any]:
-        """The queue as a JSON-compatible document; the figures of `recent` are those of the window only."""
+        """Return the queue as a JSON-compatible document; `recent` covers the window only."""
         return {
             **self.status.to_json(),
             "live_workers": self.live_workers,
@@ -128,5 +128,5 @@ class QueuesSeen:
     queues: Sequence[QueueFigures]
 
     def to_json(self) -> dict[str, Any]:
-        """The queues as a JSON-compatible document."""
+        """Return the queues as a JSON-compatible document."""
         return {"at": to_iso(self.at), "queues": [queue.to_json() for queue in self.queues]}

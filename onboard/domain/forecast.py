@@ -1,4 +1,4 @@
-"""How long a job still takes, from what jobs like it took; unknown where nothing is known."""
+"""Forecast how long a job still takes, from similar jobs; unknown without any."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from onboard.domain.counting import counted
 from onboard.domain.job import Stage
 
 _ORDER: Final = tuple(Stage)
-# These take as long for a small dataset as for a large one: tuning has fixed steps, the guard looks at other tasks.
+# Stages with a duration that does not depend on the dataset: tuning has fixed steps, the guard checks other tasks.
 _FIXED: Final = frozenset({Stage.CHECK, Stage.TUNE, Stage.GUARD, Stage.PUBLISH})
 
 
 @dataclass(frozen=True, slots=True)
 class Likeness:
-    """What two jobs have in common when the time of one says something about the other.
+    """Properties that two jobs must share for one to predict the duration of the other.
 
     Args:
-        queue: stands for a class of devices.
+        queue: represents a class of devices.
         base: digest of the base.
-        tuning: what `--tune-hypernetwork` was.
-        method: what `--method` was; empty where nothing was asked for.
+        tuning: value of `--tune-hypernetwork`.
+        method: value of `--method`; empty by default.
     """
 
     queue: str
@@ -35,10 +35,10 @@ class Likeness:
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """What a job that succeeded took.
+    """The duration of a successful job.
 
     Args:
-        size: how much work its dataset is, in any unit; None when it is not known.
+        size: amount of work of its dataset, in any unit; None if unknown.
         stages: seconds by stage.
     """
 
@@ -49,10 +49,10 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class TimeLeft:
-    """A forecast and what it rests on, or why there is none.
+    """A forecast and its basis, or why there is none.
 
     Args:
-        seconds: None when it is not known.
+        seconds: None if unknown.
         basis: "3 similar jobs", "the size of its dataset", or the reason why it is unknown.
     """
 
@@ -61,18 +61,18 @@ class TimeLeft:
 
 
 def similar(likeness: Likeness, size: float | None, timings: Sequence[Timing]) -> list[Timing]:
-    """The timings of jobs like this one. Sizes are compared only where both are known."""
+    """Return the timings of similar jobs. Sizes are compared only if both are known."""
     return [timing for timing in timings if timing.likeness == likeness and (timing.size is None) == (size is None)]
 
 
 def time_left(stage: Stage | None, stage_seconds: float, size: float | None, timings: Sequence[Timing]) -> TimeLeft:
-    """How long a job still takes.
+    """Forecast how long a job still takes.
 
     Args:
-        stage: where it is; None before its first stage.
-        stage_seconds: how long it has been there.
-        size: how much work its dataset is.
-        timings: of jobs like this one.
+        stage: its current stage; None before the first.
+        stage_seconds: time spent in that stage.
+        size: amount of work of its dataset.
+        timings: timings of similar jobs.
     """
     if not timings:
         return TimeLeft(None, "no similar job has succeeded lately")
@@ -89,7 +89,7 @@ def time_left(stage: Stage | None, stage_seconds: float, size: float | None, tim
 
 
 def _expected(size: float | None, timings: Sequence[Timing]) -> dict[Stage, float]:
-    """Seconds by stage: the median of the similar jobs, each scaled to this job's size."""
+    """Return seconds by stage: the median of the similar jobs, each scaled to this job's size."""
     by_stage: dict[Stage, list[float]] = {}
     for timing in timings:
         scale = size / timing.size if size is not None and timing.size else 1.0
@@ -99,11 +99,11 @@ def _expected(size: float | None, timings: Sequence[Timing]) -> dict[Stage, floa
 
 
 def starts_in(ahead: int, free_in_seconds: Sequence[float | None], run_seconds: float | None) -> float | None:
-    """When the job behind `ahead` others is claimed, in seconds; None when it is not known.
+    """Forecast when the job behind `ahead` others is claimed, in seconds; None if unknown.
 
     Args:
-        free_in_seconds: of each worker of the queue: 0 when it is idle, None when its job's end is not known.
-        run_seconds: what a job of the queue takes.
+        free_in_seconds: for each worker of the queue, 0 if it is idle, None if the end of its job is unknown.
+        run_seconds: typical duration of a job of the queue.
     """
     if sum(seconds == 0.0 for seconds in free_in_seconds) > ahead:
         return 0.0

@@ -1,4 +1,4 @@
-"""Whose datasets of the hub a service reads for those who come from elsewhere, and for whom it lends its token."""
+"""Which owners' datasets of the hub a service reads for remote callers, and for which it uses its own token."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ ANYBODY: Final = "*"
 
 @dataclass(frozen=True, slots=True)
 class HubTerms:
-    """What the settings say of the hub. Names of owners are in small letters.
+    """The settings for the hub. Names of owners are in lower case.
 
     Args:
-        owners: whose datasets are read without a token; `*` means everybody's.
-        token_owners: whose datasets are read with the service's own token, so private and gated ones too.
+        owners: owners whose datasets are read without a token; `*` means everybody.
+        token_owners: owners whose datasets are read with the service's token, including private and gated ones.
     """
 
     owners: frozenset[str] = frozenset()
@@ -24,16 +24,16 @@ class HubTerms:
 
     @classmethod
     def parse(cls, owners: str, token_owners: str) -> HubTerms:
-        """Read the settings, each a list separated by spaces. Raises InputError."""
+        """Parse the settings, each a list separated by spaces. Raises InputError."""
         if ANYBODY in token_owners.split():
             raise InputError("hub-token-for-everybody")
         return cls(frozenset(owners.lower().split()), frozenset(token_owners.lower().split()))
 
     def lends_token(self, repository: str) -> bool:
-        """Whether it is read with the service's token.
+        """Return whether a repository is read with the service's token.
 
         Raises:
-            NotAllowedError: it is not read at all.
+            NotAllowedError: it may not be read at all.
         """
         owner = repository.lower().rpartition("/")[0]
         if owner and owner in self.token_owners:

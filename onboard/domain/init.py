@@ -1,4 +1,4 @@
-"""Where a training starts: the value of `--init`, read once, and the version that it named at submission."""
+"""The start of a training: the parsed value of `--init`, and the version that it named at submission."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-INIT_VERSION: Final = "init_version"  # the option of a job that keeps the version it starts from
+INIT_VERSION: Final = "init_version"  # the option of a job that stores the version it starts from
 
 
 class InitKind(StrEnum):
     """How the start of a training is found."""
 
-    AUTO = "auto"  # by the probe
+    AUTO = "auto"  # chosen by the probe
     RANDOM = "random"
-    MEAN = "mean"  # of all embeddings
-    FINGERPRINT = "fingerprint"  # of the new task's own rows
+    MEAN = "mean"  # mean of all embeddings
+    FINGERPRINT = "fingerprint"  # fingerprint of the new task's rows
     NAMED = "named"  # an anchor of the base, or a version of a task
 
 
@@ -31,8 +31,8 @@ class Init:
     Args:
         kind: how it is found.
         name: the text of `--init`.
-        version: `task@vN`, which the name stood for when the job was submitted; None for everything but a task's
-            version, and for jobs that were queued before it was stored.
+        version: `task@vN` that the name meant at submission; None except for versions of tasks, and for jobs that were
+            queued before it was stored.
     """
 
     kind: InitKind
@@ -41,18 +41,18 @@ class Init:
 
     @classmethod
     def parse(cls, text: str, version: str | None = None) -> Init:
-        """Read the value of `--init`. Whether a name is known depends on the base and on the registry."""
+        """Parse the value of `--init`. Whether a name exists depends on the base and the registry."""
         kind = InitKind(text) if text in _WORDS else InitKind.NAMED
         return cls(kind, text, version if kind is InitKind.NAMED else None)
 
     @property
     def reference(self) -> str:
-        """What to look up for a named start: the pinned version, or else the name."""
+        """The reference to look up for a named start: the pinned version, or else the name."""
         return self.version or self.name
 
     @property
     def is_given(self) -> bool:
-        """Whether the submitter asked for an embedding to start from."""
+        """Whether the submitter named an embedding to start from."""
         return self.kind not in (InitKind.AUTO, InitKind.RANDOM)
 
     def __str__(self) -> str:

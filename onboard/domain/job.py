@@ -1,9 +1,9 @@
-"""A job: what was asked, the states it passes through, and what it leaves behind.
+"""A job: its request, its states, and its results.
 
 queued ──> running ──> succeeded
   │  ^        ├──────> failed ──────┐
   │  │        ├──────> dead ────────┤ retry
-  │  └────────┤ lease ran out,      │
+  │  └────────┤ lease expired,      │
   │  ^        │ drained, try later  │
   │  └────────│─────────────────────┤
   └───────────┴──────> cancelled ───┘
@@ -25,11 +25,11 @@ from onboard.domain.methods import FROM_ADAPTERS, WITHOUT_EMBEDDING, method_sett
 from onboard.domain.moment import to_iso
 from onboard.errors import ConflictError, InputError, JobFailedError
 
-LEASE_SECONDS: Final = 60.0  # a worker that stays silent for so long has lost its job
-HEARTBEAT_SECONDS: Final = 15.0  # how often a worker extends its lease
+LEASE_SECONDS: Final = 60.0  # a worker without a heartbeat for this long loses its job
+HEARTBEAT_SECONDS: Final = 15.0  # interval of a worker's heartbeat, which extends its lease
 MAX_ATTEMPTS: Final = 3  # claims before a job is dead
-BULK: Final = "bulk"  # the option of a job's spec that makes it one that answers files
-EVENTS_AT_ONCE: Final = 1000  # of a job's log; fewer mean that there are no more
+BULK: Final = "bulk"  # the option of a job's spec that marks a job that answers files
+EVENTS_AT_ONCE: Final = 1000  # events per reading; fewer mean that there are no more
 
 TuneHypernetwork = Literal["never", "auto", "always"]
 KindChoice = Literal["auto", "classification", "regression", "multilabel"]
@@ -39,7 +39,7 @@ UnknownLabels = Literal["refuse", "drop"]
 
 
 class JobState(StrEnum):
-    """Where a job stands."""
+    """The state of a job."""
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -50,12 +50,12 @@ class JobState(StrEnum):
 
     @property
     def finished(self) -> bool:
-        """Whether nothing more happens unless someone retries."""
+        """Whether the job has ended; only a retry changes that."""
         return self not in (JobState.QUEUED, JobState.RUNNING)
 
 
 class Stage(StrEnum):
-    """The stages of a running job, in their order."""
+    """The stages of a running job, in order."""
 
     CHECK = "check"
     READOUT = "readout"  # of jobs that publish a provisional version
@@ -66,7 +66,7 @@ class Stage(StrEnum):
     CHOOSE = "choose"
     EVALUATE = "evaluate"
     PUBLISH = "publish"
-    PREDICT = "predict"  # of jobs that answer files, after check; they have no other
+    PREDICT = "predict"  # of jobs that answer files, after check; they have no other stages
 
 
 LEARNING_STAGES: Final = tuple(stage for stage in Stage if stage is not Stage.PREDICT)
@@ -75,7 +75,7 @@ BULK_STAGES: Final = (Stage.CHECK, Stage.PREDICT)
 
 TRANSITIONS: Final[Mapping[JobState, frozenset[JobState]]] = {
     JobState.QUEUED: frozenset({JobState.RUNNING, JobState.CANCELLED}),
-    # running -> running is another worker that takes over after the lease ran out
+    # running -> running: another worker takes over after the lease has expired
     JobState.RUNNING: frozenset(JobState),
     JobState.SUCCEEDED: frozenset(),
     JobState.FAILED: frozenset({JobState.QUEUED}),
@@ -85,12 +85,14 @@ TRANSITIONS: Final[Mapping[JobState, frozenset[JobState]]] = {
 
 
 def sources_of(target: JobState) -> frozenset[JobState]:
-    """The states from which a job may enter `target`; the registry's updates carry them in their WHERE."""
+    """Return the states from which a job may enter `target`; the registry's updates check them in their
+    WHERE clause.
+    """
     return frozenset(state for state, targets in TRANSITIONS.items() if target in targets)
 
 
 def require_transition(job_id: str, present: JobState, target: JobState) -> None:
-    """Raise ConflictError when a job in `present` may not become `target`."""
+    """Raise ConflictError if a job in `present` must not become `target`."""
     if target not in TRANSITIONS[present]:
         raise ConflictError("job-state-forbids", job=job_id, state=present.value, wanted=target.value)
 
@@ -104,7 +106,7 @@ def require_time_limit(seconds: float | None) -> None:
 def job_failure(
     job_id: str, state: JobState, error: Mapping[str, Any] | None, kind: type[JobFailedError] = JobFailedError
 ) -> JobFailedError:
-    """The error for a job that ended and did not succeed.
+    """Return the error for a job that ended without success.
 
     Args:
         error: its error document, if it has one.
@@ -119,13 +121,13 @@ def job_failure(
 
 
 def new_job_id() -> str:
-    """A fresh job id: 12 hexadecimal characters."""
+    """Return a new job id: 12 hexadecimal characters."""
     return secrets.token_hex(6)
 
 
 @dataclass(frozen=True, slots=True)
 class JobSpec:
-    """What was asked: every flag of `submit`, JSON-compatible.
+    """The request: every option of `submit`, JSON-compatible.
 
     Args:
         task: name of the task.
@@ -133,17 +135,17 @@ class JobSpec:
         init: "auto" (probe), "random", "mean", "fingerprint", an anchor, or an embedding's reference ("sst2@v1").
         tune_hypernetwork: never, auto or always.
         method: name of the fine-tuning method (`onboard.domain.methods`); empty means the base's own.
-        kind: what the labels are taken for.
+        kind: how labels are interpreted.
         metric: name of the deciding metric; empty means the kind's default.
-        shots: rows in total that are trained on; None means all.
+        shots: total number of training rows; None means all.
         seed: seed of every random draw of the job.
         base: name, folder or digest of the base.
-        new_labels: whether another label set than the task's present one is wanted.
-        options: whatever else it takes; `probe` names the probe's strategy where it is not to race, `readout` is
-            "never" where none is wanted, `fast` says that the first version is all that is wanted, `method_setting` has
-            the method's settings as NAME=VALUE; `label_description` says what labels mean, as LABEL=TEXT; `bulk` says
-            what a job that answers files reads, asks and writes: it has no dataset; `change` says how the dataset was
-            made of an earlier one (`onboard.domain.change`).
+        new_labels: whether to allow a label set that differs from the task's.
+        options: all other options. `probe` is the probe's strategy if it is not a race. `readout` is "never" to disable
+            it. `fast` requests only the first version. `method_setting` lists the method's settings as NAME=VALUE, and
+            `label_description` the meanings of labels as LABEL=TEXT. `bulk` is the request of a job that answers files,
+            which has no dataset. `change` describes how the dataset was made from an earlier one
+            (`onboard.domain.change`).
     """
 
     task: str
@@ -161,70 +163,72 @@ class JobSpec:
 
     @property
     def is_bulk(self) -> bool:
-        """Whether it answers files, instead of learning."""
+        """Whether it answers files instead of learning."""
         return BULK in self.options
 
     @property
     def readout(self) -> ReadoutChoice:
-        """Whether a readout may answer beside what is trained."""
+        """Whether a readout may be used."""
         return "never" if self.options.get("readout") == "never" else "auto"
 
     @property
     def fast(self) -> bool:
-        """Whether its first version, the readout alone, is all that is wanted."""
+        """Whether only its first version, the readout alone, is requested."""
         return bool(self.options.get("fast"))
 
     @property
     def provisional(self) -> bool:
-        """Whether it publishes a readout alone before it has learned anything else.
+        """Whether it publishes a readout alone before it learns anything else.
 
-        A job that rebuilds versions without a deleted task replaces them once.
+        A job that rebuilds versions without a deleted task publishes only once.
         """
         return self.fast or not (self.without_embedding or self.readout == "never" or self.options.get("replaces"))
 
     @property
     def start(self) -> Init:
-        """What `init` says, and the version that it named when the job was submitted."""
+        """The value of `init`, with the version that it named at submission."""
         return Init.parse(self.init, self.options.get(INIT_VERSION))
 
     def pinned_to(self, version: str | None) -> JobSpec:
-        """The same with the version that `init` names now; without one for None."""
+        """Return the spec with the version that `init` names now; without one for None."""
         options = {name: value for name, value in self.options.items() if name != INIT_VERSION}
         return replace(self, options=options if version is None else {**options, INIT_VERSION: version})
 
     @property
     def change(self) -> ChangeJson | None:
-        """How its dataset was made of the task's earlier one; None where it was submitted as a whole."""
+        """How its dataset was made from the task's earlier one; None if it was submitted as a whole."""
         change: ChangeJson | None = self.options.get("change")
         return change
 
     @property
     def without_embedding(self) -> bool:
-        """Whether its version is of weights of its own, or of a readout alone: no hypernetwork has a part in it."""
+        """Whether its version has task-specific weights or a readout alone: no hypernetwork is involved."""
         return self.method in WITHOUT_EMBEDDING
 
     @property
     def starts_from_adapters(self) -> bool:
-        """Whether weights of the task's own start at what the embedding of a task's version generates."""
+        """Whether task-specific weights start at adapters that are generated for a task's embedding."""
         return self.method == FROM_ADAPTERS and self.start.is_given
 
     def settings_on(self, reduction_factor: int) -> dict[str, Any]:
-        """Settings of the method on a base whose adapters have this one: what starts at those has their size."""
+        """Return settings of the method on a base with this reduction factor, which determines the size of generated
+        adapters.
+        """
         own = {"reduction_factor": reduction_factor} if self.starts_from_adapters else {}
         return {**own, **self.method_settings}
 
     @property
     def method_settings(self) -> dict[str, Any]:
-        """Settings of the method, by name. Raises InputError: one is of another form."""
+        """Settings of the method, by name. Raises InputError: one is invalid."""
         return method_settings(self.options.get("method_setting", ()))
 
     def to_json(self) -> dict[str, Any]:
-        """The spec as a JSON-compatible document."""
+        """Return the spec as a JSON-compatible document."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> JobSpec:
-        """Read what `to_json` wrote. Fields this code does not know raise InputError: they were asked for."""
+        """Read the output of `to_json`. Unknown fields raise InputError, because they were requested."""
         unknown = set(document) - {declared.name for declared in fields(cls)}
         if unknown:
             raise InputError("job-fields-unknown", fields=sorted(unknown))
@@ -232,28 +236,28 @@ class JobSpec:
 
     @classmethod
     def known_part(cls, document: Mapping[str, Any]) -> JobSpec:
-        """The same without the fields that this code does not know, so that it can list jobs of a newer program."""
+        """Read the output of `to_json` without unknown fields, to list jobs of a newer release."""
         known = {declared.name for declared in fields(cls)}
         return cls(**{name: value for name, value in document.items() if name in known})
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job as the registry knows it.
+    """A job in the registry.
 
     Args:
-        attempt: how often it was claimed; the fencing token of the worker that runs it.
-        max_attempts: it is dead when this many attempts have been used up.
+        attempt: number of claims; the fencing token of the worker that runs it.
+        max_attempts: it is dead after this many attempts.
         key: the submitter's idempotency key, if any.
-        owner: who submitted it, for audit.
+        owner: the submitter, for the audit log.
         stage: the last stage that was entered.
         worker: name of the worker of the last attempt.
         worker_pid: process of the last attempt on that worker's machine.
         not_before_at: it is not claimed earlier (back-off).
-        time_limit_seconds: how long an attempt may take; None leaves it to the worker's default, if it has one.
-        claimed_at: when the present (or last) attempt began.
-        deadline_at: when its time is up.
-        needs_release: number of the release (`onboard.domain.release`) that a worker needs at least.
+        time_limit_seconds: limit of an attempt; None uses the worker's default, if any.
+        claimed_at: when the current (or last) attempt began.
+        deadline_at: when its time limit is reached.
+        needs_release: number of the oldest release (`onboard.domain.release`) that can run it.
         result: the result document of a succeeded job.
         error: the error document of a failed, cancelled or dead job, or of the last attempt.
     """
@@ -285,26 +289,26 @@ class Job:
 
     @property
     def counted_attempt(self) -> int:
-        """Which of its attempts this is: those handed back, and those before `jobs retry`, do not count."""
+        """Number of this attempt, without those handed back and those before `jobs retry`."""
         return max(1, MAX_ATTEMPTS - (self.max_attempts - self.attempt))
 
     def waited_seconds(self, now: float) -> float:
-        """How long it waited until a worker first took it, or it was given up; so far if it waits."""
+        """Return how long it waited until the first claim or until it was given up; if it waits, until now."""
         put_off = self.started_at is not None and self.not_before_at > self.started_at
         due = self.created_at if put_off else self.not_before_at
         return max(0.0, (self.started_at or self.finished_at or now) - due)
 
     def ran_seconds(self, now: float) -> float | None:
-        """How long it took from its first start to its end, or so far; None if it never started."""
+        """Return the time from its first start to its end, or until now; None if it never started."""
         return None if self.started_at is None else max(0.0, (self.finished_at or now) - self.started_at)
 
     @property
     def attempts_used_up(self) -> bool:
-        """Whether no further claim is left."""
+        """Whether no further claim is allowed."""
         return self.attempt >= self.max_attempts
 
     def to_json(self) -> dict[str, Any]:
-        """The job as a JSON-compatible document; times are ISO 8601 in UTC."""
+        """Return the job as a JSON-compatible document; times are ISO 8601 in UTC."""
         return {
             "job": self.id,
             "task": self.spec.task,
@@ -327,18 +331,18 @@ class Job:
         }
 
 
-STEPS_BETWEEN = 10  # steps of a training that pass between two notes of its loss
+STEPS_BETWEEN = 10  # steps of a training between two notes of its loss
 EventKind = Literal["state", "stage_started", "stage_finished", "note"]
 
 
 @dataclass(frozen=True, slots=True)
 class JobEvent:
-    """One event in a job's log.
+    """An event in a job's log.
 
     Args:
-        id: grows within a job and over all jobs; "since" of the next reading.
-        kind: a change of state, a stage that started or finished, or a note.
-        seconds: how long a finished stage took.
+        id: increases within a job and over all jobs; pass it as "since" to continue reading.
+        kind: a change of state, the start or end of a stage, or a note.
+        seconds: duration of a finished stage.
         numbers: JSON-compatible facts (losses, rows, memory …).
     """
 
@@ -353,5 +357,5 @@ class JobEvent:
     numbers: dict[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """The event as a JSON-compatible document; its time is ISO 8601 in UTC."""
+        """Return the event as a JSON-compatible document; its time is ISO 8601 in UTC."""
         return document_of(self, stage=self.stage.value if self.stage else None)

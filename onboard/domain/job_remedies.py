@@ -1,4 +1,4 @@
-"""Where a job's document has remedies: the command line and HTTP say them in words of their own."""
+"""Rewrite the remedies in a job's document; command line and HTTP word them differently."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ Reword = Callable[[Mapping[str, Any]], dict[str, Any]]
 
 
 def reworded_job(job: Mapping[str, Any], reword: Reword) -> dict[str, Any]:
-    """A job's document, brief or in full, with other remedies.
+    """Return a job's document, brief or full, with other remedies.
 
     Args:
-        job: as `onboard.jobs.control` makes it; what it lacks, or what is of another form, is passed over.
-        reword: makes another one of a part that has a remedy: of the error, of why it waits, of each warning of its
-            dataset, of each error among its events.
+        job: from `onboard.jobs.control`; missing or unknown parts are skipped.
+        reword: replaces a part with a remedy: the error, the reason why it waits, each warning about its dataset, and
+            each error among its events.
     """
     parts: dict[str, Any] = {key: reword(job[key]) for key in ("error", "waiting") if isinstance(job.get(key), dict)}
     dataset, events = job.get("dataset"), job.get("events")
@@ -27,7 +27,7 @@ def reworded_job(job: Mapping[str, Any], reword: Reword) -> dict[str, Any]:
 
 
 def reworded_event(event: Mapping[str, Any], reword: Reword) -> dict[str, Any]:
-    """One line of a job's log, with another remedy of the error that it tells of."""
+    """Return an event of a job's log with another remedy of its error."""
     numbers = event.get("numbers")
     if not isinstance(numbers, dict) or not isinstance(numbers.get("error"), dict):
         return dict(event)

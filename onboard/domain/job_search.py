@@ -1,4 +1,4 @@
-"""Which jobs are looked for, and in which order."""
+"""A search for jobs, and its order."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from onboard.domain.job import JobState
 
 @dataclass(frozen=True, slots=True)
 class JobSearch:
-    """Which jobs are looked for; what is None or empty does not count.
+    """A search for jobs; fields that are None or empty are ignored.
 
     Args:
         states: any of these.
         task: name of the task.
         queue: name of the queue.
-        owner: who submitted it.
+        owner: the submitter.
     """
 
     states: tuple[JobState, ...] = ()
@@ -26,12 +26,12 @@ class JobSearch:
 
     @property
     def of_any_state(self) -> JobSearch:
-        """The same whatever the state."""
+        """Return the same search for any state."""
         return replace(self, states=())
 
 
 class JobOrder(StrEnum):
-    """Orders of a list of jobs. Of the longest, those that still wait or run come before all others."""
+    """Orders of a list of jobs. With "longest", unfinished jobs come before all others."""
 
     NEWEST = "newest"
     OLDEST = "oldest"

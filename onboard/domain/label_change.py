@@ -1,4 +1,4 @@
-"""A change of a task's labels, as every door takes it, and what it makes of the label set."""
+"""A change of a task's labels, as all interfaces accept it, and the resulting label set."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _FEWEST: Final = 2  # labels of a task
 
 @dataclass(frozen=True, slots=True)
 class LabelChange:
-    """What is to become of some labels.
+    """A change of labels.
 
     Args:
-        action: rename one label, merge several into one, delete one with its rows, describe one.
-        labels: that are changed.
-        to: what they are called afterwards, of rename and merge.
-        description: what the label means, of describe; empty takes the description away.
+        action: rename one label, merge several into one, delete one with its rows, or describe one.
+        labels: the labels to change.
+        to: the new name, for rename and merge.
+        description: meaning of the label, for describe; empty removes the description.
 
     Raises:
-        InputError: an action that does not exist, or one that lacks something.
+        InputError: the action does not exist or is incomplete.
     """
 
     action: LabelAction
@@ -56,11 +56,11 @@ class LabelChange:
             _require_label(self.to)
 
     def known_to(self, task: str, labels: Sequence[Label]) -> LabelChange:
-        """The same with the task's own labels, which a command line can only write as text.
+        """Return the change with the task's typed labels; a command line passes them as text.
 
         Raises:
             InputError: the task does not have one of them, or one is given twice.
-            ConflictError: the new name is in use, or fewer than two labels would be left.
+            ConflictError: the new name is in use, or fewer than two labels would remain.
         """
         known = tuple(_known(task, label, labels) for label in self.labels)
         if len({label_key(label) for label in known}) < len(known):
@@ -76,7 +76,7 @@ class LabelChange:
         return LabelChange(self.action, known, to, self.description)
 
     def after(self, labels: Sequence[Label]) -> tuple[Label, ...]:
-        """The label set afterwards, each label in its place; what is merged stands where the first of them stood."""
+        """Return the label set after the change, in order; a merged label takes the place of the first of them."""
         if self.action == "describe":
             return tuple(labels)
         changed, result, placed = {label_key(label) for label in self.labels}, list[Label](), False
@@ -90,7 +90,7 @@ class LabelChange:
 
     @property
     def become(self) -> dict[str, Label | None]:
-        """What rows of these labels get instead, by `label_key`; None where they go."""
+        """Return the new labels of rows by `label_key`; None for rows that are deleted."""
         if self.action == "describe":
             return {}
         return {label_key(label): self.to for label in self.labels}

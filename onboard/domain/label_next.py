@@ -1,4 +1,4 @@
-"""What a job's document says of the texts to label next. JSON throughout."""
+"""The part of a job's document about the texts to label next. JSON throughout."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ class AnswerJson(TypedDict, total=False):
 
 
 class NextRowJson(TypedDict, total=False):
-    """A text that should be labelled next (its first 1,000 characters), or a pair of them.
+    """A text to label next (its first 1,000 characters), or a pair of them.
 
-    uncertainty: entropy of the probabilities as a share of the most that there can be.
-    unlike: true of a text that is unlike the task's data; such texts come last.
-    answers: the two likeliest labels; or, for a regression, `value` with its standard deviation `spread`.
+    uncertainty: entropy of the probabilities as a share of the maximum. unlike: true for a text that is unlike the
+    task's data; such texts come last. answers: the two most likely labels; or, for a regression, `value` with its
+    standard deviation `spread`.
     """
 
     text: str
@@ -31,7 +31,7 @@ class NextRowJson(TypedDict, total=False):
 
 
 class ShareJson(TypedDict):
-    """How many of the unlabelled texts a label is the likeliest answer of, as a share, and its mean probability."""
+    """The share of unlabeled texts for which a label is the most likely, and its mean probability."""
 
     label: str | int | bool | float
     share: float
@@ -39,11 +39,11 @@ class ShareJson(TypedDict):
 
 
 class LabelNextJson(TypedDict, total=False):
-    """Which texts of `--unlabelled FILE` to label next, the most uncertain first.
+    """The texts of `--unlabelled FILE` to label next, most uncertain first.
 
-    read: rows of the file; known: of them labelled in the dataset already; repeated: of them like another row;
-    considered: texts that were looked at.
-    shares: what is answered to these now, by label; absent of a regression.
+    read: rows of the file; known: rows that the dataset already contains with labels; repeated: duplicates of other
+    rows; considered: texts that were examined. shares: current answers to these texts, by label; absent for a
+    regression.
     """
 
     rows: list[NextRowJson]

@@ -1,4 +1,4 @@
-"""How a version answers the rows of each label: precision, recall, F1, and which labels it hardly ever answers."""
+"""Scores per label: precision, recall, F1, and which labels are hardly ever predicted."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any, Final, TypedDict
 from onboard.domain.counting import counted, significant
 from onboard.domain.dataset import Label, label_text
 
-FEWEST_ROWS: Final = 3  # of a label, below which nothing is said of it: good versions too miss one or two
-HARDLY: Final = 0.25  # answers per row of a label, up to which it is hardly ever answered
-MOST_NAMED: Final = 3  # labels of a sentence
+FEWEST_ROWS: Final = 3  # of a label; with fewer, even good versions miss one or two
+HARDLY: Final = 0.25  # answers per row of a label; up to this, it is hardly ever predicted
+MOST_NAMED: Final = 3  # labels per sentence
 
 
 class LabelScoreJson(TypedDict):
-    """One label: its rows, how often it was answered, how often rightly.
+    """One label: its rows, how often it was predicted, and how often correctly.
 
-    precision: share of its answers that are right; null where it was never answered.
-    recall: share of its rows that are answered right; null where it has no rows. f1: null without either.
+    precision: share of its answers that are right; null if it was never predicted. recall: share of its rows that are
+    predicted; null if it has no rows. f1: null without either.
     """
 
     label: Label
@@ -32,7 +32,7 @@ class LabelScoreJson(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class LabelScore:
-    """One label on so many `rows` that are labelled so; `answers` name it, and `right` of them rightly."""
+    """One label with `rows` labeled rows; `answers` predict it, `right` of them correctly."""
 
     label: Label
     rows: int
@@ -41,32 +41,32 @@ class LabelScore:
 
     @property
     def precision(self) -> float | None:
-        """Share of its answers that are right; None where there are none."""
+        """Share of its answers that are right; None if there are none."""
         return self.right / self.answers if self.answers else None
 
     @property
     def recall(self) -> float | None:
-        """Share of its rows that are answered right; None where there are none."""
+        """Share of its rows that are predicted; None if there are none."""
         return self.right / self.rows if self.rows else None
 
     @property
     def f1(self) -> float | None:
-        """Harmonic mean of the two; None where the label is neither answered nor true."""
+        """Harmonic mean of both; None if the label is neither predicted nor true."""
         both = self.rows + self.answers
         return 2 * self.right / both if both else None
 
     @property
     def never_answered(self) -> bool:
-        """Whether rows enough are labelled so, and none was answered so."""
+        """Whether it has enough rows and was never predicted."""
         return self.rows >= FEWEST_ROWS and not self.answers
 
     @property
     def hardly_answered(self) -> bool:
-        """Whether it is answered, but far more seldom than it is true."""
+        """Whether it is predicted, but far less often than it is true."""
         return self.rows >= FEWEST_ROWS and 0 < self.answers <= HARDLY * self.rows
 
     def to_json(self) -> LabelScoreJson:
-        """The label with its numbers as a JSON document."""
+        """Return the label's scores as a JSON document."""
         return {
             "label": self.label, "rows": self.rows, "answers": self.answers, "right": self.right,
             "precision": significant(self.precision), "recall": significant(self.recall), "f1": significant(self.f1),
@@ -74,10 +74,10 @@ class LabelScore:
 
 
 def label_scores(metrics: Mapping[str, Any] | None) -> list[LabelScore]:
-    """The labels of one split's metrics; empty where they say nothing of labels, as those of earlier versions.
+    """Return the labels of one split's metrics; empty if they do not list labels, like those of earlier versions.
 
     Args:
-        metrics: by name, as a version or a job's document has them; the labels stand with macro-F1, their mean.
+        metrics: by name, from a version or a job's document; the labels are part of macro-F1, their mean.
     """
     macro_f1 = (metrics or {}).get("macro_f1")
     documents = macro_f1.get("labels") if isinstance(macro_f1, Mapping) else None
@@ -94,18 +94,18 @@ def label_scores(metrics: Mapping[str, Any] | None) -> list[LabelScore]:
 
 
 def neglected(scores: Sequence[LabelScore]) -> list[LabelScore]:
-    """The labels that are never answered, then those that hardly ever are; in each the one with most rows first."""
+    """Return the labels that are never predicted, then those that hardly ever are, each by number of rows."""
     neglect = [score for score in scores if score.never_answered or score.hardly_answered]
     return sorted(neglect, key=lambda score: (score.answers > 0, -score.rows))
 
 
 def collapsed(scores: Sequence[LabelScore]) -> bool:
-    """Whether every text gets the same answer, though rows enough have another label."""
+    """Return whether every text gets the same answer although enough rows have another label."""
     return sum(score.answers > 0 for score in scores) == 1 and any(score.never_answered for score in scores)
 
 
 def neglect_sentence(scores: Sequence[LabelScore], name: Callable[[Label], str] = label_text) -> str:
-    """Which labels are never or hardly ever answered, in one sentence; "" where every label gets its answers."""
+    """Describe which labels are never or hardly ever predicted; "" if there are none."""
     labels = neglected(scores)
     answered = [score for score in scores if score.answers]
     never, hardly = ([score for score in labels if bool(score.answers) is some] for some in (False, True))

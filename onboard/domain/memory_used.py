@@ -1,4 +1,4 @@
-"""What a job's document says of memory that was too small. JSON throughout."""
+"""The part of a job's document about insufficient memory. JSON throughout."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TypedDict
 
 
 class HalvedJson(TypedDict, total=False):
-    """A GPU's memory was too small for so many rows at once; `rows_at_once` were taken from then on."""
+    """A GPU ran out of memory; from then on, batches had `rows_at_once` rows."""
 
     stage: str
     rows: int

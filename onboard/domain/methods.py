@@ -1,6 +1,6 @@
-"""The fine-tuning methods by name, and what a version of each is made of. Without torch, which makes them.
+"""The names of the fine-tuning methods, and what their versions consist of. Does not import torch.
 
-A base's own method, a hypernetwork, makes a version of an embedding; it is what a job takes where nothing is asked for.
+By default a job uses the base's own method, a hypernetwork; its versions are embeddings.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ OWN_WEIGHTS: Final = (
     "adapters", "adapters-dagger", "pfeiffer-adapter", "adapter-drop", "adapter-low-rank", "phm-adapter", "compacter",
     "compacter++", "prompt-tuning-r", "prompt-tuning-t", "bitfit", "intrinsic-said",
 )  # fmt: skip
-FROM_ADAPTERS: Final = "adapters-dagger"  # it alone has what a hypernetwork makes, so it can start at an embedding's
+FROM_ADAPTERS: Final = "adapters-dagger"  # it has a hypernetwork's adapters, so it can start at an embedding's
 COMPARED_ONLY: Final = "full-fine-tuning"
-AUTO: Final = "auto"  # the base's own, a readout alone, and `SMALL`: the cheapest that is as good as the best
-SMALL: Final = ("bitfit", "adapters")  # that `auto` tries behind the others, fewest bytes first
-WITHOUT_EMBEDDING: Final = (LINEAR, *OWN_WEIGHTS)  # what `--method` may name beside the base's own
+AUTO: Final = "auto"  # the cheapest of the base's own, a readout alone, and `SMALL` that is as good as the best
+SMALL: Final = ("bitfit", "adapters")  # methods that `auto` tries after the others, fewest bytes first
+WITHOUT_EMBEDDING: Final = (LINEAR, *OWN_WEIGHTS)  # values of `--method` besides the base's own
 
 WEIGHTS_FORMAT: Final = "onboard-task-weights-1"  # of the files of versions without an embedding
-OWN_START: Final = "(own)"  # the parent of such a version: nothing learned before; no task can be called so
+OWN_START: Final = "(own)"  # parent of versions that started from nothing learned; not a valid task name
 
 _CONTENT: Final[Mapping[str, Content]] = {
     **dict.fromkeys(WITH_EMBEDDING, "embedding"),
@@ -38,14 +38,14 @@ _CONTENT: Final[Mapping[str, Content]] = {
 
 
 def content_of(method: str, what: str) -> Content:
-    """What a version of a method is made of.
+    """Return what a version of a method consists of.
 
     Args:
         method: its name.
         what: the version, for the error.
 
     Raises:
-        InputError: this release has no such method.
+        InputError: this release does not have the method.
     """
     if method not in _CONTENT:
         raise InputError("method-unknown-to-release", method=method, part=what)  # fmt: skip
@@ -53,16 +53,16 @@ def content_of(method: str, what: str) -> Content:
 
 
 def require_weights_format(metadata: Mapping[str, Any]) -> None:
-    """Raise InputError unless a file's metadata says that it is of the format of versions without an embedding."""
+    """Raise InputError unless a file's metadata has the format of versions without an embedding."""
     if metadata.get("format") != WEIGHTS_FORMAT:
         raise InputError("task-weights-format-unknown", format=metadata.get("format"))
 
 
 def require_method(method: str, of_base: str, base: str) -> None:
-    """Raise InputError unless a job on a base can be asked for a method.
+    """Raise InputError unless a job may use a method on a base.
 
     Args:
-        method: its name; empty leaves it to the base.
+        method: its name; empty means the base's own.
         of_base: the base's own method.
         base: its name, for the error.
     """
@@ -78,10 +78,10 @@ def require_method(method: str, of_base: str, base: str) -> None:
 
 
 def method_settings(written: Iterable[str]) -> dict[str, Any]:
-    """Settings of a method by name, of NAME=VALUE with a JSON value each.
+    """Parse settings of a method, NAME=VALUE with a JSON value each.
 
     Raises:
-        InputError: one is of another form, or named twice.
+        InputError: one is invalid or repeated.
     """
     settings: dict[str, Any] = {}
     for setting in written:

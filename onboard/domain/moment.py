@@ -1,4 +1,4 @@
-"""Moments and durations: epoch seconds inside (`*_at`), ISO 8601 in UTC outside; durations in seconds and in words."""
+"""Times and durations: epoch seconds internally (`*_at`), ISO 8601 in UTC externally; durations as text."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ _DAY: Final = 24 * _HOUR
 
 
 def to_iso(at: float | None) -> str | None:
-    """Epoch seconds as ISO 8601 in UTC with milliseconds (`2026-01-31T12:00:00.000Z`); None stays None."""
+    """Format epoch seconds as ISO 8601 in UTC with milliseconds (`2026-01-31T12:00:00.000Z`); None stays None."""
     if at is None:
         return None
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def from_iso(text: str | None) -> float:
-    """Epoch seconds of what `to_iso` wrote; 0 for None. Raises ValueError."""
+    """Parse the output of `to_iso`; 0 for None. Raises ValueError."""
     return 0.0 if text is None else datetime.fromisoformat(text).timestamp()
 
 
 def rounded(seconds: float | None, digits: int = 3) -> float | None:
-    """A duration for a document; None stays None."""
+    """Round a duration for a document; None stays None."""
     return None if seconds is None else round(seconds, digits)
 
 
 def utc_text(at: float) -> str:
-    """Epoch seconds for people, in UTC to the second: "2026-01-31 12:00:00"."""
+    """Format epoch seconds for display, in UTC to the second: "2026-01-31 12:00:00"."""
     return datetime.fromtimestamp(at, UTC).isoformat(" ", "seconds").removesuffix("+00:00")
 
 
 def seconds_text(seconds: float) -> str:
-    """A duration in two parts at most: "0.4 s", "12 s", "3 min 20 s", "24 h", "2 d 3 h"."""
+    """Format a duration in at most two parts: "0.4 s", "12 s", "3 min 20 s", "24 h", "2 d 3 h"."""
     if seconds < 10:
         return f"{seconds:.1f} s"
     whole = round(seconds)
@@ -45,7 +45,7 @@ def seconds_text(seconds: float) -> str:
 
 
 def rough_text(seconds: float) -> str:
-    """A duration in two digits: "0.4 s", "12 s", "3.3 min", "24 h", "2.1 d"."""
+    """Format a duration in two digits: "0.4 s", "12 s", "3.3 min", "24 h", "2.1 d"."""
     limits = ((_MINUTE, 1, "s"), (_HOUR, _MINUTE, "min"), (2 * _DAY, _HOUR, "h"))
     size, name = next(((size, name) for limit, size, name in limits if seconds < limit - size / 2), (_DAY, "d"))
     units = seconds / size

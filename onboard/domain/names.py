@@ -1,4 +1,4 @@
-"""The grammar of names and references. Names are made safe once, here, and never become paths."""
+"""The grammar of names and references. Names are validated here and never become paths."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LATEST: Final = "latest"
 
 MOST_LETTERS: Final = 64  # of a name
 
-_SHOWN_LETTERS: Final = 80  # of what is no name, in the message
+_SHOWN_LETTERS: Final = 80  # of an invalid name, in the message
 
 NAME_PATTERN: Final = rf"^[a-z0-9][a-z0-9_-]{{0,{MOST_LETTERS - 1}}}$"
 
@@ -24,7 +24,7 @@ _VERSION = re.compile(r"v([1-9][0-9]{0,8})")
 
 
 def require_name(name: str, what: str = "task name") -> str:
-    """Return `name` when it follows `[a-z0-9][a-z0-9_-]{0,63}`, else raise InputError. Queues follow it too."""
+    """Return `name` if it matches `[a-z0-9][a-z0-9_-]{0,63}`, else raise InputError. Also used for queues."""
     if not _NAME.fullmatch(name):
         shown = name if len(name) <= _SHOWN_LETTERS else f"{name[:_SHOWN_LETTERS]}…"
         raise InputError("name-invalid", name=shown, kind=what, most_letters=MOST_LETTERS)
@@ -32,13 +32,13 @@ def require_name(name: str, what: str = "task name") -> str:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """ " Did you mean …?" with the known name that is most like this one, or nothing where none is."""
+    """Return " Did you mean …?" with the most similar known name, or "" if none is similar."""
     alike = get_close_matches(name, known, 1)
     return f" Did you mean {alike[0]}?" if alike else ""
 
 
 def require_alias(alias: str) -> str:
-    """Return `alias` when it is a name and cannot be taken for a version number, else raise InputError."""
+    """Return `alias` if it is a valid name and not a version number, else raise InputError."""
     require_name(alias, "name of an alias")
     if _VERSION.fullmatch(alias):
         raise InputError("alias-is-version-number", alias=alias)
@@ -46,7 +46,7 @@ def require_alias(alias: str) -> str:
 
 
 def require_device_name(device: str) -> str:
-    """Return `device` when it is auto, cpu, cuda or cuda:N, else raise InputError. Whether it is there is not asked."""
+    """Return `device` if it is auto, cpu, cuda or cuda:N, else raise InputError. Does not check that it exists."""
     if not _DEVICE.fullmatch(device):
         raise InputError("unknown-device", device=device)
     return device
@@ -54,7 +54,7 @@ def require_device_name(device: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A reference to an embedding version: `task`, `task@latest`, `task@v3` or `task@production`.
+    """A reference to a version: `task`, `task@latest`, `task@v3` or `task@production`.
 
     Exactly one of `version` and `alias` is set.
     """
@@ -65,7 +65,7 @@ class Reference:
 
     @classmethod
     def parse(cls, text: str) -> Reference:
-        """Read a reference; without `@` it means `@latest`. Raises InputError when it is not one."""
+        """Parse a reference; without `@` it means `@latest`. Raises InputError if it is invalid."""
         task, at, ref = text.partition("@")
         require_name(task)
         if not at:
@@ -76,7 +76,7 @@ class Reference:
 
     @classmethod
     def parse_pair(cls, earlier: str, later: str) -> tuple[Reference, Reference]:
-        """Two references of one task. Raises InputError when they are none, or of two tasks."""
+        """Parse two references of one task. Raises InputError if they are invalid or of two tasks."""
         a, b = cls.parse(earlier), cls.parse(later)
         if a.task != b.task:
             raise InputError("versions-of-two-tasks", a=a, b=b, task=a.task)
@@ -84,7 +84,7 @@ class Reference:
 
     @property
     def ref(self) -> str:
-        """What stands behind the `@`: `latest`, `v3`, `production`."""
+        """The part after the `@`: `latest`, `v3`, `production`."""
         return str(self.alias) if self.version is None else f"v{self.version}"
 
     def __str__(self) -> str:

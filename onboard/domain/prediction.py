@@ -1,4 +1,4 @@
-"""An answer of a task's version, as it is computed and as it comes over HTTP; or why there is none."""
+"""A prediction, or why there is none, as computed and as sent over HTTP."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ class Prediction:
     """A prediction.
 
     Args:
-        label: as it was submitted; a number for a regression; of a task with several labels per text the text that
-            stands for their set (`onboard.domain.label_set`), which is in `chosen` as well.
-        probability: of the label; for a regression, of the most probable bucket; for several labels that of the least
-            sure decision about one of them.
-        task, version: what answered.
-        probabilities: of every label, in the task's order (of every bucket for a regression). A service tells them only
-            where they were asked for; else they are empty.
-        weak: whether the version is no better than the commonest label.
-        labels: what the probabilities are of; for a regression the buckets' values.
-        unknown: whether the text is unlike the task's data; None where that was not asked.
-        chosen: the labels of the answer, of a task with several labels per text; None of any other task.
+        label: as submitted; a number for a regression. For several labels per text, it is the text that represents
+            their set (`onboard.domain.label_set`), which is in `chosen` as well.
+        probability: of the label; for a regression, of the most probable bucket; for several labels, of the least
+            certain decision.
+        task, version: the version that answered.
+        probabilities: of every label, in the task's order (of every bucket for a regression). A service returns them
+            only on request; otherwise they are empty.
+        weak: whether the version is not better than the most frequent label.
+        labels: labels that the probabilities belong to; for a regression the buckets' values.
+        unknown: whether the text is unlike the task's data; None if not requested.
+        chosen: labels of the answer, for tasks with several labels per text; else None.
     """
 
     label: Label
@@ -40,7 +40,7 @@ class Prediction:
     chosen: tuple[Label, ...] | None = None
 
     def to_json(self, *, probabilities: bool = False) -> dict[str, Any]:
-        """The prediction as printed by `predict --json`, optionally with all probabilities."""
+        """Return the prediction as printed by `predict --json`, optionally with all probabilities."""
         sets = {} if self.chosen is None else {"labels": list(self.chosen)}
         answer = {
             "label": self.label, **sets, "probability": self.probability, "task": self.task, "version": self.version,
@@ -59,8 +59,8 @@ class Unanswered:
     """An input that cannot be answered.
 
     Args:
-        task, ref: what was asked.
-        error: why: no such task or version, another base, damaged bytes.
+        task, ref: the requested version.
+        error: the reason: no such task or version, another base, damaged files.
     """
 
     task: str
@@ -68,7 +68,7 @@ class Unanswered:
     error: OnboardError
 
     def to_json(self, *, probabilities: bool = False) -> dict[str, Any]:  # noqa: ARG002 - as of an answer
-        """The input as printed by `predict --json`."""
+        """Return the input as printed by `predict --json`."""
         return {"task": self.task, "ref": self.ref, "error": self.error.outside.to_json()}
 
 
@@ -76,7 +76,7 @@ Outcome = Prediction | Unanswered
 
 
 def all_answered(outcomes: Iterable[Outcome]) -> list[Prediction]:
-    """The answers. Raises the error of the first row that has none."""
+    """Return the answers. Raises the error of the first row without one."""
     answers = []
     for outcome in outcomes:
         if isinstance(outcome, Unanswered):

@@ -1,4 +1,4 @@
-"""The prior of a base: which lessons of earlier tasks make it, version by version."""
+"""The prior of a base, with the lessons of earlier tasks in each version."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Final, Literal, get_args
 
 from onboard.errors import InputError
 
-Form = Literal["single", "pairs"]  # texts by themselves, or two of them
+Form = Literal["single", "pairs"]  # single texts, or pairs of them
 FORMS: Final[tuple[Form, ...]] = get_args(Form)
 
 
 def require_form(name: str) -> Form:
-    """The form of that name. Raises InputError."""
+    """Return the form with that name. Raises InputError."""
     for form in FORMS:
         if form == name:
             return form
@@ -23,17 +23,17 @@ def require_form(name: str) -> Form:
 
 
 def form_of(*, pairs: bool) -> Form:
-    """The form of a task that takes pairs of texts, or single ones."""
+    """Return the form of a task with pairs of texts or single ones."""
     return "pairs" if pairs else "single"
 
 
 @dataclass(frozen=True, slots=True)
 class Taught:
-    """A lesson as a prior names it.
+    """A lesson as listed by a prior.
 
     Args:
-        task, version: whose it is.
-        lesson: digest of the lesson's file; of a shipped task that of the base's file of lessons.
+        task, version: the version that it comes from.
+        lesson: digest of the lesson's file; for a shipped task, of the base's file of lessons.
         shipped: whether the lesson comes with the base.
     """
 
@@ -50,18 +50,18 @@ class Taught:
 
 @dataclass(frozen=True, slots=True)
 class PriorVersion:
-    """One version of a base's prior for one form of task: immutable. It is a function of its lessons alone.
+    """One immutable version of a base's prior for one form of task. It depends only on its lessons.
 
     Args:
-        version: 1, 2, …; 0 until it is in the line. A number is never given out again.
-        digest: of what it is made of: base, form, lessons, and how lessons are weighed.
+        version: 1, 2, …; 0 until it is registered. Numbers are never reused.
+        digest: of its inputs: base, form, lessons, and how lessons are weighted.
         fitted: digest of its numbers, on the machine that fitted it.
-        lessons: how many it was fitted to.
-        left_out: tasks whose lesson has numbers that are not finite.
+        lessons: number of lessons.
+        left_out: tasks with lessons that are not finite.
         reason: why it was fitted.
         created_at: epoch seconds.
-        retired_at: epoch seconds at which it stopped being the head; None of the head.
-        unlearning: the deleted task that it was fitted to; None where there is none.
+        retired_at: epoch seconds at which it stopped being the head; None for the head.
+        unlearning: the deleted task that it was fitted to; None if there is none.
     """
 
     base_digest: str
@@ -78,20 +78,20 @@ class PriorVersion:
 
     @property
     def parent(self) -> int | None:
-        """The version before it; None of the first."""
+        """The previous version; None for the first."""
         return self.version - 1 or None
 
     @property
     def head(self) -> bool:
-        """Whether new tasks are learned with it."""
+        """Whether new tasks use it."""
         return self.retired_at is None
 
 
 def digest_of_prior(base_digest: str, form: Form, weighing: str, taught: Iterable[Taught]) -> str:
-    """`sha256:…` of all that a prior is made of.
+    """Return the `sha256:…` digest of a prior's inputs.
 
     Args:
-        weighing: how lessons are weighed; another release may do it in another way.
+        weighing: how lessons are weighted, which may differ between releases.
         taught: its lessons, in any order.
     """
     lessons = sorted((lesson.task, lesson.lesson) for lesson in taught)

@@ -1,4 +1,4 @@
-"""Files and folders for their owner alone, whatever the folder around them lets others do."""
+"""Private files and folders, independent of the permissions of the folder around them."""
 
 from __future__ import annotations
 
@@ -12,42 +12,42 @@ _FOLDER, _FILE = 0o700, 0o600
 
 
 def private_folder(folder: Path) -> Path:
-    """Make a folder that nobody else may enter, and those above it that are missing; one of ours is closed.
+    """Make a folder that only the owner may enter, with missing parents; an existing folder of ours becomes private.
 
     Raises:
         OSError: it cannot be made.
     """
     missing = [place for place in (folder, *folder.parents) if not place.exists()]
     for place in reversed(missing):
-        place.mkdir(mode=_FOLDER, exist_ok=True)  # `parents=True` would make those above by the umask
+        place.mkdir(mode=_FOLDER, exist_ok=True)  # `parents=True` would make parents with the umask
     _close(folder, _FOLDER)
     return folder
 
 
 def private_file(path: Path) -> Path:
-    """Make an empty file that nobody else may read; one of ours that is there is closed. Raises OSError."""
+    """Make an empty file that only the owner may read; an existing file of ours becomes private. Raises OSError."""
     path.touch(mode=_FILE)
     _close(path, _FILE)
     return path
 
 
 def open_private(path: Path, mode: str) -> IO[bytes]:
-    """Open a file; one that this makes nobody else may read. `mode` as of `open`, in bytes. Raises OSError."""
+    """Open a file; a new one is private. `mode` as for `open`, in bytes. Raises OSError."""
     file: IO[bytes] = open(path, mode, opener=lambda name, flags: os.open(name, flags, _FILE))  # noqa: SIM115 - `Path.open` takes no opener
     return file
 
 
 def part_beside(path: Path) -> Path:
-    """Where to write what becomes `path` once it is whole: a name in its folder that nobody can guess.
+    """Return a temporary path in the folder of `path` that nobody can guess.
 
-    Whoever may write to that folder, a shared one for example, could plant a link under a name known before, and what
-    is written would go where that leads.
+    With a predictable name, whoever may write to that folder could plant a link, and the content would be written to
+    its target.
     """
     return path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
 
 
 def open_new(path: Path, mode: int = 0o666) -> BinaryIO:
-    """Open a file that is not there yet, and follow no link to make it. Raises OSError."""
+    """Open a new file without following links. Raises OSError."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
     return os.fdopen(os.open(path, flags, mode), "wb")
 

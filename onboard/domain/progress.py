@@ -1,4 +1,4 @@
-"""What a running job tells about itself, and how it hears that it has to stop."""
+"""How a running job reports progress and learns that it has to stop."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from onboard.domain.job import Stage
 
 
 class Progress(Protocol):
-    """Handed to the pipeline by the worker. Every call appends a JobEvent and is fenced by the job's attempt.
+    """Passed to the pipeline by the worker. Every call appends a JobEvent and is fenced by the job's attempt.
 
-    Every method raises FencedError when another attempt owns the job; the pipeline lets it pass.
+    All methods raise FencedError if another attempt owns the job; the pipeline passes it on.
     """
 
     def stage_started(self, stage: Stage) -> None:
-        """The job enters a stage; `Job.stage` shows it."""
+        """Enter a stage, which `Job.stage` shows."""
 
     def stage_finished(self, stage: Stage, seconds: float, numbers: dict[str, Any]) -> None:
-        """The stage ended after `seconds`; `numbers` are JSON-compatible facts (losses, rows, …)."""
+        """End a stage after `seconds`; `numbers` are JSON-compatible facts (losses, rows, …)."""
 
     def note(self, message: str, **numbers: Any) -> None:
-        """One line of progress inside the present stage."""
+        """Write a line of progress within the current stage."""
 
     def raise_if_cancelled_or_fenced(self) -> None:
-        """Cheap; call it in every step of a loop.
+        """Check for reasons to stop; cheap enough for every step of a loop.
 
         Raises:
-            CancelledError: someone asked to cancel this job.
+            CancelledError: someone cancelled this job.
             FencedError: another attempt owns the job, or it has ended.
         """

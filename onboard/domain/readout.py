@@ -1,4 +1,4 @@
-"""What a job's document says of the readout that answers beside what was trained. JSON throughout."""
+"""The part of a job's document about its readout. JSON throughout."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import TypedDict
 
 
 class ReadoutJson(TypedDict, total=False):
-    """Whether a closed-form readout of the frozen encoder answers beside what was trained, and what it adds.
+    """Whether a closed-form readout of the frozen encoder is part of the answer, and its benefit.
 
-    asked: "never" or "auto"; share: of the answer that is the readout's; 0 where it is left out, and `reason` says why.
-    before, after: mean loss in nats of what was trained alone and of both, on so many `rows` of the `evidence`
-        ("held-out rows" or "rows that were predicted without themselves"); absent where there are none.
+    asked: "never" or "auto"; share: share of the answer that is the readout's; 0 if it is left out, for the `reason`.
+    before, after: mean loss in nats of the training alone and with the readout, on so many `rows` of the `evidence`
+        ("held-out rows" or "rows that were predicted without themselves"); absent if there are none.
     """
 
     asked: str
@@ -23,12 +23,12 @@ class ReadoutJson(TypedDict, total=False):
 
 
 class ProvisionalJson(TypedDict, total=False):
-    """The provisional version of a job, a readout alone, and whether the job confirmed it or published a better one.
+    """The provisional version of a job, a readout alone, and whether the job confirmed or replaced it.
 
-    version: its number. confirmed: whether it is the job's final version; `reason` says why.
-    start: the embedding that the training started from which did not make a better version; null of all others.
-    before, after: mean loss in nats of the readout alone and of the version with an embedding, on so many `rows` left
-        out; low, high: the 95% interval of the paired difference, below zero is better. Absent where no rows can tell.
+    version: its number. confirmed: whether it is the job's final version, for the `reason`.
+    start: the embedding from which the unsuccessful training started; null for all others.
+    before, after: mean loss in nats of the readout alone and of the version with an embedding, on so many left-out
+        `rows`; low, high: 95% interval of the paired difference (negative is better). Absent without such rows.
     """
 
     version: int

@@ -1,7 +1,7 @@
-"""The document of a job: what `submit --wait --json`, `GET /v1/jobs/{id}/report` and the HTML report are made from.
+"""The document of a job, used by `submit --wait --json`, `GET /v1/jobs/{id}/report` and the HTML report.
 
-JSON throughout. The keys of `JobReport` down to `seconds` are a promise to those outside; the rest only explains them.
-Every key may be absent or null: a queued job has hardly any, and a reader shows what there is.
+JSON throughout. The keys of `JobReport` down to `seconds` are stable for users; the rest only explains them. Every key
+may be absent or null: a queued job has hardly any, and readers show what exists.
 """
 
 from __future__ import annotations
@@ -23,29 +23,31 @@ JsonLabel = str | int | bool | float
 Estimate = Literal["cross-validated"]
 ValidationKind = Literal["held-out", "cross-validated"]
 
-# The metrics of each kind of task; the first decides where a job does not name one.
+# The metrics of each kind of task; by default, the first one decides.
 METRICS: Final[Mapping[str, Sequence[str]]] = {
     "classification": ("accuracy", "macro_f1", "mcc", "log_loss"),
     "regression": ("spearman", "pearson", "mse"),
     "multilabel": ("micro_f1", "macro_f1", "lrap", "exact_match"),
 }
-CALIBRATION_ERROR: Final = "calibration_error"  # measured of classes beside these; it decides nothing
+CALIBRATION_ERROR: Final = "calibration_error"  # additionally measured for classification; it decides nothing
 LOWER_IS_BETTER: Final = frozenset({"log_loss", "mse", CALIBRATION_ERROR})
-SHARE_METRICS: Final = frozenset({"accuracy", "macro_f1", "micro_f1", "lrap", "exact_match"})  # shown as per cent
+SHARE_METRICS: Final = frozenset({"accuracy", "macro_f1", "micro_f1", "lrap", "exact_match"})  # displayed as per cent
 
 
 def plain_number(value: float, decimals: int = 3) -> str:
-    """A metric's value with so many decimals; with two digits where it is so small that these would say nothing."""
+    """Format a metric's value with `decimals` decimals; with two significant digits if it would otherwise
+    round to 0.
+    """
     return f"{value:.2g}" if 0 < abs(value) < 10**-decimals * 5 else f"{value:.{decimals}f}"
 
 
 def decimals_of(value: float, digits: int) -> int:
-    """Decimals that so many digits of a number other than 0 need."""
+    """Return the number of decimals for `digits` significant digits of a number other than 0."""
     return max(0, digits - 1 - math.floor(math.log10(abs(value))))
 
 
 def require_metric(metric: str, kind: str) -> None:
-    """Raise InputError unless a task of this kind has the metric; an empty one leaves the choice."""
+    """Raise InputError unless tasks of this kind have the metric; empty means the default."""
     if metric and metric not in METRICS[kind]:
         raise InputError(
             "unknown-metric-of-kind",
@@ -61,13 +63,14 @@ class MetricJson(TypedDict):
 
     value: accuracy, exact_match, lrap and F1 are shares (0…1), mcc and correlations −1…1, log_loss nats, mse squared
         label units;
-        calibration_error 0…1: how far the probability of an answer is from the share that is right.
-    low, high: ends of the interval; null where the rows are too few to have one.
+        calibration_error 0…1: difference between the probability of an answer and the share that is right.
+    low, high: ends of the interval; null if there are too few rows for one.
     n: rows it was measured on.
-    estimate: "cross-validated" where every row was predicted by a model that had not seen it, though the published
-        version has seen them all; absent where no part of the training has seen the rows.
-    note: why the value is not what one would expect (undefined and given as 0, …).
-    labels: with macro_f1 of a version: precision, recall, F1 and rows of each label, whose mean F1 it is.
+    estimate: "cross-validated" if every row was predicted by a model that had not seen it, although the published
+    version
+        has seen them all; absent if no part of the training has seen the rows.
+    note: explains an unexpected value (undefined and set to 0, …).
+    labels: with macro_f1 of a version: precision, recall, F1 and rows of each label; their mean F1 is the value.
     """
 
     value: float
@@ -85,29 +88,27 @@ BaselinesJson = dict[str, MetricsJson]
 
 
 class Splits(TypedDict, total=False):
-    """Metrics by split. `validation` may have chosen the init or the step; `test` never chose anything."""
+    """Metrics by split. `validation` may have chosen the init or the step; `test` chose nothing."""
 
     validation: MetricsJson | None
     test: MetricsJson | None
 
 
 class BaselineSplits(TypedDict, total=False):
-    """The baselines, trained on the same rows and scored on the same rows as the version, by split."""
+    """The baselines, trained and scored on the same rows as the version, by split."""
 
     validation: BaselinesJson | None
     test: BaselinesJson | None
 
 
 class CandidateJson(TypedDict, total=False):
-    """One init that the probe looked at.
+    """A candidate init of the probe.
 
-    embedding: its reference ("sst2@v1", "mean", "random").
-    loss: mean loss on the probe's rows, in nats; low and high are its 95% interval.
-    rows: rows it was scored on; overlap: rows that it had been trained on.
-    words: which word of the candidate stood for each label, in the order of the task's labels.
-    accuracy: share of the rows answered right before any training.
-    round: the last round of the race that it took part in, from 1; later rounds have more rows.
-    tuned: held-out loss after a few steps of training, in nats; null for those that left before.
+    embedding: its reference ("sst2@v1", "mean", "random"). loss: mean loss on the probe's rows, in nats; low and high
+    are its 95% interval. rows: rows it was scored on; overlap: rows that it had been trained on. words: the candidate's
+    word for each label, in the order of the task's labels. accuracy: share of the rows answered right before any
+    training. round: its last round of the race, from 1; later rounds have more rows. tuned: held-out loss after a few
+    steps of training, in nats; null for those that left before.
     """
 
     embedding: str
@@ -123,18 +124,16 @@ class CandidateJson(TypedDict, total=False):
 
 
 class InitJson(TypedDict, total=False):
-    """Where training started, and what it was chosen from.
+    """The start of the training, and the candidates that it was chosen from.
 
-    rows: rows that the chosen one was scored on; overlap: rows that some candidate had been trained on.
-    reason: why, where nothing was probed ("asked for").
-    strategy: how it was chosen ("race", "exhaustive").
-    prefilter: how many embeddings there are (`considered`), and how many of them were worth a measurement (`kept`).
-    ties: those that the rows cannot tell from the chosen one.
-    alarm: why nothing that was learned before is worth starting from; null where something is.
-    weights: what the chosen mixture is made of, by embedding.
-    most_like: what the nearest of the base's own tasks ask, by embedding, the chosen one first; at most three.
-    generated_by: whose adapters weights of the task's own start at: a version of a task; left out of all others.
-    known_too: whether the candidates were measured on rows that they had been trained on, because nearly all are such.
+    rows: rows that the chosen one was scored on; overlap: rows that some candidate had been trained on. reason: why
+    nothing was probed, if so ("asked for"). strategy: how it was chosen ("race", "exhaustive"). prefilter: number of
+    embeddings (`considered`), and how many of them were worth measuring (`kept`). ties: candidates that the rows cannot
+    distinguish from the chosen one. alarm: why nothing learned before is worth starting from; null if something is.
+    weights: weights of the chosen mixture, by embedding. most_like: descriptions of the nearest of the base's own
+    tasks, by embedding, the chosen one first; at most three. generated_by: the version of a task whose adapters the
+    task-specific weights start at; absent for all others. known_too: whether the candidates were measured on rows that
+    trained them, because nearly all rows did.
     """
 
     chosen: str | None
@@ -153,9 +152,9 @@ class InitJson(TypedDict, total=False):
 
 
 class WarningJson(TypedDict, total=False):
-    """Something about the dataset that may explain a bad result, and what to do about it.
+    """A property of the dataset that may explain a bad result, and a remedy.
 
-    count: how many rows or labels it is about; examples: a few of them.
+    count: number of rows or labels concerned; examples: a few of them.
     """
 
     code: str
@@ -167,7 +166,7 @@ class WarningJson(TypedDict, total=False):
 
 
 class LabelCountJson(TypedDict, total=False):
-    """A label as it was submitted, the word that stands for it, and its rows in the training split."""
+    """A label as submitted, its word, and its rows in the training split."""
 
     label: JsonLabel
     word: str | None
@@ -175,7 +174,7 @@ class LabelCountJson(TypedDict, total=False):
 
 
 class DatasetJson(TypedDict, total=False):
-    """What was learned from. rows: by split ("train", "validation", "test"); pairs: whether its texts come in pairs."""
+    """The dataset. rows: by split ("train", "validation", "test"); pairs: whether its texts come in pairs."""
 
     name: str | None
     kind: Literal["classification", "regression", "multilabel"]
@@ -187,7 +186,7 @@ class DatasetJson(TypedDict, total=False):
 
 
 class ConfusionJson(TypedDict, total=False):
-    """True labels (rows) and predicted (columns) of held-out rows, or training rows each predicted without itself."""
+    """True (rows) and predicted labels (columns) of held-out rows or out-of-fold training rows."""
 
     labels: list[JsonLabel]
     matrix: list[list[int]]
@@ -195,10 +194,10 @@ class ConfusionJson(TypedDict, total=False):
 
 
 class WithoutRowsJson(TypedDict):
-    """What a version without labeled rows was made of.
+    """The inputs of a version without labeled rows.
 
-    labels: whose words it was; described: how many of them have a description.
-    texts: that say where the middle is; unlabelled: whether they are the submitted ones, else they ship with Onboard.
+    labels: number of labels; described: how many of them have a description. texts: number of texts that define the
+    center; unlabelled: whether they were submitted or ship with Onboard.
     """
 
     labels: int
@@ -208,11 +207,11 @@ class WithoutRowsJson(TypedDict):
 
 
 class TrainingJson(TypedDict, total=False):
-    """How training went. loss and z_norm: one number per step; padding_share: share of padding among the tokens.
+    """Facts of the training. loss and z_norm: one number per step; padding_share: share of padding among the tokens.
 
-    share: of the way from the start to where training went that was taken, by rows that were not trained on.
-    chosen_on: held-out rows that chose that; null where none did. trained: how many numbers; settings: of the method.
-    without_rows: of a version without labeled rows alone.
+    share: share of the way from the start that was kept, by rows outside the training. chosen_on: number of held-out
+    rows that chose it; null if none did. trained: number of parameters; settings: of the method. without_rows: only for
+    a version without labeled rows.
     """
 
     method: str | None
@@ -229,18 +228,17 @@ class TrainingJson(TypedDict, total=False):
 
 
 class CurvePointJson(TypedDict, total=False):
-    """Share of rows predicted right out of fold, by how many rows were trained on (on average)."""
+    """Share of rows predicted right out of fold, by mean number of training rows."""
 
     rows: float
     accuracy: float
 
 
 class MoreRowsJson(TypedDict, total=False):
-    """What `more` labelled rows more would buy: change of accuracy (a share) with its 95% interval.
+    """Expected gain from `more` additional labeled rows: change of accuracy (a share) with its 95% interval.
 
-    gain, low, high: null where it cannot be told; then `reason` says why.
-    points: the learning curve that it was extrapolated from.
-    of_readout: whether that is the readout's alone, as training on fewer rows would have taken too long.
+    gain, low, high: null if unknown, for the `reason`. points: the learning curve that it was extrapolated from.
+    of_readout: whether that is the readout's alone, because training on fewer rows would have taken too long.
     """
 
     points: list[CurvePointJson]
@@ -253,7 +251,7 @@ class MoreRowsJson(TypedDict, total=False):
 
 
 class AliasMoveJson(TypedDict, total=False):
-    """Whether an alias (`latest`) moved to this version, and why or why not; `present` is what it named before."""
+    """Whether an alias (`latest`) moved to this version, and why; `present` is the version that it named before."""
 
     alias: str
     moved: bool
@@ -263,7 +261,7 @@ class AliasMoveJson(TypedDict, total=False):
 
 
 class ErrorJson(TypedDict, total=False):
-    """What ended a job that did not succeed."""
+    """The error of a job without success."""
 
     code: str
     message: str
@@ -273,12 +271,13 @@ class ErrorJson(TypedDict, total=False):
 class JobReport(TypedDict, total=False):
     """The whole document of a job.
 
-    metric: name of the metric that decides (default: accuracy, spearman).
-    seconds: by stage. events: the job's log, as `JobEvent.to_json` writes it.
-    weak: no better than always giving the commonest label; weak_reason says by which numbers.
-    validation_kind: how the validation metrics came about; null with `validation_reason` where there are none.
-    memory_bytes: the most that the last attempt held, with the base: of the GPU by PyTorch, on a CPU by its process;
-        null where the system does not tell.
+    metric: name of the deciding metric (default: accuracy, spearman).
+    seconds: by stage. events: the job's log, as from `JobEvent.to_json`.
+    weak: not better than the most frequent label; weak_reason gives the numbers.
+    validation_kind: how the validation metrics were computed; null with `validation_reason` if there are none.
+    memory_bytes: peak memory of the last attempt, including the base: of the GPU by PyTorch, on a CPU by the process;
+    null
+        if the system does not report it.
     pins: digests and versions that this version depends on, by name.
     """
 

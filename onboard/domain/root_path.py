@@ -1,4 +1,4 @@
-"""The path below which a reverse proxy offers the service, as ONBOARD_ROOT_PATH says it."""
+"""The path prefix of the service behind a reverse proxy, ONBOARD_ROOT_PATH."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _PATH: Final = re.compile(r"(/[A-Za-z0-9._~-]+)+")
 
 
 def read_root_path(given: str) -> str:
-    """The path without a slash at its end; "" for none. Raises InputError: it is not a plain path."""
+    """Return the path without a trailing slash; "" for none. Raises InputError: it is not a plain path."""
     root = given.strip().rstrip("/")
     if root and not (_PATH.fullmatch(root) and {".", ".."}.isdisjoint(root.split("/"))):
         raise InputError("root-path-invalid", given=given)

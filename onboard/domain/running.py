@@ -1,4 +1,4 @@
-"""A running job as the ops team sees it: who works on it, where it is, and how long it still takes."""
+"""A running job as operators see it: its worker, its progress, and how long it still takes."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from onboard.domain.moment import rounded
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """What the registry knows of a running job's present attempt; durations in seconds by the database's clock.
+    """The current attempt of a running job; durations in seconds by the database's clock.
 
     Args:
         seconds: since it was claimed.
         stage_seconds: since it entered its stage; None before the first.
         note: the last line of progress inside the stage, or empty.
-        lease_seconds: until the lease runs out; negative when it has.
+        lease_seconds: until the lease expires; negative if it has.
     """
 
     job: Job
@@ -33,7 +33,7 @@ class RunningJob:
     """A running job, its worker and the forecast.
 
     Args:
-        host: machine of the worker; None when the worker's row is gone. `heartbeat_age_seconds` likewise.
+        host: machine of the worker; None if the worker's row is deleted. `heartbeat_age_seconds` likewise.
     """
 
     attempt: Attempt
@@ -42,7 +42,7 @@ class RunningJob:
     left: TimeLeft
 
     def to_json(self) -> dict[str, Any]:
-        """The job as a JSON-compatible document."""
+        """Return the job as a JSON-compatible document."""
         job, age = self.attempt.job, self.heartbeat_age_seconds
         return {
             "job": job.id,
@@ -57,7 +57,7 @@ class RunningJob:
 
 
 def progress_json(running: RunningJob | None) -> dict[str, Any]:
-    """Where a running job is, as a JSON-compatible document; the same keys with null for no job."""
+    """Return the progress of a running job as a JSON-compatible document; the same keys with null for no job."""
     attempt = running.attempt if running else None
     left = running.left if running else None
     stage = attempt.job.stage if attempt else None

@@ -1,4 +1,4 @@
-"""Safetensors bytes that depend on the content alone: the library writes metadata in a random order."""
+"""Deterministic safetensors files: the library writes metadata in random order."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import struct
 
 
 def with_sorted_header(content: bytes) -> bytes:
-    """The same safetensors file with its header's keys sorted, so that equal content gives equal digests."""
+    """Return the same safetensors file with sorted header keys, so that equal content has equal digests."""
     (length,) = struct.unpack("<Q", content[:8])
     header = json.dumps(json.loads(content[8 : 8 + length]), sort_keys=True, separators=(",", ":")).encode()
     header += b" " * (-len(header) % 8)  # tensors start at a multiple of eight bytes

@@ -1,4 +1,4 @@
-"""What a submission is, declared once: command line, HTTP form, client and documentation are made of it."""
+"""A submission, declared once for the command line, HTTP form, client and documentation."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from onboard.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """What the doors say of a field of a submission.
+    """How interfaces present a field of a submission.
 
     Args:
-        help: what it is for, one sentence.
-        checked: `onboard check` takes it too: what the rows are depends on it.
-        form: what the HTTP form says instead, if anything; None: it has no such field.
-        wrong: of a choice, what a value is that is none of them.
-        letters: of a field that may be repeated, how many characters each value may have.
-        lines: whether the page has room for many values of it, one a line.
-        limits: what the HTTP form lets pass, in JSON Schema's sense: ge, gt, le, lt, pattern, max_length.
+        help: its purpose, in one sentence.
+        checked: whether `onboard check` takes it too, because it affects how rows are read.
+        form: help of the HTTP form, if it differs; None: the form does not have the field.
+        wrong: for a choice, the description of an invalid value.
+        letters: for a repeatable field, the maximum length of each value.
+        lines: whether the page offers a multi-line field for many values.
+        limits: what the HTTP form accepts, as in JSON Schema: ge, gt, le, lt, pattern, max_length.
     """
 
     help: str
@@ -47,14 +47,14 @@ _SHORT = {"max_length": 200}
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """A dataset, or labels without rows, and what is wanted of it.
+    """A dataset, or labels without rows, and the requested job.
 
-    A field that is added here, with its `Option`, is an option of `onboard submit`, a field of `POST /v1/jobs`, an
-    argument of `onboard.client.Onboard.submit` and a row of docs/reference/http-api.md. A job finds it among
+    A field that is added here, with its `Option`, becomes an option of `onboard submit`, a field of `POST /v1/jobs`, an
+    argument of `onboard.client.Onboard.submit` and a row of docs/reference/http-api.md. Jobs find it in
     `JobSpec.options`.
 
     Raises:
-        InputError: a choice that is none.
+        InputError: a choice is invalid.
     """
 
     dataset: Annotated[
@@ -179,10 +179,10 @@ class Submission:
 
 
 def settle_fields(declared_once: Any) -> None:
-    """Bring the fields of a frozen declaration into their form: one text stands for a list of one, a text for a path.
+    """Normalize the fields of a frozen declaration: a text becomes a list of one, or a path.
 
     Raises:
-        InputError: a choice that does not exist, or a list that holds something else than texts.
+        InputError: a choice does not exist, or a list contains something other than texts.
     """
     for declared in fields_of(type(declared_once)):
         value = getattr(declared_once, declared.name)
@@ -201,7 +201,7 @@ def settle_fields(declared_once: Any) -> None:
 
 
 def _as_list(declared: Field, value: Any) -> Sequence[str]:
-    """A sequence of texts; one text alone is not read letter by letter. Raises InputError."""
+    """Return a sequence of texts; a single text is not split into characters. Raises InputError."""
     if value is None or isinstance(value, str):
         return () if not value else (value,)
     if isinstance(value, Sequence) and all(isinstance(part, str) for part in value):
@@ -210,7 +210,7 @@ def _as_list(declared: Field, value: Any) -> Sequence[str]:
 
 
 def _as_csv(labels: Any) -> str:
-    """A list of labels as the command line writes it. Raises InputError."""
+    """Return a list of labels as written on the command line. Raises InputError."""
     if labels is None:
         return ""
     if not isinstance(labels, Sequence):
@@ -222,12 +222,12 @@ def _as_csv(labels: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field as it is declared.
+    """A declared field.
 
     Args:
         type: without None.
-        default: MISSING where it must be given.
-        option: what the doors say of it.
+        default: MISSING if it is required.
+        option: how interfaces present it.
     """
 
     name: str
@@ -237,17 +237,17 @@ class Field:
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """The values that it may have, where it is a choice."""
+        """Its possible values, if it is a choice."""
         return get_args(self.type) if get_origin(self.type) is Literal else ()
 
     @property
     def repeated(self) -> bool:
-        """Whether it may be given more than once."""
+        """Whether it may be repeated."""
         return get_origin(self.type) is Sequence
 
     @property
     def is_file(self) -> bool:
-        """Whether it names a file, which is uploaded; the dataset may be on the hub as well."""
+        """Whether it names a file to upload; the dataset may be on the hub as well."""
         return Path in get_args(self.type)
 
     @property
@@ -257,7 +257,7 @@ class Field:
 
 
 def fields_of(declaration: type[Any]) -> tuple[Field, ...]:
-    """The fields of a declaration, in their order."""
+    """Return the fields of a declaration, in order."""
     hints = get_type_hints(declaration, include_extras=True)
     return tuple(_field(declared.name, hints[declared.name], declared.default) for declared in fields(declaration))
 
@@ -270,13 +270,13 @@ def _field(name: str, hint: Any, default: Any) -> Field:
 
 
 def asked(submission: Any) -> dict[str, Any]:
-    """What it asks beyond the defaults."""
+    """Return the fields that differ from the defaults."""
     values = [(declared, getattr(submission, declared.name)) for declared in fields(submission)]
     return {declared.name: value for declared, value in values if value != declared.default}
 
 
 def table(declaration: type[Any] = Submission) -> str:
-    """The fields as a Markdown table, for docs/reference/http-api.md."""
+    """Return the fields as a Markdown table, for docs/reference/http-api.md."""
     rows = ["| command | form, client | default | `onboard check` too | what it is |", "|---|---|---|---|---|"]
     for declared in fields_of(declaration):
         default = "" if declared.default in (MISSING, None, "", ()) else f"`{declared.default}`".lower()

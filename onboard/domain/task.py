@@ -1,4 +1,4 @@
-"""Tasks, their embedding versions, and the hypernetwork versions and bases these are pinned to."""
+"""Tasks, their versions, and the hypernetwork versions and bases that these are pinned to."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ if TYPE_CHECKING:
 VersionKind = Literal["source", "onboarded", "carried", "relabeled"]
 
 AliasNames = Sequence[Sequence[Any]]
-"""Pairs of a label of a version and what an alias calls it."""
+"""Pairs of a version's label and its name in an alias."""
 
-FIRST_HYPERNETWORK: Final = 1  # the version that every base brings
+FIRST_HYPERNETWORK: Final = 1  # the version that every base ships with
 _NOT_TOLD: Final = frozenset({"fingerprint", "held_out", "lesson", "out_of_fold"})  # of a version, by its document
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A task by its name, with the label set that a resubmission has to match.
+    """A task, with the label set that a resubmission has to match.
 
     Args:
-        labels: class labels in their canonical order; empty for regression.
-        words: the verbaliser's word per label; for regression the word of each bucket.
+        labels: class labels in canonical order; empty for regression.
+        words: the verbalizer's word per label; for regression, of each bucket.
         low: lowest value of a regression task, else None.
         high: highest value of a regression task, else None.
-        source: whether it was shipped with a base.
+        source: whether it ships with a base.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Task:
     created_at: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
-        """The task as a JSON-compatible document; times are ISO 8601 in UTC."""
+        """Return the task as a JSON-compatible document; times are ISO 8601 in UTC."""
         return {"task": self.name, **document_of(self, "name")}
 
 
@@ -57,43 +57,39 @@ class EmbeddingVersion:
 
     Args:
         version: 1, 2, …; 0 until it is published.
-        kind: shipped with a base, learned here, carried: an earlier version's numbers under a later hypernetwork, or
-            relabeled: an earlier version's numbers with other names of its labels.
-        method: name of the fine-tuning method that made it (`onboard.domain.methods`); `content` says what that is.
+        kind: shipped with a base, learned here, carried (an earlier version's numbers under a later hypernetwork) or
+            relabeled (an earlier version's numbers with other label names).
+        method: name of its fine-tuning method (`onboard.domain.methods`), which determines `content`.
         artifact: digest of its tensors in the artifact store ("sha256:…").
-        embedding_digest: digest of its numbers alone: of the embedding, or of what it has instead of one.
+        embedding_digest: digest of its numbers alone: of the embedding, or of its weights or readout.
         backbone_digest: backbone it was trained on.
         base_digest: base it belongs to.
-        hypernetwork_version: number in the base's line of hypernetworks; what it is served with, for ever. 1 where
-            no hypernetwork has a part in it.
-        learned_under: hypernetwork version that its numbers were learned under, where it was carried from that one to
-            `hypernetwork_version`; None where the two are the same.
-        dataset_digest: snapshot of the rows; for a shipped source what the base says, or "".
-        parent: what it was initialised from: "sst2@v1", "random", "mean", "mixture", …; "(own)" without an embedding.
+        hypernetwork_version: the hypernetwork of the base that it is always served with. 1 if it uses none.
+        learned_under: hypernetwork version that its numbers were learned under, if it was carried from that one to
+            `hypernetwork_version`; None if both are the same.
+        dataset_digest: snapshot of the rows; for a shipped source from the base, or "".
+        parent: what it was initialized from: "sst2@v1", "random", "mean", "mixture", …; "(own)" without an embedding.
         task_kind: classification, regression or multilabel.
-        labels: class labels of this version (empty for regression); `words` has one word for each.
+        labels: class labels of this version (empty for regression), each with a word in `words`.
         low: lowest value of a regression version, else None; `high` likewise.
-        pairs: whether it takes two texts; None where that was never noted (earlier releases, imported bases).
-        readout: digest of the file of its readout, which answers beside it; None where there is none.
-        lesson: digest of what it teaches the prior of its base; None of a regression, a shipped source, and versions
-            from before there was one.
-        prior_version, prior_digest: the prior that its readout was drawn towards; None where it was towards none.
-        temperature: of its probabilities, which it makes less sure where it is above 1; 1 of a regression, and of
-            versions from before there was one.
-        stored_bytes: of its files together, without the base's; None until it is published.
-        seeds: every seed that had a part in it.
+        pairs: whether it takes two texts; None if unknown (earlier releases, imported bases).
+        readout: digest of its readout's file; None without one.
+        lesson: digest of its lesson for the base's prior; None for a regression, a shipped source, and older versions.
+        prior_version, prior_digest: the prior of its readout; None without one.
+        temperature: of its probabilities; above 1 they become less certain. 1 for a regression and older versions.
+        stored_bytes: size of its files, without the base's; None until it is published.
+        seeds: all seeds that were used.
         code_version: version or digest of the code that made it.
         metrics: {"validation": {...} | None, "test": {...}} as in the result document.
-        weak: no better than always answering the majority.
-        fingerprint: of its dataset, packed; None of a shipped source, and of versions from before there were any.
-        mixed_from: weight of each embedding by its name where it was initialised from a mixture; else empty.
+        weak: not better than the most frequent label.
+        fingerprint: of its dataset, packed; None for a shipped source and older versions.
+        mixed_from: weight of each embedding by name if it was initialized from a mixture; else empty.
         provisional: whether its job published it, a readout alone, before it had learned an embedding. The mark stays
-            where the job then published a better version or ended early; where the job confirms the version it goes.
+            if the job then published a better version or ended early, and is removed if the job confirms the version.
             No other fact of a version changes.
-        held_out: places, in its stored dataset, of the training rows that were held out; None where that is not known.
-        out_of_fold: its cross-validated answers, packed; None where it was not cross-validated, and of versions from
-            before they were stored.
-        change: how its rows or labels were made of an earlier version's; None where they were submitted as a whole.
+        held_out: indices, in its stored dataset, of the held-out training rows; None if unknown.
+        out_of_fold: its cross-validated answers, packed; None without a cross-validation and for older versions.
+        change: how its rows or labels were made from an earlier version's; None if they were submitted as a whole.
         job: id of the job that published it; None for a shipped source.
         created_at: epoch seconds; 0 until it is published.
     """
@@ -142,7 +138,7 @@ class EmbeddingVersion:
 
     @property
     def content(self) -> Content:
-        """What it is made of. Raises InputError: of a method that this release does not know."""
+        """What it consists of. Raises InputError: this release does not support its method."""
         return content_of(self.method, self.reference)
 
     @property
@@ -151,10 +147,10 @@ class EmbeddingVersion:
         return self.method in WITH_EMBEDDING
 
     def require_embedding(self, purpose: str, remedy: str = "") -> None:
-        """Raise ConflictError unless it is an embedding, which is what it takes `purpose` ("to start from").
+        """Raise ConflictError unless it is an embedding, which `purpose` ("to start from") requires.
 
         Args:
-            remedy: what to do instead; empty lists the versions of the task.
+            remedy: an alternative; empty lists the versions of the task.
         """
         content = self.content
         if content == "readout" and self.provisional:
@@ -178,25 +174,24 @@ class EmbeddingVersion:
 
     @property
     def unmeasured(self) -> bool:
-        """Whether it was learned here and no rows say how good it is, neither of validation nor of a test split."""
+        """Whether it was learned here and neither validation nor test rows show how good it is."""
         return self.kind != "source" and not any(self.metrics.get(split) for split in ("validation", "test"))
 
     @property
     def origin(self) -> int:
-        """The hypernetwork version that its numbers were learned under, however often they were carried since."""
+        """The hypernetwork version that its numbers were learned under, regardless of how often they were carried."""
         return self.hypernetwork_version if self.learned_under is None else self.learned_under
 
     @property
     def parents(self) -> tuple[str, ...]:
-        """Everything that it was initialised from, by name; empty for a shipped source."""
+        """Names of everything that it was initialized from; empty for a shipped source."""
         return tuple(self.mixed_from) or ((self.parent,) if self.parent else ())
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> EmbeddingVersion:
-        """Read the document of a version, of here or of an older service: without mixtures, carried versions, `pairs`,
-        readouts, priors, temperatures, bytes and provisional versions.
+        """Read the document of a version, of this release or an older one, which may lack fields.
 
-        Raises KeyError, TypeError, ValueError for anything else.
+        Raises KeyError, TypeError, ValueError if it is invalid.
         """
         later = ("learned_under", "pairs", "readout", "prior_version", "prior_digest", "stored_bytes", "change")
         complete = {"mixed_from": {}, "temperature": 1.0, "provisional": False, **dict.fromkeys(later), **document}
@@ -207,19 +202,19 @@ class EmbeddingVersion:
 
 @dataclass(frozen=True, slots=True)
 class HypernetworkVersion:
-    """One link of a base's line of hypernetworks: immutable, like an embedding version.
+    """An immutable version of a base's hypernetwork.
 
     Args:
-        version: 1, 2, …; 0 until it is in the line. A number is never given out again.
-        artifact: digest of its tensors in the artifact store; None once they were collected.
-        digest: digest of its file, whether that is still there or not.
+        version: 1, 2, …; 0 until it is registered. Numbers are never reused.
+        artifact: digest of its tensors in the artifact store; None after they were deleted.
+        digest: digest of its file, even if that was deleted.
         parent: the version it was tuned from; None for the first.
         job: the job that tuned it; None for the first.
         metrics: {"guard": {...}} of the job that tuned it; empty for the first.
         created_at: epoch seconds.
-        retired_at: epoch seconds at which it last stopped being the head; None where it never did.
-        collected_at: epoch seconds at which its tensors were given up, because nothing needed them; None while it is
-            there.
+        retired_at: epoch seconds at which it last stopped being the head; None if it never did.
+        collected_at: epoch seconds at which its tensors were deleted because nothing needed them; None while they
+            exist.
     """
 
     base_digest: str
@@ -240,9 +235,9 @@ class BaseRecord:
 
     Args:
         digest: digest of the folder's content; its identity.
-        name: what `--base` calls it.
+        name: its name for `--base`.
         location: folder or URL of its files on this machine.
-        backbone_digest: digest of the backbone in it.
+        backbone_digest: digest of its backbone.
         document: its base.json.
         head: hypernetwork version that new tasks are learned with.
     """
@@ -258,10 +253,9 @@ class BaseRecord:
 
 @dataclass(frozen=True, slots=True)
 class AliasMove:
-    """One entry of an alias's history: at `at` it moved from `previous` to `version`.
+    """An entry of an alias's history: at `at` it moved from `previous` to `version`.
 
-    `names` are labels of the version and what whoever asks the alias gets in their place; None where it answers with
-    the version's own.
+    `names` are labels of the version with their names in the alias; None if it uses the version's own.
     """
 
     task: str
@@ -276,12 +270,12 @@ class AliasMove:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotRecord:
-    """A stored, immutable dataset: what a job was trained on.
+    """A stored, immutable dataset that a job was trained on.
 
     Args:
         digest: digest of its content; its identity.
         artifact: digest of its bytes in the artifact store.
-        row_hashes: digest of the artifact that holds one hash per row.
+        row_hashes: digest of the artifact with one hash per row.
         labels: class labels in canonical order; empty for regression.
         rows: number of rows per split: {"train": n, "validation": n, "test": n}.
     """
@@ -297,31 +291,31 @@ class SnapshotRecord:
 
 
 def marks(version: Mapping[str, Any]) -> str:
-    """The marks of a version's document as they stand behind its number: " weak provisional", or nothing.
+    """Return the marks of a version's document that follow its number: " weak provisional", or "".
 
-    A service of an earlier release knows only the first.
+    Services of earlier releases only know the first.
     """
     return "".join(f" {mark}" for mark in ("weak", "unmeasured", "provisional") if version.get(mark))
 
 
 def texts_taken(pairs: bool) -> str:
-    """What a version is asked with, in words."""
+    """Describe the texts that a version takes."""
     return "a pair of texts: text_a and text_b" if pairs else "one text: text"
 
 
 def label_keys(labels: Sequence[Label]) -> set[str]:
-    """The labels as a set in which 1, "1" and true are three."""
+    """Return the labels as a set in which 1, "1" and true are three."""
     return {label_key(label) for label in labels}
 
 
 def labels_called(labels: Sequence[Label], names: AliasNames) -> tuple[Label, ...]:
-    """The labels as an alias calls them."""
+    """Return the labels with their names in an alias."""
     by_key = {label_key(label): name for label, name in names}
     return tuple(by_key.get(label_key(label), label) for label in labels)
 
 
 def label_order(version: EmbeddingVersion, labels: Sequence[Label]) -> list[int]:
-    """Places of these labels among the version's own; of a regression those of its buckets as they are."""
+    """Return the indices of these labels among the version's own; for a regression, of its buckets in order."""
     if not version.labels:
         return list(range(len(version.words)))
     places = {label_key(label): place for place, label in enumerate(version.labels)}
@@ -329,5 +323,5 @@ def label_order(version: EmbeddingVersion, labels: Sequence[Label]) -> list[int]
 
 
 def words_in_order(version: EmbeddingVersion, labels: Sequence[Label]) -> list[str]:
-    """The version's words in the order of these labels; of a regression all its words."""
+    """Return the version's words in the order of these labels; for a regression, all its words."""
     return [version.words[place] for place in label_order(version, labels)]

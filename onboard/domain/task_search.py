@@ -1,4 +1,4 @@
-"""Which tasks are looked for, by label and metric."""
+"""A search for tasks."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from onboard.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class TaskSearch:
-    """Which tasks are looked for; what is None does not count.
+    """A search for tasks; fields that are None are ignored.
 
     Args:
         label: one of its labels, as text.
         kind: classification or regression.
         metric: name of a metric that its latest version has, measured on its test rows, else on its validation rows.
-        at_least: the metric is at least so good; for log_loss and mse at most so large.
+        at_least: minimum of the metric; for log_loss and mse the maximum.
         weak: whether the latest version is weak.
         name: part of its name.
         shipped: whether it came with a base.
@@ -36,7 +36,7 @@ class TaskSearch:
     names: frozenset[str] | None = None
 
     def __post_init__(self) -> None:
-        """Raise InputError for what could fit nothing, or would not count."""
+        """Raise InputError for a search that could match nothing or would be ignored."""
         known = sorted({name for names in METRICS.values() for name in names})
         if self.metric is not None and self.metric not in known:
             raise InputError("unknown-metric-of-search", metric=self.metric, known=list(known))
@@ -47,11 +47,11 @@ class TaskSearch:
 
     @property
     def by_row(self) -> bool:
-        """Whether the row of a task decides alone, whatever its labels and its latest version."""
+        """Whether the row of a task is sufficient, without its labels and its latest version."""
         return self == TaskSearch(name=self.name, shipped=self.shipped)
 
     def fits(self, task: Task, latest: EmbeddingVersion | None) -> bool:
-        """Whether a task with this latest version is looked for."""
+        """Return whether a task with this latest version matches."""
         if self.label is not None and self.label not in map(label_text, task.labels):
             return False
         if self.names is not None and task.name not in self.names:

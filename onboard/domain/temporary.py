@@ -1,4 +1,4 @@
-"""Temporary folders that do not stay when a process is killed: the next one that makes such a folder removes them."""
+"""Temporary folders that do not outlive killed processes: the next process that makes one deletes them."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-_NEW_SECONDS: Final = 60.0  # a folder so young may be held only in a moment
+_NEW_SECONDS: Final = 60.0  # younger folders may not be locked yet
 
 
 @contextmanager
 def temporary_folder(prefix: str, parent: Path | None = None) -> Iterator[Path]:
-    """A folder for this process and its owner alone, gone afterwards; those that killed processes left go first.
+    """Make a private folder for this process, deleted afterwards; first delete those of killed processes.
 
     Args:
-        prefix: begins its name, and the names of the folders that are looked at.
-        parent: where it lies; None is the system's folder for temporary files.
+        prefix: prefix of its name, and of the folders to clean up.
+        parent: its parent; None is the system's folder for temporary files.
 
     Raises:
         OSError: it cannot be made.
@@ -39,11 +39,11 @@ def temporary_folder(prefix: str, parent: Path | None = None) -> Iterator[Path]:
 
 
 def remove_abandoned(parent: Path, prefix: str = "", younger_too: bool = False) -> None:
-    """Remove the folders that no living process holds; others' and links are left alone.
+    """Delete the folders that no living process holds; skips those of other users and links.
 
     Args:
-        prefix: of their names.
-        younger_too: also those made just now, where a lock keeps others from making one meanwhile.
+        prefix: prefix of their names.
+        younger_too: include recent ones, if a lock keeps others from making one meanwhile.
     """
     for folder in parent.glob(f"{prefix}*"):
         with contextlib.suppress(OSError):
@@ -57,7 +57,7 @@ def remove_abandoned(parent: Path, prefix: str = "", younger_too: bool = False) 
 
 
 def hold(folder: Path) -> int:
-    """A lock on a folder that ends with this process, however it ends. Raises BlockingIOError when another has it."""
+    """Lock a folder until this process ends, in any way. Raises BlockingIOError if another process has it."""
     held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,4 +1,4 @@
-"""What a job's document says of the methods that `--method auto` tried. JSON throughout."""
+"""The part of a job's document about the methods that `--method auto` tried. JSON throughout."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from typing import TypedDict
 class TriedJson(TypedDict, total=False):
     """One method.
 
-    method: its name; the base's own is the embedding with its readout, and the tuned hypernetwork where that is kept.
-    loss: mean in nats on the rows of the evidence, with its 95% interval; null where it came to nothing.
-    behind: mean loss above that of the least one, on the same rows; error: the standard error of that; 0 of the least.
-    bytes: of the numbers that its version would store. trained: how many numbers it trained.
-    seconds: that it took; null of a readout alone, which the default makes anyway.
-    reason: why it came to nothing.
+    method: its name; the base's own is the embedding with its readout, and the tuned hypernetwork if that is kept.
+    loss: mean in nats on the rows of the evidence, with its 95% interval; null if the method failed. behind: mean loss
+    above that of the best, on the same rows; error: its standard error; 0 for the best. bytes: size of its version's
+    tensors. trained: number of trained parameters. seconds: duration; null for a readout alone, which the default makes
+    anyway. reason: why the method failed.
     """
 
     method: str
@@ -32,8 +31,8 @@ class MethodsJson(TypedDict, total=False):
     """Which method was published, and what it was chosen from.
 
     reason: why this one; stopped: why no further one was tried.
-    evidence: "held-out rows" or "rows that were predicted without themselves", so many `rows`; null where none are left
-        to compare with.
+    evidence: "held-out rows" or "rows that were predicted without themselves", so many `rows`; null if none are left to
+        compare on.
     tried: the cheapest first.
     """
 

@@ -1,4 +1,4 @@
-"""JSON that somebody else wrote: whatever is wrong with it is a ValueError."""
+"""Parse JSON from outside: every problem is a ValueError."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 
 
 def parse_json(content: str | bytes) -> Any:
-    """The document.
+    """Parse a document.
 
     Raises:
-        ValueError: it is no JSON, no UTF-8, or nested so deep that Python cannot follow.
+        ValueError: it is invalid JSON, invalid UTF-8, or nested too deeply for Python.
     """
     try:
         return json.loads(content)

@@ -1,4 +1,4 @@
-"""Why a queued job waits, in numbers and in words."""
+"""Why a queued job waits, as numbers and text."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from onboard.domain.worker import Trouble
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """A job that waits before its next attempt.
+    """A job that waits for its next attempt.
 
     Args:
         at: epoch seconds from which it may be claimed.
-        in_seconds: how long that is from now.
-        attempt: the number of the next attempt, `of` so many.
-        error: message of the error that ended the last one.
-        counted: whether that one counts; it does not where it only found that what it needs is in use.
+        in_seconds: time until then.
+        attempt: the number of the next attempt, out of `of`.
+        error: error message of the last attempt.
+        counted: whether that attempt counts; it does not if a resource was merely in use.
     """
 
     at: float
@@ -38,12 +38,12 @@ class Waiting:
     Args:
         ahead: jobs of its queue that are claimed before it.
         paused: whether the queue is paused.
-        live_workers: live workers that take jobs of the queue; those that drain do not, nor older ones than it needs.
-        outdated_workers: live workers of the queue whose release is older than the one that submitted the job.
+        live_workers: live workers that take jobs of the queue, without draining and outdated ones.
+        outdated_workers: live workers of the queue with an older release than the submitter's.
         retry: set while it waits for its next attempt.
-        starts_in_seconds: a forecast; None when it is not known.
-        lost_worker: the worker that had it and fell silent; None where it was never taken, or was handed back.
-        faulty_worker: a worker of the queue that takes no jobs, where no other one does; and why.
+        starts_in_seconds: a forecast; None if unknown.
+        lost_worker: the unresponsive worker that had it; None if it was never claimed or was handed back.
+        faulty_worker: a worker of the queue that cannot take jobs, with the reason, if there is no other.
     """
 
     queue: str
@@ -63,7 +63,7 @@ class Waiting:
 
     @property
     def remedy(self) -> str:
-        """The command that ends the wait; empty when waiting does."""
+        """The command that ends the wait; empty if waiting does."""
         if self.paused:
             return f"onboard queue resume {self.queue}"
         if self.outdated_workers and not self.live_workers:
@@ -100,7 +100,7 @@ class Waiting:
         return f"{workers} on {self.queue}, starts in about {seconds_text(self.starts_in_seconds)}"
 
     def to_json(self) -> dict[str, Any]:
-        """The wait as a JSON-compatible document."""
+        """Return the wait as a JSON-compatible document."""
         retry, starts = self.retry, self.starts_in_seconds
         return {
             "message": self.message,

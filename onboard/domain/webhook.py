@@ -1,4 +1,4 @@
-"""Webhooks: who is told, with which keys the messages are signed, and what has become of them.
+"""Webhooks: receivers, signing keys, and the state of deliveries.
 
 The messages follow the Standard Webhooks specification (https://www.standardwebhooks.com).
 """
@@ -16,24 +16,23 @@ from urllib.parse import urlsplit
 from onboard.errors import InputError
 
 PUBLISHED: Final = "version.published"
-CONFIRMED: Final = "version.confirmed"  # a provisional version is the final one of its job
+CONFIRMED: Final = "version.confirmed"  # a provisional version became the final one of its job
 MOVED: Final = "alias.moved"
 DELETED: Final = "task.deleted"
 
-_KEY_BYTES: Final = (24, 64)  # at least and at most, by the specification
-_MARKS: Final = re.compile(r"[,;|]")  # that lists are written with elsewhere
+_KEY_BYTES: Final = (24, 64)  # minimum and maximum by the specification
+_MARKS: Final = re.compile(r"[,;|]")  # separators of lists in other settings
 _SEVERAL: Final = re.compile(r"[,;|](?:https?://|$)", re.IGNORECASE)
 _VISIBLE: Final = re.compile(r"[\x21-\x7e]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Who is told.
+    """A receiver.
 
     Args:
-        name: what it is called in the database and wherever it is shown: its host and a digest of its URL, for parts
-            of a URL may be secret.
-        host: in small letters, without the port.
+        name: its name in the database and in messages: its host and a digest of its URL, parts of which may be secret.
+        host: in lower case, without the port.
         target: path and query.
     """
 
@@ -45,14 +44,14 @@ class Endpoint:
 
     @classmethod
     def parse(cls, url: str, hosts: Collection[str], *, insecure: bool = False) -> Endpoint:
-        """Read a URL. Messages show its host only.
+        """Parse a URL. Messages show its host only.
 
         Args:
-            hosts: those that are allowed.
-            insecure: whether http:// is, too.
+            hosts: allowed hosts.
+            insecure: whether http:// is allowed, too.
 
         Raises:
-            InputError: it is not a URL that may be told.
+            InputError: the URL is not allowed.
         """
         if _SEVERAL.search(url):
             raise InputError("webhook-urls-not-separated")
@@ -75,11 +74,11 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class Webhooks:
-    """What the settings say of webhooks.
+    """The settings of webhooks.
 
     Args:
-        keys: messages are signed with each of them, so that a new one can be brought in before the old one goes.
-        insecure: whether addresses of private networks are allowed, and http://.
+        keys: messages are signed with each of them, so that keys can be rotated.
+        insecure: whether http:// and addresses of private networks are allowed.
     """
 
     endpoints: tuple[Endpoint, ...]
@@ -88,10 +87,10 @@ class Webhooks:
 
     @classmethod
     def parse(cls, urls: str, hosts: str, secrets: str, *, insecure: bool) -> Webhooks:
-        """Read the settings, each a list separated by spaces. Without a URL nobody is told.
+        """Parse the settings, each a list separated by spaces. Without a URL there are no webhooks.
 
         Raises:
-            InputError: they are not right, or there is no secret.
+            InputError: they are invalid, or there is no secret.
         """
         if _MARKS.search(hosts):
             raise InputError("webhook-hosts-not-separated")
@@ -107,7 +106,7 @@ def _key(secret: str) -> bytes:
     least, most = _KEY_BYTES
     try:
         key = base64.b64decode(secret.removeprefix("whsec_"), validate=True)
-    except ValueError:  # no ASCII, or no base64
+    except ValueError:  # not ASCII, or not base64
         key = b""
     if not secret.startswith("whsec_") or not least <= len(key) <= most:
         raise InputError("webhook-secret-invalid", least=least, most=most)
@@ -121,8 +120,8 @@ class Delivery:
     Args:
         id: of the message; the same at every attempt and for every endpoint.
         endpoint: its name.
-        at: when it happened, in epoch seconds.
-        attempts: how often it was tried in vain.
+        at: time of the event, in epoch seconds.
+        attempts: number of failed attempts.
     """
 
     id: str
@@ -135,13 +134,13 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class EndpointState:
-    """How deliveries to one endpoint stand; those that arrived are not counted.
+    """The state of deliveries to one endpoint, without delivered ones.
 
     Args:
         waiting: not delivered yet.
-        failing: how many of them were tried in vain.
-        given_up: tried for too long, and given up in the last day.
-        error: why the newest of these failed, None when none has.
+        failing: how many of them have failed attempts.
+        given_up: number given up in the last day, after too many attempts.
+        error: error of the newest failure, None if there is none.
     """
 
     endpoint: str

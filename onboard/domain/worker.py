@@ -1,4 +1,4 @@
-"""Workers and queues as the operators see them."""
+"""Workers and queues as operators see them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any, Final, Self
 from onboard.domain.documents import document_of
 from onboard.domain.moment import rounded
 
-STARTING_SECONDS: Final = 60.0  # a worker that was just spawned counts as live for so long without a heartbeat
+STARTING_SECONDS: Final = 60.0  # a new worker counts as live for this long without a heartbeat
 
 
 class WorkerState(StrEnum):
-    """Where a worker stands."""
+    """The state of a worker."""
 
     STARTING = "starting"
     RUNNING = "running"
@@ -23,10 +23,10 @@ class WorkerState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Why a worker cannot do its work: its machine lacks something, or something on it is broken.
+    """Why a worker cannot work: its machine lacks something, or something on it is broken.
 
     Args:
-        stops: whether it takes no jobs until that is mended.
+        stops: whether it takes no jobs until that is fixed.
     """
 
     message: str
@@ -34,12 +34,12 @@ class Trouble:
     stops: bool
 
     def to_json(self) -> dict[str, Any]:
-        """For the facts of its row."""
+        """Return the document for the facts of its row."""
         return {"message": self.message, "remedy": self.remedy, "stops": self.stops}
 
     @classmethod
     def read(cls, document: Any) -> Self | None:
-        """What `to_json` made; None for anything else."""
+        """Read the output of `to_json`; None if it is invalid."""
         if not isinstance(document, dict) or not document.get("message"):
             return None
         return cls(str(document["message"]), str(document.get("remedy", "")), bool(document.get("stops")))
@@ -47,15 +47,15 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerRecord:
-    """A worker process as the registry knows it.
+    """A worker process in the registry.
 
     Args:
-        device: as it was asked for, until the model is loaded; then the one that it is on.
-        live: whether its heartbeat is fresh by the database's clock.
-        heartbeat_age_seconds: since its last sign of life, by the database's clock.
-        gpu_uuid: of the GPU that its model is on, once that is known.
+        device: as requested until the model is loaded; then the actual one.
+        live: whether its heartbeat is recent, by the database's clock.
+        heartbeat_age_seconds: since its last heartbeat, by the database's clock.
+        gpu_uuid: of the GPU with its model, once known.
         facts: JSON-compatible facts about its machine (GPU, resident bytes, versions).
-        job: id of the job it runs, if any.
+        job: id of its current job, if any.
     """
 
     name: str
@@ -74,12 +74,12 @@ class WorkerRecord:
 
     @property
     def takes_jobs(self) -> bool:
-        """Whether it lives, can load what jobs need, and does not drain."""
+        """Whether it is alive, can load what jobs need, and is not draining."""
         return self.live and self.state is not WorkerState.DRAINING and not self.faulty
 
     @property
     def trouble(self) -> Trouble | None:
-        """What it cannot load, while it lives."""
+        """What it cannot load, while it is alive."""
         return Trouble.read(self.facts.get("trouble")) if self.live else None
 
     @property
@@ -89,18 +89,18 @@ class WorkerRecord:
 
     @property
     def deaf_seconds(self) -> float:
-        """For how long jobs have waited beside it, free as it is; 0 while it hears its bells, and once it is lost."""
+        """For how long it has been idle while jobs waited; 0 while it reacts to wake-ups, and after it is lost."""
         return float(self.facts.get("deaf_seconds") or 0.0) if self.live else 0.0
 
     @property
     def shown_state(self) -> str:
-        """Its state; "faulty" when it takes no jobs, "lost" when it fell silent without having said that it stopped."""
+        """Its state; "faulty" if it takes no jobs, "lost" if it became unresponsive without signing off."""
         if self.faulty and self.state is not WorkerState.DRAINING:
             return "faulty"
         return self.state.value if self.live or self.state is WorkerState.STOPPED else "lost"
 
     def to_json(self) -> dict[str, Any]:
-        """The worker as a JSON-compatible document; times are ISO 8601 in UTC."""
+        """Return the worker as a JSON-compatible document; times are ISO 8601 in UTC."""
         age = round(self.heartbeat_age_seconds, 1)
         document = document_of(self, "name", "live", "gpu_uuid", state=self.shown_state, heartbeat_age_seconds=age)
         return {"worker": self.name, **document}
@@ -108,13 +108,13 @@ class WorkerRecord:
 
 @dataclass(frozen=True, slots=True)
 class QueueStatus:
-    """A queue: how many jobs stand where, and how old the oldest are by the database's clock.
+    """A queue: number of jobs by state, and the age of the oldest, by the database's clock.
 
     Args:
-        lost: running jobs whose worker fell silent; they are among `running`, and wait for any worker.
-        delayed: queued jobs that wait for a moment, after an error that may pass; they are among `queued`.
-        oldest_queued_seconds: since the longest-waiting job was due; None when none waits.
-        oldest_running_seconds: since the longest-running job first started; None when none runs.
+        lost: running jobs with an unresponsive worker; included in `running`, and any worker may take them.
+        delayed: queued jobs in back-off after a temporary error; included in `queued`.
+        oldest_queued_seconds: since the longest-waiting job was due; None if none waits.
+        oldest_running_seconds: since the longest-running job first started; None if none runs.
     """
 
     name: str
@@ -127,7 +127,7 @@ class QueueStatus:
     lost: int = 0
 
     def to_json(self) -> dict[str, Any]:
-        """The queue as a JSON-compatible document."""
+        """Return the queue as a JSON-compatible document."""
         return {
             "queue": self.name,
             "paused": self.paused,

@@ -1,4 +1,4 @@
-"""Answers of many tasks at once: rows of different tasks, under different hypernetworks, mixed in every batch."""
+"""Answers of many tasks at once: rows of different tasks and hypernetworks share every batch."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from onboard.model.hypernetwork import GeneratedAdapters, Hypernetwork
 from onboard.model.memory import RowsAtOnce
 from onboard.model.scoring import LabelTrie
 
-GENERATED_BYTES: Final = 256 * 2**20  # of adapters that are held at once; those of T5-base take 7.6 MB a task
+GENERATED_BYTES: Final = 256 * 2**20  # of adapters in memory at once; those of T5-base take 7.6 MB per task
 
 
 @dataclass(frozen=True)
 class Question:
-    """Rows of one task, and the hypernetwork that answers for it.
+    """Rows of one task, with its hypernetwork.
 
     Args:
-        hypernetwork: makes its adapters.
+        hypernetwork: generates its adapters.
         z: (t,) its embedding.
-        trie: of its K label words.
+        trie: trie of its K label words.
         ids: token ids of n rows.
     """
 
@@ -44,17 +44,17 @@ def answers(
     at_once: RowsAtOnce | None = None,
     generated_bytes: int = GENERATED_BYTES,
 ) -> list[np.ndarray]:
-    """Log-probabilities (n, K) of every question's rows, in float64.
+    """Return log-probabilities (n, K) of every question's rows, in float64.
 
     Args:
         engine: the backbone.
         questions: of T tasks.
         checkpoint: called before every batch; may raise to stop.
-        at_once: how many rows fit into the memory; kept for further calls.
-        generated_bytes: how much memory the adapters of those that are answered together may take.
+        at_once: batch size that fits in memory; updated for further calls.
+        generated_bytes: memory limit for adapters that are in use together.
 
     Raises:
-        OutOfMemoryError: the GPU has no room for a single row.
+        OutOfMemoryError: the GPU cannot hold even a single row.
     """
     parts: list[np.ndarray] = []
     together = max(1, generated_bytes // _bytes_of_adapters(questions[0])) if questions else 1
@@ -81,7 +81,7 @@ def _answers(
 
 
 def _generated(engine: Engine, questions: Sequence[Question]) -> GeneratedAdapters:
-    """The adapters of all questions in their order; each hypernetwork makes all of its own in one product."""
+    """Generate the adapters of all questions in order, in one product per hypernetwork."""
     hypernetworks = {id(question.hypernetwork): question.hypernetwork for question in questions}
     parts, places = [], []
     for key, hypernetwork in hypernetworks.items():

@@ -1,4 +1,4 @@
-"""What a task is looked at on: its held-out rows, or texts of its own and canaries whose labels are not needed."""
+"""The evidence about a task: its held-out rows, or its texts and canaries, which need no labels."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from onboard.guard.settings import GuardSettings
 from onboard.model.encoding import TextEncoder
 from onboard.model.protected import ProtectedTask
 
-FEWEST_TEXTS = 8  # of a group: the mean divergence of fewer says nothing
+FEWEST_TEXTS = 8  # per group; the mean divergence of fewer is too imprecise
 OWN, SINGLE, PAIR = 0, 1, 2  # groups of texts
 
 
 @dataclass(frozen=True)
 class Canaries:
-    """Token ids of canaries, single texts and pairs apart: a task of one shape hardly reacts to texts of the other."""
+    """Token ids of canaries, separated into single texts and pairs: tasks hardly react to the other form."""
 
     singles: Sequence[Sequence[int]]
     pairs: Sequence[Sequence[int]]
 
     @classmethod
     def sorted(cls, encoder: TextEncoder, canaries: Sequence[Sequence[int]]) -> Canaries:
-        """By the separator in them."""
+        """Separate canaries by the separator token."""
         shapes: dict[bool, list[Sequence[int]]] = {False: [], True: []}
         for ids in canaries:
             shapes[encoder.is_pair(ids)].append(ids)
@@ -35,15 +35,15 @@ class Canaries:
 
 @dataclass(frozen=True)
 class Material:
-    """What one task is looked at on.
+    """The evidence about one task.
 
     Args:
         task: the task.
-        evidence: what decides about it; None where there is nothing to look at.
-        ids: token ids of n rows and texts, the labelled ones first.
-        targets: (m, K) of the labelled ones.
-        group: (n,) of each: OWN (the labelled ones, too), SINGLE or PAIR.
-        half: (n,) which half each belongs to, 0 or 1.
+        evidence: kind of evidence that decides; None if there is none.
+        ids: token ids of n rows and texts, labeled ones first.
+        targets: (m, K) of the labeled ones.
+        group: (n,) group of each: OWN (including labeled ones), SINGLE or PAIR.
+        half: (n,) half of each, 0 or 1.
     """
 
     task: ProtectedTask
@@ -54,20 +54,20 @@ class Material:
     half: np.ndarray
 
     def of(self, half: int | None) -> np.ndarray:
-        """Indices of the rows of a half; of all rows for None."""
+        """Return indices of the rows of a half; of all rows for None."""
         return np.arange(len(self.ids)) if half is None else np.flatnonzero(self.half == half)
 
 
 def gather(task: ProtectedTask, canaries: Canaries, settings: GuardSettings, seed: int) -> Material:
-    """The material of a task: all its held-out rows, and with too few of them also texts of its own and canaries.
+    """Collect the evidence about a task: all its held-out rows and, if they are too few, its texts and canaries.
 
-    Each task gets canaries of its own draw. A group of too few texts is left out.
+    Each task gets its own draw of canaries. Groups of too few texts are left out.
 
     Args:
         task: the task.
-        canaries: all of them.
-        settings: how many rows decide, and how many texts of a group are looked at.
-        seed: of the draw and of the halves, which are stratified: by label and by group.
+        canaries: all canaries.
+        settings: how many rows decide, and the number of texts per group.
+        seed: seed of the draw and of the halves, which are stratified by label and group.
     """
     rng = np.random.default_rng((seed, zlib.crc32(task.name.encode())))
     rows = [] if task.rows is None else list(task.rows.ids)
@@ -91,7 +91,7 @@ def _some(texts: Sequence[Sequence[int]], most: int, rng: np.random.Generator) -
 
 
 def _halves(strata: Sequence[np.ndarray], rng: np.random.Generator) -> np.ndarray:
-    """A half for every row of the strata, (n,): within each value of each stratum the halves differ by at most one."""
+    """Return a half for every row of the strata, (n,): in each stratum they differ by at most one row."""
     chosen = np.empty(sum(map(len, strata)), dtype=np.int64)
     start = turn = 0
     for stratum in strata:

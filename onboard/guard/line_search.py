@@ -1,4 +1,4 @@
-"""The gate in front of a tuned hypernetwork: how much of the step may be taken without any earlier task losing."""
+"""The guard of a tuned hypernetwork: find the share of the step at which no earlier task loses."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _NAMED: Final = 3
 
 @dataclass(frozen=True)
 class Step:
-    """A step that a tuning took.
+    """The step of a tuning.
 
     Args:
         present: the head that it started from.
         candidate: the tuned hypernetwork.
-        near: (t,) the new task's embedding; tasks like it are at risk.
+        near: (t,) the new task's embedding; similar tasks are at risk.
     """
 
     present: Hypernetwork
@@ -52,24 +52,24 @@ def guard(
     left_out: int = 0,
     execution: Execution = UNWATCHED,
 ) -> GuardVerdict:
-    """Judge a tuned hypernetwork against all earlier tasks. The same verdict for the same arguments on a CPU.
+    """Judge a tuned hypernetwork against all earlier tasks. On a CPU, equal arguments give equal verdicts.
 
-    The shares of the step are tried from the whole downwards on one half of every task's evidence, against a somewhat
-    smaller margin. The first that all tasks pass is looked at once on the other half, against the margin; what does not
-    hold there is rejected, and nothing is tried again.
+    Shares of the step are tried from the whole downwards on one half of every task's evidence, with a somewhat smaller
+    margin. The first share that all tasks pass is checked once on the other half, with the full margin. If it fails
+    there, the step is rejected without further tries.
 
     Args:
-        engine: the backbone, whatever hypernetwork it carries.
-        step: to the tuned hypernetwork.
+        engine: the backbone, with any hypernetwork.
+        step: the step to the tuned hypernetwork.
         protection: the earlier tasks, each with the hypernetwork that it was learned under, and canaries from
-            `canaries.canary_ids`; none that the candidate was tuned on.
+            `canaries.canary_ids` that the candidate was not tuned on.
         settings: how strict it is.
-        seed: of the halves and of each task's canaries.
-        left_out: tasks that the caller has left out by `risk.most_at_risk` before it read their rows.
-        execution: asked before every batch.
+        seed: seed of the halves and of each task's canaries.
+        left_out: number of tasks that the caller left out with `risk.most_at_risk` before reading their rows.
+        execution: called before every batch.
 
     Raises:
-        OutOfMemoryError: the GPU has no room for a single row.
+        OutOfMemoryError: the GPU cannot hold even a single row.
     """
     tasks = protection.tasks
     chosen = [tasks[place] for place in most_at_risk(tasks, step.candidate, step.near, settings.most_tasks)]
@@ -86,7 +86,7 @@ def guard(
 
 
 def _searched(step: Step, choosing: _Half, confirming: _Half, settings: GuardSettings) -> GuardVerdict:
-    """The judgement of the largest share of the step that both halves of the evidence let through."""
+    """Return the verdict on the largest share of the step that both halves of the evidence accept."""
     stricter = replace(settings, margin=settings.choosing * settings.margin)
     objections: list[Objection] = []
     for share in settings.shares:
@@ -132,16 +132,16 @@ def clear(
     seed: int = 0,
     execution: Execution = UNWATCHED,
 ) -> list[GuardedTask]:
-    """Judge each task under a hypernetwork that stands: nothing is chosen, so all evidence counts at once.
+    """Judge each task under a given hypernetwork: nothing is chosen, so all evidence is used at once.
 
     Args:
-        as `guard`.
+        See `guard`.
 
     Returns:
-        A verdict per task, in their order. Tasks that cannot be judged do not stand in the way of the others.
+        A verdict per task, in order. Tasks that cannot be judged do not block the others.
 
     Raises:
-        OutOfMemoryError: the GPU has no room for a single row.
+        OutOfMemoryError: the GPU cannot hold even a single row.
     """
     materials = _gathered(engine, protection, settings, seed)
     barred = [_barred(material) for material in materials]
@@ -157,7 +157,7 @@ def _gathered(engine: Engine, protection: Protection, settings: GuardSettings, s
 
 @dataclass
 class _Half:
-    """A half of every task's material (all of it for None), with the answers before the change."""
+    """A half of every task's evidence (all of it for None), with the answers before the change."""
 
     engine: Engine
     materials: Sequence[Material]
@@ -169,7 +169,7 @@ class _Half:
         self._before: list[np.ndarray] | None = None
 
     def judged(self, changed: Hypernetwork, settings: GuardSettings) -> list[GuardedTask]:
-        """A verdict per task on what the changed hypernetwork makes of its answers."""
+        """Return a verdict per task on its answers under the changed hypernetwork."""
         if self._before is None:
             self._before = self._answers([material.task.reference for material in self.materials])
         after = self._answers([changed] * len(self.materials))
@@ -200,7 +200,7 @@ def _rule(unchecked: int) -> str | None:
 
 
 def _barred(material: Material) -> GuardedTask | None:
-    """The verdict on a task that cannot be judged: it is no pass."""
+    """Return the verdict on a task that cannot be judged, which counts as failed."""
     task = material.task
     if task.trouble is not None:
         return GuardedTask.unjudged(task.name, task.trouble)

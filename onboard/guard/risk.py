@@ -1,4 +1,4 @@
-"""Which tasks to look at where there are too many to look at all: those that a change is likeliest to hurt."""
+"""Select the tasks to check if there are too many: those that a change is most likely to harm."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from onboard.model.drift import relative_drift
 from onboard.model.hypernetwork import GeneratedAdapters, Hypernetwork
 from onboard.model.protected import ProtectedTask
 
-_AT_ONCE: Final = 8  # tasks whose adapters are made together; those of T5-base take 15 MB a task for both hypernetworks
+_AT_ONCE: Final = 8  # tasks with adapters in memory; those of T5-base take 15 MB per task for both hypernetworks
 
 
 def at_risk(
@@ -23,13 +23,13 @@ def at_risk(
     near: np.ndarray,
     settings: GuardSettings,
 ) -> list[int]:
-    """The tasks to look at; of those that the base came with few, so that those learned here have the room and time.
+    """Return the tasks to check; few of those that ship with the base, to save memory and time for those learned here.
 
     Args:
-        tasks: all of them.
-        shipped: which of them the base came with.
-        candidate, near: as of `most_at_risk`.
-        settings: how many.
+        tasks: all tasks.
+        shipped: which of them ship with the base.
+        candidate, near: see `most_at_risk`.
+        settings: the numbers of tasks.
 
     Returns:
         Indices into `tasks`, ascending.
@@ -44,18 +44,18 @@ def at_risk(
 
 
 def most_at_risk(tasks: Sequence[ProtectedTask], candidate: Hypernetwork, near: np.ndarray, most: int) -> list[int]:
-    """At most so many tasks: one half is nearest to the new task's embedding, the other drifts most.
+    """Return at most `most` tasks: half of them are nearest to the new task's embedding, the others drift most.
 
-    Nothing goes through the backbone, so thousands of tasks take seconds.
+    The backbone is not used, so thousands of tasks take seconds.
 
     Args:
-        tasks: all of them.
+        tasks: all tasks.
         candidate: the tuned hypernetwork.
         near: (t,) the new task's embedding.
-        most: how many to choose.
+        most: maximum number.
 
     Returns:
-        Indices into `tasks`, ascending; all of them where there are no more than `most`.
+        Indices into `tasks`, ascending; all of them if there are at most `most`.
     """
     if len(tasks) <= most:
         return list(range(len(tasks)))
@@ -67,9 +67,9 @@ def most_at_risk(tasks: Sequence[ProtectedTask], candidate: Hypernetwork, near: 
 
 
 def drifts(tasks: Sequence[ProtectedTask], candidate: Hypernetwork) -> np.ndarray:
-    """How far each task's generated weights move, relative per tensor (T,)."""
+    """Return how far each task's generated weights move, relative per tensor (T,)."""
     changes = np.empty(len(tasks))
-    order = sorted(range(len(tasks)), key=lambda task: id(tasks[task].reference))  # of one hypernetwork together
+    order = sorted(range(len(tasks)), key=lambda task: id(tasks[task].reference))  # grouped by hypernetwork
     start = 0
     while start < len(order):
         reference = tasks[order[start]].reference
@@ -90,7 +90,7 @@ def _drift(reference: Hypernetwork, candidate: Hypernetwork, z: np.ndarray) -> n
 
 
 def made_by(hypernetwork: Hypernetwork, z: np.ndarray) -> GeneratedAdapters:
-    """The adapters of T tasks, z (T, t), on the hypernetwork's own device."""
+    """Generate the adapters of T tasks, z (T, t), on the hypernetwork's device."""
     device = next(hypernetwork.parameters()).device
     made: GeneratedAdapters = hypernetwork(torch.from_numpy(np.ascontiguousarray(z, dtype=np.float32)).to(device))
     return made

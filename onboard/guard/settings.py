@@ -1,4 +1,4 @@
-"""How strict the guard is."""
+"""Settings of the guard."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ class GuardSettings:
     """The defaults were measured (bench/results/guard.md, decision 12).
 
     Args:
-        margin: increase of a task's mean log-loss that is let through, in nats.
+        margin: accepted increase of a task's mean log-loss, in nats.
         level: of the one-sided bounds, over all tasks together.
-        choosing: share of the margin that has to do on the half which chooses the share of the step. What only just
-            passes there would pass on the other half as often as not, and there is no third look.
-        shares: of the step that are tried, in this order.
-        fewest_rows: held-out rows from which on they decide: a half of them is as sharp there as texts are. With fewer
-            the divergence decides, and they may only object.
-        texts: of each group (own ones, single canaries, pairs) that a task without so many rows is looked at on.
-        spread: κ: a divergence of D nats goes with a true increase of D ± κ √D (one standard deviation).
-        most_tasks: that are looked at; of more, those at the greatest risk.
-        most_sources: the base's own tasks among them, which nobody here has trained.
+        choosing: share of the margin on the half that chooses the share of the step. A step that only just passes there
+            would fail on the other half half of the time, and there is no third check.
+        shares: shares of the step to try, in this order.
+        fewest_rows: minimum number of held-out rows to decide: half of them is then as precise as texts. With fewer,
+            the divergence decides, and rows can only object.
+        texts: number of texts per group (task's texts, single canaries, pairs) for a task with fewer rows.
+        spread: κ: a divergence of D nats means a true increase of D ± κ √D (one standard deviation).
+        most_tasks: maximum number of tasks that are checked, those at the greatest risk.
+        most_sources: maximum number of the base's own tasks among them, which were not trained here.
     """
 
     margin: float = 0.02

@@ -1,4 +1,4 @@
-"""From the answers before and after a change to a verdict per task."""
+"""Judge the change of each task's answers."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from onboard.guard.settings import GuardSettings
 from onboard.statistics.bounds import Increase, increase_of_divergence, increase_of_losses
 from onboard.statistics.holm import holm_levels
 
-FEWEST_TOLD = 8  # held-out rows below which they are not even heard beside a divergence
+FEWEST_TOLD = 8  # minimum number of held-out rows to object to a divergence
 
 
 @dataclass(frozen=True)
 class Seen:
-    """What changed in one task's answers.
+    """The change of one task's answers.
 
     Args:
         task: its name.
-        evidence: what decides about it.
-        changes: (m,) change of the log-loss of each labelled row, nats.
-        divergences: (n,) KL(before ‖ after) of each row and text, nats; the labelled rows come first.
-        group: (n,) the group of texts that each belongs to.
-        flipped: (n,) whether the likeliest label is another one.
+        evidence: kind of evidence that decides.
+        changes: (m,) change of the log-loss of each labeled row, nats.
+        divergences: (n,) KL(before ‖ after) of each row and text, nats; labeled rows come first.
+        group: (n,) group of texts of each.
+        flipped: (n,) whether the most likely label changed.
     """
 
     task: str
@@ -46,7 +46,7 @@ class Seen:
         targets: np.ndarray,
         group: np.ndarray,
     ) -> Seen:
-        """Of log-probabilities (n, K) before and after; `targets` (m, K) belong to the first m rows."""
+        """Compare log-probabilities (n, K) before and after; `targets` (m, K) belong to the first m rows."""
         change = before - after  # (n, K)
         labelled = change[: len(targets)]
         return cls(
@@ -59,7 +59,7 @@ class Seen:
         )
 
     def increase(self, settings: GuardSettings) -> Increase:
-        """The increase of the mean log-loss, by the evidence that decides; of groups of texts the worst counts."""
+        """Return the increase of the mean log-loss, by the evidence that decides; the worst group of texts counts."""
         if self.evidence == "held-out rows":
             return increase_of_losses(self.changes)
         means = [float(self.divergences[self.group == group].mean()) for group in np.unique(self.group)]
@@ -67,7 +67,7 @@ class Seen:
 
 
 def judge(seen: Sequence[Seen], settings: GuardSettings) -> list[GuardedTask]:
-    """A verdict for each of T tasks: whether its loss rises by at most the margin, Holm over the tasks."""
+    """Return a verdict for each of T tasks: whether its loss rises by at most the margin, with Holm's correction."""
     increases = [evidence.increase(settings) for evidence in seen]
     p_values = [increase.p_value(settings.margin) for increase in increases]
     levels = holm_levels(p_values, settings.level)
@@ -78,7 +78,7 @@ def judge(seen: Sequence[Seen], settings: GuardSettings) -> list[GuardedTask]:
 
 
 def _objection(seen: Seen, settings: GuardSettings) -> GuardedTask | None:
-    """A loss that held-out rows show, though they are too few to show that there is none."""
+    """Return a loss that held-out rows show, even if they are too few to show that there is none."""
     if seen.evidence == "held-out rows" or len(seen.changes) < FEWEST_TOLD:
         return None
     increase = increase_of_losses(seen.changes)
@@ -88,7 +88,7 @@ def _objection(seen: Seen, settings: GuardSettings) -> GuardedTask | None:
 
 
 def _verdict(seen: Seen, increase: Increase, passed: bool, level: float, settings: GuardSettings) -> GuardedTask:
-    """Rows whose mean is within the margin and whose bound is not show neither a loss nor that there is none."""
+    """Return a verdict; if the mean is within the margin and the bound is not, the rows prove neither."""
     unsure = seen.evidence == "held-out rows" and increase.mean <= settings.margin
     verdict: TaskVerdict = "pass" if passed else "not enough evidence" if unsure else "fail"
     return _told(seen, verdict, seen.evidence, increase, level)
@@ -111,5 +111,5 @@ def _told(seen: Seen, verdict: TaskVerdict, evidence: GuardEvidence, increase: I
 
 
 def _number(value: float) -> float | None:
-    """JSON has no infinities."""
+    """Replace infinities, which JSON does not have."""
     return value if math.isfinite(value) else None

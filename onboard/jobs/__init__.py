@@ -1,1 +1,1 @@
-"""A job from the outside: how it is submitted, controlled, watched, and rung for."""
+"""Submit, control and observe jobs, and wake workers for them."""

@@ -1,4 +1,4 @@
-"""Use case: a task gets more rows, corrected labels or fewer rows: a new dataset, made of the one that stands."""
+"""Use case: add, correct or remove rows of a task, which makes a new dataset from the current one."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from onboard.jobs.doorbell import Doorbell
     from onboard.registry.services import Services
 
-_BEFORE_FAST: Final = "before_fast"  # the option that keeps how a task was learned before its rows came with --fast
+_BEFORE_FAST: Final = "before_fast"  # the option that stores how a task was learned before rows were added with --fast
 _LEARNED_HOW: Final = ("method", "init", "tune_hypernetwork")
 _OF_ONE_SUBMISSION: Final = frozenset(
     {"base_digest", "dataset_report", "change", "unlabelled", "fast", "superset", _BEFORE_FAST}
@@ -39,7 +39,7 @@ class Added:
     """A queued job.
 
     Args:
-        warning: what may keep it waiting.
+        warning: a reason why it may have to wait.
         change: how its dataset was made.
     """
 
@@ -48,7 +48,7 @@ class Added:
     change: ChangeJson
 
     def to_json(self) -> dict[str, Any]:
-        """The document of `onboard add --json`, without what the checks found."""
+        """Return the document of `onboard add --json`, without the results of the checks."""
         return {
             "job": self.job.id, "state": self.job.state.value, "task": self.job.spec.task, "change": dict(self.change),
         }  # fmt: skip
@@ -64,24 +64,24 @@ def add(
     hide_folders: bool = False,
     accepted: Callable[[], object] = lambda: None,
 ) -> Added:
-    """Queue a job that learns the task's rows with those of a file.
+    """Queue a job that learns the task's rows together with those of a file.
 
-    Where somebody else changes the task meanwhile, the rows are applied to what the task has then.
+    If the task changes meanwhile, the rows are applied to its new state.
 
     Args:
-        services: of the service.
-        doorbell: that is rung.
-        task: its name.
-        asked: the file and what becomes of its rows.
-        owner: who asks, for audit.
-        hide_folders: name files without their folder in errors.
-        accepted: called once nothing is left to refuse.
+        services: the services.
+        doorbell: wakes a worker.
+        task: name of the task.
+        asked: the file and what to do with its rows.
+        owner: the requester, for the audit log.
+        hide_folders: omit the folders of files from errors.
+        accepted: called once all checks have passed.
 
     Raises:
         DatasetError: the file's rows do not fit the task.
-        InputError: the rows change nothing, or leave a label without rows.
-        NotFoundError: there is no such task, or it was deleted meanwhile.
-        ConflictError: its rows are not stored here, or it was learned on another base.
+        InputError: the rows change nothing or leave a label without rows.
+        NotFoundError: the task does not exist or was deleted meanwhile.
+        ConflictError: the task's rows are not stored here, or it was learned on another base.
     """
 
     def made(stands: Standing, dataset: Dataset) -> Made:
@@ -99,9 +99,9 @@ class Made:
 
     Args:
         change: how it was made, without the digest of the rows.
-        rows: that were sent; None where labels were changed.
-        source: where the rows came from, for people.
-        options: of the job, which differ from those of the last one.
+        rows: submitted rows; None if labels were changed.
+        source: readable origin of the rows.
+        options: options of the job that differ from the last job's.
     """
 
     amended: Amended
@@ -113,7 +113,7 @@ class Made:
 
 @dataclass(frozen=True)
 class Queueing:
-    """How a job waits; as of `onboard.jobs.submit.Request`."""
+    """How a job is queued; see `onboard.jobs.request.Request`."""
 
     queue: str = "default"
     priority: int = 0
@@ -130,10 +130,10 @@ def queue_change(
     how: Queueing,
     accepted: Callable[[], object] = lambda: None,
 ) -> Added:
-    """Queue a job that learns what `made` makes of the dataset that stands; once more where that changes meanwhile.
+    """Queue a job that learns the dataset that `made` makes from the current one; retry if the task changes meanwhile.
 
     Raises:
-        ConflictError: others change the task all the time; else as `add`.
+        ConflictError: the task keeps changing; otherwise as `add`.
     """
 
     def attempt() -> Added:
@@ -160,7 +160,7 @@ def queue_change(
 
 
 def _earlier(services: Services, key: str, task: str) -> Added | None:
-    """The job that was queued under this key. Raises ConflictError: it changes something else."""
+    """Return the job that was queued under this key. Raises ConflictError: it makes another change."""
     with services.database.read() as session:
         job = JobRepository(session).under(key)
     if job is None:
@@ -184,7 +184,7 @@ def _labels_of(rows: tuple[Example, ...]) -> tuple[Any, ...]:
 
 
 def _spec(stands: Standing, made: Made) -> JobSpec:
-    """As the task was last asked for, with the changed dataset; a new label set is wanted where the rows bring one."""
+    """Return the task's last spec with the changed dataset; it requests a new label set if the rows require one."""
     last, dataset = stands.spec, made.amended.dataset
     options = {name: value for name, value in last.options.items() if name not in _OF_ONE_SUBMISSION}
     options |= {**(made.options or {}), "change": made.change}
@@ -196,7 +196,7 @@ def _spec(stands: Standing, made: Made) -> JobSpec:
 
 
 def _with_embedding(last: JobSpec) -> JobSpec:
-    """The same as it was before `--fast`, or a task without rows, left out the embedding."""
+    """Restore the spec from before `--fast` or a task without rows left out the embedding."""
     if before := last.options.get(_BEFORE_FAST):
         return replace(last, **before)
     rows = last.options.get("dataset_report", {}).get("rows", {})

@@ -1,4 +1,4 @@
-"""Use cases: jobs looked up, cancelled and retried, queues paused, workers drained; what every door shows of jobs."""
+"""Use cases: find, cancel and retry jobs, pause queues, drain workers; documents about jobs."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from onboard.registry.workers import QueueRepository, WorkerRepository
 
 _ID: Final = re.compile(r"[0-9a-f]{12}")
 _NOT_CANCELLED: Final = tuple(state for state in JobState if state is not JobState.CANCELLED)
-_MOST_ALIKE: Final = 200  # newest jobs whose tasks a mistyped name is compared with
+_MOST_ALIKE: Final = 200  # number of recent jobs that a mistyped task name is compared with
 
 
 def find_job(database: Database, name: str, *, cancelled: bool = False) -> Job:
-    """The job of that id, or the newest job of that task.
+    """Return the job with this id, or the newest job of the task with this name.
 
     Args:
-        cancelled: whether a cancelled one counts as the newest; else only where the task has no other.
+        cancelled: whether a cancelled job counts as the newest; otherwise only if the task has no other.
 
     Raises:
         NotFoundError: neither exists.
@@ -43,21 +43,21 @@ def find_job(database: Database, name: str, *, cancelled: bool = False) -> Job:
 
 
 def news_of(database: Database, job_id: str, since: int, limit: int = EVENTS_AT_ONCE) -> tuple[Job, Sequence[JobEvent]]:
-    """The job, and what of its log is above `since`. Raises NotFoundError."""
+    """Return the job and its events after `since`. Raises NotFoundError."""
     with database.read() as session:
-        # looked at first: what it did before it ended is read after that
+        # Read the job first: all events from before its end are read after that.
         job = JobRepository(session).get(job_id)
         return job, EventRepository(session).list(job_id, since, limit)
 
 
 def cancel(database: Database, name: str) -> Job:
-    """Cancel a queued job at once, a running one at its next step.
+    """Cancel a queued job at once, or a running one at its next step.
 
     Args:
         name: the job's id, or a task's name for its newest job.
 
     Raises:
-        NotFoundError: there is no such job.
+        NotFoundError: the job does not exist.
         ConflictError: it has ended.
     """
     job = find_job(database, name)
@@ -66,16 +66,16 @@ def cancel(database: Database, name: str) -> Job:
 
 
 def retry(database: Database, name: str, time_limit_seconds: float | None = None) -> Job:
-    """Queue a failed, cancelled or dead job again; it goes on after its last finished stage. Nobody is woken by it.
+    """Queue a failed, cancelled or dead job again; it continues after its last finished stage. Does not wake a worker.
 
     Args:
         name: the job's id, or a task's name for its newest job.
-        time_limit_seconds: of an attempt from now on; None leaves it as it was.
+        time_limit_seconds: new limit of an attempt; None keeps the old one.
 
     Raises:
-        NotFoundError: there is no such job.
-        ConflictError: it is none of these.
-        InputError: the time limit is none.
+        NotFoundError: the job does not exist.
+        ConflictError: it is in another state.
+        InputError: the time limit is invalid.
     """
     job = find_job(database, name, cancelled=True)
     with database.write() as session:
@@ -83,19 +83,19 @@ def retry(database: Database, name: str, time_limit_seconds: float | None = None
 
 
 def set_paused(database: Database, queue: str, paused: bool) -> None:
-    """Hold a queue's waiting jobs back, or let them go on; nobody is woken by it. Raises InputError."""
+    """Pause or resume a queue; does not wake a worker. Raises InputError."""
     with database.write() as session:
         QueueRepository(session).set_paused(queue, paused)
 
 
 def drain(database: Database, worker: str) -> None:
-    """Let a worker finish its job, take no other, and leave. Raises NotFoundError."""
+    """Let a worker finish its job and exit. Raises NotFoundError."""
     with database.write() as session:
         WorkerRepository(session).drain(worker)
 
 
 def brief(job: Job) -> dict[str, Any]:
-    """A job in a list."""
+    """Return the document of a job in a list."""
     document = job.to_json()
     for key in ("spec", "result"):
         document.pop(key)
@@ -103,7 +103,7 @@ def brief(job: Job) -> dict[str, Any]:
 
 
 def report_document(database: Database, job: Job, since: int = 0) -> dict[str, Any]:
-    """The job's row, its result and its events after `since`: what its report is made of."""
+    """Return the data of a job's report: its row, its result and its events after `since`."""
     with database.read() as session:
         events = list(EventRepository(session).list(job.id, since))
         first = VersionRepository(session).provisional_of(job.id)
@@ -117,7 +117,7 @@ def report_document(database: Database, job: Job, since: int = 0) -> dict[str, A
 
 
 def full_document(database: Database, job: Job, since: int = 0) -> dict[str, Any]:
-    """The same with why it waits and where it is."""
+    """Return the report document plus why the job waits, or its progress."""
     running = running_job(database, job)
     wait = waiting(database, job) if running is None else None
     return {

@@ -1,4 +1,4 @@
-"""The detached start: on the embedded default, whoever submits also sees to it that a worker runs."""
+"""Detached workers: in embedded mode, whoever submits a job also makes sure that a worker runs."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from onboard.settings import environment_without_settings
 
 SETTINGS_FROM_STDIN: Final = "--settings-from-stdin"  # option of `python -m workers`
 IDLE_EXIT_SECONDS: Final = 60.0
-_LOST_SECONDS: Final = 900.0  # a process that has not said for so long that it lives may be hung
-spawned: Final[list[subprocess.Popen[bytes]]] = []  # kept: Python warns about processes without one
+_LOST_SECONDS: Final = 900.0  # a process without a heartbeat for this long may hang
+spawned: Final[list[subprocess.Popen[bytes]]] = []  # Python warns about processes without a reference
 
 
 def ensure_worker(
@@ -35,13 +35,14 @@ def ensure_worker(
     idle_exit_seconds: float = IDLE_EXIT_SECONDS,
     pipeline: str = "onboard.pipeline.run",
 ) -> str | None:
-    """Start a worker for `queue` unless one lives. Call it again once the job's row is committed: one may have left.
+    """Start a worker for `queue` unless one is alive. Call it after committing the job, as a worker may just have
+    exited.
 
-    It is detached: it survives the submitter and its Ctrl-C, and leaves after `idle_exit_seconds` without work.
+    The worker is detached: it survives the submitter and its Ctrl-C, and exits after `idle_exit_seconds` without work.
 
     Returns:
-        The name of the worker that was started, or None (one lives, or this is not the embedded default, where
-        nothing is started by itself).
+        The name of the started worker, or None if one is alive or this is not embedded mode, which is the only one that
+        starts workers itself.
     """
     if not (services.settings.embedded and services.settings.start_worker):
         return None
@@ -62,10 +63,10 @@ def ensure_worker(
 
 
 def _serves(worker: WorkerRecord, queue: str) -> bool:
-    """Whether it takes, or will take, jobs of the queue.
+    """Return whether the worker takes, or will take, jobs of the queue.
 
-    A heartbeat that is old says little on a machine that is short of processors or memory: its process does. After an
-    upgrade the old worker leaves our jobs alone.
+    On a machine short of CPU or memory, an old heartbeat proves little; the worker's process does. After an upgrade,
+    old workers do not take our jobs.
     """
     if worker.state is WorkerState.DRAINING or worker.faulty or queue not in worker.queues:
         return False
@@ -74,9 +75,9 @@ def _serves(worker: WorkerRecord, queue: str) -> bool:
 
 
 def require_no_trouble(services: Services, queue: str) -> None:
-    """Raise DamagedError where the last worker of the queue has left because it could not load what jobs need.
+    """Raise DamagedError if the last worker of the queue exited because it could not load what jobs need.
 
-    Another one would fare no better; whoever waits for a job has to know.
+    Another worker would fail too, and whoever waits for the job has to know.
     """
     with services.database.read() as session:
         rows = [row for row in WorkerRepository(session).list(include_stopped=True) if queue in row.queues]
@@ -94,7 +95,7 @@ def require_no_trouble(services: Services, queue: str) -> None:
 
 @contextmanager
 def _usable(home: Path) -> Iterator[None]:
-    """A lock or log in the home that is somebody else's, or a full disk, becomes one of our errors."""
+    """Convert errors about a lock or log in the home, such as a full disk, to onboard errors."""
     try:
         yield
     except OSError as error:
@@ -117,7 +118,7 @@ def _spawn(services: Services, home: Path, name: str, queue: str, idle_exit_seco
         )
     spawned.append(process)
     assert process.stdin is not None
-    with process.stdin as pipe:  # settings as they are here: the worker's own environment and folder do not matter
+    with process.stdin as pipe:  # pass our settings: the worker's environment and folder do not matter
         pipe.write(json.dumps(services.settings.for_worker()).encode())
     return process.pid
 

@@ -1,7 +1,7 @@
-"""The doorbell: how a sleeping worker hears that a queue has work. The job itself is a row in the registry.
+"""The doorbell: a broker message that tells sleeping workers that a queue has work. The job itself is a database row.
 
-A bell names a queue and carries no work, so lost and doubled bells are harmless: the reconciler inside every worker
-rings again for what waits, and a worker that finds nothing to claim goes back to sleep.
+The message names a queue and carries no work, so lost and duplicate messages are harmless: the reconciler in every
+worker sends it again for waiting jobs, and a worker that finds nothing to claim goes back to sleep.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ class Doorbell(Protocol):
     """Wakes one worker of a queue."""
 
     def ring(self, queue: str) -> None:
-        """Ring once. Gives up within seconds: raises UnavailableError when the broker cannot be used, InputError when
-        its URL names none.
+        """Send the message once; gives up within seconds.
+
+        Raises UnavailableError if the broker cannot be used, InputError if its URL is invalid.
         """
 
 
 def ring_or_warn(doorbell: Doorbell, queue: str) -> str | None:
-    """Ring after a commit. The job is safe already, so trouble with the broker is a warning (returned)."""
+    """Wake a worker after a commit. Since the job is stored, trouble with the broker only returns a warning."""
     try:
         doorbell.ring(queue)
     except (InputError, UnavailableError) as error:

@@ -1,7 +1,7 @@
-"""How long a job will take, roughly: the rows that go through the model, times what a row costs.
+"""Estimate the duration of a job: the number of rows that pass the model, times the cost per row.
 
-Rows are counted as the stages count them, by the stages' own settings; those come without torch, for which
-`onboard check` has no time.
+Rows are counted like in the stages, from their settings. This module does not import torch, which would be too slow for
+`onboard check`.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ from onboard.train.settings import (
     batches_an_epoch,
 )
 
-START_SECONDS: Final = 8.0  # starting a worker, importing torch, loading the base, publishing
-TOKENS_PER_CHARACTER: Final = 0.25  # where no tokenizer is at hand
+START_SECONDS: Final = 8.0  # start a worker, import torch, load the base, publish
+TOKENS_PER_CHARACTER: Final = 0.25  # without a tokenizer
 GPU_SPEEDUP: Final = 20.0
-TRIED: Final = 1 + len(SHARES)  # the start, and shares of the way that training went
-# Beside its rows, a step of a tuning with `mini` generates the weights of 16 earlier tasks, and goes back through them:
-# 31 core seconds for 80 steps, 17 without. The guard takes 21 for the source tasks and up to 15 more (bench/results).
+TRIED: Final = 1 + len(SHARES)  # the start, and shares of the way of the training
+# In addition to its rows, a tuning step with `mini` generates and differentiates the weights of 16 earlier tasks: 31
+# core seconds for 80 steps, 17 without. The guard takes 21 for the source tasks and up to 15 more (bench/results).
 HELD_SECONDS: Final = 0.1
 GUARD_SECONDS: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class DatasetSize:
-    """What of a dataset decides how long its job takes.
+    """The properties of a dataset that determine the duration of its job.
 
     Args:
-        rows: training rows, without those that are held out.
-        mean_tokens: tokens of a row on average, before cutting.
-        validation: rows of validation, submitted or held out.
+        rows: training rows, without held-out ones.
+        mean_tokens: mean tokens per row, before truncation.
+        validation: validation rows, submitted or held out.
         test: rows of the test split.
         regression: whether the labels are numbers.
     """
@@ -57,10 +57,10 @@ class DatasetSize:
 
     @classmethod
     def of_report(cls, report: Mapping[str, Any]) -> DatasetSize | None:
-        """By what the check of a dataset said of it; None where it says too little.
+        """Read the size from the report of a dataset's checks; None if it is incomplete.
 
         Args:
-            report: what `onboard.data.report.CheckReport.to_json` gives, here or in an earlier version.
+            report: output of `onboard.data.report.CheckReport.to_json`, of this or an earlier version.
         """
         rows, characters, validation = (report.get(part) for part in ("rows", "characters", "validation"))
         if not (rows and characters and validation):
@@ -73,13 +73,13 @@ class DatasetSize:
 
 
 def train_passes(rows: int, validation: int, tokens: float, *, regression: bool = False, gpu: bool = False) -> Passes:
-    """Rows of the training, its folds and its learning curve.
+    """Count the rows of the training, its folds and its learning curve.
 
     Args:
-        rows: training rows, without those that are held out.
+        rows: training rows, without held-out ones.
         validation: held-out rows.
-        tokens: of a row on average.
-        regression, gpu: what decides about the learning curve.
+        tokens: mean tokens per row.
+        regression, gpu: decide whether there is a learning curve.
     """
     settings = FewShotSettings().for_rows(rows)
     batch, steps, (curve_share,) = settings.batch, settings.steps, settings.curve
@@ -103,18 +103,18 @@ def train_passes(rows: int, validation: int, tokens: float, *, regression: bool 
 
 
 def _rests(rows: int, validation: int) -> list[int]:
-    """Rows that are trained on beside each fold; none where nothing is folded."""
+    """Return the number of training rows for each fold; empty without folds."""
     folded = not validation and FEWEST_FOLDED_ROWS <= rows <= HOLDOUT_FREE_ROWS
     return [rows - len(range(fold, rows, FOLDS)) for fold in range(FOLDS)] if folded else []
 
 
 def _part(count: int, size: float, steps: int) -> float:
-    """Rows that one order of the batches passes, of so many rows, in batches of about that size."""
+    """Return the number of rows in `steps` batches of about this size, for one order of the batches."""
     return steps * count / batches_an_epoch(count, size)
 
 
 def own_passes(rows: int, validation: int) -> Passes:
-    """Rows of the training of a task's own weights, and of its folds; arguments as of `train_passes`."""
+    """Count the rows of the training of task-specific weights and of its folds; arguments as for `train_passes`."""
     settings = OwnWeightsSettings().for_rows(rows)
     rest = _rests(rows, validation)
     steps = settings.steps + sum(settings.for_part(count, of=rows).steps for count in rest)
@@ -122,12 +122,12 @@ def own_passes(rows: int, validation: int) -> Passes:
 
 
 def tuning_seconds(rows: int, validation: int, tokens: float) -> float:
-    """Of a tuning by `auto` that finds something to gain: its first look, itself, its folds, and the guard.
+    """Return the seconds of a tuning by `auto` that is worthwhile: its trial, itself, its folds, and the guard.
 
     Args:
-        rows: training rows, without those that are held out.
+        rows: training rows, without held-out ones.
         validation: held-out rows.
-        tokens: of a row on average.
+        tokens: mean tokens per row.
     """
     settings = TuningSettings().for_rows(rows)
     parts = [settings.for_part(count, of=rows) for count in _rests(rows, validation)]
@@ -137,7 +137,7 @@ def tuning_seconds(rows: int, validation: int, tokens: float) -> float:
 
 
 def first_seconds(size: DatasetSize, *, gpu: bool = False) -> float:
-    """Seconds from claim to the provisional version of one job, which is a readout alone; arguments as below."""
+    """Return the seconds from claim to the provisional version, a readout; arguments as below."""
     return estimate_seconds(size, method=LINEAR, gpu=gpu)
 
 
@@ -151,16 +151,16 @@ def estimate_seconds(
     method: str = "",
     readout: bool = True,
 ) -> float:
-    """Seconds from claim to publication of one job.
+    """Return the seconds from claim to publication of one job.
 
     Args:
-        size: of its dataset.
-        unlabelled: texts of which some are to be labelled next.
-        probed: whether the initialisation is chosen; one that was named is only measured.
-        tuned: whether the hypernetwork learns too.
-        gpu: whether the worker has one.
-        method: that is asked for; empty or a base's own learns an embedding.
-        readout: whether one may answer beside the embedding; then the learning curve is that of readouts.
+        size: size of its dataset.
+        unlabelled: number of unlabeled texts.
+        probed: whether the initialization is chosen; a named one is only measured.
+        tuned: whether the hypernetwork is tuned.
+        gpu: whether the worker has a GPU.
+        method: the requested method; empty or the base's own method learns an embedding.
+        readout: whether a readout is allowed; the learning curve is then that of readouts.
     """
     tokens = min(size.mean_tokens, MAX_TOKENS)
     if method in WITHOUT_EMBEDDING:  # a readout alone reads every row once
@@ -169,7 +169,7 @@ def estimate_seconds(
         probe = probe_passes(size.rows) if probed else Passes(min(size.rows, PROBE_ROWS))
         without_curve = size.regression or readout
         train = train_passes(size.rows, size.validation, tokens, regression=without_curve, gpu=gpu)
-    if method == AUTO:  # all that it may try
+    if method == AUTO:  # all methods that it may try
         own = own_passes(size.rows, size.validation)
         train = Passes(train.scored + len(SMALL) * own.scored, train.trained + len(SMALL) * own.trained)
     evaluated = Passes(size.validation + size.test + unlabelled)

@@ -1,7 +1,7 @@
-"""Use case: a task's labels, listed, renamed, merged, deleted and described. Each change makes a new version.
+"""Use case: list, rename, merge, delete and describe a task's labels. Each change makes a new version.
 
-A renaming trains nothing: the version answers as before. The other changes are learned by a job, whose readout is
-computed from the features that are kept of the rows. No alias moves before somebody promotes the version.
+A renaming trains nothing: the version answers as before. Other changes queue a job, which computes the readout from
+stored features of the rows. No alias moves before somebody promotes the version.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     from onboard.jobs.doorbell import Doorbell
     from onboard.registry.services import Services
 
-_DESCRIPTIONS: Final = "label_description"  # the option of a job
+_DESCRIPTIONS: Final = "label_description"  # option of a job
 
 
 @dataclass(frozen=True)
 class Relabeled:
-    """What a change of labels came to: a version that is there, or a job that makes one.
+    """The result of a change of labels: a version, or a job that makes one.
 
     Args:
         change: what was done.
@@ -49,7 +49,7 @@ class Relabeled:
     queued: Added | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The document of `onboard labels TASK rename A B --json`."""
+        """Return the document of `onboard labels TASK rename A B --json`."""
         job = None if self.queued is None else self.queued.job
         return {
             "task": self.task,
@@ -61,12 +61,12 @@ class Relabeled:
 
 
 def list_labels(services: Services, task: str) -> dict[str, Any]:
-    """The labels of a task's newest rows with their words, training rows and descriptions.
+    """Return the labels of a task's newest rows with their words, training rows and descriptions.
 
-    A task that was shipped with its base, or pulled, has no rows here: its labels are those of its newest version.
+    A task that was pulled or ships with its base has no rows here; its labels are those of its newest version.
 
     Raises:
-        NotFoundError: as `standing`.
+        NotFoundError: see `standing`.
     """
     try:
         stands = standing(services, task)
@@ -88,7 +88,7 @@ def _listing(
     rows: Mapping[str, int] | None = None,
     described: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """The document of `onboard labels`; without rows nobody knows how many a label has."""
+    """Return the document of `onboard labels`; without rows, the number of rows per label is unknown."""
     words = {} if version is None else dict(zip(map(label_key, version.labels), version.words, strict=False))
     keys = [(label, label_key(label)) for label in labels]
     return {
@@ -118,19 +118,19 @@ def change_labels(
     """Change a task's labels.
 
     Args:
-        services: of the service.
-        doorbell: that is rung where a job is queued.
-        task: its name.
-        asked: what is to be changed.
-        how: how a job waits.
-        fast: learn no embedding, only the readout.
-        accepted: called once nothing is left to refuse.
+        services: the services.
+        doorbell: wakes a worker if a job is queued.
+        task: name of the task.
+        asked: the change.
+        how: how a job is queued.
+        fast: learn only the readout, no embedding.
+        accepted: called once all checks have passed.
 
     Raises:
         InputError: the task does not have the label, or has no labels.
-        ConflictError: the name is in use, one label would be left, a job of the task is open, or its rows are not
-            stored here.
-        NotFoundError: there is no such task, or it was deleted meanwhile.
+        ConflictError: the name is in use, only one label would remain, a job of the task is unfinished, or its rows are
+            not stored here.
+        NotFoundError: the task does not exist or was deleted meanwhile.
     """
     if asked.action == "rename":
         return _renamed(services, task, asked)
@@ -173,7 +173,7 @@ def _made(stands: Standing, dataset: Dataset, asked: LabelChange, *, fast: bool)
         amended = with_labels(dataset, known.become, labels)
     left = {label_key(label): label for label in labels}
     written = [f"{label_text(left[key])}={text}" for key, text in described.items() if key in left]
-    descriptions_of(written, labels)  # refuses one that is too long, or that says nothing
+    descriptions_of(written, labels)  # rejects descriptions that are too long or empty
     options: dict[str, Any] = {_DESCRIPTIONS: written}
     if fast:
         options["fast"] = True
@@ -191,7 +191,7 @@ def _change(stands: Standing, known: LabelChange) -> ChangeJson:
 
 
 def _known(stands: Standing, dataset: Dataset, asked: LabelChange) -> LabelChange:
-    """The change with the task's labels. Raises InputError, ConflictError: it cannot be made of what stands."""
+    """Return the change with the task's labels. Raises InputError, ConflictError: it does not fit the current rows."""
     if stands.is_open:
         raise _open(stands)
     require_one_label_each(stands.task, dataset)
@@ -209,7 +209,7 @@ def _open(stands: Standing) -> ConflictError:
 
 
 def _described(stands: Standing, dataset: Dataset) -> dict[str, str]:
-    """The descriptions of the task's labels, by `label_key`; those of labels that went are left out."""
+    """Return descriptions of the remaining labels by `label_key`."""
     descriptions: dict[str, str] = {}
     for written in stands.spec.options.get(_DESCRIPTIONS, ()):
         try:

@@ -1,6 +1,6 @@
-"""Use case: a job's log: its events and, where they can be read from here, the lines that its worker logged about it.
+"""Use case: the log of a job: its events and, if readable from here, the lines that its worker logged about it.
 
-It is read part by part: each part names the place where the next one begins.
+It is read in parts; each names the start of the next.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from onboard.registry.database import Database
 from onboard.registry.events import EventRepository
 
 MOST_CURSOR_CHARACTERS: Final = 20_000
-PART_BYTES: Final = 2**20  # of one part: the lines of each file that are about the job
-_ALWAYS: Final = frozenset({"time", "level", "logger", "message"})  # what every line of a worker has
+PART_BYTES: Final = 2**20  # maximum bytes per part of the lines about the job in each file
+_ALWAYS: Final = frozenset({"time", "level", "logger", "message"})  # fields of every line of a worker
 
 
 @dataclass(slots=True)
 class Place:
-    """How far a log was read.
+    """A position in a log.
 
     Args:
         event: id of the last event.
-        offsets: bytes of each file; None once a file is read to its end for good.
+        offsets: bytes read of each file; None for a file that is finished.
         workers: worker of each attempt so far, by the attempt as text.
     """
 
@@ -39,7 +39,7 @@ class Place:
 
     @classmethod
     def parse(cls, cursor: str | None, files: int) -> Place:
-        """Read what `str` made; the beginning of so many files for None. Raises InputError."""
+        """Parse the output of `str`; None is the beginning of `files` files. Raises InputError."""
         if cursor is None:
             return cls(offsets=[0] * files)
         try:
@@ -60,20 +60,20 @@ class Place:
 def read_log(
     database: Database, files: Sequence[Path], name: str, attempt: int | None = None, cursor: str | None = None
 ) -> dict[str, Any]:
-    """A part of the log of a job: `{"job", "state", "events", "lines", "log", "next", "more"}`.
+    """Return a part of a job's log: `{"job", "state", "events", "lines", "log", "next", "more"}`.
 
     Args:
-        files: logs of workers on this machine, the present one last; those before it are not written any more.
+        files: logs of workers on this machine; only the last one is still written.
         name: the job's id, or a task's name for its newest job.
-        attempt: only this one; None means all.
-        cursor: `next` of the part before; None begins.
+        attempt: only this attempt; None means all.
+        cursor: `next` of the previous part; None for the first.
 
     Raises:
-        NotFoundError: no such job, or not so many attempts.
-        InputError: the cursor is none.
+        NotFoundError: the job does not exist or has fewer attempts.
+        InputError: the cursor is invalid.
     """
     place = Place.parse(cursor, len(files))
-    job = find_job(database, name)  # its state is looked at first: what it did before it ended is read after that
+    job = find_job(database, name)  # read its state first: all events from before its end are read after that
     _require_attempt(job, attempt)
     events, more = _events(database, job.id, place)
     lines = []
@@ -81,7 +81,7 @@ def read_log(
         tail = _Tail(file, job.id, place.offsets[number])
         lines += [line for line in tail.read() if attempt in (None, line.get("attempt", 0))]
         more = more or tail.more
-        full = number < len(files) - 1  # nothing is written to it any more
+        full = number < len(files) - 1  # the file is no longer written
         place.offsets[number] = None if full and not tail.more else tail.offset
     return {
         "job": job.id,
@@ -107,13 +107,13 @@ def _events(database: Database, job: str, place: Place) -> tuple[list[dict[str, 
 
 def _event(event: JobEvent, place: Place) -> dict[str, Any]:
     place.event = event.id
-    if "worker" in event.numbers:  # said by the event that began the attempt
+    if "worker" in event.numbers:  # the event that began the attempt contains it
         place.workers[str(event.attempt)] = event.numbers["worker"]
     return {**event.to_json(), "worker": place.workers.get(str(event.attempt))}
 
 
 class _Tail:
-    """The lines of a file about one job after `offset`, as far as they are written. Other lines are passed over."""
+    """The complete lines of a file about one job after `offset`; other lines are skipped."""
 
     def __init__(self, file: Path, job: str, offset: int | None) -> None:
         self._file = file
@@ -130,7 +130,7 @@ class _Tail:
             return
         given_bytes = 0
         with stream:
-            if os.fstat(stream.fileno()).st_size < self.offset:  # it was full, and is another file now
+            if os.fstat(stream.fileno()).st_size < self.offset:  # the file was rotated
                 self.offset = 0
             stream.seek(self.offset)
             for line in stream:

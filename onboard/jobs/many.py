@@ -1,4 +1,4 @@
-"""Use cases: a page of the jobs that fit a search, with counts; many of them cancelled or retried, a part at a time."""
+"""Use cases: search jobs by page, with counts; cancel or retry many of them, in batches."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from onboard.registry.database import Database
 from onboard.registry.jobs import Edge, JobRepository
 
 Change = Literal["cancel", "retry"]
-MOST_AT_ONCE: Final = 100  # jobs that one call changes
-_MOST_REFUSALS: Final = 5  # that are told
+MOST_AT_ONCE: Final = 100  # jobs changed per call
+_MOST_REFUSALS: Final = 5  # number of refusals that are explained
 _APART: Final = "~"
 _NUMBER: Final = re.compile(r"-?\d{1,15}(\.\d{1,20})?(e-\d{1,3})?")
 
@@ -26,10 +26,10 @@ class JobPage:
     """A page of jobs.
 
     Args:
-        jobs: without what is wide: see `JobRepository.briefs`.
-        counts: how many jobs stand where that fit all of the search but its states.
-        next: where the next page begins; None on the last one.
-        now: the moment of it all, by the database's clock.
+        jobs: without large fields; see `JobRepository.briefs`.
+        counts: number of jobs by state, ignoring the states of the search.
+        next: start of the next page; None on the last one.
+        now: time of the snapshot, by the database's clock.
     """
 
     jobs: Sequence[Job]
@@ -38,25 +38,25 @@ class JobPage:
     now: float
 
     def matching(self, search: JobSearch) -> int:
-        """How many jobs fit in all."""
+        """Return the number of all jobs that match."""
         return sum(count for state, count in self.counts.items() if not search.states or state in search.states)
 
     def changeable(self, search: JobSearch, change: Change) -> int:
-        """How many of them can be cancelled, or retried."""
+        """Return the number of jobs that can be cancelled or retried."""
         able = {state: count for state, count in self.counts.items() if _is_for(change, state)}
         return sum(count for state, count in able.items() if not search.states or state in search.states)
 
 
 @dataclass(slots=True)
 class Changed:
-    """What became of a part of many jobs.
+    """The result of changing a batch of jobs.
 
     Args:
         done: jobs that were changed.
-        refused: jobs that could not be.
-        refusals: why, of the first few.
-        queues: those that jobs were queued in.
-        after: id of the last job that was looked at, to go on after it; None when that was the last of all.
+        refused: jobs that could not be changed.
+        refusals: reasons of the first few.
+        queues: queues of requeued jobs.
+        after: id of the last job of the batch; None after the last batch.
     """
 
     done: int = 0
@@ -69,14 +69,14 @@ class Changed:
 def jobs_page(
     database: Database, search: JobSearch, after: str | None, limit: int, order: JobOrder = JobOrder.NEWEST
 ) -> JobPage:
-    """The jobs that fit, in this order, with the counts of one moment.
+    """Return the matching jobs in this order, with counts from one snapshot.
 
     Args:
-        after: `next` of the page before, or the id of its last job.
+        after: `next` of the previous page, or the id of its last job.
 
     Raises:
-        InputError: `after` is no such place.
-        NotFoundError: there is no such job (any more).
+        InputError: `after` is invalid.
+        NotFoundError: the job does not exist, or no longer does.
     """
     with database.snapshot() as session:
         repository = JobRepository(session)
@@ -87,7 +87,7 @@ def jobs_page(
 def listed_jobs(
     database: Database, search: JobSearch, after: str | None, limit: int, order: JobOrder = JobOrder.NEWEST
 ) -> tuple[Sequence[Job], str | None]:
-    """The jobs of `jobs_page` and its `next`, without what else stands there. Raises as it does."""
+    """Return the jobs of `jobs_page` and its `next`, without counts. Raises likewise."""
     with database.snapshot() as session:
         return _listed(JobRepository(session), search, after, limit, order)
 
@@ -103,13 +103,13 @@ def _listed(
 def _part(
     repository: JobRepository, search: JobSearch, order: JobOrder, edge: Edge | None, limit: int
 ) -> tuple[list[Job], bool]:
-    """The next jobs that fit, and whether there are more."""
+    """Return the next matching jobs, and whether there are more."""
     jobs = repository.briefs(search, order, edge, limit + 1)
     return jobs[:limit], len(jobs) > limit
 
 
 def _place(repository: JobRepository, job_id: str, order: JobOrder) -> str:
-    """Where a job stands, as text: its id, after a number that may change while somebody reads."""
+    """Return a job's place as text: its id, after a sort key that may change between pages."""
     key, *_ = repository.edge(job_id, order)
     return f"{key!r}{_APART}{job_id}" if isinstance(key, float) else job_id
 
@@ -125,7 +125,7 @@ def _edge(repository: JobRepository, place: str, order: JobOrder) -> Edge:
 
 
 def change_selected(database: Database, change: Change, jobs: Iterable[str]) -> Changed:
-    """Cancel or retry jobs by their ids, each on its own. Nobody is woken by it."""
+    """Cancel or retry each of these jobs. Does not wake workers."""
     changed = Changed()
     for job_id in dict.fromkeys(jobs):
         _change(database, change, job_id, changed)
@@ -135,15 +135,15 @@ def change_selected(database: Database, change: Change, jobs: Iterable[str]) -> 
 def change_matching(
     database: Database, change: Change, search: JobSearch, after: str | None = None, most: int = MOST_AT_ONCE
 ) -> Changed:
-    """Cancel or retry the next jobs that fit, from the newest on: what is submitted meanwhile stays as it is.
+    """Cancel or retry the next matching jobs, newest first; jobs that are submitted meanwhile stay unchanged.
 
-    Jobs that this change is not for (those that have ended are not cancelled, only those are retried) are passed over.
+    Jobs in other states are skipped: ended jobs are not cancelled, and only ended jobs are retried.
 
     Args:
-        after: `Changed.after` of the call before.
+        after: `Changed.after` of the previous call.
 
     Raises:
-        NotFoundError: the job `after` is gone.
+        NotFoundError: the job `after` no longer exists.
     """
     possible = [state for state in JobState if _is_for(change, state) and (not search.states or state in search.states)]
     changed = Changed()
@@ -162,7 +162,7 @@ def change_matching(
 def _is_for(change: Change, state: JobState) -> bool:
     if change == "cancel":
         return state in sources_of(JobState.CANCELLED)
-    return state.finished and state in sources_of(JobState.QUEUED)  # a running one is queued again by its worker only
+    return state.finished and state in sources_of(JobState.QUEUED)  # only the worker of a running job requeues it
 
 
 def _change(database: Database, change: Change, job_id: str, changed: Changed) -> None:

@@ -1,4 +1,4 @@
-"""What a submission asks of a method, held against its rows and its base before anything is queued."""
+"""Validate the method of a submission against its rows and base before it is queued."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from onboard.errors import InputError
 
 
 def require_method(spec: JobSpec, dataset: Dataset, base: Base) -> None:
-    """Raise InputError unless the job can be done with its method.
+    """Raise InputError unless the job can use its method.
 
     Args:
-        spec: what is asked; an empty method is the base's own.
-        dataset: its rows, before any are held out.
-        base: that the task is learned on.
+        spec: the request; an empty method is the base's own.
+        dataset: its rows, before the hold-out.
+        base: the base that the task is learned on.
 
     Raises:
-        InputError: no such method, or not for this base or these rows; what else is asked has no meaning with it; or a
-            setting that it has not, or of a size that does not fit.
+        InputError: the method does not exist or does not fit this base or these rows, other options have no meaning
+            with it, or a setting is unknown or has an invalid size.
         DamagedError: the base's config.json cannot be read.
     """
     require_known(spec.method, base.method, base.name)
@@ -52,7 +52,7 @@ def _require_without_embedding(spec: JobSpec, dataset: Dataset, base: Base) -> N
     if spec.method == LINEAR:
         _require_two_rows(dataset, spec)
     else:
-        from onboard.bases.load import require_fitting  # with torch, which other jobs are queued without
+        from onboard.bases.load import require_fitting  # imports torch, which jobs of other methods do not need
 
         if spec.starts_from_adapters:
             _require_one_task(spec, base)
@@ -60,8 +60,11 @@ def _require_without_embedding(spec: JobSpec, dataset: Dataset, base: Base) -> N
 
 
 def as_queued(spec: JobSpec, dataset: Dataset) -> JobSpec:
-    """What the job is told: where no embedding is learned, no hypernetwork is tuned and nothing is probed; where there
-    are no rows, its first version is its only one. Several labels per text are a readout's."""
+    """Adjust a spec to its method before it is queued.
+
+    Without an embedding, nothing is probed or tuned. Without rows, the first version is the only one. Several labels
+    per text require a readout.
+    """
     if not dataset.train:
         options = {name: value for name, value in spec.options.items() if name != "fast"}
         return replace(spec, method=LINEAR, tune_hypernetwork="never", init="random", options=options)
@@ -73,7 +76,7 @@ def as_queued(spec: JobSpec, dataset: Dataset) -> JobSpec:
 
 
 def _require_names_do(spec: JobSpec) -> None:
-    """Raise InputError where something is asked for that takes labeled rows, of which there are none."""
+    """Raise InputError if an option requires labeled rows and there are none."""
     given = {
         f"--method {spec.method}": spec.method not in ("", LINEAR),
         "--method-setting": bool(spec.method_settings),
@@ -88,7 +91,7 @@ def _require_names_do(spec: JobSpec) -> None:
 
 
 def _require_readout_does(spec: JobSpec) -> None:
-    """Raise InputError where something else than a readout is asked for, of rows with several labels."""
+    """Raise InputError if an option requires more than a readout, for rows with several labels."""
     given = {
         f"--method {spec.method}": spec.method not in ("", LINEAR),
         "--method-setting": bool(spec.method_settings),
@@ -103,7 +106,7 @@ def _require_readout_does(spec: JobSpec) -> None:
 
 
 def _require_alone(spec: JobSpec) -> None:
-    """Raise InputError where something is asked for that only an embedding has."""
+    """Raise InputError if an option requires an embedding."""
     method, fast = spec.method, spec.fast
     alone = "--fast" if fast else f"--method {method}"
     asked = {
@@ -138,7 +141,7 @@ def _require_alone(spec: JobSpec) -> None:
 
 
 def _require_one_task(spec: JobSpec, base: Base) -> None:
-    """Raise InputError unless the adapters that a hypernetwork makes of one task can be the start."""
+    """Raise InputError unless the training can start at the adapters that a hypernetwork generates for one task."""
     if spec.start.kind is not InitKind.NAMED or spec.init in {anchor.name for anchor in base.anchors}:
         raise InputError("init-with-method", method=spec.method, init=spec.init)
     made, asked = base.document["reduction_factor"], spec.method_settings.get("reduction_factor")
@@ -147,7 +150,7 @@ def _require_one_task(spec: JobSpec, base: Base) -> None:
 
 
 def _require_two_rows(dataset: Dataset, spec: JobSpec) -> None:
-    """Raise InputError where a label has fewer than two rows to train on: none would be left to judge it by."""
+    """Raise InputError if a label has fewer than two training rows: none would be left to judge it."""
     rows = Counter(label_key(row.label) for row in holdout(dataset, spec.seed).train)
     few = [label for label in dataset.labels if rows[label_key(label)] < 2]
     if few:

@@ -1,4 +1,4 @@
-"""How fast the workers here are, by what their last jobs took beside what the size of their datasets suggests."""
+"""Measure how fast the workers are: the duration of recent jobs relative to the estimate for their datasets."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from onboard.registry.clock import read_clock
 from onboard.registry.database import Database
 from onboard.registry.job_figures import JobFigures, TimedJob
 
-_MOST_JOBS: Final = 8  # the last ones: a machine gets busier and less busy
-_LEAST_SECONDS: Final = 1.0  # of work; the time of less says nothing
+_MOST_JOBS: Final = 8  # only recent jobs, because the load of a machine changes
+_LEAST_SECONDS: Final = 1.0  # of work; shorter jobs are too imprecise
 _SLOWEST, _FASTEST = 100.0, 0.01
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """What jobs take here, as a multiple of what they take on the laptop that the estimate was measured on.
+    """Duration of jobs here, relative to the laptop on which the estimate was measured.
 
     Args:
-        factor: the median of the last jobs.
-        jobs: how many these were; 0 where nothing was measured.
+        factor: median of the recent jobs.
+        jobs: number of these jobs; 0 if nothing was measured.
     """
 
     factor: float = 1.0
@@ -33,25 +33,25 @@ class Pace:
 
     @property
     def basis(self) -> str:
-        """What an estimate rests on, in words."""
+        """Describe what an estimate is based on."""
         if not self.jobs:
             return "on a laptop"
         return "by the last job here" if self.jobs == 1 else f"by the last {self.jobs} jobs here"
 
     def seconds(self, estimated: float) -> float:
-        """An estimate for a laptop at this pace; a worker starts as fast anywhere."""
+        """Scale an estimate for the laptop; the start of a worker takes the same time everywhere."""
         return START_SECONDS + (estimated - START_SECONDS) * self.factor
 
 
 def pace_of(database: Database, queue: str | None = None) -> Pace:
-    """The pace of the last jobs that succeeded, of one queue or of all."""
+    """Return the pace of recent successful jobs, of one queue or of all."""
     with database.read() as session:
         timed = [job for job in JobFigures(session).timed(read_clock(session)) if queue in (None, job.queue)]
     return pace_of_jobs(timed)
 
 
 def pace_of_jobs(timed: Iterable[TimedJob]) -> Pace:
-    """The pace of jobs, the newest first; those whose datasets' size is not known say nothing."""
+    """Return the pace of jobs, newest first; jobs with datasets of unknown size are ignored."""
     factors = list(islice((factor for job in timed if (factor := _factor(job)) is not None), _MOST_JOBS))
     if not factors:
         return Pace()

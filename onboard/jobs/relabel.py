@@ -1,4 +1,4 @@
-"""Use case: other labels for the rows of a job that look mislabeled, as corrections of the task's rows."""
+"""Use case: correct the labels of a job's suspicious rows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CODE: Final = "contradicted_labels"
 
 
 def suspects_of(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The training rows that look mislabeled by a job's document: `text` (its beginning), `label` and `likelier`."""
+    """Return the suspicious training rows of a job's document: `text` (its beginning), `label` and `likelier`."""
     warnings = mappings(mapping(document.get("dataset")).get("warnings"))
     return [
         example for warning in warnings if warning.get("code") == _CODE for example in mappings(warning.get("examples"))
@@ -28,20 +28,20 @@ def suspects_of(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def labels_of(document: Mapping[str, Any]) -> list[Any]:
-    """The labels that a row may get, in the order of the job's document."""
+    """Return the labels that a row may get, in the order of the job's document."""
     return [mapping(entry).get("label") for entry in listing(mapping(document.get("dataset")).get("labels"))]
 
 
 def relabeled(services: Services, job: Job, document: Mapping[str, Any], picked: Sequence[int | None]) -> Dataset:
-    """The job's dataset, with other labels for some of the rows that look mislabeled.
+    """Return the job's dataset with other labels for some suspicious rows.
 
     Args:
-        document: the job's, with its suspects.
-        picked: for each suspect the place of its label in `labels_of`; None leaves the row as it is.
+        document: the job's document, with its suspects.
+        picked: for each suspect, the index of its new label in `labels_of`; None leaves the row unchanged.
 
     Raises:
-        InputError: nothing is to change, the form does not fit the job, or a suspect's beginning names several texts.
-        ConflictError: the rows of the dataset are gone.
+        InputError: nothing would change, the form does not fit the job, or a suspect's beginning matches several texts.
+        ConflictError: the rows of the dataset were deleted.
     """
     suspects, labels = suspects_of(document), labels_of(document)
     if len(picked) != len(suspects) or any(place is not None and place >= len(labels) for place in picked):
@@ -59,12 +59,12 @@ def relabeled(services: Services, job: Job, document: Mapping[str, Any], picked:
 
 
 def as_jsonl(rows: Iterable[Example], kind: Kind = "classification") -> str:
-    """Rows as `onboard submit` takes them."""
+    """Return rows in a form that `onboard submit` reads."""
     return "".join(f"{json.dumps(_as_row(row, kind), ensure_ascii=False)}\n" for row in rows)
 
 
 def corrected(services: Services, job: Job, document: Mapping[str, Any], picked: Sequence[int | None]) -> list[Example]:
-    """The rows that get another label, with it, for `onboard add --replace`. Takes and raises as `relabeled`."""
+    """Return the corrected rows, for `onboard add --replace`. Arguments and errors as for `relabeled`."""
     before = {(row.text_a, row.text_b, json.dumps(row.label)) for row in _rows_of(services, job).train}
     rows = relabeled(services, job, document, picked).train
     changed = [row for row in rows if (row.text_a, row.text_b, json.dumps(row.label)) not in before]

@@ -1,4 +1,4 @@
-"""A checked submission on its way into the queue."""
+"""A checked submission that is ready for the queue."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Request:
-    """A checked dataset and what is wanted of it.
+    """A checked dataset and the requested job.
 
     Args:
         checked: from `onboard.data.read_dataset`.
-        spec: what was asked; its `dataset` and base digest are filled in here.
-        queue, priority: where it waits and how urgent it is.
+        spec: the request; its `dataset` and base digest are filled in here.
+        queue, priority: where the job waits, and how urgent it is.
         key: idempotency key.
-        time_limit_seconds: how long an attempt may take; None leaves it to the worker's default.
-        owner: who submits it, for audit.
-        rows: that the dataset was made of, beside an earlier one.
-        unchanged: raises where what the dataset was made of has changed, in the transaction that stores the job.
+        time_limit_seconds: limit of an attempt; None uses the worker's default.
+        owner: the submitter, for the audit log.
+        rows: new rows that were combined with an earlier dataset.
+        unchanged: raises if the earlier dataset has changed, in the transaction that stores the job.
     """
 
     checked: Checked

@@ -1,4 +1,4 @@
-"""What a task stands at: the dataset that its newest version has, or will have once the queued jobs have run."""
+"""The current state of a task: the dataset of its newest version, including queued jobs."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ if TYPE_CHECKING:
     from onboard.domain.dataset import Dataset, Label
     from onboard.registry.services import Services
 
-LABELS_CHANGED: Final = "relabeled"  # the kind of a version whose labels were renamed: no job made it
+LABELS_CHANGED: Final = "relabeled"  # kind of a version with renamed labels, which is made without a job
 MOST_RENAMINGS: Final = 200  # since the last job
 
 
-MOST_TRIES: Final = 20  # while others change the same task
+MOST_TRIES: Final = 20  # while the same task keeps changing
 T = TypeVar("T")
 
 
 class MovedOnError(Exception):
-    """Something was done to the task since it was looked at; nothing was stored."""
+    """The task has changed since it was read; nothing was stored."""
 
 
 @dataclass(frozen=True)
 class Standing:
-    """What a task stands at.
+    """The current state of a task.
 
     Args:
-        task: its name.
-        spec: as its rows were last submitted; its `dataset` is the one that stands.
-        job: the newest job of it, queued, running or succeeded; None where no job here learned it.
+        task: name of the task.
+        spec: spec of its last submission, with the current dataset.
+        job: its newest queued, running or succeeded job; None if no job here learned it.
         version: the newest published version; None before the first.
         present: the published task with its label set; None before the first version.
     """
@@ -58,20 +58,20 @@ class Standing:
 
     @property
     def digest(self) -> str:
-        """Of the dataset that stands."""
+        """Digest of the current dataset."""
         return self.spec.dataset
 
     @property
     def is_open(self) -> bool:
-        """Whether a job of the task is queued or runs."""
+        """Whether a job of the task is queued or running."""
         return self.job is not None and not self.job.state.finished
 
     def dataset(self, services: Services) -> Dataset:
-        """Its rows. Raises DamagedError, NotFoundError: they are gone."""
+        """Read its rows. Raises DamagedError, NotFoundError: they are missing."""
         return load(read_snapshot(services, self.digest))
 
     def change(self, action: ChangeAction) -> ChangeJson:
-        """The beginning of what is noted of a change of it."""
+        """Return the record of a change, to be completed by the caller."""
         version = None if self.version is None or self.is_open else self.version.version
         return {
             "action": action, "job": None if self.job is None else self.job.id, "version": version,
@@ -79,7 +79,7 @@ class Standing:
         }  # fmt: skip
 
     def require_unchanged(self, session: Session) -> None:
-        """Hold the task, in a writing transaction. Raises MovedOnError where it stands at something else by now.
+        """Lock the task in a writing transaction. Raises MovedOnError if its state has changed.
 
         Raises:
             NotFoundError: it was deleted meanwhile.
@@ -89,7 +89,7 @@ class Standing:
             raise MovedOnError
 
     def require_present_base(self) -> None:
-        """Raise ConflictError where this service has another base than the task was learned on."""
+        """Raise ConflictError if this service uses another base than the task was learned on."""
         pinned = self.spec.options.get("base_digest") or (self.version and self.version.base_digest)
         base = find_base(self.spec.base)
         if pinned and base.digest != pinned:
@@ -99,16 +99,16 @@ class Standing:
 
 
 def require_one_label_each(task: str, dataset: Dataset) -> None:
-    """Raise ConflictError where rows have sets of labels: such rows and labels are submitted anew as a whole."""
+    """Raise ConflictError if rows have sets of labels: such tasks can only be resubmitted as a whole."""
     if dataset.several_labels:
         raise ConflictError("task-with-sets", task=task)
 
 
 def until_unmoved(task: str, attempt: Callable[[], T]) -> T:
-    """What the first attempt comes to that nobody overtakes: each looks anew at what the task stands at.
+    """Repeat an attempt until the task does not change meanwhile; each attempt reads the current state.
 
     Raises:
-        ConflictError: others change the task all the time; and as the attempt does.
+        ConflictError: the task keeps changing. Other errors are passed on.
     """
     for _ in range(MOST_TRIES):
         try:
@@ -119,11 +119,11 @@ def until_unmoved(task: str, attempt: Callable[[], T]) -> T:
 
 
 def standing(services: Services, task: str) -> Standing:
-    """What a task stands at.
+    """Return the current state of a task.
 
     Raises:
-        InputError: no name of a task.
-        NotFoundError: there is no such task, and no job that learns it.
+        InputError: the task name is invalid.
+        NotFoundError: neither the task nor a job that learns it exists.
         ConflictError: its rows are not stored here.
     """
     with services.database.read() as session:
@@ -135,7 +135,7 @@ def _found(session: Session, task: str, *, hold: bool = False) -> Standing:
     present = TaskRepository(session).held(task) if hold else TaskRepository(session).find(task)
     newest = next(iter(VersionRepository(session).newest(task, 1)), None)
     if job is None and present is None:
-        TaskRepository(session).get(task)  # says which names are alike
+        TaskRepository(session).get(task)  # raises with similar names
         raise NotFoundError("unknown-task", task=task, guess="")
     if job is None:
         raise _no_rows(task, newest)
@@ -143,7 +143,7 @@ def _found(session: Session, task: str, *, hold: bool = False) -> Standing:
 
 
 def _with_renamings(session: Session, job: Job) -> JobSpec:
-    """What was asked of a job, with the names that its labels were given since."""
+    """Return the spec of a job with the labels as renamed since."""
     since = [
         version for version in VersionRepository(session).newest(job.spec.task, MOST_RENAMINGS)
         if version.kind == LABELS_CHANGED and version.created_at > job.created_at
@@ -166,6 +166,6 @@ def _no_rows(task: str, newest: EmbeddingVersion | None) -> ConflictError:
 
 
 def _renamed_descriptions(written: list[str], old: Label, new: Label) -> list[str]:
-    """Descriptions LABEL=TEXT after a label was renamed."""
+    """Replace a renamed label in descriptions LABEL=TEXT."""
     begins = f"{label_text(old)}="
     return [f"{label_text(new)}={one[len(begins) :]}" if one.startswith(begins) else one for one in written]

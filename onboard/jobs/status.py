@@ -1,4 +1,4 @@
-"""Use case: what the people who watch see: queues, workers, open jobs, why a job waits and where one is that runs."""
+"""Use case: what operators watch: queues, workers, open jobs, why a job waits, and how far a running one is."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ from onboard.registry.job_figures import JobFigures
 from onboard.registry.versions import VersionRepository
 from onboard.registry.workers import QueueRepository, WorkerRepository
 
-_MOST_VERSIONS: Final = 8  # of the newest
-_LATELY_SECONDS: Final = 10.0  # that figures of a day or of an hour may be old
+_MOST_VERSIONS: Final = 8  # newest versions that are shown
+_LATELY_SECONDS: Final = 10.0  # maximum age of figures of a day or an hour
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerSeen:
-    """A worker and what it is doing."""
+    """A worker and its current job."""
 
     record: WorkerRecord
     running: RunningJob | None
 
     def to_json(self) -> dict[str, Any]:
-        """The worker as a JSON-compatible document."""
+        """Return the worker as a JSON-compatible document."""
         document = self.record.to_json()
         facts = document.pop("facts")
         task = self.running.attempt.job.spec.task if self.running else None
@@ -57,17 +57,17 @@ class WorkersSeen:
     workers: Sequence[WorkerSeen]
 
     def to_json(self) -> dict[str, Any]:
-        """The workers as a JSON-compatible document."""
+        """Return the workers as a JSON-compatible document."""
         return {"at": to_iso(self.at), "workers": [worker.to_json() for worker in self.workers]}
 
 
 @dataclass(frozen=True, slots=True)
 class OpenJobs:
-    """Jobs that run or wait, at one moment of the database's clock.
+    """Running and waiting jobs, at one moment of the database's clock.
 
     Args:
-        waiting: queued jobs in the order in which they are claimed, each with the number that are ahead in its queue.
-        queued: how many wait in all, those that are not in `waiting` too.
+        waiting: queued jobs in the order in which they are claimed, each with the number of jobs ahead in its queue.
+        queued: number of all waiting jobs, including those that are not in `waiting`.
     """
 
     at: float
@@ -76,7 +76,7 @@ class OpenJobs:
     queued: int
 
     def to_json(self) -> dict[str, Any]:
-        """The jobs as a JSON-compatible document."""
+        """Return the jobs as a JSON-compatible document."""
         return {
             "at": to_iso(self.at),
             "running": [job.to_json() for job in self.running],
@@ -98,9 +98,9 @@ class ServiceSeen:
     """The whole service at one moment of the database's clock.
 
     Args:
-        failures: the jobs that failed or died within a day, grouped by what went wrong, the latest fault first.
-        hours: how many jobs ended in each hour of the last day, the oldest first.
-        versions: what was published last, the newest first.
+        failures: jobs that failed or died within a day, grouped by error, latest first.
+        hours: jobs that ended in each hour of the last day, oldest first.
+        versions: the latest published versions, newest first.
     """
 
     queues: QueuesSeen
@@ -112,25 +112,25 @@ class ServiceSeen:
 
 
 def queues(database: Database) -> QueuesSeen:
-    """Every queue that has open jobs, live workers or jobs that ended lately, was ever paused, or is the default."""
+    """Return all queues with open jobs, live workers or recent jobs, all that were ever paused, and the default."""
     with database.snapshot() as session:
         return _Moment(session).queues()
 
 
 def workers(database: Database) -> WorkersSeen:
-    """Every worker that has not signed off, with the job that it runs."""
+    """Return all workers that have not signed off, with their current jobs."""
     with database.snapshot() as session:
         return _Moment(session).workers()
 
 
 def open_jobs(database: Database, most: int) -> OpenJobs:
-    """What runs, and the `most` most urgent jobs that wait."""
+    """Return all running jobs and the `most` most urgent waiting ones."""
     with database.snapshot() as session:
         return _Moment(session).open_jobs(most)
 
 
 class Lately:
-    """What ended lately, kept for whoever asks often: counted anew once another job ended, or after some seconds."""
+    """Cache of recently ended jobs; refreshed after another job has ended, or after some seconds."""
 
     def __init__(self) -> None:
         self._known: tuple[dict[str, Ended], float] = {}, 0.0
@@ -150,17 +150,17 @@ class Lately:
 
 
 def service(database: Database, most: int, lately: Lately) -> ServiceSeen:
-    """All of these, with the `most` most urgent jobs that wait, and what failed lately."""
+    """Return all of these, with the `most` most urgent waiting jobs and recent failures."""
     with database.snapshot() as session:
         moment = _Moment(session, lately)
         failed = grouped(JobFigures(session).failed(moment.now))
-        queues = moment.queues()  # which reads what ended lately
+        queues = moment.queues()  # reads the ended jobs
         workers, jobs = moment.workers(), moment.open_jobs(most)
         return ServiceSeen(queues, workers, jobs, failed, lately.hours, lately.versions)
 
 
 def pulse(database: Database) -> str:
-    """Text that differs once something happened: to a job, a worker or a queue. Heartbeats alone are nothing."""
+    """Return text that changes with every event of a job, worker or queue, but not with heartbeats."""
     with database.snapshot() as session:
         workers = sorted(
             (worker.name, worker.shown_state, worker.job or "") for worker in WorkerRepository(session).list()
@@ -170,7 +170,7 @@ def pulse(database: Database) -> str:
 
 
 def running_job(database: Database, job: Job) -> RunningJob | None:
-    """Who works on `job` and how far it is; None unless it runs by now."""
+    """Return the worker and progress of `job`; None unless it is running."""
     if job.state.finished:
         return None
     with database.snapshot() as session:
@@ -180,7 +180,7 @@ def running_job(database: Database, job: Job) -> RunningJob | None:
 
 
 def waiting(database: Database, job: Job) -> Waiting | None:
-    """Why `job` waits; None unless it is queued, or its worker fell silent and it waits for another."""
+    """Return why `job` waits; None unless it is queued, or lost its worker and waits for another."""
     if job.state.finished:
         return None
     with database.snapshot() as session:
@@ -211,7 +211,7 @@ def waiting(database: Database, job: Job) -> Waiting | None:
 
 
 class _Moment:
-    """One snapshot; what several views are made of is read once."""
+    """One snapshot; data that several views need is read once."""
 
     def __init__(self, session: Session, lately: Lately | None = None) -> None:
         self._session = session
@@ -251,7 +251,7 @@ class _Moment:
         )
 
     def workers(self) -> WorkersSeen:
-        # by the job that it holds: one whose lease ran out is anybody's
+        # Only jobs that the worker still holds: after its lease, another worker may take a job.
         jobs = {running.attempt.job.id: running for running in self._running}
         return WorkersSeen(self.now, [WorkerSeen(record, jobs.get(record.job or "")) for record in self._present])
 
@@ -262,7 +262,7 @@ class _Moment:
 
 
 def _newest_versions(session: Session, figures: JobFigures) -> Sequence[EmbeddingVersion]:
-    """Those that are published just now, in the order in which their jobs ended."""
+    """Return the latest published versions, in the order in which their jobs ended."""
     numbers = figures.newest_versions(_MOST_VERSIONS)
     known = {(version.task, version.version): version for version in VersionRepository(session).published(numbers)}
     return [known[number] for number in dict.fromkeys(numbers) if number in known]
@@ -294,6 +294,6 @@ def _starts_in(session: Session, now: float, queue: str, ahead: int, able: Seque
 
 
 def _usual_run(session: Session, now: float, queue: str) -> float | None:
-    """What a job of the queue takes: the median of those that ended lately."""
+    """Return the median duration of recent jobs of the queue."""
     ended, _ = JobFigures(session).ended(now)
     return ended[queue].run.p50 if queue in ended else None

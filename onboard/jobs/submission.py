@@ -1,4 +1,4 @@
-"""Use case: what a submitter asks for becomes a checked request. Every door hands in a submission and gets the same."""
+"""Use case: convert a submission to a checked request, in the same way for all interfaces."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from onboard.jobs.pace import Pace
     from onboard.jobs.submit import Request
 
-# What decides how rows are read, what the job's spec has fields for, and what only its queue needs to know. Any other
-# field of a submission is one of the job's options, under its own name.
+# Fields that decide how rows are read, that the job's spec has, or that only the queue needs. All other fields of a
+# submission are options of the job, under the same name.
 _FOR_ROWS: Final = frozenset({
     "dataset", "validation", "test", "unlabelled", "kind", "labels", "unknown_labels", "text_field", "label_field",
     "shots", "seed",
@@ -32,11 +32,11 @@ _FOR_QUEUE: Final = frozenset({"queue", "priority", "key", "time_limit"})
 
 
 def task_name(submission: Submission) -> str:
-    """The task's name: given, or from the file's.
+    """Return the task's name, as given or derived from the file's name.
 
     Raises:
-        DatasetError: it would be the file's, which is none that can be read.
-        InputError: it is no name of a task.
+        DatasetError: it would be derived from a file that cannot be read.
+        InputError: the name is invalid.
     """
     from onboard.data.rows import require_format
 
@@ -50,25 +50,25 @@ def task_name(submission: Submission) -> str:
 
 
 def require_something(submission: Submission) -> None:
-    """Raise InputError where there is neither a dataset nor a label set."""
+    """Raise InputError if there is neither a dataset nor a label set."""
     if submission.dataset is None and not submission.labels:
         raise InputError("dataset-missing", field="dataset")  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """What is different for those who come from elsewhere: their files lie in temporary folders, and are named without.
+    """Differences for remote callers: their files are in temporary folders, which are not shown.
 
     Args:
-        hub_terms: whose datasets of the hub are read for them.
-        hub_folder: where these lie until they are read.
+        hub_terms: conditions for downloading datasets of the hub.
+        hub_folder: folder for these downloads.
     """
 
     hub_terms: HubTerms
     hub_folder: Path
 
     def options(self) -> dict[str, Any]:
-        """The same as `onboard.data.read.ReadOptions` has it."""
+        """Return the same as `onboard.data.read.ReadOptions`."""
         return {"hide_folders": True, "hub_terms": self.hub_terms, "hub_folder": self.hub_folder}
 
 
@@ -80,17 +80,17 @@ def check(
     outside: Outside | None = None,
     pace: Pace | None = None,
 ) -> dict[str, Any]:
-    """The document of `onboard check --json`: what the checks say and how long the job would take.
+    """Return the document of `onboard check --json`: the results of the checks and the estimated time.
 
     Args:
-        default_base: whose words the labels get, and whose length the texts are held against, where the submission
-            names none. Where its files cannot be read, the dataset is checked all the same.
-        hide_folders: name files without their folder in errors, where it is a temporary one.
-        outside: for those who come from elsewhere.
-        pace: of the workers; None estimates the time on a laptop.
+        default_base: base for label words and text lengths if the submission names none. If its files cannot be read,
+            the dataset is checked without it.
+        hide_folders: omit temporary folders from errors.
+        outside: for remote callers.
+        pace: pace of the workers; None estimates the time on a laptop.
 
     Raises:
-        DatasetError, InputError: as `onboard.data.read.read_dataset`.
+        DatasetError, InputError: see `onboard.data.read.read_dataset`.
     """
     from onboard.jobs.pace import Pace
 
@@ -105,7 +105,9 @@ def check(
 
 
 def _estimated(submission: Submission, checked: Checked, report: Mapping[str, Any], pace: Pace) -> dict[str, Any]:
-    """Seconds of the job without and with tuning, those of its first version, and what the estimate rests on."""
+    """Estimate the seconds of the job with and without tuning and of its first version, with the basis of
+    the estimate.
+    """
     from onboard.jobs.estimate import DatasetSize, estimate_seconds, first_seconds
 
     size, texts = DatasetSize.of_report(report), len(checked.unlabelled.rows) if checked.unlabelled else 0
@@ -126,12 +128,12 @@ def prepare(
     """Read and check the dataset of a submission, for `onboard.jobs.submit.submit`.
 
     Args:
-        default_base: where the submission names none.
-        owner: who submits it, for audit.
-        outside: as of `check`.
+        default_base: base if the submission names none.
+        owner: the submitter, for the audit log.
+        outside: see `check`.
 
     Raises:
-        DatasetError, InputError: as `onboard.data.read.read_dataset`.
+        DatasetError, InputError: see `onboard.data.read.read_dataset`.
         NotFoundError, DamagedError: the base does not exist, or its tokenizer cannot be read.
     """
     from onboard.jobs.submit import Request
@@ -145,7 +147,7 @@ def prepare(
 
 
 def job_spec(submission: Submission, default_base: str) -> JobSpec:
-    """The job's spec, without its dataset; fields that have no other place are among its options."""
+    """Return the job's spec without its dataset; fields without another place become options."""
     placed = _FOR_ROWS | _FOR_SPEC | _FOR_QUEUE
     return JobSpec(
         task=task_name(submission),
@@ -164,7 +166,7 @@ def job_spec(submission: Submission, default_base: str) -> JobSpec:
 
 
 def split_labels(text: str) -> tuple[str, ...]:
-    """Labels between commas; one that holds a comma is quoted as in CSV. Raises InputError."""
+    """Split comma-separated labels; labels with commas are quoted as in CSV. Raises InputError."""
     if not text:
         return ()
     try:
@@ -177,7 +179,7 @@ def split_labels(text: str) -> tuple[str, ...]:
 
 
 def _read(submission: Submission, options: ReadOptions) -> Checked:
-    """The dataset, or a task without labeled rows where there is none."""
+    """Read the dataset, or create one without labeled rows."""
     from onboard.data.labels_alone import read_labels
     from onboard.data.read import read_dataset
 
@@ -193,7 +195,7 @@ def _tokens_at_hand(base: str) -> dict[str, Any]:
 
 
 def _tokens(base: str) -> dict[str, Any]:
-    """What reading a dataset asks of the base: tokens of a text, after how many it cuts, and labels' words."""
+    """Return what reading a dataset needs from the base: tokenizer, maximum length, and labels' words."""
     from onboard.bases import find_base
     from onboard.bases.tokens import token_counter, verbaliser_of
 

@@ -1,4 +1,4 @@
-"""Use case: a dataset is checked, snapshotted and queued. Nothing is queued unless everything is right."""
+"""Use case: check, snapshot and queue a dataset. Everything is validated before the job is queued."""
 
 from __future__ import annotations
 
@@ -38,22 +38,22 @@ _WITHOUT_NAME = (InitKind.AUTO, InitKind.RANDOM, InitKind.MEAN)
 def submit(
     services: Services, doorbell: Doorbell, request: Request, accepted: Callable[[], object] = lambda: None
 ) -> tuple[Job, str | None]:
-    """Queue the job and ring; the job's row is what counts, a lost bell is rung again by the reconciler.
+    """Queue the job and wake a worker; if the wake-up is lost, the reconciler repeats it.
 
     Args:
-        services: of the service.
-        doorbell: that is rung.
-        request: a checked dataset and what is wanted of it.
-        accepted: called once nothing is left to refuse, before the job is stored.
+        services: the services.
+        doorbell: wakes a worker.
+        request: a checked dataset and the requested job.
+        accepted: called once all checks have passed, before the job is stored.
 
     Returns:
-        The job, and a warning when the broker could not be reached, or when no worker is known to serve the queue.
+        The job, and a warning if the broker could not be reached or no known worker serves the queue.
 
     Raises:
-        InputError: an unknown init, method or metric, a method that the base or the rows do not allow, no name of a
-            queue, no time limit.
-        ConflictError: the task has another label set, the key belongs to another request, or the init is of a version
-            that is being rebuilt without a deleted task.
+        InputError: an init, method or metric is unknown, the base or the rows do not allow the method, or the queue
+            name or time limit is invalid.
+        ConflictError: the task has another label set, the key belongs to another request, or the init is a version that
+            is being rebuilt without a deleted task.
         NotFoundError: the base does not exist.
     """
     require_name(request.queue, "name of a queue")
@@ -93,7 +93,7 @@ def submit(
 
 
 def warn_of_queue(services: Services, queue: str) -> str | None:
-    """A warning only: where workers are started for what waits, a queue's first job comes before its first worker."""
+    """Return a warning if no worker serves the queue; autoscalers may start one only after the first job."""
     with services.database.read() as session:
         known = QueueRepository(session).known()
     if queue in known:
@@ -108,10 +108,10 @@ def warn_of_queue(services: Services, queue: str) -> str | None:
 
 
 def _version_to_start_from(versions: VersionRepository, start: Init, base: Base) -> str | None:
-    """The version that a start names now, as `task@vN`; None where it names none.
+    """Return the version that a start names now, as `task@vN`; None if it names none.
 
     Raises:
-        InputError: there is no such start, or it belongs to another base.
+        InputError: the start does not exist or belongs to another base.
         ConflictError: the version is being rebuilt without a deleted task.
     """
     anchors = {anchor.name for anchor in base.anchors}
@@ -132,7 +132,7 @@ def _version_to_start_from(versions: VersionRepository, start: Init, base: Base)
 
 
 def store_snapshot(services: Services, dataset: Dataset, name: str) -> SnapshotRecord:
-    """Store the bytes of a dataset; its row is added by whoever names it."""
+    """Store the bytes of a dataset; the caller adds the row of the snapshot."""
     rows = {"train": dataset.train, "validation": dataset.validation, "test": dataset.test}
     return SnapshotRecord(
         digest=snapshot_digest(dataset),

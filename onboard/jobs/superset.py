@@ -1,4 +1,4 @@
-"""A file that holds all rows of the task's last one, and more, is submitted: that adds rows, and is noted so."""
+"""Detect a submitted file that contains all rows of the task's last dataset and more: it adds rows."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 
 
 def as_addition(services: Services, request: Request) -> tuple[Request, str | None]:
-    """The request, noted as an addition where it is one, and what is said of that; otherwise as it is, and None.
+    """Return the request, marked as an addition if it is one, and a message about it; otherwise unchanged, and None.
 
     Args:
-        services: of the service.
-        request: a checked dataset and what is wanted of it.
+        services: the services.
+        request: a checked dataset and the requested job.
     """
     dataset, spec = request.checked.dataset, request.spec
     if spec.change is not None or not dataset.train or dataset.several_labels:
         return request, None
     earlier = None if request.key is None else _queued_under(services, request.key)
-    if earlier is not None:  # the same again, because the answer was lost: it is to be the same request
+    if earlier is not None:  # a repeated request whose response was lost must stay the same
         change = earlier.spec.change
         options = spec.options if change is None else {**spec.options, "change": change}
         return replace(request, spec=replace(spec, options=options)), None

@@ -1,4 +1,4 @@
-"""How long the running jobs still take: as long as jobs like them took, else what the dataset's size says."""
+"""Estimate how long running jobs still take, from similar jobs or from the size of the dataset."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ESTIMATED_BASE: Final = "mini"  # the constants of `onboard.jobs.estimate` were
 
 
 def running_jobs(session: Session, now: float, workers: Sequence[WorkerRecord]) -> list[RunningJob]:
-    """Every running job, the longest-running first; `workers` say where it runs."""
+    """Return all running jobs, longest-running first; `workers` tell where each one runs."""
     figures = JobFigures(session)
     attempts = figures.attempts(now)
     timings = [_timing(timed) for timed in figures.timed(now)] if attempts else []
@@ -31,7 +31,7 @@ def running_jobs(session: Session, now: float, workers: Sequence[WorkerRecord]) 
 
 
 def _with_shards(session: Session, now: float, running: RunningJob) -> RunningJob:
-    """Of a job that answers files its shards say how far it is: it is no likelier to take what another took."""
+    """Derive the progress of a job that answers files from its shards: other jobs say little about it."""
     attempt = running.attempt
     standing = ShardRepository(session).standing(attempt.job.id, attempt.job.claimed_at, now)
     if standing is None:
@@ -63,9 +63,9 @@ def _time_left(attempt: Attempt, device: str, timings: Sequence[Timing]) -> Time
 
 
 def _whole_seconds(job: Job, report: Mapping[str, Any], device: str) -> float | None:
-    """What a first attempt takes in all, where that can be said from the dataset alone.
+    """Estimate the total seconds of a first attempt from its dataset; None if that is impossible.
 
-    Whether `auto` tunes is not known before its stage is reached, so until then it is counted as if it did not.
+    Whether `auto` tunes is unknown until its stage; until then no tuning is assumed.
     """
     spec, size = job.spec, DatasetSize.of_report(report)
     if size is None or spec.base != _ESTIMATED_BASE or job.attempt != 1:
@@ -90,6 +90,6 @@ def _report(job: Job) -> Mapping[str, Any]:
 
 
 def _size(report: Mapping[str, Any]) -> float | None:
-    """How much work a dataset is, in seconds of some machine: only ratios of it mean anything."""
+    """Return the amount of work of a dataset, in seconds of an arbitrary machine: only ratios are meaningful."""
     size = DatasetSize.of_report(report)
     return None if size is None else estimate_seconds(size) - START_SECONDS

@@ -1,4 +1,4 @@
-"""Ringing for queues that got work, and starting the embedded default's worker: for commands and for HTTP."""
+"""Wake workers of queues that have new work, and start the worker of embedded mode; for commands and HTTP."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _logger = logging.getLogger(__name__)
 
 
 def doorbell(services: Services, *, outside: bool = False) -> Doorbell:
-    """The real doorbell; Celery is imported when it rings.
+    """Return the doorbell; it imports Celery on first use.
 
     Args:
-        outside: whether those elsewhere are told how it went: then the reason is for the log alone.
+        outside: for remote callers: errors hide details, which are logged instead.
     """
     from onboard.broker.doorbell import CeleryDoorbell
 
@@ -28,17 +28,17 @@ def doorbell(services: Services, *, outside: bool = False) -> Doorbell:
 
 
 class _DiscreetDoorbell:
-    """Raises what those elsewhere may know, and logs the rest.
+    """Raises errors that remote callers may see, and logs the details.
 
     Args:
-        bell: the one that rings.
+        bell: the doorbell to use.
     """
 
     def __init__(self, bell: Doorbell) -> None:
         self._bell = bell
 
     def ring(self, queue: str) -> None:
-        """Ring once. Raises UnavailableError, InputError."""
+        """Send the message once. Raises UnavailableError, InputError."""
         try:
             self._bell.ring(queue)
         except UnavailableError as error:
@@ -47,19 +47,19 @@ class _DiscreetDoorbell:
 
 
 def wake(services: Services, queue: str, *, outside: bool = False) -> tuple[str | None, bool]:
-    """Ring for a queue that got work, and see that the embedded default has a worker.
+    """Wake a worker of a queue with new work; in embedded mode, start one if needed.
 
     Args:
-        outside: whether the warning is for those elsewhere.
+        outside: whether the warning is for remote callers.
 
     Returns:
-        A warning where the bell could not be rung, and whether a worker was started.
+        A warning if the message could not be sent, and whether a worker was started.
     """
     return ring_or_warn(doorbell(services, outside=outside), queue), start_worker(services, queue)
 
 
 def start_worker(services: Services, queue: str) -> bool:
-    """On the embedded default: start a detached worker for the queue unless one lives. Returns whether it did."""
+    """In embedded mode, start a detached worker for the queue unless one is alive. Return whether it was started."""
     if not services.settings.embedded:
         return False
     from onboard.jobs.detached import ensure_worker
@@ -68,5 +68,5 @@ def start_worker(services: Services, queue: str) -> bool:
 
 
 def start_webhook_worker(services: Services) -> bool:
-    """On the embedded default: start a worker for the webhooks of what was just changed, if anybody is told."""
+    """In embedded mode, start a worker for the webhooks of a change, if there are receivers."""
     return bool(services.settings.webhooks.endpoints) and start_worker(services, DEFAULT_QUEUE)

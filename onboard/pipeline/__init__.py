@@ -1,1 +1,1 @@
-"""A job from the inside: one module a stage, and `run`, which knows their order."""
+"""The stages of a job, one module per stage; `run` calls them in order."""

@@ -1,7 +1,7 @@
-"""One attempt at a job, and its stages: each leaves its output, so that the next attempt goes on after the last one.
+"""One attempt at a job. Each stage stores its output, so the next attempt continues where this one stopped.
 
-An output is stored under a key of everything that it depends on (job, request, base, head, code, and what came out of
-the stages before it).
+An output is stored under a key of everything that it depends on: job, request, base, head, code, and the outputs of the
+stages before it.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ T = TypeVar("T", bound=StageOutput)
 
 @dataclass
 class Run:
-    """One attempt at a job: what it works on and what its stages have left so far.
+    """One attempt at a job: its inputs, and the outputs of the stages so far.
 
     Args:
-        base: as it was registered when the attempt began; its head is what the task is learned under.
-        seconds: that each stage took, in this attempt or in the one that left its output.
-        halved: where a GPU's memory was too small, by stage.
-        peak: the most memory that was held since the check.
+        base: the base as registered when the attempt began; the task is learned under its head.
+        seconds: duration per stage, in this attempt or in the one that stored the output.
+        halved: batch sizes that were halved because GPU memory ran out, by stage.
+        peak: peak GPU memory since the check stage.
     """
 
     job: Job
@@ -60,17 +60,17 @@ class Run:
             at_once.on_halved = self._tell_of_halving
 
     def as_of(self, base: BaseRecord, bench: Workbench) -> Run:
-        """The same attempt with another record of the base; its stages are still run by this one."""
+        """Return the same attempt with another record of the base; the stages still run in this attempt."""
         other = replace(self, base=base, bench=bench)
         self._hear_of_halving()
         return other
 
     def checkpoint(self) -> None:
-        """Raise CancelledError or FencedError where the attempt is to stop; cheap."""
+        """Raise CancelledError or FencedError if the attempt has to stop. Cheap."""
         self.progress.raise_if_cancelled_or_fenced()
 
     def course(self, total: float) -> Course:
-        """The way through a stage, of so much that is counted; the log hears how far it is."""
+        """Return the progress of a stage of `total` units; it is written to the log."""
         return Course(self.progress.note, self.checkpoint, total)
 
     def stage(
@@ -80,14 +80,15 @@ class Run:
         work: Callable[[], T],
         *built_on: StageOutput | None,
     ) -> T:
-        """The stage's stored output, or the stage run now and its output stored.
+        """Return the stored output of a stage, or run the stage and store its output.
 
         Args:
-            stage: which.
-            read: the output's `from_json`; what it refuses is made again.
-            work: what the stage does. An artifact that its output names has to be there still where it is used again.
-            built_on: outputs of earlier stages that it makes use of, None for one that there is not. A stored output is
-                not used where one of them has come out differently since.
+            stage: the stage.
+            read: the output's `from_json`; if it rejects the stored output, the stage runs again.
+            work: runs the stage. If its output names an artifact, a later attempt reuses it only while that artifact
+                exists.
+            built_on: outputs of earlier stages that this stage uses; None for a stage that did not run. A stored output
+                is ignored if one of them has changed.
         """
         self.checkpoint()
         key = self._key(stage, built_on)
@@ -104,7 +105,7 @@ class Run:
         document = {**output.to_json(), "halved": self._halved_now, "seconds": seconds}
         artifact = self.services.store(json.dumps(document).encode(), "stage_output")
         with self.services.database.write() as session:
-            ClaimRepository(session).hold(self.job.id, self.job.attempt)  # what was lost may have been deleted
+            ClaimRepository(session).hold(self.job.id, self.job.attempt)  # without it the artifact may be deleted
             StageOutputRepository(session).put(key, self.job.id, stage, artifact)
         self.progress.stage_finished(stage, seconds, output.numbers)
         return output
@@ -121,7 +122,7 @@ class Run:
             if document.get("artifact"):
                 self.services.artifacts.get(document["artifact"])
         except (NotFoundError, DamagedError, KeyError, TypeError, ValueError):
-            return None  # collected, damaged, or of another form: the stage is run again
+            return None  # deleted, damaged or in an older form: run the stage again
         self.seconds[stage.value], self.halved[stage.value] = seconds, halved
         return output
 
@@ -133,7 +134,6 @@ class Run:
         return hashlib.sha256(json.dumps(depends, sort_keys=True).encode()).hexdigest()
 
     def _tell_of_halving(self, rows: int, fewer: int) -> None:
-        """The GPU's memory was too small; the report says so too."""
         self._halved_now.append({"rows": rows, "rows_at_once": fewer})
         self.progress.note(
             f"the GPU's memory is too small for {rows} rows at once: going on with {fewer}", rows_at_once=fewer
@@ -141,5 +141,5 @@ class Run:
 
 
 def _digest(output: StageOutput | None) -> str | None:
-    """Of what came out of a stage; the same when it is read back from its artifact, and when it is made again alike."""
+    """Digest an output by its content: reading it back or recomputing the same output does not change it."""
     return None if output is None else hashlib.sha256(json.dumps(output.to_json()).encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""How sure a job's answers are to sound: the temperature that rows want which trained nothing of what answers them."""
+"""Calibrate a version: fit the temperature on rows that did not train the model that predicts them."""
 
 from __future__ import annotations
 
@@ -17,15 +17,14 @@ from onboard.train.learning import choosing
 def temperature_of(
     bench: Workbench, folds: Folds | None, held: Callable[[Sequence[int]], np.ndarray]
 ) -> tuple[float, str, int]:
-    """The temperature of a version, what chose it beside what is usual, and how many rows that were.
+    """Fit the temperature of a version; return it, the kind of rows that it was fitted on, and their number.
 
-    1 of a regression, whose answer it would move, and of sets of labels, whose scores are calibrated already.
+    It is 1 for regressions, where it would move the answer, and for sets of labels, which are calibrated already.
 
     Args:
         bench: the job's material.
-        folds: what is published says of training rows without themselves; None without a cross-validation.
-        held: probabilities (n, K) of the held-out rows at these places by what is published; asked only where there are
-            no folds.
+        folds: out-of-fold predictions of the version; None without a cross-validation.
+        held: returns probabilities (n, K) of the held-out rows at these indices; called only without folds.
     """
     if bench.buckets is not None or bench.dataset.several_labels:
         return 1.0, HELD, 0

@@ -1,4 +1,4 @@
-"""The candidates of the probe: each task's aliased versions under the head, anchors, fingerprint, mean and random."""
+"""Collect the candidates of the probe: aliased versions of each task, anchors, fingerprint, mean and random."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Collected:
-    """What a new task could start from.
+    """Embeddings that a new task could start from.
 
     Args:
-        candidates: those that are worth a measurement.
-        considered: how many embeddings of tasks and anchors there are.
+        candidates: those worth measuring.
+        considered: number of embeddings of tasks and anchors.
         kept: how many of them are among the candidates.
-        unreadable: what is wrong with the versions whose files are gone or damaged, by their reference.
+        unreadable: by reference, the error of each version whose files are missing or damaged.
     """
 
     candidates: list[Candidate]
@@ -44,16 +44,16 @@ class Collected:
 def collect_candidates(
     services: Services, base: Base, seed: int, fingerprint: np.ndarray | None = None, rows: np.ndarray = NOTHING
 ) -> Collected:
-    """Everything that a new task could start from; where it is too much, what looks like the new task, and some others.
+    """Collect the embeddings that a new task could start from; if there are too many, a selection of them.
 
-    Versions of all hypernetworks are candidates: the probe measures their numbers under the head.
+    Versions of all hypernetworks are candidates: the probe measures their embeddings under the head.
 
     Args:
-        services: where the learned tasks lie.
-        base: that the task is learned on.
-        seed: of `random`.
-        fingerprint: of the new task, as `Workbench.fingerprint` gives it; without it everything is taken.
-        rows: hashes (n,) of all its rows: an embedding that knows one of them has no part in the mean.
+        services: the registry and the store of the learned tasks.
+        base: the base that the task is learned on.
+        seed: seed of `random`.
+        fingerprint: fingerprint of the new task from `Workbench.fingerprint`; without it nothing is filtered.
+        rows: hashes (n,) of all its rows; embeddings trained on one of them are left out of the mean.
     """
     known, versions = _startable(services, base, fingerprint)
     trained = TrainedRows(services, base)
@@ -68,7 +68,7 @@ def collect_candidates(
 def _startable(
     services: Services, base: Base, fingerprint: np.ndarray | None = None
 ) -> tuple[int, Sequence[EmbeddingVersion]]:
-    """How many versions a training could start from, and those of them that are worth a measurement."""
+    """Return the number of versions that a training could start from, and those worth measuring."""
     with services.database.read() as session:
         repository = VersionRepository(session)
         known = repository.startable(base.digest)
@@ -77,7 +77,7 @@ def _startable(
 
 
 def _worth_measuring(base: Base, known: Sequence[Startable], fingerprint: np.ndarray) -> list[Startable]:
-    """Those that the prefilter takes; sources of a base without fingerprints have none, and are always among them."""
+    """Prefilter versions by fingerprint; versions of a base without fingerprints always pass."""
     of_base = base.fingerprints.of if base.fingerprints is not None else {}
     fingerprints = [
         unpack_fingerprint(version.fingerprint) if version.fingerprint is not None else of_base.get(version.task)
@@ -89,14 +89,14 @@ def _worth_measuring(base: Base, known: Sequence[Startable], fingerprint: np.nda
 def shipped_candidates(
     base: Base, learned: Sequence[np.ndarray], seed: int, fingerprint: np.ndarray | None
 ) -> list[Candidate]:
-    """What stands beside the tasks: anchors, the new task's fingerprint, random and the mean.
+    """Return the candidates that are not tasks: anchors, the new task's fingerprint, random and the mean.
 
     Args:
-        base: that the task is learned on.
-        learned: embeddings of tasks (t,) that count in the mean, as do all anchors.
-        seed: of `random`.
-        fingerprint: of the new task: only the anchors nearest to it are worth a measurement. None takes them all, and
-            so does a base without fingerprints, where it is no embedding either.
+        base: the base that the task is learned on.
+        learned: embeddings of tasks (t,) that the mean includes besides all anchors.
+        seed: seed of `random`.
+        fingerprint: fingerprint of the new task; only the nearest anchors are measured. With None, or for a base
+            without fingerprints, all anchors are, and the fingerprint itself is not a candidate.
     """
     anchors = {anchor.name: anchor for anchor in base.anchors}
     names: Sequence[str] = list(anchors)
@@ -118,18 +118,18 @@ def named_candidate(
     fingerprint: np.ndarray | None = None,
     rows: np.ndarray = NOTHING,
 ) -> Candidate:
-    """The candidate that `--init` names: `random`, `mean`, `fingerprint`, an anchor, or TASK[@REF].
+    """Return the candidate that `--init` names: `random`, `mean`, `fingerprint`, an anchor, or TASK[@REF].
 
-    No other version is read, but for `mean`, which is made of the embeddings of all.
+    Reads no other version, except for `mean`, which needs all embeddings.
 
     Args:
-        services, base, seed, rows: as for `collect_candidates`.
-        init: the start; a version that was pinned at submission is taken as it is.
-        fingerprint: of the new task; it can be started from where the base's embeddings started at fingerprints.
+        services, base, seed, rows: see `collect_candidates`.
+        init: the start; a version that was pinned at submission is used as pinned.
+        fingerprint: fingerprint of the new task; a valid start only if the base's embeddings started at fingerprints.
 
     Raises:
-        InputError: there is none, or it belongs to another base.
-        DamagedError: its files are gone or damaged.
+        InputError: the candidate does not exist or belongs to another base.
+        DamagedError: its files are missing or damaged.
     """
     trained, learned = TrainedRows(services, base), list[np.ndarray]()
     if init.kind is InitKind.MEAN:
@@ -146,7 +146,7 @@ def named_candidate(
             version = VersionRepository(session).resolve(Reference.parse(init.reference))
     except NotFoundError as error:
         raise InputError("unknown-init-embedding", init=init.reference) from error
-    if version.base_digest != base.digest:  # not pinned: its alias has moved while the job waited
+    if version.base_digest != base.digest:  # not pinned: its alias moved while the job waited
         raise InputError("init-of-other-base", init=init.name, version=version.reference, base=base.name)
     return _candidate(services, version, trained)
 
@@ -154,7 +154,9 @@ def named_candidate(
 def _readable(
     versions: Sequence[EmbeddingVersion], read: Callable[[EmbeddingVersion], T]
 ) -> tuple[list[T], dict[str, str]]:
-    """What was read, and what is wrong with the others: one damaged file must not keep everybody from learning."""
+    """Read versions; return the results and the errors by reference, so that one damaged file does not
+    block learning.
+    """
     readable, unreadable = [], {}
     for version in versions:
         try:

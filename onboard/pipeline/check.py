@@ -1,4 +1,4 @@
-"""The check stage of a job: its snapshot, held-out rows, label words and model are loaded."""
+"""The check stage of a job: load the snapshot, held-out rows, label words and model."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from onboard.versions.trained_rows import head_rows, read_snapshot
 
 
 def check_stage(job: Job, services: Services, progress: Progress) -> Run:
-    """Load what the job works on. Whoever is sure to tune waits for the slot first, before anything is computed."""
+    """Load the inputs of the job. A job that will certainly tune takes the slot first, before any computation."""
     started = time.monotonic()
     progress.stage_started(Stage.CHECK)
     base = register_base(services, pinned_base(job.spec, services.device))
     _require_turn(job, services)
-    if job.spec.without_embedding:  # no head has a part in it: it is judged and pinned as if there were only the first
+    if job.spec.without_embedding:  # no later head affects it: judge and pin it as if only the first one existed
         base = replace(base, head=FIRST_HYPERNETWORK)
     if job.spec.tune_hypernetwork == "always":
         progress.raise_if_cancelled_or_fenced()
@@ -57,25 +57,25 @@ def check_stage(job: Job, services: Services, progress: Progress) -> Run:
 
 
 def _require_turn(job: Job, services: Services) -> None:
-    """Raise SlotTakenError while the job is open whose labels this one changes: its version comes first."""
+    """Raise SlotTakenError while the job whose labels this one corrects is unfinished: its version comes first."""
     change = job.spec.change
     if change is None or change["job"] is None or not job.spec.new_labels:
         return
     try:
         with services.database.read() as session:
             before = JobRepository(session).get(change["job"])
-    except NotFoundError:  # old jobs are forgotten
+    except NotFoundError:  # old jobs are deleted
         return
     if not before.state.finished:
         raise SlotTakenError("earlier-change-open", holder=before.id, task=job.spec.task)
 
 
 def pinned_base(spec: JobSpec, device: str) -> Base:
-    """The worker's base, loaded before it is registered: broken files shall not become a base of their own.
+    """Load the worker's base. It is registered only after that, so that broken files never become a base.
 
     Raises:
-        OtherBaseError: it is not the one that the job was submitted for.
-        BaseMissingError: it is not on this machine.
+        OtherBaseError: the job was submitted for another base.
+        BaseMissingError: the base is not on this machine.
         BaseDamagedError: its files cannot be loaded.
     """
     base = find_base(spec.base)
@@ -85,13 +85,13 @@ def pinned_base(spec: JobSpec, device: str) -> Base:
 
 
 def prepare(spec: JobSpec, services: Services, record: BaseRecord) -> Workbench:
-    """Load the snapshot, hold out, find the label words, load the model.
+    """Load the snapshot and the model, hold out rows, and find the label words.
 
     Args:
-        record: the worker's base as it is registered; the task is learned under its head.
+        record: the worker's base as registered; the task is learned under its head.
 
     Raises:
-        OtherBaseError: the worker's base is not the one that the job was submitted for.
+        OtherBaseError: the job was submitted for a base other than the worker's.
         NotFoundError, DamagedError: the base, its hypernetwork or the snapshot is missing or damaged.
     """
     base = find_base(spec.base)
@@ -116,7 +116,7 @@ def _require_pinned(spec: JobSpec, base: Base, pinned: str) -> None:
 
 
 def label_words(dataset: Dataset, engine: Engine) -> tuple[str, ...]:
-    """Word per label, or per bucket; distinct for the base's tokenizer."""
+    """Return a word per label, or per bucket; all are distinct for the base's tokenizer."""
     buckets = buckets_of(dataset)
     if buckets is not None:
         assert len(buckets.words) == BUCKETS

@@ -1,6 +1,6 @@
-"""The choose stage of a job with `--method auto`: what the stages before have left, a readout alone, own weights.
+"""The choose stage of `--method auto`: compare the default with a readout alone and with task-specific weights.
 
-The rule itself is `onboard.train.method_choice`. Nothing is tried that rows could not judge.
+`onboard.train.method_choice` contains the rule. Without rows to compare methods on, none is tried.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from onboard.storage.weights import unpack_weights
 from onboard.train.crossvalidation import log_of, rows_in_folds
 from onboard.train.method_choice import Choice, Tried, cheapest, least, nothing_to_gain
 
-_BEFORE = (Stage.PROBE, Stage.TRAIN, Stage.TUNE, Stage.GUARD)  # what the default takes
+_BEFORE = (Stage.PROBE, Stage.TRAIN, Stage.TUNE, Stage.GUARD)  # stages of the default method
 
 
 def choose_stage(attempt: Run, probed: ProbeOutput, judged: Judged, outcome: Outcome) -> ChooseOutput:
-    """Try further methods while rows say that there is something to gain, and take the cheapest that is good enough.
+    """Try further methods while they may improve the result; choose the cheapest that is good enough.
 
     Args:
-        attempt: at the job.
-        probed: output of that stage.
-        judged: what the stages before have come to, as it is judged.
-        outcome: the same.
+        attempt: the current attempt.
+        probed: output of the probe stage.
+        judged: predictions of the default method.
+        outcome: outcome of the default method.
     """
     witnesses = witnesses_of(outcome.bench, outcome.trained)
     if witnesses is None:
@@ -64,11 +64,11 @@ def choose_stage(attempt: Run, probed: ProbeOutput, judged: Judged, outcome: Out
 
 @dataclass(frozen=True)
 class Witnesses:
-    """Rows that judge a method and trained nothing of what answers them.
+    """Rows that compare methods; none trained the model that predicts it.
 
     Args:
-        rows: m of them.
-        folded: whether they are training rows in folds; else they are held out.
+        rows: number of rows, m.
+        folded: True for training rows in folds, False for held-out rows.
     """
 
     rows: Sequence[Example]
@@ -76,24 +76,24 @@ class Witnesses:
 
 
 def witnesses_of(bench: Workbench, trained: TrainOutput) -> Witnesses | None:
-    """The rows that judge what was trained; None where there are none."""
+    """Return the rows that compare methods; None if there are none."""
     folds = trained.folds
     rows = held_rows(bench) if folds is None else rows_in_folds(bench.dataset, folds.fold)
     return Witnesses(rows, folds is not None) if rows else None
 
 
 def measure(judged: Judged, trained: TrainOutput, witnesses: Witnesses) -> Tried:
-    """A method as its witnesses see it: what it would publish, as sure as that would be.
+    """Measure a method on the witnesses: calibrated and with its readout, as it would be published.
 
     Args:
-        judged: what was trained, as it is judged.
-        trained: the same.
+        judged: predictions of the method.
+        trained: its training output.
         witnesses: the same rows for all methods.
     """
     bench, rows = judged.bench, witnesses.rows
-    folds = judged.together.folds if witnesses.folded else None  # the same folds for all
+    folds = judged.together.folds if witnesses.folded else None  # all methods use the same folds
     probabilities = judged.predict(rows) if folds is None else folds.probabilities
-    temperature, _, _ = temperature_of(bench, folds, lambda _: probabilities)  # it is fitted on these rows
+    temperature, _, _ = temperature_of(bench, folds, lambda _: probabilities)  # fitted on these rows
     losses = -(bench.weighted(rows) * log_of(tempered(probabilities, temperature))).sum(1)
     right = probabilities.argmax(1) == bench.targets(rows).argmax(1)
     accuracy = None if bench.buckets is not None else float(right.mean())
@@ -101,7 +101,7 @@ def measure(judged: Judged, trained: TrainOutput, witnesses: Witnesses) -> Tried
 
 
 def _stored_bytes(trained: TrainOutput, readout: Readout | None) -> int:
-    """What the numbers of a version take, without the headers of its files; `readout` answers beside or alone."""
+    """Return the size of a version's tensors without file headers; `readout` is the readout that answers, if any."""
     tensors = [*([] if readout is None else readout_tensors(readout).values()), trained.z]
     tensors += [] if trained.weights is None else unpack_weights(trained.weights).values()
     return sum(tensor.nbytes for tensor in tensors)
@@ -121,10 +121,10 @@ class _Trial:
     """Methods on the same rows.
 
     Args:
-        attempt: at the job.
-        probed: names the words, and the rows that may not judge.
-        witnesses: that judge.
-        measured, trained, facts: of every method that was tried.
+        attempt: the current attempt.
+        probed: supplies the label words and the rows that must not judge.
+        witnesses: the rows that compare the methods.
+        measured, trained, facts: results of every method tried so far.
     """
 
     attempt: Run
@@ -135,12 +135,11 @@ class _Trial:
     facts: dict[str, TriedJson] = field(default_factory=dict)
 
     def judged(self, trained: TrainOutput) -> Judged:
-        """What a method without an embedding has trained, to be judged."""
+        """Return the predictions of a method without an embedding."""
         attempt = self.attempt
         return Judged(attempt.bench, attempt.job.spec, self.probed, trained, attempt.progress)
 
     def add(self, judged: Judged, trained: TrainOutput, seconds: float | None) -> None:
-        """Measure what was trained."""
         tried, method = measure(judged, trained, self.witnesses), trained.method
         self.measured.append(tried)
         self.trained[method] = trained
@@ -151,7 +150,9 @@ class _Trial:
         self.attempt.progress.note(f"{method}: {tried.loss:.3f} nats on {len(tried.losses)} rows", loss=tried.loss)
 
     def go_on(self) -> str:
-        """Try weights of the task's own, the smallest first, until nothing is to gain; why no further one was tried."""
+        """Try task-specific weights, smallest first, until nothing can be gained; return why no further method was
+        tried.
+        """
         for method in SMALL:
             stopped = nothing_to_gain(self.measured)
             if stopped:
@@ -162,14 +163,14 @@ class _Trial:
                 trained = train_own(self.attempt, _started(self.attempt, self.probed, method), method, {})
             except (CancelledError, OutOfMemoryError):
                 raise
-            except (InputError, JobFailedError) as error:  # it does not fit the base, or its loss is not finite
+            except (InputError, JobFailedError) as error:  # the method does not fit the base, or its loss is not finite
                 self.facts[method] = {"method": method, "loss": None, "reason": error.message}
                 continue
             self.add(self.judged(trained), trained, time.monotonic() - started)
         return nothing_to_gain(self.measured) or "There is no further method to try."
 
     def to_json(self, choice: Choice, stopped: str) -> MethodsJson:
-        """For the job's document."""
+        """Return the job's document of the choice."""
         best, by_name = least(self.measured), {tried.method: tried for tried in self.measured}
         tried: list[TriedJson] = [
             {**facts, **_compared(by_name[method], best)} if method in by_name else facts
@@ -183,7 +184,7 @@ class _Trial:
 
 
 def _started(attempt: Run, probed: ProbeOutput, method: str) -> ProbeOutput:
-    """Where a method starts that has no embedding, judged by the rows that judge the default."""
+    """Return the start of a method without an embedding, with the rows that judge the default."""
     return replace(own_start(attempt, method), known=probed.known)
 
 

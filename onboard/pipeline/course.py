@@ -1,4 +1,4 @@
-"""How far a stage is, told in the job's log: of steps or rows that were counted beforehand, with the time left."""
+"""Report the progress of a stage to the job's log, with the time left."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any, Final
 from onboard.domain.job import STEPS_BETWEEN
 from onboard.domain.moment import seconds_text
 
-_EVERY_SECONDS: Final = 5.0  # between two lines of what is not counted in steps
+_EVERY_SECONDS: Final = 5.0  # minimum interval between progress lines of work that is not counted in steps
 
 
 class Course:
-    """The way through one stage.
+    """Progress of one stage.
 
     Args:
         note: writes a line of progress, with numbers.
-        checkpoint: raises where the stage is to stop.
-        total: of whatever is counted, in all parts of the stage.
+        checkpoint: raises if the stage has to stop.
+        total: number of units in all parts of the stage.
     """
 
     def __init__(self, note: Callable[..., Any], checkpoint: Callable[[], None], total: float) -> None:
@@ -27,7 +27,7 @@ class Course:
         self._steps = 0
 
     def part(self, what: str, steps: int) -> Callable[[int, float], None]:
-        """What a training of so many steps calls at each of them; some are told, as steps of `what`."""
+        """Return a callback for a training of `steps` steps; it logs some of them as steps of `what`."""
 
         def on_step(step: int, loss: float) -> None:
             self._checkpoint()
@@ -38,14 +38,14 @@ class Course:
         return on_step
 
     def reached(self, done: float, what: str) -> None:
-        """So much of the total is done; told as `what` once in a while."""
+        """Log now and then that `done` of the total is finished, as `what`."""
         self._checkpoint()
         if time.monotonic() - self._said >= _EVERY_SECONDS:
             self._said = time.monotonic()
             self._note(f"{what}{self._left(done)}")
 
     def _left(self, done: float) -> str:
-        """As long as it took so far, for what is left of the total."""
+        """Estimate the remaining time from the speed so far."""
         if not 0 < done < self._total:
             return ""
         left = (time.monotonic() - self._began) * (self._total - done) / done

@@ -1,4 +1,4 @@
-"""The evaluate stage of a job: metrics with intervals, baselines beside them, weakness, and whether `latest` moves."""
+"""The evaluate stage of a job: metrics with intervals, baselines, weakness, and whether `latest` moves."""
 
 from __future__ import annotations
 
@@ -53,20 +53,21 @@ _TRIVIAL = {"classification": "majority", "regression": "mean", "multilabel": "c
 
 
 def judge_briefly(judged: Judged, services: Services) -> EvaluateOutput:
-    """The same as `judge` without the baselines that have to be trained, for a version that is published at once."""
+    """Evaluate like `judge`, without baselines that need training, for a version that is published at once."""
     return _judge(judged, services, judged.trivial)
 
 
 def judge(
     judged: Judged, services: Services, also_chosen: str | None = None, alone: Judged | None = None
 ) -> EvaluateOutput:
-    """Everything that is said about how good the trained embedding is.
+    """Evaluate a trained task.
 
     Args:
-        judged: the embedding with its material.
-        services: to find the present version.
-        also_chosen: what else the rows of the validation estimate chose, in a sentence.
-        alone: the embedding before the tuning, which says whether it is weak where no row is left to say it afterwards.
+        judged: its predictions.
+        services: used to find the current version.
+        also_chosen: a sentence on choices, other than start and end of the training, that the validation rows made.
+        alone: predictions before the tuning; they decide whether the task is weak if no rows are left to judge it
+            later.
     """
     return _judge(judged, services, judged.baselines, also_chosen, alone)
 
@@ -108,7 +109,7 @@ def _judge(
 
 
 def _weakness_before(alone: Judged, deciding: str) -> Weakness:
-    """Of the embedding before the tuning: what is not known of the tuned one may not be told as a success."""
+    """Judge weakness before the tuning: a tuned version without evidence must not look like a success."""
     validation, _, _ = alone.validation()
     trivial = alone.trivial.get("validation", {}).get(_TRIVIAL[alone.bench.dataset.kind])
     verdict = weakness(validation, trivial, deciding)
@@ -120,14 +121,14 @@ def _json(metrics: Metrics) -> MetricsJson:
 
 
 class Judged:
-    """The trained embedding's predictions, by split, made once.
+    """Predictions of a trained task by split; each is computed once.
 
     Args:
-        bench: the job's material, under the hypernetwork that the embedding is judged with.
-        spec: names the task and the metric that decides.
+        bench: the job's material, under the hypernetwork of the version.
+        spec: supplies the task and the deciding metric.
         probed, trained: outputs of those stages.
         progress: stops the work when the job is cancelled.
-        no_estimate: why there are no folds, where they went by the tuning.
+        no_estimate: why the tuning left no folds, if it did.
     """
 
     def __init__(
@@ -151,20 +152,20 @@ class Judged:
 
     @cached_property
     def together(self) -> Together:
-        """The readout that answers beside what was trained, if any, and what both say of rows without themselves."""
+        """Return the readout with its share, if any, and the combined out-of-fold predictions."""
         checkpoint = self._progress.raise_if_cancelled_or_fenced
         return together(self.bench, self._words, self._trained, self._task, self.spec.readout, checkpoint)
 
     def _answered(self, split: str) -> tuple[Sequence[Example], np.ndarray]:
-        """Rows and their probabilities before any temperature; of "validation" without rows those of the folds."""
+        """Return rows and their probabilities before temperature; "validation" without rows uses the folds."""
         if rows := self._splits[split]:
             return rows, self._probabilities(split)
         folds = self.together.folds
-        assert folds is not None  # asked for where the training has folds
+        assert folds is not None  # callers check that the training has folds
         return rows_in_folds(self.bench.dataset, folds.fold), folds.probabilities
 
     def on(self, split: str) -> Metrics | None:
-        """Metrics on the held-out rows of "validation" or "test"; None without rows."""
+        """Return metrics on the held-out rows of "validation" or "test"; None without rows."""
         if not (rows := self._splits[split]):
             return None
         return self._measured(rows, self.tempered(self._probabilities(split)))
@@ -174,14 +175,14 @@ class Judged:
         return temperature_of(self.bench, self.together.folds, lambda rows: self._probabilities("validation")[rows])
 
     def tempered(self, probabilities: np.ndarray) -> np.ndarray:
-        """Of `predict` what is published: as sure as rows say that did not train it."""
+        """Apply the fitted temperature to probabilities of `predict`."""
         return tempered(probabilities, self._temperature[0])
 
     def calibration(self, validation: Metrics | None, test: Metrics | None) -> CalibrationJson | None:
-        """How sure the answers sound, and how far that is from what is right; None of other tasks than classification.
+        """Return temperature and calibration error; None except for classification.
 
         Args:
-            validation, test: metrics of what is published, where there are rows.
+            validation, test: metrics of the version, if there are rows.
         """
         if self.bench.dataset.kind != "classification":
             return None
@@ -196,7 +197,7 @@ class Judged:
         return calibration_error(self._truth(rows), probabilities)
 
     def validation(self) -> tuple[Metrics | None, ValidationKind | None, str | None]:
-        """Validation metrics, how they came about, and why when there are none."""
+        """Return validation metrics, the kind of validation, and a note about it, or the reason if there is none."""
         dataset, trained = self.bench.dataset, self._trained
         if dataset.validation:
             return self.on("validation"), "held-out", how_judged.on_held_out_rows(trained, self.together.facts)
@@ -214,7 +215,7 @@ class Judged:
         return metrics, "cross-validated", reason
 
     def out_of_fold(self) -> str | None:
-        """The packed answers to training rows of models that were trained without them; None without folds."""
+        """Return the packed out-of-fold predictions of training rows; None without folds."""
         if self._splits["validation"] or self._trained.folds is None:
             return None
         rows, probabilities = self._answered("validation")
@@ -232,17 +233,17 @@ class Judged:
 
     @cached_property
     def baselines(self) -> dict[str, Baselines]:
-        """Majority and TF-IDF, trained on the same rows and scored on the same rows, by split."""
+        """Train majority and TF-IDF on the same rows, and score them on the same rows, by split."""
         return self._baselines(learned=True)
 
     @cached_property
     def trivial(self) -> dict[str, Baselines]:
-        """Those of them that need no training."""
+        """Return the baselines that need no training."""
         return self._baselines(learned=False)
 
     def _baselines(self, *, learned: bool) -> dict[str, Baselines]:
         dataset, folds, metric = self.bench.dataset, self._trained.folds, self.spec.metric
-        learned = learned and bool(dataset.train)  # without rows there is nothing to train them on
+        learned = learned and bool(dataset.train)  # without rows there is nothing to train on
         baselines: dict[str, Baselines] = {}
         if dataset.validation:
             baselines["validation"] = score_baselines(dataset, dataset.validation, metric=metric, learned=learned)
@@ -253,7 +254,9 @@ class Judged:
         return baselines
 
     def confusion(self) -> ConfusionJson | None:
-        """Held-out rows, or those of the folds, by true and predicted label; None of other tasks, and without rows."""
+        """Return a confusion matrix of held-out or out-of-fold rows; None without rows and except for
+        classification.
+        """
         split: Literal["test", "validation"] = "test" if self._splits["test"] else "validation"
         kind = self.bench.dataset.kind
         if kind != "classification" or not (self._splits[split] or self._trained.folds):
@@ -263,7 +266,7 @@ class Judged:
         return {"labels": list(labels), "matrix": matrix.tolist(), "split": split}
 
     def against_present(self, services: Services, weak: bool) -> AliasMoveJson:
-        """Whether `latest` may move here, compared on held-out rows that neither version has seen."""
+        """Decide whether `latest` may move, by comparing both versions on held-out rows that neither was trained on."""
         try:
             with services.database.read() as session:
                 present = VersionRepository(session).resolve(Reference(self.spec.task))
@@ -276,7 +279,7 @@ class Judged:
             }  # fmt: skip
         try:
             comparison = self._compare(services, present)
-        except (DamagedError, InputError) as error:  # the second of a method that this release does not know
+        except (DamagedError, InputError) as error:  # the second is for a method that this release does not support
             reason = f"{present.reference} cannot be read to be compared with. {error.outside.message}"
             return {"alias": LATEST, "moved": False, "reason": reason, "comparison": None, "present": present.reference}
         verdict = may_replace(
@@ -289,7 +292,7 @@ class Judged:
         }  # fmt: skip
 
     def _relabeled(self, present: EmbeddingVersion) -> bool:
-        """Whether somebody changed labels that the present version has: those who ask it decide when to follow."""
+        """Return whether corrected labels changed this task: its users then decide when to follow."""
         change, labels = self.spec.change, label_keys(self.bench.dataset.labels)
         return change is not None and (change["action"] in OF_LABELS or not label_keys(present.labels) <= labels)
 
@@ -314,7 +317,7 @@ class Judged:
         return compare_classification(self._truth(rows), before, after)
 
     def _shared_rows(self, services: Services, present: EmbeddingVersion) -> Sequence[Example]:
-        """The rows that `onboard compare` will ask when this is published: held out of either, and known to neither."""
+        """Return the rows that `onboard compare` will use after publication: held out of both, known to neither."""
         bench = self.bench
         its_own = {} if too_large(services, present) else held_out_of(services, present)
         splits = (of_version.get(name, ()) for of_version in (self._splits, its_own) for name in ("test", "validation"))
@@ -332,7 +335,7 @@ class Judged:
         return self._made[split]
 
     def predict(self, rows: Sequence[Example]) -> np.ndarray:
-        """Probabilities (n, K) of rows by embedding and readout together, before any temperature."""
+        """Return probabilities (n, K) of the embedding and the readout combined, before temperature."""
         engine, readout = self.bench.engine, self.together.readout
         if self._trained.is_readout and readout is not None:
             return readout.probabilities(self.bench.features(rows, self._progress.raise_if_cancelled_or_fenced))

@@ -1,4 +1,4 @@
-"""The rows that judge a tuning, and what a task answers there as it is published: embedding and readout together."""
+"""The rows that judge a tuning, and the task's combined answers on them as they would be published."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ HELD: Final = "held-out rows"
 
 @dataclass(frozen=True)
 class Beside:
-    """What answers beside an embedding on rows that trained neither.
+    """Readout answers on rows that trained neither the readout nor the embedding.
 
     Args:
-        readout: its probabilities (m, K), of rows in folds without their fold; None where there is no readout.
-        targets: (m, K) of the rows, times what each counts.
-        usual: usual share of the readout; 0 where there is none.
+        readout: its probabilities (m, K), out of fold for rows in folds; None without a readout.
+        targets: (m, K) of the rows, times the weight of each row.
+        usual: usual share of the readout; 0 without one.
     """
 
     readout: np.ndarray | None
@@ -37,29 +37,29 @@ class Beside:
 
     @classmethod
     def of(cls, trained: TrainOutput, answers: np.ndarray | None, targets: np.ndarray) -> Self:
-        """These answers of its readout, if it has one, on rows with these targets."""
+        """Return the answers of the training's readout, if any, on rows with these targets."""
         return cls(answers, targets, 0.0 if trained.readout is None else trained.readout.share)
 
     def published(self, scores: np.ndarray) -> np.ndarray:
-        """Log-probabilities (m, K) of an embedding with the readout, at the share that it would be published with."""
+        """Return log-probabilities (m, K) of embedding and readout combined, at the share that would be published."""
         if self.readout is None:
             return scores
         alone = np.exp(scores).astype(np.float64)
         return log_of(blend(alone, self.readout, choose_share(alone, self.readout, self.targets, self.usual)))
 
     def loss(self, scores: np.ndarray) -> float:
-        """Mean loss of the same in nats."""
+        """Return the mean loss of the combination in nats."""
         return mean_loss(self.published(scores), self.targets)
 
 
 def beside_in_folds(bench: Workbench, trained: TrainOutput) -> Beside:
-    """Of the training rows that are in a fold; the training has folds."""
+    """Return the out-of-fold answers of the readout on training rows; the training must have folds."""
     assert trained.folds is not None
     return Beside.of(trained, trained.read_out, bench.weighted(rows_in_folds(bench.dataset, trained.folds.fold)))
 
 
 def beside_held(bench: Workbench, trained: TrainOutput, checkpoint: Callable[[], None]) -> Beside:
-    """Of the held-out rows that choose."""
+    """Return the answers of the readout on the held-out rows that may choose."""
     rows, readout = held_rows(bench), trained.readout
     read = None if readout is None else readout.probabilities(bench.features(rows, checkpoint))
     return Beside.of(trained, read, bench.weighted(rows))
@@ -68,13 +68,14 @@ def beside_held(bench: Workbench, trained: TrainOutput, checkpoint: Callable[[],
 def judged_loss(
     bench: Workbench, trained: TrainOutput, words: Sequence[str], z: np.ndarray, checkpoint: Callable[[], None]
 ) -> float:
-    """Mean loss in nats of an embedding (t,) as it would be published, on held-out rows; without any, alone on training
-    rows: a readout knows those by heart.
+    """Return the mean loss in nats of an embedding (t,) as it would be published, on held-out rows.
+
+    Without held-out rows it is the loss of the embedding alone on training rows, which the readout has memorized.
 
     Args:
         bench: the job's material, under the hypernetwork of the embedding.
-        trained: names the readout.
-        words: that stand for the labels.
+        trained: supplies the readout.
+        words: words that represent the labels.
         z: the embedding.
         checkpoint: stops the work.
     """
@@ -84,12 +85,12 @@ def judged_loss(
 
 
 def held_rows(bench: Workbench) -> tuple[Example, ...]:
-    """The held-out rows that a tuning is measured on; none where they are too few to choose anything."""
+    """Return the held-out rows that measure a tuning; none if there are too few to choose anything."""
     held = bench.dataset.validation
     return tuple(held[row] for row in choosing(len(held)))
 
 
 def fitted_rows(bench: Workbench) -> tuple[Example, ...]:
-    """The training rows that an embedding is measured on."""
+    """Return the training rows that an embedding is measured on."""
     train = bench.dataset.train
     return tuple(train[row] for row in fitted(len(train)))

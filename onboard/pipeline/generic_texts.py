@@ -1,4 +1,4 @@
-"""Texts of all kinds as a base reads them: what a task is not about, and the middle of one that brings no texts.
+"""Features of generic texts: the contrast for novelty, and the center for a task that brings no texts.
 
 They are the guard's canaries, which were written for this repository.
 """
@@ -17,12 +17,12 @@ from onboard.pipeline.material import Workbench
 from onboard.storage.cache import Cache
 
 MOST_TEXTS: Final = 64
-# Features by the digest of the base, the device and whether the texts are pairs: always the same.
+# Features by digest of the base, device, and whether the texts are pairs; they never change.
 _read: Final = Cache[tuple[str, str, bool], np.ndarray](8)
 
 
 def generic_features(bench: Workbench, checkpoint: Callable[[], None], *, pairs: bool) -> np.ndarray:
-    """Features (m, 6h) of single texts, or of pairs, of every kind; they are read once in a process."""
+    """Return features (m, 6h) of all generic texts, single or in pairs; computed once per process."""
 
     def read() -> np.ndarray:
         texts = canaries_of(pairs=pairs)

@@ -1,4 +1,4 @@
-"""The guard stage of a job: of the step that tuning took, as much is let through as no earlier task loses by."""
+"""The guard stage of a job: accept as much of the proposed tuning step as costs no earlier task anything."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from onboard.versions.trained_rows import TrainedRows
 
 
 def guard_stage(attempt: Run, probed: ProbeOutput, trained: TrainOutput, tuned: ProposedStep) -> GuardOutput:
-    """Let through as much of the step as no earlier task loses by, and see whether the new task gains by that.
+    """Find the share of the step that harms no earlier task, and check whether the new task benefits from it.
 
     Raises:
-        SlotTakenError, HeadMovedError: as `take_slot`.
+        SlotTakenError, HeadMovedError: see `take_slot`.
     """
     take_slot(attempt.services, attempt.job.id, attempt.base)
     versions = protected(attempt.services, attempt.bench.base, attempt.base, attempt.job.spec.task)
@@ -69,16 +69,17 @@ def _gained(
     tuned: ProposedStep,
     share: float,
 ) -> dict[str, Any]:
-    """The new task's loss before and after, as it would be published on rows that trained neither where there are any,
-    and whether to keep it.
+    """Compare the new task's published loss before and after the step; return both and whether to keep the step.
+
+    Uses rows that trained neither, if there are any.
 
     Args:
-        attempt: at the job.
-        bench: its material, under the hypernetwork that was let through.
-        words: that stand for the labels.
-        embeddings: before and after.
+        attempt: the current attempt.
+        bench: its material, under the accepted hypernetwork.
+        words: words that represent the labels.
+        embeddings: training outputs before and after.
         tuned: output of the tune stage, which may have measured both losses.
-        share: of the proposed step, that was let through.
+        share: accepted share of the proposed step.
     """
     rows = held_rows(bench) or fitted_rows(bench)
     evidence = tuned.tuning.evidence
@@ -98,13 +99,13 @@ def _gained(
 def guard_newcomers(
     attempt: Run, outcome: Outcome, guarded: GuardOutput, versions: Sequence[EmbeddingVersion]
 ) -> GuardOutput:
-    """The guard's output after it has looked at what was published while it ran: the same step, taken or refused.
+    """Check versions that were published while the guard ran; return the same step, accepted or refused.
 
     Args:
-        attempt: at the job.
-        outcome: what was to be published.
+        attempt: the current attempt.
+        outcome: the outcome to be published.
         guarded: output of the guard stage.
-        versions: that it did not know of.
+        versions: the versions that it has not checked.
     """
     assert outcome.tuned is not None
     names = ", ".join(version.reference for version in versions)
@@ -134,10 +135,10 @@ def _judged(
     near: np.ndarray,
     settings: GuardSettings | None = None,
 ) -> GuardVerdict:
-    """The guard's judgement of a candidate; of very many tasks only those at risk have their rows read.
+    """Run the guard on a candidate. If there are very many tasks, only rows of those at risk are read.
 
-    A task that was published too late for the guard of an earlier step, and may have lost by that, does not stand in
-    the way of this one: it stays with the hypernetwork that it was learned under.
+    A task that was published too late for the guard of an earlier step, and that may already have lost, does not block
+    this step: it stays pinned to the hypernetwork that it was learned under.
     """
     settings = settings or GuardSettings()
     services, bench = attempt.services, attempt.bench
@@ -168,7 +169,7 @@ def _judged(
 
 
 def _left_behind(attempt: Run, versions: Sequence[EmbeddingVersion], protection: Protection) -> list[str]:
-    """Tasks that no guard looked at when the head moved on and that are not shown to lose nothing under it as it is."""
+    """Return tasks that missed the last guard and are not shown to keep their quality under the current head."""
     bench, services = attempt.bench, attempt.services
     with services.database.read() as session:
         line = BaseRepository(session).line(bench.base.digest, attempt.base.head)

@@ -1,4 +1,4 @@
-"""How validation metrics came about, in sentences for the report."""
+"""Explain in sentences, for the report, how validation metrics were computed."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ ONE_ROW_EACH: Final = "Every label has one training row: held out, it could not 
 
 
 def in_folds(trained: TrainOutput, predicted: int, rows: int, *, with_readout: bool) -> str:
-    """Of rows that were predicted by what trained without them.
+    """Explain a cross-validation.
 
     Args:
         trained: output of the training.
-        predicted: how many of the training rows were.
-        rows: how many training rows there are.
-        with_readout: whether a readout answers.
+        predicted: number of training rows that were predicted out of fold.
+        rows: number of training rows.
+        with_readout: whether a readout answers too.
     """
     by_themselves = "Each training row was predicted without itself"
     if predicted < rows:
@@ -34,11 +34,11 @@ def in_folds(trained: TrainOutput, predicted: int, rows: int, *, with_readout: b
 
 
 def on_held_out_rows(trained: TrainOutput, readout: ReadoutJson | None) -> str | None:
-    """Of held-out rows, where some of them chose something too; None where none did.
+    """Explain what held-out rows have chosen; None if they chose nothing.
 
     Args:
         trained: output of the training.
-        readout: facts of the readout that answers beside it.
+        readout: facts of its readout.
     """
     rows, chosen = trained.training["chosen_on"], "how far to go from the start"
     if not rows and readout:
@@ -47,11 +47,11 @@ def on_held_out_rows(trained: TrainOutput, readout: ReadoutJson | None) -> str |
 
 
 def too_few(rows: int, held_out_but_known: int) -> str:
-    """Why there is no estimate.
+    """Explain why there is no estimate.
 
     Args:
-        rows: how many training rows there are.
-        held_out_but_known: how many held-out rows were left out, because they trained what the training started from.
+        rows: number of training rows.
+        held_out_but_known: held-out rows that were left out because the training's start was trained on them.
     """
     if held_out_but_known:
         return (

@@ -1,4 +1,4 @@
-"""What was read of a task's rows is kept, so that its next job reads only the rows that are new."""
+"""Keep the features of a task's rows, so that its next job reads only the new ones."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 
 
 def kept_features(services: Services, task: str, base_digest: str) -> dict[bytes, np.ndarray]:
-    """Features of the rows of the task's earlier versions, by `features_key`; none where they are gone."""
+    """Return features of rows of the task's earlier versions by `features_key`; empty if they are deleted."""
     with services.database.read() as session:
         artifact = TaskFeatureRepository(session).find(task, base_digest)
     if artifact is None:
         return {}
     with suppress(NotFoundError, DamagedError, PinMismatchError, StorageError):
         return unpack_features(services.read(artifact), base_digest)
-    return {}  # they are read again
+    return {}  # they are recomputed
 
 
 def store_features(attempt: Run) -> str | None:
-    """Store what the job has read of its labeled rows and its labels; returns the digest, None without any."""
+    """Store the features of the job's labeled rows and labels; return the digest, or None without any."""
     bench = attempt.bench
     unlabelled = {tuple(ids) for ids in bench.encode(bench.unlabelled)} if bench.unlabelled else set()
     read = {ids: row for ids, row in bench.read.items() if ids not in unlabelled}
@@ -38,6 +38,6 @@ def store_features(attempt: Run) -> str | None:
 
 
 def keep_features(session: Session, attempt: Run, artifact: str | None) -> None:
-    """Keep what the job has read of its rows for the next job of the task."""
+    """Register the stored features for the next job of the task."""
     if artifact is not None:
         TaskFeatureRepository(session).put(attempt.job.spec.task, attempt.base.digest, artifact)

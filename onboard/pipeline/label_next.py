@@ -1,4 +1,4 @@
-"""What a job's report says of unlabelled texts: which to label next, and what the version would answer now."""
+"""The report on unlabeled texts: which to label next, and how the version answers them."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from onboard.pipeline.stored_weights import answering
 from onboard.statistics.temperature import tempered
 from onboard.train.labelling import Next, Unlike, by_worth, suggested
 
-_SHOWN_CHARACTERS: Final = 1_000  # of a text: enough to find it by, and the report stays small
+_SHOWN_CHARACTERS: Final = 1_000  # of each text: enough to find it, and the report stays small
 
 
 def labelling(attempt: Run, bench: Workbench, words: Sequence[str], trained: TrainOutput) -> LabelNextJson | None:
-    """The report's `label_next`; None where no texts were handed in.
+    """Return the report's `label_next`; None without unlabeled texts.
 
     Args:
-        attempt: at the job, which names the counts of the texts; stops the work.
-        bench: the job's material with its unlabelled texts, under the version's hypernetwork.
-        words: that stand for the labels.
-        trained: what is published, with its folds and its readout.
+        attempt: the current attempt; supplies the counts of the texts and stops the work.
+        bench: the job's material with its unlabeled texts, under the version's hypernetwork.
+        words: words that represent the labels.
+        trained: the published training, with its folds and readout.
     """
     if not bench.unlabelled:
         return None
@@ -58,7 +58,7 @@ def labelling(attempt: Run, bench: Workbench, words: Sequence[str], trained: Tra
 
 
 def _unlike(attempt: Run, bench: Workbench) -> Unlike | None:
-    """Says which unlabelled texts are unlike the training rows; None where these are too few to say it."""
+    """Return a test of whether texts resemble the training rows; None if there are too few rows."""
     novelty = novelty_of(bench, attempt.checkpoint)
     if novelty is None:
         return None
@@ -71,7 +71,7 @@ def _unlike(attempt: Run, bench: Workbench) -> Unlike | None:
 
 
 def _shares(bench: Workbench, probabilities: np.ndarray) -> LabelNextJson:
-    """How often each label is the answer to the texts; nothing of a regression."""
+    """Return how often each label is the answer; empty for a regression."""
     if bench.buckets:
         return {}
     labels = bench.dataset.labels
@@ -107,7 +107,7 @@ def _classes(suggestion: Next, labels: Sequence[Label]) -> NextRowJson:
 
 
 def number_answer(suggestion: Next, buckets: Buckets) -> NextRowJson:
-    """The number that is expected of a text, and how far it may be off, with the digits that the scale asks for."""
+    """Return the expected number of a text and its probable error, rounded to the precision of the scale."""
     values = np.array(buckets.values)
     mean = float(suggestion.probabilities @ values)
     spread = float(np.sqrt(suggestion.probabilities @ (values - mean) ** 2))

@@ -1,4 +1,4 @@
-"""What the stages of one job share: its dataset as token ids and targets, its label words, the model."""
+"""The material that the stages of a job share: rows as token ids and targets, label words, the model."""
 
 from __future__ import annotations
 
@@ -35,23 +35,23 @@ from onboard.train.crossvalidation import mean_loss
 
 @dataclass(frozen=True)
 class Workbench:
-    """One job's material.
+    """The material of one job.
 
     Args:
-        base: that the task is learned on.
+        base: the base that the task is learned on.
         engine: its model, under the head.
         dataset: the rows, after the hold-out.
-        words: the verbaliser's word per label, or per bucket.
-        unlabelled: texts of which the report names those to label next; their labels mean nothing.
-        descriptions: what labels mean, of those that were described, by `label_key`.
+        words: the verbalizer's word per label, or per bucket.
+        unlabelled: texts from which the report selects those to label next; their labels are ignored.
+        descriptions: descriptions of labels by `label_key`.
         head: version of the hypernetwork that the task is learned under.
-        known_rows: sorted hashes of the rows that trained it; None where it is the first: the base knows its rows.
-        held_out: places, in the stored dataset, of the training rows that are held out.
-        left_out: how many rows of a split judge nothing, as what the training starts from knows them.
-        trained_at_once, scored_at_once: how many rows the GPU's memory takes.
-        read: features of the rows that were read, by their token ids.
+        known_rows: sorted hashes of the rows that trained the head; None for the first, whose rows the base lists.
+        held_out: indices of the held-out training rows in the stored dataset.
+        left_out: rows per split that are not used to judge, because the start of the training was trained on them.
+        trained_at_once, scored_at_once: batch sizes that fit the GPU's memory.
+        read: features of the rows read so far, by their token ids.
         kept: features of rows that earlier jobs of the task have read, by `features_key`.
-        prior: of earlier tasks, towards which its readout is drawn; None where there is none.
+        prior: prior of the readout from earlier tasks; None without one.
     """
 
     base: Base
@@ -72,7 +72,7 @@ class Workbench:
 
     @property
     def pairs(self) -> bool:
-        """Whether the task's texts come in pairs; without a labeled row its unlabelled texts tell."""
+        """Whether the texts come in pairs; without labeled rows, the unlabeled texts decide."""
         return self.dataset.pairs or any(row.text_b is not None for row in self.unlabelled[:1])
 
     @cached_property
@@ -82,44 +82,44 @@ class Workbench:
 
     @cached_property
     def label_weights(self) -> np.ndarray:
-        """What a row of each label counts where something is trained or chosen (K,); 1 in every bucket."""
+        """Weight of a row of each label (K,) in training and choices; 1 for every bucket."""
         return np.ones(1, dtype=np.float32) if self.buckets is not None else label_weights(self.dataset)
 
     def encode(self, rows: Sequence[Example], max_tokens: int | None = None) -> list[list[int]]:
-        """Token ids of rows, cut after so many tokens where that is asked."""
+        """Return token ids of rows, truncated to `max_tokens` if given."""
         return self.engine.encoder.encode([(row.text_a, row.text_b) for row in rows], max_tokens)
 
     def targets(self, rows: Sequence[Example]) -> np.ndarray:
-        """Distribution over labels or buckets of each row (n, K), float32."""
+        """Return the target distribution over labels or buckets of each row (n, K), float32."""
         return targets_of(self.dataset, rows)
 
     def weighted(self, rows: Sequence[Example]) -> np.ndarray:
-        """Targets (n, K) times what a row of that label counts."""
+        """Return targets (n, K) times the weight of each row's label."""
         weighted: np.ndarray = self.targets(rows) * self.label_weights
         return weighted
 
     def labelled(self, rows: Sequence[Example]) -> LabelledRows:
-        """Rows as they are trained on."""
+        """Return rows in the form that trainings take."""
         return LabelledRows(self.encode(rows), self.weighted(rows))
 
     def scores(
         self, rows: Sequence[Example], words: Sequence[str], z: np.ndarray, checkpoint: Callable[[], None]
     ) -> np.ndarray:
-        """Log-probabilities (n, K) that an embedding (t,) gives rows; `words` stand for its labels."""
+        """Return log-probabilities (n, K) of rows under an embedding (t,); `words` represent its labels."""
         ids, trie = self.encode(rows), self.engine.trie(words)
         return log_probabilities(self.engine, ids, z, trie, checkpoint, self.scored_at_once)
 
     def loss(
         self, rows: Sequence[Example], words: Sequence[str], z: np.ndarray, checkpoint: Callable[[], None]
     ) -> float:
-        """Mean loss of an embedding on rows, in nats; `words` stand for its labels."""
+        """Return the mean loss of an embedding on rows, in nats; `words` represent its labels."""
         return mean_loss(self.scores(rows, words, z, checkpoint), self.targets(rows))
 
     def features(self, rows: Sequence[Example], checkpoint: Callable[[], None]) -> np.ndarray:
-        """What a readout is asked with: (n, 6h), every block (`onboard.model.readout_features`).
+        """Return the features (n, 6h) that a readout predicts from, all blocks (`onboard.model.readout_features`).
 
-        Each row is read once in a job, whatever hypernetwork it comes to, and not at all where an earlier job of the
-        task has read it.
+        Each row is read once per job, independent of the hypernetwork, and not at all if an earlier job of the task
+        read it.
         """
         ids = [tuple(row) for row in self.encode(rows)]
         if self.kept:
@@ -131,13 +131,15 @@ class Workbench:
         return np.stack([self.read[row] for row in ids]) if ids else features
 
     def own_features(self, rows: Sequence[Example], checkpoint: Callable[[], None]) -> np.ndarray:
-        """What a readout is made of, the blocks that such rows have: (n, 3h) of single texts, (n, 6h) of pairs."""
+        """Return the features that a readout is fitted on: (n, 3h) of single texts, (n, 6h) of pairs."""
         blocks = blocks_of(pairs=any(row.text_b is not None for row in rows))
         return self.features(rows, checkpoint)[:, : blocks * self.width]
 
     def names(self, checkpoint: Callable[[], None]) -> np.ndarray:
-        """Features (K, 3h) of the words of every label, "cancelled flight" of `cancelled_flight`; of a label that is
-        described the mean with its description's."""
+        """Return features (K, 3h) of the words of each label, such as "cancelled flight" for `cancelled_flight`.
+
+        A label with a description gets the mean of both.
+        """
         labels = self.dataset.labels
         words = self.own_features([Example(words_of(label), None, label) for label in labels], checkpoint)
         described = [place for place, label in enumerate(labels) if label_key(label) in self.descriptions]
@@ -150,15 +152,16 @@ class Workbench:
 
     @property
     def width(self) -> int:
-        """Of the encoder's states, and of each block of `features`."""
+        """Width of the encoder's states and of each block of `features`."""
         width: int = self.engine.backbone.config.d_model
         return width
 
     def fingerprint(self, ids: Sequence[Sequence[int]], targets: np.ndarray) -> np.ndarray:
-        """What encoded rows look like to the bare backbone.
+        """Return the fingerprint of encoded rows in the bare backbone.
 
         Returns:
-            (t,), scaled as the base's own; where it has none, 64 numbers without a scale, which are no embedding.
+            (t,), scaled like the base's; for a base without fingerprints, 64 unscaled numbers that are not an
+            embedding.
         """
         known = self.base.fingerprints
         projections = Projections.fixed(self.engine.backbone.config.d_model) if known is None else known.projections
@@ -174,11 +177,11 @@ class Workbench:
         return raw if known is None else known.scaled(raw)
 
     def hashes(self, rows: Sequence[Example]) -> np.ndarray:
-        """64-bit hashes of rows (n,)."""
+        """Return 64-bit hashes of rows (n,)."""
         return np.array(row_hashes(rows), dtype=np.int64)
 
     def without_witnesses(self, known: np.ndarray) -> Workbench:
-        """The same without the validation and test rows with one of these hashes (k,): they would judge too well."""
+        """Return the material without validation and test rows with these hashes (k,): they would judge too well."""
         if not len(known):
             return self
         dataset, hashes = self.dataset, known.tolist()
@@ -190,11 +193,13 @@ class Workbench:
         return replace(self, dataset=fair, left_out=left_out)
 
     def probed(self, seed: int) -> list[Example]:
-        """The training rows that choose the initialisation, any beginning of them a fair sample; none is held out."""
+        """Return the training rows that choose the initialization, without held-out rows; any prefix is a
+        fair sample.
+        """
         return [self.dataset.train[row] for row in fair_order(self.dataset, seed)[:PROBE_ROWS]]
 
     def evaluator(self, rows: Sequence[Example], checkpoint: Callable[[], None] = lambda: None) -> Evaluator:
-        """What measures candidates on these rows, by the beginning of their texts; the head's rows are known to all."""
+        """Return an evaluator of candidates on the beginnings of these rows; rows of the head count as known to all."""
         known = self.base.known_rows if self.known_rows is None else self.known_rows
         task = ProbedTask(
             self.encode(rows, PROBE_TOKENS), self.targets(rows), self.words, self.hashes(rows),
@@ -207,5 +212,5 @@ class Workbench:
         checkpoint: Callable[[], None] = lambda: None,
         on_step: Callable[[int, float], None] = lambda *_: None,
     ) -> Execution:
-        """How it is computed with: as many rows at once as were found to fit."""
+        """Return the execution settings, with the batch sizes that fit."""
         return Execution(on_step, checkpoint, self.trained_at_once, self.scored_at_once)

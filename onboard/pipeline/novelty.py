@@ -1,4 +1,4 @@
-"""What a job's rows look like, so that its version can say of a text that it is unlike them."""
+"""Describe a job's rows, so that its version can flag texts that are unlike them."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from onboard.pipeline.material import Workbench
 from onboard.pipeline.readout import drawn
 from onboard.statistics.novelty import Novelty, find_novelty
 
-MOST_HELD: Final = 256  # held-out rows that say what is a false alarm
+MOST_HELD: Final = 256  # held-out rows that measure false alarms
 
 
 def novelty_of(bench: Workbench, checkpoint: Callable[[], None]) -> Novelty | None:
-    """What the training rows say is known; None where they are too few, or none, or make no means.
+    """Fit the novelty detector on the training rows; None if there are too few rows or none.
 
-    The texts of other kinds are the guard's canaries, which were written for this repository: of one text where the
-    task takes one, pairs where it takes two.
+    The contrast are the guard's canaries, which were written for this repository: single texts for tasks with one text,
+    pairs for tasks with two.
 
     Args:
         bench: the job's material.
@@ -39,7 +39,7 @@ def novelty_of(bench: Workbench, checkpoint: Callable[[], None]) -> Novelty | No
 
 
 def _groups(bench: Workbench, rows: Sequence[Example]) -> np.ndarray:
-    """The label of each row (n,), by its number; of several the rarest, and of none a number of its own."""
+    """Return a group per row (n,): its label, for several labels the rarest, and for no label a separate group."""
     targets = bench.targets(rows)
     if not bench.dataset.several_labels:
         label: np.ndarray = targets.argmax(1)

@@ -1,4 +1,4 @@
-"""What a job comes to: the embedding alone under the present head, or both after the step that was let through."""
+"""The outcome of a job: the embedding alone under the current head, or both after the accepted tuning step."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ _NO_ESTIMATE: Final = (
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a job has come to: this is judged and published.
+    """The outcome of a job, which is evaluated and published.
 
     Args:
         bench: its material, under the hypernetwork that the version will be pinned to.
-        trained: the train stage's output, with z as it is published.
-        tuned: the hypernetwork that becomes the head; None where the head stays.
-        tuning: whether it was tuned, and why; None where it was not asked.
-        guard: the guard's verdict; None where nothing was tuned.
-        considered: the embeddings in use that the guard knew of.
-        line: the head that it was tuned from, and what that descends from.
-        no_estimate: why no folds are left, where there were some before the tuning.
-        methods: that were tried, where the method was chosen by them.
+        trained: the train stage's output, with z as published.
+        tuned: the hypernetwork that becomes the head; None if the head stays.
+        tuning: whether the job tuned, and why; None if tuning was not requested.
+        guard: the guard's verdict; None if nothing was tuned.
+        considered: the embeddings in use that the guard checked.
+        line: the head that the tuning started from, and its ancestors.
+        no_estimate: why no folds are left, if there were some before the tuning.
+        methods: methods that were tried, if they chose the method.
         provisional: the job's provisional version, and why it is not the final one.
     """
 
@@ -58,7 +58,7 @@ class Outcome:
 
     @property
     def also_chosen(self) -> str | None:
-        """What the rows of the validation estimate chose beside start and end of the training; None for nothing."""
+        """Describe what the validation rows chose, apart from start and end of the training; None if nothing."""
         refused = self.guard is not None and not self.guard.accepted
         chosen = [_CHOSEN] if self.tuning is not None and self.tuning.by_share and not refused else []
         if self.methods is not None and len(self.methods["tried"]) > 1:
@@ -71,13 +71,13 @@ class Outcome:
 def outcome_of(
     attempt: Run, trained: TrainOutput, tuned: TuneOutput | None = None, guarded: GuardOutput | None = None
 ) -> Outcome:
-    """What the outputs of train, tune and guard come to; of the last two there may be none."""
+    """Combine the outputs of train, tune and guard into an outcome; the last two are optional."""
     if tuned is None:
         return Outcome(attempt.bench, trained)
     if isinstance(tuned, NoStep):
         refused = GuardVerdict(verdict="rejected", share=0.0, reason=tuned.tuning.reason, tasks=())
         return Outcome(attempt.bench, trained, tuning=tuned.tuning, guard=refused if tuned.diverged else None)
-    assert guarded is not None  # as every step that is proposed
+    assert guarded is not None  # every proposed step is guarded
     if not guarded.tuning.kept:
         return Outcome(attempt.bench, trained, tuning=guarded.tuning, guard=guarded.guard)
     z, hypernetwork = taken(attempt, trained, tuned, guarded.share)
@@ -94,18 +94,18 @@ def outcome_of(
 
 
 def untold(more_rows: MoreRowsJson | None, reason: str) -> MoreRowsJson | None:
-    """The answer to what more rows would bring, where what was measured does not hold for what is published."""
+    """Replace the estimate for more rows by a reason if it does not apply to the published version."""
     if more_rows is None:
         return None
     return {**more_rows, "points": [], "gain": None, "low": None, "high": None, "reason": reason}
 
 
 def taken(attempt: Run, trained: TrainOutput, tuned: ProposedStep, share: float) -> tuple[np.ndarray, Hypernetwork]:
-    """Embedding and hypernetwork after this share of the step."""
+    """Return embedding and hypernetwork after this share of the step."""
     hypernetwork = between(attempt.bench.engine.hypernetwork, tuned_weights(attempt, tuned), share)
     return embedding_between(trained.z, tuned.z, share), hypernetwork
 
 
 def tuned_weights(attempt: Run, tuned: ProposedStep) -> Hypernetwork:
-    """The hypernetwork that the tune stage left. Raises DamagedError: its bytes are gone, or not what they were."""
+    """Load the hypernetwork that the tune stage stored. Raises DamagedError: its file is missing or damaged."""
     return frozen_hypernetwork(attempt.services.read(tuned.artifact), attempt.bench.engine.device)

@@ -1,4 +1,4 @@
-"""What each stage of a job leaves, with its JSON form: that is stored, so that the next attempt goes on after it."""
+"""The outputs of the stages with their JSON form, which is stored so that the next attempt can continue."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ class Folds:
     """Predictions of training rows by embeddings that were trained without them.
 
     Args:
-        fold: of each training row (n,), or `IN_NONE`.
+        fold: fold of each training row (n,), or `IN_NONE`.
         probabilities: (m, K) float64 of the rows that are in a fold, in their order.
-        z: (folds, t) float32, of each fold.
+        z: (folds, t) float32, one embedding per fold.
     """
 
     fold: np.ndarray
@@ -48,7 +48,6 @@ class Folds:
 
 
 def _written(value: object) -> object:
-    """A field as JSON."""
     if isinstance(value, np.ndarray):
         return value.tolist()
     if isinstance(value, Readout):
@@ -64,7 +63,7 @@ def _written(value: object) -> object:
     return [_written(part) for part in value] if isinstance(value, tuple) else value
 
 
-# How fields are read that are not what JSON holds.
+# Readers of fields that are stored as something else than plain JSON.
 _Readers = dict[str, Callable[[Any], object]]
 
 
@@ -103,18 +102,20 @@ def _by_share(document: Mapping[str, Any] | None) -> dict[str, np.ndarray] | Non
 
 
 class StageOutput:
-    """What a frozen dataclass needs to be left by a stage: its JSON form, and `numbers` for the log."""
+    """Mixin for frozen dataclasses that are stage outputs: their JSON form, and `numbers` for the log."""
 
     numbers: dict[str, object]
     _readers: ClassVar[_Readers] = {}
 
     def to_json(self) -> dict[str, Any]:
-        """The output as a JSON-compatible document, the fields in their order."""
+        """Return the output as a JSON-compatible document, fields in order."""
         return {name: _written(value) for name, value in vars(self).items()}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """Read what `to_json` wrote, without what came later. Raises KeyError, TypeError, ValueError for all else."""
+        """Read the output of `to_json`; ignores newer fields. Raises KeyError, TypeError or ValueError if it is
+        invalid.
+        """
         later = {field.name for field in fields(cls) if field.default is not MISSING}  # type: ignore[arg-type]
         readers = {name: reader for name, reader in cls._readers.items() if name in document or name not in later}
         read = {name: reader(document[name]) for name, reader in readers.items()}
@@ -123,14 +124,14 @@ class StageOutput:
 
 @dataclass(frozen=True)
 class ProbeOutput(StageOutput):
-    """Where the training starts.
+    """The start of the training.
 
     Args:
-        z: (t,) float32; empty where no embedding is trained.
-        words: that stand for the labels.
-        fingerprint: of the dataset, packed; "" where no embedding is trained.
-        init: what it is, and what it was chosen from.
-        known: sorted hashes (k,) of the job's rows that trained what the training starts from, or the head.
+        z: (t,) float32; empty if no embedding is trained.
+        words: words that represent the labels.
+        fingerprint: of the dataset, packed; "" if no embedding is trained.
+        init: the start, and the candidates that it was chosen from.
+        known: sorted hashes (k,) of the job's rows on which the start or the head was trained.
     """
 
     z: np.ndarray
@@ -144,19 +145,19 @@ class ProbeOutput(StageOutput):
 
 @dataclass(frozen=True)
 class TrainOutput(StageOutput):
-    """What a job has trained, and the readout beside it.
+    """A trained task with its readout.
 
     Args:
         z: (t,) float32; empty without an embedding.
-        training: how it went.
-        folds: None without a cross-validation.
-        more_rows: what more labelled rows would buy; None where that was not asked.
-        label_next: of the unlabelled texts; None where there are none.
-        warnings: of what was seen in the rows.
-        readout: of the same rows; None where none is wanted, or none could be made.
-        read_out: its probabilities (m, K) of the rows that are in a fold, each without its fold; None without folds.
-        no_readout: why there is none, where one was wanted.
-        weights: the file of the task's own weights, without the version's facts; None where the method has none.
+        training: facts of the training.
+        folds: out-of-fold predictions; None without a cross-validation.
+        more_rows: expected gain from more labeled rows; None if not requested.
+        label_next: report on unlabeled texts; None without any.
+        warnings: warnings about the rows.
+        readout: readout of the same rows; None if it is disabled or the rows allow none.
+        read_out: its out-of-fold probabilities (m, K) of the rows that are in a fold; None without folds.
+        no_readout: why there is no readout, if one was requested.
+        weights: file of the task-specific weights, without the version's facts; None if the method has none.
         prior: what earlier tasks contributed to the readout; None without a prior.
     """
 
@@ -177,7 +178,7 @@ class TrainOutput(StageOutput):
     }  # fmt: skip
 
     def in_first_folds(self, count: int) -> TrainOutput:
-        """As if there were only the first so many of its folds."""
+        """Return the output as if only the first `count` folds existed."""
         folds = self.folds
         assert folds is not None
         own = folds.fold[in_a_fold(folds.fold)] < count
@@ -186,17 +187,17 @@ class TrainOutput(StageOutput):
 
     @property
     def has_embedding(self) -> bool:
-        """Whether a hypernetwork answers with it; else weights of its own do, or the readout alone."""
+        """Whether an embedding answers; otherwise task-specific weights or the readout alone do."""
         return len(self.z) > 0
 
     @property
     def is_readout(self) -> bool:
-        """Whether a readout is all that answers."""
+        """Whether the readout alone answers."""
         return not self.has_embedding and self.weights is None
 
     @property
     def method(self) -> str:
-        """What it was trained with."""
+        """Name of the training method."""
         return self.training["method"] or ""
 
 
@@ -206,11 +207,11 @@ def _trained(document: Mapping[str, Any] | None) -> TrainOutput | None:
 
 @dataclass(frozen=True)
 class ChooseOutput(StageOutput):
-    """What `--method auto` has chosen.
+    """The choice of `--method auto`.
 
     Args:
-        trained: of another method than the base's own; None where what the stages before have left is published.
-        methods: all that were tried.
+        trained: training of a method other than the default; None to publish the output of the earlier stages.
+        methods: all methods that were tried.
     """
 
     trained: TrainOutput | None
@@ -221,7 +222,7 @@ class ChooseOutput(StageOutput):
 
 @dataclass(frozen=True)
 class NoStep(StageOutput):
-    """Nothing was tuned, or nothing of it is worth guarding; `diverged` where the tuning failed."""
+    """No step: nothing was tuned, or the step is not worth guarding; `diverged` if the tuning failed."""
 
     artifact: None
     diverged: bool
@@ -232,15 +233,14 @@ class NoStep(StageOutput):
 
 @dataclass(frozen=True)
 class ProposedStep(StageOutput):
-    """What tuning puts to the guard.
+    """The tuning step that is proposed to the guard.
 
     Args:
-        z: (t,) float32 after the whole proposed step.
-        artifact: the hypernetwork after it.
-        folds: probabilities (m, K) of the training rows without themselves, by what may be left of the step; None
-            without folds.
-        losses: the new task's by the same (0 is the embedding alone), as far as they were measured, nats.
-        tuning: how it went.
+        z: (t,) float32 after the whole step.
+        artifact: the hypernetwork after the step.
+        folds: by share of the step, out-of-fold probabilities (m, K) of the training rows; None without folds.
+        losses: by share (0 is the embedding alone), loss of the new task in nats, as far as measured.
+        tuning: facts of the tuning.
     """
 
     z: np.ndarray
@@ -256,21 +256,21 @@ TuneOutput = NoStep | ProposedStep
 
 
 def tune_output(document: Mapping[str, Any]) -> TuneOutput:
-    """What tuning left, from its JSON. Raises as `StageOutput.from_json`."""
+    """Read the tune stage's output from JSON. Raises like `StageOutput.from_json`."""
     return ProposedStep.from_json(document) if document["artifact"] else NoStep.from_json(document)
 
 
 @dataclass(frozen=True)
 class GuardOutput(StageOutput):
-    """What the guard let through.
+    """The guard's decision.
 
     Args:
         guard: its verdict.
-        share: of the proposed step; 0 where nothing was let through.
-        considered: the embeddings in use that it knew of.
-        tuning: how that went, and whether what was let through is kept.
-        folds: after this share; None without folds, or where nothing was let through.
-        label_next: the same after this share; None where nothing is kept.
+        share: accepted share of the proposed step; 0 if refused.
+        considered: the embeddings in use that the guard checked.
+        tuning: facts of the tuning, and whether the accepted share is kept.
+        folds: after this share; None without folds, or if the step was refused.
+        label_next: after this share; None if nothing is kept.
     """
 
     guard: GuardVerdict
@@ -288,13 +288,13 @@ class GuardOutput(StageOutput):
 
 @dataclass(frozen=True)
 class EvaluateOutput(StageOutput):
-    """How good the version is, as its report says it (`JobReport`).
+    """How good the version is, as in its report (`JobReport`).
 
     Args:
-        metric: that decides.
-        metrics, baselines: by split; the second only of splits with rows.
-        latest: whether the alias moves; `present` is the version that it names so far.
-        calibration: how sure its answers sound; None of a regression.
+        metric: the deciding metric.
+        metrics, baselines: by split; `baselines` only for splits with rows.
+        latest: whether the alias moves; `present` is the version that it names now.
+        calibration: calibration of the answers; None for a regression.
     """
 
     metric: str
@@ -319,8 +319,8 @@ class FirstOutput(StageOutput):
     """The readout alone, which is published before anything else is learned.
 
     Args:
-        trained: it; None where the rows make none, and `numbers` say why.
-        evaluated: how good it is, without the baselines that have to be trained; None likewise.
+        trained: the readout; None if the rows allow none, for the reason in `numbers`.
+        evaluated: its evaluation, without baselines that need training; None likewise.
     """
 
     trained: TrainOutput | None

@@ -1,6 +1,6 @@
-"""Where a job without an embedding starts: nothing is probed, and no hypernetwork is tuned.
+"""The start of a job without an embedding: it probes nothing and tunes no hypernetwork.
 
-Weights of the task's own start as their paper says, or at the adapters of an embedding that is asked for.
+Task-specific weights start as in their paper, or at the adapters of an embedding that `--init` names.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _CLOSED_FORM: Final = "The readout is computed in closed form: there is nothing 
 
 
 def own_start(attempt: Run, method: str) -> ProbeOutput:
-    """What stands for the output of the probe: no embedding, and the labels' own words."""
+    """Return a probe output without an embedding, with the labels' own words."""
     bench = attempt.bench
     rows = np.unique(bench.hashes([*bench.dataset.train, *bench.dataset.validation, *bench.dataset.test]))
     reason = _CLOSED_FORM
@@ -51,7 +51,7 @@ def own_start(attempt: Run, method: str) -> ProbeOutput:
 
 
 def _at_adapters(attempt: Run, alone: ProbeOutput, rows: np.ndarray) -> ProbeOutput:
-    """The same, started at the adapters of the embedding that is asked for; what trained that is known."""
+    """Start at the adapters of the requested embedding; the rows that trained it become known."""
     spec, services, base = attempt.job.spec, attempt.services, attempt.bench.base
     named = named_candidate(services, base, spec.seed, spec.start, None, rows)
     trained = TrainedRows(services, base).of_start([named.embedding])
@@ -67,7 +67,7 @@ def _at_adapters(attempt: Run, alone: ProbeOutput, rows: np.ndarray) -> ProbeOut
 
 
 def new_parameters(attempt: Run, probed: ProbeOutput, method: str, settings: Mapping[str, Any]) -> NewTask:
-    """Makes the parameters as they start; adapters that they start at are generated once for all trainings."""
+    """Return a factory of initial parameters; adapters to start at are generated once for all trainings."""
     bench, made_by = attempt.bench, probed.init.get("generated_by")
     if made_by is None:
         return lambda: new_task(method, bench.engine.backbone, settings)
@@ -81,7 +81,7 @@ def new_parameters(attempt: Run, probed: ProbeOutput, method: str, settings: Map
 
 
 def under_first_head(attempt: Run) -> Run:
-    """The same attempt under the base's first hypernetwork: no later one has a part in what such a job comes to."""
+    """Return the same attempt under the base's first hypernetwork: no later one affects such a job."""
     bench, services = attempt.bench, attempt.services
     first = replace(
         bench, engine=engine_at(services, bench.base, FIRST_HYPERNETWORK), head=FIRST_HYPERNETWORK, known_rows=None

@@ -1,4 +1,4 @@
-"""The training of a job without an embedding: of weights of the task's own, or of a readout alone."""
+"""Train a job without an embedding: task-specific weights, or a readout alone."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ _NOTHING: Final = np.zeros(0, dtype=np.float32)
 
 
 def train_own(attempt: Run, probed: ProbeOutput, method: str, settings: Mapping[str, Any]) -> TrainOutput:
-    """Train on all rows, and on folds of them where none is held out.
+    """Train on all rows and, if no row is held out, on folds.
 
     Args:
-        attempt: at the job.
-        probed: names the words, and the rows that the folds may not judge by.
-        method: one without an embedding.
-        settings: of it.
+        attempt: the current attempt.
+        probed: supplies the words and the rows that must not judge the folds.
+        method: a method without an embedding.
+        settings: its settings.
     """
     bench = attempt.bench
     known = in_sorted(bench.hashes(bench.dataset.train), probed.known)
@@ -56,7 +56,7 @@ def train_own(attempt: Run, probed: ProbeOutput, method: str, settings: Mapping[
 
 
 def readout_alone(trained: TrainOutput) -> TrainOutput | None:
-    """What `linear` makes of the same rows and folds, where the training of an embedding left it; else None."""
+    """Return what `linear` would train on the same rows and folds, if the embedding's training left it; else None."""
     if trained.readout is None:
         return None
     folds = None
@@ -66,7 +66,7 @@ def readout_alone(trained: TrainOutput) -> TrainOutput | None:
 
 
 def _weights(attempt: Run, probed: ProbeOutput, parted: list[Fold], new: NewTask) -> TrainOutput:
-    """Of a method that trains weights of the task's own; `new` makes them as they start."""
+    """Train task-specific weights; `new` creates their initial values."""
     bench, spec = attempt.bench, attempt.job.spec
     rows = bench.labelled(bench.dataset.train)
     settings = OwnWeightsSettings().for_rows(len(rows.ids))
@@ -93,7 +93,6 @@ def _weights(attempt: Run, probed: ProbeOutput, parted: list[Fold], new: NewTask
 
 
 def _linear(attempt: Run, parted: list[Fold]) -> TrainOutput:
-    """Of a readout alone."""
     bench = attempt.bench
     if not bench.dataset.train:
         return _of_names(attempt)
@@ -105,7 +104,6 @@ def _linear(attempt: Run, parted: list[Fold]) -> TrainOutput:
 
 
 def _of_names(attempt: Run) -> TrainOutput:
-    """Of a readout without a labeled row."""
     of_names = readout_without_rows(attempt.bench, attempt.checkpoint)
     output = _answering_alone(of_names.readout, None, [])
     training: TrainingJson = {**output.training, "without_rows": of_names.made_of}

@@ -1,6 +1,6 @@
-"""What a job draws its readout towards: the head of its base's prior, without tasks that know rows of the job.
+"""The prior of a job's readout: the head of its base's prior, without tasks that were trained on rows of the job.
 
-Rows left out judge how far a readout is drawn, so nothing that was learned from them may have taught the prior.
+Out-of-fold rows judge how strongly the readout is pulled to the prior, so the prior must not have seen them.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from onboard.statistics.prior import names_on_scale
 from onboard.statistics.readout import FEWEST_JUDGING, Fitted
 from onboard.storage.cache import Cache
 
-MOST_NAMED: Final = 5  # tasks that contributed most
+MOST_NAMED: Final = 5  # number of top contributors that are listed
 _FIRST: Final = "the lessons of the base"
-_HASHES: Final = 4096  # datasets whose hashes stay in memory
+_HASHES: Final = 4096  # number of datasets whose row hashes are cached
 _hashes: Final = Cache[str, np.ndarray](_HASHES)
 
 
 def pinned_prior(services: Services, bench: Workbench, task: str) -> PinnedPrior | None:
-    """The prior that a task is learned with; None of a regression, and where nothing has taught the base yet.
+    """Return the prior that a task is learned with; None for a regression, or if no task has taught the base yet.
 
     Raises:
         DamagedError, PinMismatchError: a lesson cannot be read.
@@ -51,7 +51,7 @@ def pinned_prior(services: Services, bench: Workbench, task: str) -> PinnedPrior
 
 
 def _head(services: Services, base: Base, form: Form) -> tuple[PriorVersion | None, list[Taught]]:
-    """The head and its lessons. The first one, of the base's own lessons, is made by whoever needs it."""
+    """Return the head and its lessons. The first prior, of the base's own lessons, is created on demand."""
     for again in (True, False):
         with services.database.read() as session:
             priors = PriorRepository(session)
@@ -64,7 +64,7 @@ def _head(services: Services, base: Base, form: Form) -> tuple[PriorVersion | No
 
 
 def _sharing(services: Services, bench: Workbench, taught: list[Taught]) -> set[str]:
-    """The tasks that were learned from a row of the job, be it one that judges."""
+    """Return the tasks that were learned from any row of the job, including rows that judge."""
     dataset = bench.dataset
     rows = bench.hashes([*dataset.train, *dataset.validation, *dataset.test])
     with services.database.read() as session:
@@ -86,12 +86,12 @@ def _row_hashes(services: Services, artifact: str) -> np.ndarray:
 
 
 def contributions(pinned: PinnedPrior, names: np.ndarray, scale: float) -> PriorUse:
-    """Which earlier tasks contributed to a readout that was drawn so far, for the job's document.
+    """Return which earlier tasks contributed to a readout without rows, for the job's document.
 
     Args:
-        pinned: the prior that it was drawn towards.
+        pinned: the prior.
         names: features of its labels' words.
-        scale: how far; 0 where not at all.
+        scale: strength of the prior; 0 if it was not used.
     """
     version = pinned.version
     shares = pinned.prior.contributions(names_on_scale(names)) if scale else {}
@@ -105,14 +105,14 @@ def contributions(pinned: PinnedPrior, names: np.ndarray, scale: float) -> Prior
 def contributed(
     pinned: PinnedPrior, names: np.ndarray, fitted_with: Fitted, plain: Fitted, targets: np.ndarray
 ) -> PriorUse:
-    """What earlier tasks contributed to a readout, for the job's document.
+    """Return what earlier tasks contributed to a readout, for the job's document.
 
     Args:
-        pinned: the prior that it was drawn towards.
+        pinned: the prior.
         names: features of its labels' words.
         fitted_with: the readout.
-        plain: the same without a prior.
-        targets: (n, K) of the rows that both were made of.
+        plain: the same readout without a prior.
+        targets: (n, K) of the rows that both were fitted on.
     """
     facts = contributions(pinned, names, fitted_with.scale)
     if len(fitted_with.judged) < FEWEST_JUDGING:
@@ -134,7 +134,7 @@ def _micro_f1(scores: np.ndarray, truth: np.ndarray) -> float:
 
 
 def drawn_towards(draft: EmbeddingVersion, trained: TrainOutput) -> EmbeddingVersion:
-    """The draft with the prior that its readout was drawn towards, if it has a readout and was drawn towards one."""
+    """Return the draft with the prior of its readout, if it has both."""
     prior = trained.prior
     if prior is None or not prior.scale or not (draft.readout or trained.is_readout):
         return draft

@@ -1,4 +1,4 @@
-"""The probe stage of a job: which embedding its training starts from."""
+"""The probe stage of a job: choose the embedding that its training starts from."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from onboard.probe.passes import probe_passes
 from onboard.probe.settings import ProbeSettings
 from onboard.versions.trained_rows import TrainedRows
 
-_MOST_LIKE: Final = 3  # sources that are told in words
+_MOST_LIKE: Final = 3  # number of sources described in words
 
 
 def probe_stage(attempt: Run) -> ProbeOutput:
-    """Choose the initialisation; a named one is only measured, and the label words of a task's version are mapped.
+    """Choose the initialization. A named one is only measured; label words of a task's version are mapped.
 
-    Where no embedding is trained there is nothing to choose.
+    Returns immediately if no embedding is trained.
     """
     spec, bench = attempt.job.spec, attempt.bench
     if spec.without_embedding:
@@ -69,7 +69,7 @@ def probe_stage(attempt: Run) -> ProbeOutput:
 
 
 def _watched(attempt: Run, rows: Sequence[Example]) -> Evaluator:
-    """What measures candidates on these rows; the log hears how far it is, and may stop it."""
+    """Return an evaluator of candidates on these rows; it logs progress and can be cancelled."""
     bench, evaluator = attempt.bench, None
 
     def before_batch() -> None:
@@ -87,7 +87,7 @@ def _watched(attempt: Run, rows: Sequence[Example]) -> Evaluator:
 
 
 def _known(attempt: Run, rows: np.ndarray, start: Iterable[str]) -> np.ndarray:
-    """Those of the job's rows (sorted hashes) that trained an embedding that its training starts from, or the head."""
+    """Return the job's rows (sorted hashes) on which the start of the training or the head was trained."""
     bench = attempt.bench
     trained = TrainedRows(attempt.services, bench.base)
     learned = np.isin(rows, np.concatenate([trained.of_start(start), trained.tuning(bench.head, exactly=True)]))
@@ -96,7 +96,7 @@ def _known(attempt: Run, rows: np.ndarray, start: Iterable[str]) -> np.ndarray:
 
 
 def most_like(result: ProbeResult, base: Base) -> dict[str, str]:
-    """What the nearest sources ask, by embedding, nearest first; empty where nothing learned is worth a start."""
+    """Describe the nearest sources by embedding, nearest first; empty if no learned task is worth starting from."""
     weights = result.weights or {}  # of a mixture
     ranked = [*sorted(weights, key=lambda name: -weights[name]), *(score.embedding for score in result.scores)]
     titles = {f"{source.name}@v1": source.title for source in base.sources if source.title}
@@ -107,7 +107,7 @@ def most_like(result: ProbeResult, base: Base) -> dict[str, str]:
 def _start(
     attempt: Run, evaluator: Evaluator, fingerprint: np.ndarray, rows: np.ndarray
 ) -> tuple[ProbeResult, InitJson]:
-    """The choice, and how it was made; `rows` are the hashes of all rows of the job."""
+    """Choose the start; return the result and its document. `rows` are the hashes of all rows of the job."""
     spec, services, base = attempt.job.spec, attempt.services, attempt.bench.base
     if spec.start.kind is not InitKind.AUTO:
         named = named_candidate(services, base, spec.seed, spec.start, fingerprint, rows)

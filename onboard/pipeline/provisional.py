@@ -1,6 +1,6 @@
-"""The first version of a job: a readout alone, published as provisional while its embedding is still being learned.
+"""The first version of a job: a readout alone, published as provisional while its embedding is being learned.
 
-Whether the job then publishes a second version, or confirms this one as its final one, is decided by rows left out.
+Rows that trained neither decide whether the job publishes a second version or confirms this one as final.
 """
 
 from __future__ import annotations
@@ -53,15 +53,15 @@ _LATEST_BEFORE: Final = "`latest` was decided when the version was published as 
 
 @dataclass(frozen=True)
 class First:
-    """The readout alone of a job, published.
+    """The published readout of a job.
 
     Args:
-        attempt: the same attempt, where no head has a part in what it comes to.
-        probed: names the words.
-        trained: the readout and what it says of rows without themselves.
-        judged: the same as it is judged.
-        output: what the stage left.
-        version: as it was published, by this attempt or an earlier one.
+        attempt: the same attempt, under the first head.
+        probed: supplies the words.
+        trained: the readout and its out-of-fold predictions.
+        judged: its predictions.
+        output: output of the stage.
+        version: the version as published, by this attempt or an earlier one.
     """
 
     attempt: Run
@@ -73,10 +73,10 @@ class First:
 
 
 def first_version(attempt: Run) -> First | None:
-    """Publish the readout as provisional, once in a job; None where none is wanted, or the rows make none.
+    """Publish the readout as provisional, once per job; None if it is not wanted or the rows allow none.
 
     Raises:
-        InputError: the rows make none, and nothing else is wanted.
+        InputError: the rows allow no readout, and nothing else is wanted.
         FencedError: another attempt owns the job.
     """
     spec = attempt.job.spec
@@ -109,7 +109,7 @@ def _fitted(own: Run, probed: ProbeOutput) -> FirstOutput:
 def _published(
     own: Run, probed: ProbeOutput, trained: TrainOutput, judged: Judged, evaluated: EvaluateOutput
 ) -> EmbeddingVersion:
-    """The job's provisional version; an earlier attempt may have published it."""
+    """Return the job's provisional version; publish it unless an earlier attempt did."""
     with own.services.database.read() as session:
         earlier = VersionRepository(session).provisional_of(own.job.id)
     if earlier is not None:
@@ -132,7 +132,7 @@ def _published(
         try:
             return _commit(own, version, moves, present, features)
         except (NumberTakenError, PreconditionFailedError):
-            continue  # another job of this task was published in between, or `latest` moved: look again
+            continue  # another job of this task published a version, or `latest` moved: try again
 
 
 def _commit(own: Run, draft: EmbeddingVersion, moves: bool, present: int, features: str | None) -> EmbeddingVersion:
@@ -150,16 +150,16 @@ def _commit(own: Run, draft: EmbeddingVersion, moves: bool, present: int, featur
 
 
 def compared(first: First, judged: Judged, outcome: Outcome) -> ProvisionalJson:
-    """Whether what a job has come to is published, or its provisional version is confirmed.
+    """Decide whether to publish the outcome of a job or to confirm its provisional version.
 
-    The rows that chose the readout's share compare the two, as they trained neither: what has less loss is published.
-    A tuning that is kept was measured on them already, and so was what `--method auto` has chosen. With
-    `--tune-hypernetwork always` the second version is published in any case.
+    The rows that chose the readout's share compare the two, as they trained neither; the smaller loss wins. A kept
+    tuning, and a method that `--method auto` chose, were already measured on them. With `--tune-hypernetwork always`
+    the second version is always published.
 
     Args:
         first: the provisional version.
-        judged: what the job has come to, as it is judged.
-        outcome: the same.
+        judged: predictions of the outcome.
+        outcome: the outcome.
     """
     spec, facts = judged.spec, ProvisionalJson(version=first.version.version, start=None)
     if outcome.trained.is_readout:
@@ -188,14 +188,14 @@ def compared(first: First, judged: Judged, outcome: Outcome) -> ProvisionalJson:
 
 
 def confirm(first: First, probed: ProbeOutput, outcome: Outcome, facts: ProvisionalJson) -> None:
-    """Make the provisional version the job's final one, with a report of it, and end the job.
+    """Make the provisional version final, with a report, and end the job.
 
-    Where the version was deleted meanwhile it is published again.
+    If the version was deleted meanwhile, it is published again.
 
     Args:
         first: the provisional version.
-        probed: where the training of the embedding started, which made no better version.
-        outcome: what that training has come to; with `--fast` the readout itself.
+        probed: start of the embedding's training, which made no better version.
+        outcome: outcome of that training; with `--fast` the readout itself.
         facts: why the version is confirmed.
 
     Raises:
@@ -203,7 +203,7 @@ def confirm(first: First, probed: ProbeOutput, outcome: Outcome, facts: Provisio
     """
     own = first.attempt
     trained = replace(first.trained, label_next=labelling(own, own.bench, first.probed.words, first.trained))
-    # What was seen in rows while the embedding was learned holds for the readout as well.
+    # Warnings about the rows from the embedding's training apply to the readout as well.
     if outcome.trained is not first.trained:
         trained = replace(trained, more_rows=outcome.trained.more_rows, warnings=outcome.trained.warnings)
         facts = {**facts, "start": probed.init.get("chosen")}
@@ -225,7 +225,7 @@ def confirm(first: First, probed: ProbeOutput, outcome: Outcome, facts: Provisio
 
 
 def _confirmed(own: Run, version: EmbeddingVersion, result: dict[str, Any]) -> bool:
-    """Whether the version was there to be confirmed."""
+    """Confirm the version; return False if it no longer exists."""
     job, attempt = own.job.id, own.job.attempt
     numbers = {"version": version.version, "latest": bool(result["latest"]["moved"])}
     with own.services.database.write() as session:
@@ -239,7 +239,7 @@ def _confirmed(own: Run, version: EmbeddingVersion, result: dict[str, Any]) -> b
 
 
 def _as_published(first: First, evaluated: EvaluateOutput) -> EvaluateOutput:
-    """What is said of the version as it stands: `latest` was moved or not, and an earlier release may have made it."""
+    """Return the evaluation of the version as published: whether `latest` moved, even by an earlier release."""
     version = first.version
     with first.attempt.services.database.read() as session:
         moved = any(move.version == version.version for move in AliasRepository(session).history(version.task, LATEST))

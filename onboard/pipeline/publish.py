@@ -1,7 +1,7 @@
-"""Use case: what a job has come to becomes an immutable version, in one transaction with the end of its job.
+"""Publish the outcome of a job as an immutable version, in one transaction with the end of the job.
 
-A tuned hypernetwork becomes the head in the same transaction, if the head is still the one that it was tuned from and
-everything in use was guarded.
+A tuned hypernetwork becomes the head in the same transaction, if the head is still the one that the tuning started from
+and every embedding in use was guarded.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ from onboard.storage.readout import pack_readout
 from onboard.storage.weights import pack_weights, weights_digest
 from onboard.versions.protected import newcomers
 
-MOST_STEPS: Final = 100  # from a version's rows back to those that they were made of
+MOST_STEPS: Final = 100  # from a version's rows back to the rows that they were derived from
 
 
 class _UnguardedError(Exception):
-    """Versions came into use that the guard did not know of: the transaction is rolled back."""
+    """Versions came into use that the guard did not check; the transaction is rolled back."""
 
     def __init__(self, versions: Sequence[EmbeddingVersion]) -> None:
         super().__init__(", ".join(version.reference for version in versions))
@@ -62,12 +62,12 @@ class _UnguardedError(Exception):
 
 
 class NumberTakenError(Exception):
-    """A version number that the bytes carry went to another job; the transaction is rolled back."""
+    """The version number in the stored file was taken by another job; the transaction is rolled back."""
 
 
 @dataclass(frozen=True)
 class Drafts:
-    """What is to be published, numbered: the version, and the hypernetwork that it brings along, if it does."""
+    """Numbered drafts: the version, and its tuned hypernetwork, if any."""
 
     version: EmbeddingVersion
     hypernetwork: HypernetworkVersion | None
@@ -76,26 +76,26 @@ class Drafts:
 def publish(
     attempt: Run, probed: ProbeOutput, outcome: Outcome, judged: Judged, evaluated: EvaluateOutput
 ) -> Sequence[EmbeddingVersion]:
-    """Store the tensors, then, fenced by the attempt: insert the version, move `latest` and the head, end the job.
+    """Store the tensors; then, fenced by the attempt, insert the version, move `latest` and the head, and end the job.
 
-    Without a tuned hypernetwork the version is pinned to the one that it was learned under, be that still the head or
-    not.
+    Without a tuned hypernetwork, the version is pinned to the one that it was learned under, even if that is no longer
+    the head.
 
     Args:
-        attempt: at the job.
-        probed: output of that stage.
-        outcome: what the job has come to.
-        judged: the same as it was evaluated.
-        evaluated: output of the evaluation.
+        attempt: the current attempt.
+        probed: output of the probe stage.
+        outcome: outcome of the job.
+        judged: its predictions.
+        evaluated: its evaluation.
 
     Returns:
-        The versions that are in use by now and that the guard of a tuned hypernetwork did not see. Where there are any,
-        nothing was published.
+        The versions in use that the guard of a tuned hypernetwork did not check. If there are any, nothing was
+        published.
 
     Raises:
         FencedError: another attempt owns the job.
-        HeadMovedError: the hypernetwork was tuned, and from one that is not the head any more; or the one that the
-            version is to be pinned to was collected.
+        HeadMovedError: the tuning started from a hypernetwork that is no longer the head, or the hypernetwork of the
+            version was deleted.
     """
     started = time.monotonic()
     novelty = novelty_of(attempt.bench, attempt.checkpoint)
@@ -106,7 +106,7 @@ def publish(
         drafts = numbered(attempt, draft, tuned)
         with attempt.services.database.read() as session:
             present = AliasRepository(session).find(draft.task, LATEST) or 0
-        evaluated = judged_against_present(attempt, judged, evaluated)  # after `present` was read, which must hold
+        evaluated = judged_against_present(attempt, judged, evaluated)  # only after reading `present`
         version = with_file(attempt, drafts, outcome.trained, novelty)
         features = store_features(attempt)
         attempt.seconds[Stage.PUBLISH.value] = round(time.monotonic() - started, 3)
@@ -117,12 +117,12 @@ def publish(
         except _UnguardedError as met:
             return met.versions
         except (NumberTakenError, PreconditionFailedError):
-            continue  # another job of this task was published in between, or `latest` moved: look again
+            continue  # another job of this task published a version, or `latest` moved: try again
         return ()
 
 
 def _stored_hypernetwork(attempt: Run, outcome: Outcome) -> HypernetworkVersion | None:
-    """The tuned hypernetwork, its file stored; None where nothing was tuned."""
+    """Store the tuned hypernetwork and return its version; None if nothing was tuned."""
     if outcome.tuned is None:
         return None
     facts = {"guard": _told(outcome.guard), "tuning": _told(outcome.tuning)}
@@ -130,7 +130,7 @@ def _stored_hypernetwork(attempt: Run, outcome: Outcome) -> HypernetworkVersion 
 
 
 def beside(attempt: Run, outcome: Outcome, evaluated: EvaluateOutput, novelty: Novelty | None) -> dict[str, Any]:
-    """What else the job's document says: how sure the answers sound, what is unknown, what was tried, memory."""
+    """Return further parts of the job's document: calibration, novelty, methods tried, memory."""
     return {
         "calibration": evaluated.calibration,
         **novelty_facts(novelty),
@@ -142,7 +142,7 @@ def beside(attempt: Run, outcome: Outcome, evaluated: EvaluateOutput, novelty: N
 
 
 def _answers(attempt: Run, judged: Judged, outcome: Outcome) -> dict[str, Any]:
-    """What answers beside what was trained, what was answered in folds, and what the task teaches the prior."""
+    """Return the digests of readout, out-of-fold predictions and lesson."""
     return {
         "readout": _stored_readout(attempt, judged, outcome), "out_of_fold": judged.out_of_fold(),
         "lesson": stored_lesson(attempt),
@@ -150,19 +150,21 @@ def _answers(attempt: Run, judged: Judged, outcome: Outcome) -> dict[str, Any]:
 
 
 def _stored_readout(attempt: Run, judged: Judged, outcome: Outcome) -> str | None:
-    """The digest of the file of the readout beside what was trained; None without one, or where it is all there is."""
+    """Store the readout that complements the training; return its digest, or None without one or if it is
+    everything.
+    """
     readout = None if outcome.trained.is_readout else judged.together.readout
     return None if readout is None else attempt.services.store(pack_readout(readout, attempt.base.digest), "readout")
 
 
 def stored_lesson(attempt: Run) -> str | None:
-    """The digest of the file of what the task teaches the prior; None where it teaches nothing."""
+    """Store the task's lesson for the prior; return its digest, or None if it has none."""
     lesson = lesson_of_job(attempt.bench, attempt.checkpoint)
     return None if lesson is None else attempt.services.store(pack_lesson(lesson, attempt.base.digest), LESSON)
 
 
 def numbered(attempt: Run, draft: EmbeddingVersion, tuned: HypernetworkVersion | None) -> Drafts:
-    """The drafts with the numbers that come next; whether they are still free is seen in the transaction."""
+    """Return the drafts with the next free numbers, which the transaction checks again."""
     with attempt.services.database.read() as session:
         version = replace(draft, version=VersionRepository(session).next_number(draft.task))
         if tuned is None:
@@ -173,7 +175,7 @@ def numbered(attempt: Run, draft: EmbeddingVersion, tuned: HypernetworkVersion |
 
 
 def with_file(attempt: Run, drafts: Drafts, trained: TrainOutput, novelty: Novelty | None) -> EmbeddingVersion:
-    """The drafted version with its file, which carries its number and its hypernetwork's digest."""
+    """Return the drafted version with its file, which contains its number and its hypernetwork's digest."""
     hypernetwork = drafts.hypernetwork
     if hypernetwork is None:
         with attempt.services.database.read() as session:
@@ -189,12 +191,12 @@ def with_file(attempt: Run, drafts: Drafts, trained: TrainOutput, novelty: Novel
 
 
 def digest_of(trained: TrainOutput) -> str:
-    """Of the version's numbers alone."""
+    """Return the digest of the version's tensors alone."""
     return embedding_digest(trained.z) if trained.has_embedding else weights_digest(stored(trained)[0])
 
 
 def judged_against_present(attempt: Run, judged: Judged, evaluated: EvaluateOutput) -> EvaluateOutput:
-    """What was found, with a verdict about what `latest` means now: it may have moved since, or long ago in a retry."""
+    """Compare with the version that `latest` names now, which may have changed since the evaluation."""
     with attempt.services.database.read() as session:
         try:
             version = VersionRepository(session).resolve(Reference(attempt.job.spec.task))
@@ -212,7 +214,7 @@ def judged_against_present(attempt: Run, judged: Judged, evaluated: EvaluateOutp
 
 
 def _made_of(session: Session, version: EmbeddingVersion, job: str) -> bool:
-    """Whether a version's rows were made of those of this job, in however many steps."""
+    """Return whether a version's rows derive from those of this job, in any number of steps."""
     jobs, change = JobRepository(session), version.change
     for _ in range(MOST_STEPS):
         if change is None or change["job"] is None:
@@ -227,7 +229,7 @@ def _made_of(session: Session, version: EmbeddingVersion, job: str) -> bool:
 
 
 def task_of(attempt: Run, draft: EmbeddingVersion) -> Task:
-    """The task as it will be once the version is published."""
+    """Return the task as it will be after publication."""
     dataset = attempt.bench.dataset
     return Task(draft.task, dataset.kind, dataset.labels, draft.words, dataset.low, dataset.high)
 
@@ -235,12 +237,12 @@ def task_of(attempt: Run, draft: EmbeddingVersion) -> Task:
 def _commit(
     attempt: Run, drafts: Drafts, outcome: Outcome, present: int, result: dict[str, Any], features: str | None
 ) -> None:
-    """Write it all in one transaction.
+    """Write everything in one transaction.
 
     Raises:
-        NumberTakenError: the version's number went to another job.
-        PreconditionFailedError: `latest` is to move, and is not `present` any more.
-        _UnguardedError, HeadMovedError: as `publish` says.
+        NumberTakenError: the version's number was taken by another job.
+        PreconditionFailedError: `latest` is to move but no longer names `present`.
+        _UnguardedError, HeadMovedError: see `publish`.
     """
     spec, moved = attempt.job.spec, bool(result["latest"]["moved"])
     draft = drafts.version
@@ -269,7 +271,7 @@ def _commit(
 
 
 def _advance(session: Session, attempt: Run, draft: HypernetworkVersion, outcome: Outcome) -> None:
-    """Make the tuned hypernetwork the head. The base is held from here on: what is in use now was in use before."""
+    """Make the tuned hypernetwork the head. The base is locked, so no other version can come into use meanwhile."""
     bases = BaseRepository(session)
     try:
         added = bases.advance(draft, expected_head=attempt.base.head)
@@ -284,7 +286,7 @@ def _advance(session: Session, attempt: Run, draft: HypernetworkVersion, outcome
 
 
 def hold(session: Session, attempt: Run) -> None:
-    """Let nobody move the head until the version is published, lest a guard does not see it."""
+    """Lock the head until the version is published, so that no guard misses it."""
     head = InUseRepository(session).hold_head(attempt.base.digest)
     try:
         hold_hypernetwork(session, attempt.base.digest, attempt.base.head)
@@ -293,7 +295,7 @@ def hold(session: Session, attempt: Run) -> None:
 
 
 def draft_of(attempt: Run, probed: ProbeOutput, outcome: Outcome, evaluated: EvaluateOutput) -> EmbeddingVersion:
-    """The version without its file and its number."""
+    """Return the version without file and number."""
     spec, dataset = attempt.job.spec, attempt.bench.dataset
     return EmbeddingVersion(
         task=spec.task,
@@ -328,7 +330,9 @@ def draft_of(attempt: Run, probed: ProbeOutput, outcome: Outcome, evaluated: Eva
 def result_document(
     attempt: Run, draft: EmbeddingVersion, probed: ProbeOutput, outcome: Outcome, evaluated: EvaluateOutput
 ) -> dict[str, Any]:
-    """The job's result: the document of `submit --wait --json`, and what explains it (onboard/domain/report.py)."""
+    """Return the job's result: the document of `submit --wait --json` and its explanation
+    (onboard/domain/report.py).
+    """
     spec, trained = attempt.job.spec, outcome.trained
     return {
         "job": attempt.job.id,
@@ -373,7 +377,7 @@ def _told(document: Document | None) -> dict[str, Any] | None:
 
 
 def _more_rows(trained: TrainOutput, evaluated: EvaluateOutput) -> MoreRowsJson | None:
-    """What more rows would bring; nothing can be told of it where what is published answers every text alike."""
+    """Return the expected gain from more rows; unknown if the version answers every text alike."""
     metrics = evaluated.metrics.get("test") or evaluated.metrics.get("validation")
     if trained.more_rows is None or trained.more_rows["gain"] is None or not collapsed(label_scores(metrics)):
         return trained.more_rows

@@ -1,7 +1,7 @@
-"""What a training came to, answered by embedding and readout together: for the learning curve and the suspects.
+"""Predictions of embedding and readout combined, for the learning curve and for suspicious labels.
 
-Readouts of fewer rows are as regular and as sharp as that of all. They cost no training, and most of the answer is
-theirs, so the learning curve is that of readouts alone.
+Readouts of fewer rows are regularized like that of all rows. They need no training and contribute most of the answer,
+so the learning curve is that of readouts alone.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from onboard.train.learning import Learned
 
 
 def as_published(bench: Workbench, learned: Learned, fitted: Fitted, checkpoint: Callable[[], None]) -> Learned:
-    """The same, where rows judge it, with the answers of the embedding and a readout of its rows (classes only).
+    """Add the readout to the out-of-fold answers of an embedding (classification only).
 
     Args:
         bench: the job's material.
-        learned: the embedding, its folds or what halves of its rows come to.
+        learned: the embedding with its folds or the trainings on halves of its rows.
         fitted: the readout.
         checkpoint: stops the work.
     """
@@ -44,13 +44,13 @@ def as_published(bench: Workbench, learned: Learned, fitted: Fitted, checkpoint:
 
 @dataclass(frozen=True)
 class _Readouts:
-    """Makes readouts of parts of the training rows.
+    """Fits readouts on parts of the training rows.
 
     Args:
         bench: the job's material.
-        like: the readout of all.
-        places: of the training rows that it was made of, ascending.
-        features, targets: of these.
+        like: the readout of all rows.
+        places: indices of the training rows that it was fitted on, ascending.
+        features, targets: features and targets of these rows.
     """
 
     bench: Workbench
@@ -60,7 +60,7 @@ class _Readouts:
     targets: np.ndarray
 
     def answers(self, trained_on: np.ndarray, asked: np.ndarray) -> np.ndarray:
-        """Probabilities (m, K) of features (m, h), by a readout of these training rows (indices)."""
+        """Return probabilities (m, K) of features (m, h) under a readout of these training rows (indices)."""
         own = np.flatnonzero(np.isin(self.places, trained_on))
         return answers_after(self.features[own], self.targets[own], asked, self.like, blocks_of(self.bench, asked))
 
@@ -77,7 +77,7 @@ def _folds(folds: OutOfFold, maker: _Readouts) -> OutOfFold:
 
 
 def _of_part(folds: OutOfFold, part: float, maker: _Readouts) -> np.ndarray:
-    """Probabilities (n, K) of the training rows, those in folds by readouts of this share of the other folds' rows."""
+    """Return out-of-fold probabilities (n, K) of readouts fitted on this share of the other folds' rows."""
     answers = np.zeros_like(maker.targets, dtype=np.float64)
     for fold in folds.parts:
         answers[fold.held] = maker.answers(fold.shares[part], maker.features[fold.held])
@@ -94,10 +94,10 @@ def _halves(halves: Halves, held: np.ndarray, maker: _Readouts) -> Halves:
 
 
 def _curve(readouts: Mapping[float, np.ndarray], share: float) -> dict[float, np.ndarray]:
-    """Log-probabilities (m, K) of readouts by share of the rows; empty where none answers beside the embedding."""
+    """Return log-probabilities (m, K) of readouts by share of the rows; empty without a readout."""
     return {part: log_of(answers) for part, answers in readouts.items()} if share else {}
 
 
 def _blended(scores: np.ndarray, readout: np.ndarray, share: float) -> np.ndarray:
-    """Log-probabilities (m, K) of both."""
+    """Return log-probabilities (m, K) of both combined."""
     return log_of(blend(np.exp(scores), readout, share)) if share else scores

@@ -1,6 +1,6 @@
-"""A job's readout: what the frozen encoder says of its rows in closed form, and how much of the answer that is.
+"""Fit a job's readout on the frozen encoder in closed form, and choose its share in the answer.
 
-It answers beside an embedding, or beside weights of the task's own: both learn what the encoder does not say by itself.
+The readout complements an embedding or task-specific weights, which learn what the encoder's features do not show.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from onboard.statistics.share import PRIOR_BESIDE_WEIGHTS, choose_share
 from onboard.train.crossvalidation import in_a_fold, rows_in_folds
 from onboard.train.learning import choosing
 
-MOST_ROWS: Final = 2048  # that a readout is made of; more change little, and every one is a pass of the encoder
+MOST_ROWS: Final = 2048  # maximum number of rows of a readout; more change little, and each needs a pass of the encoder
 
 
 def fit(bench: Workbench, fold: np.ndarray | None, checkpoint: Callable[[], None]) -> Fitted:
-    """The readout of the training rows; of those in folds also what it says of them without their fold.
+    """Fit the readout on the training rows; for rows in folds, also predict them out of fold.
 
     Args:
         bench: the job's material.
-        fold: of each training row (n,), that of the embedding's cross-validation: the readout is judged by the same.
+        fold: fold of each training row (n,) in the embedding's cross-validation, which the readout shares.
         checkpoint: stops the work.
 
     Raises:
-        InputError: the rows make none.
+        InputError: the rows allow no readout.
     """
     rows = [bench.dataset.train[row] for row in drawn(bench)]
     features = bench.own_features(rows, checkpoint)
@@ -63,7 +63,7 @@ def fit(bench: Workbench, fold: np.ndarray | None, checkpoint: Callable[[], None
 def fit_and_compare(
     bench: Workbench, fold: np.ndarray | None, checkpoint: Callable[[], None]
 ) -> tuple[Fitted, PriorUse | None]:
-    """The same, and what earlier tasks contributed to it; None without a prior. Takes and raises as `fit`."""
+    """Fit the readout; also return what earlier tasks contributed, or None without a prior. Arguments as for `fit`."""
     fitted = fit(bench, fold, checkpoint)
     if bench.prior is None:
         return fitted, None
@@ -73,25 +73,24 @@ def fit_and_compare(
 
 
 def lesson_of_job(bench: Workbench, checkpoint: Callable[[], None]) -> Lesson | None:
-    """What the job's task teaches the prior of its base; None of a regression, of sets of labels, and where rows make
-    no readout."""
+    """Return the task's lesson for the prior; None for regressions, sets of labels, and rows that allow no readout."""
     if bench.buckets is not None or bench.dataset.several_labels or not bench.dataset.train:
         return None
     rows = [bench.dataset.train[row] for row in drawn(bench)]
     features = bench.own_features(rows, checkpoint)
     try:
         return lesson_of(features, bench.weighted(rows), bench.names(checkpoint), blocks_of(bench, features))
-    except InputError:  # a label without a row, or features that are no numbers: there is no readout either
+    except InputError:  # a label without a row, or non-finite features: there is no readout either
         return None
 
 
 def blocks_of(bench: Workbench, features: np.ndarray) -> int:
-    """How many blocks the features (n, …) of rows have."""
+    """Return the number of blocks in the features (n, …) of rows."""
     return int(features.shape[1]) // bench.width
 
 
 def drawn(bench: Workbench) -> np.ndarray:
-    """Places, ascending, of the training rows that a readout is made of: of very many some, every label's first too."""
+    """Return ascending indices of the rows that a readout is fitted on: a sample if there are many, with all labels."""
     kinds = bench.targets(bench.dataset.train).argmax(1)
     _, firsts = np.unique(kinds, return_index=True)
     if bench.dataset.several_labels:
@@ -102,11 +101,11 @@ def drawn(bench: Workbench) -> np.ndarray:
 def with_readout(
     bench: Workbench, trained: TrainOutput, asked: str, checkpoint: Callable[[], None]
 ) -> tuple[TrainOutput, Fitted | None]:
-    """What was trained with a readout of the same rows and folds, where one is wanted and the rows make one.
+    """Add a readout of the same rows and folds to a training, if it is wanted and the rows allow one.
 
     Args:
         bench: the job's material.
-        trained: an embedding, or weights of the task's own.
+        trained: an embedding or task-specific weights.
         asked: "never" or "auto".
         checkpoint: stops the work.
     """
@@ -125,8 +124,7 @@ def with_readout(
 
 @dataclass(frozen=True)
 class Answered:
-    """Probabilities (m, K) of what was trained and of the readout, each without the rows themselves, and the rows'
-    targets (m, K), times what each counts."""
+    """Probabilities (m, K) of the training and of the readout, out of sample, and the rows' weighted targets (m, K)."""
 
     trained: np.ndarray
     readout: np.ndarray
@@ -135,13 +133,13 @@ class Answered:
 
 @dataclass(frozen=True)
 class Together:
-    """What was trained and the readout as they answer together.
+    """The training and the readout combined.
 
     Args:
-        readout: with its share; None where what was trained answers alone.
-        folds: what both predict of the training rows without themselves; None without a cross-validation.
-        facts: for the job's document; None where no readout was wanted.
-        answered: what the rows that chose the share say of each alone; None where no rows chose.
+        readout: readout with its share; None if the training answers alone.
+        folds: combined out-of-fold predictions; None without a cross-validation.
+        facts: for the job's document; None if no readout was wanted.
+        answered: separate predictions of the rows that chose the share; None if no rows chose.
     """
 
     readout: Readout | None
@@ -158,15 +156,15 @@ def together(
     asked: str,
     checkpoint: Callable[[], None],
 ) -> Together:
-    """The readout with the share that rows want which trained neither; they may want none.
+    """Choose the readout's share, which may be 0, on rows that trained neither part.
 
-    Where nothing was trained a readout is all of the answer.
+    Without a training the readout is the whole answer.
 
     Args:
         bench: the job's material.
-        words: that stand for the labels.
-        trained: the embedding or weights as they are judged, their folds, and the readout.
-        task: what was trained, as the model takes it.
+        words: words that represent the labels.
+        trained: the embedding or weights, their folds, and the readout.
+        task: the trained task for the model.
         asked: "never" or "auto".
         checkpoint: stops the work.
     """
@@ -191,7 +189,7 @@ def together(
 
 
 def _in_folds(bench: Workbench, trained: TrainOutput) -> Answered | None:
-    """What both say of the training rows without the rows' folds; None without folds."""
+    """Return out-of-fold predictions of both; None without folds."""
     if trained.folds is None or trained.read_out is None:
         return None
     rows = rows_in_folds(bench.dataset, trained.folds.fold)
@@ -201,7 +199,7 @@ def _in_folds(bench: Workbench, trained: TrainOutput) -> Answered | None:
 def _on_held_out_rows(
     bench: Workbench, words: Sequence[str], readout: Readout, task: Answering, checkpoint: Callable[[], None]
 ) -> Answered | None:
-    """What both say of the held-out rows that may choose; None without any."""
+    """Return predictions of both on the held-out rows that may choose; None without any."""
     validation = bench.dataset.validation
     rows = [validation[row] for row in choosing(len(validation))]
     if not rows:

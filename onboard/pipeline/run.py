@@ -1,4 +1,4 @@
-"""The way of one job: check → [readout] → probe → train → [tune → guard] → [choose] → evaluate → publish.
+"""Run a job: check → [readout] → probe → train → [tune → guard] → [choose] → evaluate → publish.
 
 Only this module knows the order.
 """
@@ -43,7 +43,7 @@ from onboard.pipeline.tune import tune_stage
 from onboard.registry.jobs import JobRepository
 from onboard.registry.services import Services
 
-MOST_STARTS = 3  # of an attempt whose base's head moves while it runs
+MOST_STARTS = 3  # of an attempt, if its base's head moves while it runs
 _FAST: Final = "--fast asks for the first version only."
 _OVERTAKEN: Final = "Job {job} learns these rows and later changes, so no embedding is learned of these rows."
 
@@ -57,10 +57,10 @@ def preload(services: Services) -> None:
 
 @memory_trouble_told("this job")
 def run(job: Job, services: Services, progress: Progress) -> None:
-    """Run a claimed job to its published version.
+    """Run a claimed job until its version is published.
 
     Raises:
-        OnboardError: what is wrong with it; FencedError, CancelledError and SlotTakenError pass through.
+        OnboardError: the job failed; FencedError, CancelledError and SlotTakenError are passed on.
     """
     for _ in range(MOST_STARTS):
         try:
@@ -72,12 +72,12 @@ def run(job: Job, services: Services, progress: Progress) -> None:
 
 @dataclass(frozen=True)
 class _Learned:
-    """What the stages of one attempt have left.
+    """Outputs of the stages of one attempt.
 
     Args:
         first: the provisional version; None without one.
-        alone: the embedding as it is judged, before any tuning.
-        methods: that were tried, where the method was chosen.
+        alone: predictions of the embedding before any tuning.
+        methods: methods that were tried, if the job chose among them.
     """
 
     attempt: Run
@@ -91,16 +91,14 @@ class _Learned:
 
     @property
     def outputs(self) -> tuple[ProbeOutput, TrainOutput, TuneOutput | None, GuardOutput | None]:
-        """Of its stages, in their order: what a later stage is built on."""
+        """Outputs of its stages in order; later stages build on them."""
         return self.probed, self.trained, self.tuned, self.guarded
 
     @property
     def outcome(self) -> Outcome:
-        """What these come to."""
         return replace(outcome_of(self.attempt, self.trained, self.tuned, self.guarded), methods=self.methods)
 
     def judged(self, outcome: Outcome) -> Judged:
-        """The same as it is judged."""
         if outcome.tuned is None:
             return self.alone
         job, progress = self.attempt.job, self.attempt.progress
@@ -108,7 +106,7 @@ class _Learned:
 
 
 def _run(job: Job, services: Services, progress: Progress) -> None:
-    """The stages under the head that the base has now. Raises HeadMovedError when that has to be done anew."""
+    """Run the stages under the base's current head. Raises HeadMovedError if they have to be repeated."""
     attempt = check_stage(job, services, progress)
     first = first_version(attempt)
     if first is not None and job.spec.fast:
@@ -136,13 +134,13 @@ def _run(job: Job, services: Services, progress: Progress) -> None:
 
 
 def _overtaken(attempt: Run) -> Job | None:
-    """A job that waits and learns what this job's rows were changed to since."""
+    """Return a waiting job that corrects this job's labels, if any."""
     with attempt.services.database.read() as session:
         return JobRepository(session).building_on(attempt.job)
 
 
 def _chosen(learned: _Learned) -> _Learned:
-    """The same, or what another method has learned, where the rows are for that."""
+    """Let `--method auto` choose another method, if the job wants that."""
     attempt, probed, outcome = learned.attempt, learned.probed, learned.outcome
     choose = partial(choose_stage, attempt, probed, learned.judged(outcome), outcome)
     chosen = attempt.stage(Stage.CHOOSE, ChooseOutput.from_json, choose, *learned.outputs)
@@ -155,9 +153,9 @@ def _chosen(learned: _Learned) -> _Learned:
 
 
 def _publish(learned: _Learned) -> None:
-    """Judge what the job has come to, and publish it, or confirm its provisional version.
+    """Evaluate the outcome, and publish it or confirm the provisional version.
 
-    What was published while the guard ran is guarded before.
+    Versions that were published while the guard ran are guarded first.
     """
     attempt, first, evaluated = learned.attempt, learned.first, None
     while True:
@@ -175,10 +173,10 @@ def _publish(learned: _Learned) -> None:
         unguarded = publish(attempt, learned.probed, outcome, judged, evaluated)
         if not unguarded:
             return
-        assert learned.guarded is not None  # only a tuned hypernetwork has something to guard
+        assert learned.guarded is not None  # only a tuned hypernetwork leaves anything to guard
         learned = replace(learned, guarded=guard_newcomers(attempt, outcome, learned.guarded, unguarded))
         if not learned.outcome.tuned:
-            evaluated = None  # of the tuned hypernetwork, which the newcomers refuse
+            evaluated = None  # it was of the tuned hypernetwork, which is now refused
 
 
 def _evaluated(learned: _Learned, judged: Judged, outcome: Outcome) -> EvaluateOutput:

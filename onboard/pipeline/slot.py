@@ -1,6 +1,6 @@
-"""The slot: of one base only one job at a time tunes the hypernetwork.
+"""The slot: only one job per base tunes the hypernetwork at a time.
 
-It keeps jobs from working in vain; what keeps the line of hypernetworks whole is the compare-and-swap in `publish`.
+It avoids wasted work; the compare-and-swap in `publish` guarantees a linear history of hypernetworks.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from onboard.registry.services import Services
 
 
 class HeadMovedError(Exception):
-    """The base's head is not what the job began with: it has to begin again under the new one."""
+    """The base's head moved since the job began; the job has to restart under the new one."""
 
     def __init__(self, began_with: int, head: int) -> None:
         super().__init__(f"the hypernetwork moved from version {began_with} to {head}: starting over with that")
 
 
 def take_slot(services: Services, job_id: str, base: BaseRecord) -> None:
-    """Take the slot, or keep it; the job's heartbeat extends it, the job's end gives it back.
+    """Take or keep the slot; the job's heartbeat extends it, and the end of the job releases it.
 
     Args:
-        services: whose registry it is.
-        job_id: that is to tune.
-        base: as it stood when the job began.
+        services: services with the registry.
+        job_id: the job that will tune.
+        base: record of the base when the job began.
 
     Raises:
         SlotTakenError: another job has it.
-        HeadMovedError: another job had it in the meantime, and moved the head.
+        HeadMovedError: another job had it in the meantime and moved the head.
     """
     name = f"tuning {base.digest}"
     with services.database.write() as session:

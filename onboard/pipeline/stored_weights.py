@@ -1,4 +1,4 @@
-"""What answers for a trained task beside its readout, and what a version without an embedding stores."""
+"""Convert a training to what answers at prediction and to what a version without an embedding stores."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from onboard.versions.answers import module_in
 
 
 def answering(engine: Engine, trained: TrainOutput) -> Answering:
-    """What answers beside the readout: the embedding, the task's own weights, or nothing."""
+    """Return what answers in addition to the readout: the embedding, task-specific weights, or nothing."""
     if trained.has_embedding:
         return trained.z
     if trained.weights is None:
@@ -25,7 +25,7 @@ def answering(engine: Engine, trained: TrainOutput) -> Answering:
 
 
 def stored(trained: TrainOutput) -> tuple[Tensors, dict[str, str]]:
-    """What a version without an embedding stores: its tensors, and what its file says of them."""
+    """Return the tensors and metadata that a version without an embedding stores."""
     if trained.weights is None:
         assert trained.readout is not None
         return readout_tensors(trained.readout), described_readout(trained.readout)

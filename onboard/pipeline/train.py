@@ -1,4 +1,4 @@
-"""The train stage of a job: its embedding is learned, and how sure that is is estimated."""
+"""The train stage of a job: learn its embedding and estimate how good it is."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from onboard.train.witnesses import known_finding
 
 
 def train_stage(attempt: Run, probed: ProbeOutput) -> TrainOutput:
-    """Train z, or what the method has instead, on all training rows; without held-out rows, on folds as well."""
+    """Train z, or the weights of another method, on all training rows; without held-out rows also on folds."""
     if attempt.job.spec.without_embedding:
         output = train_own(attempt, probed, attempt.job.spec.method, attempt.job.spec.method_settings)
         return replace(output, label_next=labelling(attempt, attempt.bench, probed.words, output))
@@ -33,7 +33,7 @@ def train_stage(attempt: Run, probed: ProbeOutput) -> TrainOutput:
     settings = FewShotSettings().for_rows(len(train))
     settings = replace(settings, curve_trained=attempt.job.spec.readout == "never")
     if bench.buckets:
-        settings = replace(settings, curve=())  # it is one of accuracy
+        settings = replace(settings, curve=())  # the curve measures accuracy
     rows = bench.labelled(train)
     held = bench.labelled(validation) if validation else None
     learned = learn(
@@ -64,7 +64,7 @@ def train_stage(attempt: Run, probed: ProbeOutput) -> TrainOutput:
 
 
 def _published(attempt: Run, trained: TrainOutput, learned: Learned) -> tuple[TrainOutput, Learned]:
-    """The same with a readout, where there is to be one, and what both answer."""
+    """Add a readout, if wanted, and return the combined answers."""
     bench, checkpoint = attempt.bench, attempt.checkpoint
     output, fitted = with_readout(bench, trained, attempt.job.spec.readout, checkpoint)
     if fitted is None or bench.buckets:
@@ -73,7 +73,7 @@ def _published(attempt: Run, trained: TrainOutput, learned: Learned) -> tuple[Tr
 
 
 def _told(bench: Workbench, output: TrainOutput, learned: Learned) -> TrainOutput:
-    """The same with what predicted rows tell of more rows, and of labels that look wrong; not of a regression."""
+    """Add the estimate for more rows and warnings about suspicious labels; not for regressions."""
     if bench.buckets:
         return output
     targets = bench.targets(bench.dataset.train)

@@ -1,4 +1,4 @@
-"""The tune stage of a job: hypernetwork and embedding learn the task together, where that is asked for or worth it."""
+"""The tune stage of a job: train hypernetwork and embedding together, if requested or worthwhile."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ from onboard.train.worth_tuning import EmbeddingAlone, Worth, worth_tuning
 from onboard.versions.protected import protected, protected_task
 
 _BOTH: Final = "The embedding with its readout"
-_HARDLY: Final = NEARLY / 4  # nats by which half of the folds are to gain before all of them look
+_HARDLY: Final = NEARLY / 4  # minimum gain in nats on half of the folds before all of them are tried
 _LET_THROUGH: Final = GuardSettings().shares
 
 
 def tune_stage(attempt: Run, probed: ProbeOutput, trained: TrainOutput, alone: Judged) -> TuneOutput:
-    """Tune hypernetwork and embedding on the new task, where that is asked for or worth it.
+    """Tune hypernetwork and embedding on the new task, if requested or worthwhile.
 
     Args:
-        attempt: at the job.
+        attempt: the current attempt.
         probed, trained: outputs of those stages.
-        alone: the embedding alone, as it is judged.
+        alone: predictions of the embedding alone.
 
     Raises:
-        SlotTakenError, HeadMovedError: as `take_slot`.
+        SlotTakenError, HeadMovedError: see `take_slot`.
     """
     worth = Worth(True, "It was asked for.")
     if attempt.job.spec.tune_hypernetwork == "auto":
@@ -58,7 +58,7 @@ def tune_stage(attempt: Run, probed: ProbeOutput, trained: TrainOutput, alone: J
         tuned = tuner.called("tune")(trained.z, bench.labelled(bench.dataset.train))
     except (CancelledError, OutOfMemoryError):
         raise
-    except JobFailedError as error:  # the loss or a weight is not finite
+    except JobFailedError as error:  # a loss or weight is not finite
         attempt.progress.note(f"{error.message} Going on with the embedding alone.")
         return _not_tuned(attempt, error.message, diverged=True)
     return _proposed(tuner, tuned, worth.reason)
@@ -73,10 +73,10 @@ def _facts(attempt: Run, reason: str, *, tried: bool) -> dict[str, Any]:
 
 
 def _nothing_to_gain(tuner: _Tuner) -> NoStep | None:
-    """The end of it where a first look of few steps lowers the new task's loss by less than `NEARLY`; else None.
+    """Return an early end if a short trial lowers the new task's loss by less than `NEARLY`; else None.
 
-    A tuning takes as long as all that came before it, several times over, and may cost an earlier task so much. Where
-    there are folds, half of them look before all do, and end it where they see hardly anything.
+    A tuning takes several times as long as all earlier stages and may cost earlier tasks that much. If there are folds,
+    half of them are tried first, which ends the tuning if they gain hardly anything.
 
     Raises JobFailedError: it diverged.
     """
@@ -92,7 +92,7 @@ def _half(folds: Folds) -> int:
 
 
 def _looked(tuner: _Tuner, trained: TrainOutput, gain: float) -> NoStep | None:
-    """The end of it where a first look at these folds, or at held-out rows, lowers the loss by fewer nats than that."""
+    """Return an early end if a trial on these folds or held-out rows lowers the loss by less than `gain` nats."""
     bench, folds, looked = tuner.attempt.bench, None, None
     if trained.folds is not None:
         folds = _folds(tuner, trained.folds, SHARES, look=True)
@@ -116,7 +116,7 @@ def _looked(tuner: _Tuner, trained: TrainOutput, gain: float) -> NoStep | None:
 
 
 def _proposed(tuner: _Tuner, tuned: Tuned, reason: str) -> TuneOutput:
-    """As much of the step as the new task wants; `reason` is why it was tuned."""
+    """Return the share of the step that the new task wants; `reason` is why it was tuned."""
     attempt, z = tuner.attempt, tuner.trained.z
     bench, settings, proposal = attempt.bench, TuningSettings(), _wanted(tuner, tuned)
     tuning = Tuning(
@@ -133,12 +133,12 @@ def _proposed(tuner: _Tuner, tuned: Tuned, reason: str) -> TuneOutput:
         return NoStep(None, diverged=False, tuning=tuning, numbers=numbers)
     step = tuned.shortened(bench.engine.hypernetwork, z, proposal.share)
     draft = store_hypernetwork(attempt.services, bench.base, step.hypernetwork)
-    assert draft.artifact is not None  # as it was stored now
+    assert draft.artifact is not None  # it was stored just now
     return ProposedStep(step.z, draft.artifact, proposal.folds, proposal.losses, tuning, numbers)
 
 
 def folds_after(trained: TrainOutput, tuned: ProposedStep, share: float) -> Folds | None:
-    """Predictions of the training rows without themselves after a share of the proposed step; None without folds."""
+    """Return out-of-fold predictions after a share of the proposed step; None without folds."""
     if trained.folds is None or tuned.folds is None:
         return None
     return replace(trained.folds, probabilities=tuned.folds[str(share)])
@@ -146,14 +146,14 @@ def folds_after(trained: TrainOutput, tuned: ProposedStep, share: float) -> Fold
 
 @dataclass(frozen=True)
 class _Wanted:
-    """What the new task wants of the step.
+    """The share of the step that the new task wants.
 
     Args:
-        share: of it; 0 where what there was is as good.
-        facts: of the same, for the job's document.
-        losses: the new task's by what may be left of the wanted share (0 is the embedding alone), as far as they were
-            measured, nats.
-        folds: by the same, probabilities of the training rows without themselves; None without folds.
+        share: share of the step; 0 if the embedding alone is as good.
+        facts: facts of the choice for the job's document.
+        losses: by share of the wanted step that the guard may leave (0 is the embedding alone), the new task's loss in
+            nats, as far as measured.
+        folds: by the same shares, out-of-fold probabilities; None without folds.
     """
 
     share: float
@@ -164,8 +164,9 @@ class _Wanted:
 
 @dataclass(frozen=True)
 class _Evidence:
-    """The new task's losses by share of a step, as it would be published, on so many rows of a kind, none of which
-    trained what answers it."""
+    """Published losses of the new task by share of a step, on rows that trained neither part, with their number and
+    kind.
+    """
 
     losses: LossByShare
     kind: str
@@ -175,7 +176,7 @@ class _Evidence:
 def _evidence(
     tuner: _Tuner, trained: TrainOutput, folds: Mapping[float, np.ndarray] | None, tuned: Tuned | None
 ) -> _Evidence | None:
-    """By the folds' tunings, else by one of all training rows on held-out rows; None where neither can tell."""
+    """Measure losses by tunings of the folds, or by one tuning on held-out rows; None if neither is possible."""
     bench = tuner.attempt.bench
     if trained.folds is not None and folds is not None:
         beside = beside_in_folds(bench, trained)
@@ -188,7 +189,7 @@ def _evidence(
 
 
 def _wanted(tuner: _Tuner, tuned: Tuned) -> _Wanted:
-    """As much as lowers the loss of rows that did not train what answers them; all of it where there are none."""
+    """Return the share that minimizes the loss on unseen rows; the whole step if there are none."""
     attempt, trained = tuner.attempt, tuner.trained
     folds = None if trained.folds is None else _folds(tuner, trained.folds, parts_of(_LET_THROUGH))
     seen = _evidence(tuner, trained, folds, tuned)
@@ -224,7 +225,7 @@ def _held_losses(tuner: _Tuner, rows: Sequence[Example], tuned: Tuned) -> LossBy
 def _folds(
     tuner: _Tuner, folds: Folds, shares: Sequence[float], *, look: bool = False
 ) -> dict[float, np.ndarray] | None:
-    """By share, scores of the training rows by tunings that have not seen them; None if one of the tunings diverged."""
+    """Return scores of training rows by share, from tunings that have not seen them; None if one diverged."""
     attempt, bench = tuner.attempt, tuner.attempt.bench
     tuned_on = tuner.called("first look at fold" if look else "tune fold", of=len(folds.z), look=look)
     try:
@@ -241,11 +242,11 @@ def _folds(
 
 
 class _Tuner:
-    """The job's way to tune from an embedding on its training rows or a part of them, with all earlier embeddings held.
+    """Tunes from an embedding on all or some training rows, while earlier embeddings keep their answers.
 
     Args:
-        attempt: at the job.
-        words: that stand for the labels.
+        attempt: the current attempt.
+        words: words that represent the labels.
         trained: the embedding alone, with its folds.
     """
 
@@ -256,18 +257,19 @@ class _Tuner:
         earlier = [
             task
             for task in (protected_task(services, bench.base, version) for version in versions)
-            if task.trouble is None  # the guard will refuse it, and say so
+            if task.trouble is None  # the guard will refuse it and say so
         ]
         self._engine, self._trie = bench.engine.rounded(), bench.engine.trie(words)
         self._protection = Protection(earlier, canary_ids(self._engine.encoder, "tuning"))
         self._course = attempt.course(self._steps())
 
     def called(self, what: str, *, of: int = 0, look: bool = False) -> Callable[[np.ndarray, LabelledRows], Tuned]:
-        """Tunes from an embedding (t,) on rows; the log calls it `what`, numbered where there are so many `of` it.
+        """Return a function that tunes from an embedding (t,) on rows; the log calls it `what`, numbered if `of` is
+        given.
 
         Raises, when it is called:
             JobFailedError: it diverged.
-            OutOfMemoryError: the GPU has no room for a single row.
+            OutOfMemoryError: the GPU cannot hold even a single row.
         """
         numbers, bench = count(1), self.attempt.bench
 
@@ -286,7 +288,7 @@ class _Tuner:
         return settings.for_look() if look else settings
 
     def _steps(self) -> int:
-        """Of the tuning, those of its folds, and of the first look at them; or at all rows without folds."""
+        """Number of steps of the tuning, of those of its folds, and of the trial."""
         rows, folds = len(self.attempt.bench.dataset.train), self.trained.folds
         parts = [rows - int((folds.fold == number).sum()) for number in range(len(folds.z))] if folds else []
         looks = [*parts[: _half(folds)], *parts] if folds else [rows]
@@ -297,7 +299,7 @@ class _Tuner:
 
 
 def _embedding_alone(attempt: Run, probed: ProbeOutput, trained: TrainOutput, alone: Judged) -> EmbeddingAlone:
-    """What is known of it by rows that chose nothing else; the test rows have no say in what is published."""
+    """Return the facts about the embedding alone, from rows that chose nothing else; test rows do not decide."""
     estimate, _, _ = alone.validation()
     baselines = alone.baselines.get("validation", {})
 

@@ -1,6 +1,6 @@
-"""A job without labeled rows: its readout is made of the words of its labels, and of what earlier tasks teach of words.
+"""A job without labeled rows: its readout comes from the words of its labels and the prior of earlier tasks.
 
-What it answers before there is a row is a start, and nobody knows how good it is unless there is a test split.
+Such answers are a start. Their quality is unknown unless there is a test split.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from onboard.statistics.zero_rows import FEWEST_TEXTS, readout_of_names
 
 @dataclass(frozen=True)
 class OfNames:
-    """A readout without labeled rows, what it was made of, and what earlier tasks contributed; None without a prior."""
+    """A readout without labeled rows, its inputs, and what earlier tasks contributed; None without a prior."""
 
     readout: Readout
     made_of: WithoutRowsJson
@@ -28,10 +28,9 @@ class OfNames:
 
 
 def readout_without_rows(bench: Workbench, checkpoint: Callable[[], None]) -> OfNames:
-    """The readout of the labels' words, drawn all the way towards what the prior says of them.
+    """Return the prior's readout for the labels' words.
 
-    Where the middle of the texts is the job's unlabelled ones say; with too few of them generic ones do, which ship
-    with Onboard.
+    The job's unlabeled texts define the center of the texts; if there are too few, the generic texts of Onboard do.
 
     Args:
         bench: the job's material.

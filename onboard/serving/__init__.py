@@ -13,7 +13,7 @@ __all__ = ["Prediction", "Predictor"]
 
 
 def __getattr__(name: str) -> Any:
-    """Torch is imported when a predictor is asked for: requests are checked without it."""
+    """Import torch only when a predictor is used: requests are validated without it."""
     if name == "Predictor":
         from onboard.serving.predictor import Predictor
 

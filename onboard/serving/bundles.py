@@ -1,6 +1,6 @@
-"""Folders that `onboard fetch` made: a version with what it answers with, verified.
+"""Folders written by `onboard fetch`: a version with everything that it needs to answer, verified.
 
-With `--bundle` the base lies in the folder, too. Without, it is the one of that digest on this machine: `mini` comes
+With `--bundle` the folder contains the base. Otherwise the base with that digest must be on this machine; `mini` ships
 with the package.
 """
 
@@ -32,21 +32,21 @@ from onboard.versions.fetch import BASE, EMBEDDING, HYPERNETWORK
 
 
 def bundle_at(folder: Path) -> Path | None:
-    """The file of the version in a folder when `onboard fetch` made it."""
-    if (folder / "base.json").is_file():  # a base
+    """Return the version's file if the folder was written by `onboard fetch`."""
+    if (folder / "base.json").is_file():  # it is a base
         return None
     return next((folder / name for name in (EMBEDDING, WEIGHTS) if (folder / name).is_file()), None)
 
 
 def base_of(file: Path) -> Base:
-    """The base of a fetched version: in the folder, or on this machine.
+    """Return the base of a fetched version from the folder or from this machine.
 
     Args:
-        file: of the version, as `bundle_at` finds it.
+        file: file of the version, from `bundle_at`.
 
     Raises:
         NotFoundError: this machine does not have the base.
-        DamagedError: the file does not say which base it belongs to.
+        DamagedError: the file does not name its base.
     """
     inside = file.parent / BASE
     if (inside / "base.json").is_file():
@@ -66,9 +66,9 @@ class BundledVersions:
         file: `embedding.safetensors` or `weights.safetensors` of the folder.
 
     Raises:
-        DamagedError: the file is not what it was.
-        PinMismatchError: base, hypernetwork or readout are not those that it is pinned to.
-        InputError: of a method that this release does not know.
+        DamagedError: the file was changed.
+        PinMismatchError: base, hypernetwork or readout differ from those that it is pinned to.
+        InputError: this release does not support its method.
     """
 
     def __init__(self, file: Path, base: Base, engine: Engine) -> None:
@@ -79,7 +79,7 @@ class BundledVersions:
         digest, what = (
             (embedding_digest(tensors["z"]), "embedding") if embedding else (weights_digest(tensors), "weights")
         )
-        if facts.get("embedding") not in (None, digest):  # those of an earlier release do not say it
+        if facts.get("embedding") not in (None, digest):  # files of earlier releases do not contain it
             raise DamagedError("bundle-part-damaged", part=what, folder=file.parent)
         if facts["base"] != base.digest:
             raise PinMismatchError("bundle-of-other-base", folder=file.parent, part=what)
@@ -106,31 +106,31 @@ class BundledVersions:
         self._served = fitting(served, engine)
 
     def resolve(self, references: Collection[Reference]) -> dict[str, ServedVersion | OnboardError]:
-        """As `ServedVersions.resolve`."""
+        """See `ServedVersions.resolve`."""
         name = self._served.task.name
         names = (str(Reference(name)), str(Reference(name, alias=None, version=self._served.version)))
         own = dict.fromkeys(names, self._served)
         return {**self._sources.resolve([other for other in references if str(other) not in own]), **own}
 
     def hypernetwork(self, version: int) -> Hypernetwork:
-        """As `ServedVersions.hypernetwork`."""
+        """See `ServedVersions.hypernetwork`."""
         return self._sources.hypernetwork(version) if version == FIRST_HYPERNETWORK else self._bundled
 
     @property
     def kept_bytes(self) -> int:
-        """Of the one version."""
+        """Approximate memory of the version, in bytes."""
         return self._served.kept_bytes
 
 
 def _bundled_module(content: bytes, tensors: Tensors, engine: Engine, kind: Content) -> Learned:
-    """The weights of a version that has its own; None of a readout alone."""
+    """Load task-specific weights; None for a readout alone."""
     if kind == "readout":
         return None
     return module_in(content, tensors, engine)
 
 
 def _bundled_hypernetwork(folder: Path, facts: Mapping[str, Any]) -> bytes:
-    """The file of the hypernetwork that a bundle's embedding is pinned to. Raises PinMismatchError: it is another."""
+    """Read the hypernetwork that the embedding is pinned to. Raises PinMismatchError: the file contains another."""
     path = folder / HYPERNETWORK
     content = path.read_bytes() if path.is_file() else b""
     if digest_of(content) != facts["hypernetwork"]:
@@ -141,7 +141,7 @@ def _bundled_hypernetwork(folder: Path, facts: Mapping[str, Any]) -> bytes:
 
 
 def _bundled_readout(folder: Path, facts: Mapping[str, Any]) -> Readout | None:
-    """The readout that a bundle's embedding is published with, if any. Raises PinMismatchError: it is another."""
+    """Read the readout of the embedding, if any. Raises PinMismatchError: the file contains another."""
     if "readout" not in facts:
         return None
     path = folder / READOUT

@@ -1,9 +1,9 @@
-"""Predictions for any mix of tasks from one loaded base: one encoder pass and one decoder pass a batch.
+"""Predictions for any mix of tasks from one loaded base, with one encoder pass and one decoder pass per batch.
 
-The adapters of a batch's tasks are made for it, in one product: a task that was never asked before costs what any does.
-Versions with weights of their own share the batch, but for those that change the base's own matrices: these go alone.
+The adapters of a batch's tasks are generated together in one product, so a task costs the same the first time as later.
+Versions with task-specific weights share the batch, except those that change the base's matrices, which run separately.
 
-Of versions with a readout the bare encoder reads the texts, too; a readout alone answers from nothing else.
+For versions with a readout, the bare encoder reads the texts as well; versions that are a readout need only that.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class _Rows:
     """The rows of a request.
 
     Args:
-        versions: what answers a row, by its index.
-        errors: why a row cannot be answered, by its index.
+        versions: version that answers, by row.
+        errors: error of rows that cannot be answered, by row.
     """
 
     versions: Mapping[int, ServedVersion]
@@ -61,16 +61,16 @@ class _Rows:
 
 
 class Predictor:
-    """Predicts for every task of a home folder, or for the source tasks of a base.
+    """Predicts for all tasks of a home folder, or for the source tasks of a base.
 
     Args:
-        base_or_home: a folder that `onboard fetch` made, the home folder of a service, its opened services, a `Base`, a
-            base's name or folder, or None for the service that the environment names.
-        kept_bytes: what the versions of a service that are kept may weigh together: some 3 KB an embedding, beside it
-            its readout and what it knows of texts, and of others what their weights take.
+        base_or_home: a folder written by `onboard fetch`, a service's home folder or its opened services, a `Base`, the
+            name or folder of a base, or None for the service that the environment names.
+        kept_bytes: memory limit for cached versions: about 3 KB per embedding plus its readout and novelty detector, or
+            the size of task-specific weights.
 
     Raises:
-        NotFoundError: neither a base nor a home.
+        NotFoundError: `base_or_home` is neither a base nor a home.
     """
 
     def __init__(
@@ -96,29 +96,29 @@ class Predictor:
 
     @property
     def kept_bytes(self) -> int:
-        """Approximate memory of the versions that are loaded, in bytes."""
+        """Approximate memory of the cached versions, in bytes."""
         return self._versions.kept_bytes
 
     def warm_up(self) -> None:
         """Predict one text with a task of the base, so that the first request is as fast as later ones."""
-        bare_features(self._engine, self._engine.encoder.encode([(_ANY_TEXT, None)]))  # what a readout reads
+        bare_features(self._engine, self._engine.encoder.encode([(_ANY_TEXT, None)]))  # features of a readout
         for source in self._base.sources[:1]:
             texts = {"text_a": _ANY_TEXT, "text_b": _ANY_TEXT} if source.pairs else {"text": _ANY_TEXT}
             self.outcomes([{"task": source.name, **texts}])  # a deleted task is an outcome too
 
     def predict(self, inputs: Sequence[Mapping[str, Any]]) -> list[Prediction]:
-        """Predictions in the order of the inputs. Tasks may be mixed.
+        """Return predictions in the order of the inputs. Tasks may be mixed.
 
         Args:
-            inputs: `{"task", "ref"?, "labels"?, "unknown"?, "text" | "text_a", "text_b"}` each; with `labels` the
-                answer is one of these, with `unknown` it says whether the text is unlike the task's data.
+            inputs: each is `{"task", "ref"?, "labels"?, "unknown"?, "text" | "text_a", "text_b"}`. With `labels` the
+                answer is one of these; with `unknown` it states whether the text is unlike the task's data.
 
         Raises:
-            InputError: an input is wrong, has one text where its task takes two (or the reverse), or labels that its
-                task has not; none is answered.
-            NotFoundError: no such task or version.
-            PinMismatchError: the version belongs to another backbone, or its hypernetwork is not at hand.
-            DamagedError: stored bytes are gone, or are not what they were.
+            InputError: an input is invalid, has one text where its task takes two (or the reverse), or has labels that
+                its task does not have. Nothing is answered then.
+            NotFoundError: the task or version does not exist.
+            PinMismatchError: the version belongs to another backbone, or its hypernetwork is not available.
+            DamagedError: stored files are missing or were changed.
         """
         return self.answer(parse_requests(inputs))
 
@@ -126,7 +126,7 @@ class Predictor:
         """Like `predict`, but an input whose version cannot answer becomes `Unanswered` with its error.
 
         Raises:
-            InputError: as of `predict`.
+            InputError: see `predict`.
         """
         return self.answer_others(parse_requests(inputs))
 
@@ -146,7 +146,7 @@ class Predictor:
         return self._outcomes(requests, self._rows(requests), before_batch)
 
     def _rows(self, requests: Sequence[PredictionRequest]) -> _Rows:
-        """What answers each row, or why nothing can. Raises InputError."""
+        """Return the version of each row, or its error. Raises InputError."""
         resolved = self._versions.resolve({request.reference for request in requests}) if requests else {}
         ready = {text: served for text, served in resolved.items() if isinstance(served, ServedVersion)}
         chosen = require_fitting(requests, ready)
@@ -172,7 +172,7 @@ class Predictor:
     def _outcomes(
         self, requests: Sequence[PredictionRequest], rows: _Rows, before_batch: Callable[[], None]
     ) -> list[Outcome]:
-        """As many hypernetworks at a time are used as stay in memory together."""
+        """Answer rows in groups of as many hypernetworks as fit in memory."""
         answers: dict[int, Prediction] = {}
         errors = dict(rows.errors)
         pinned = sorted({version.hypernetwork for version in rows.versions.values()})
@@ -188,7 +188,7 @@ class Predictor:
         ]
 
     def _hypernetworks(self, versions: Sequence[int]) -> tuple[dict[int, Hypernetwork], dict[int, OnboardError]]:
-        """Those of these versions that can be had, and what is wrong with the others."""
+        """Return the available hypernetworks, and the errors of the others."""
         ready: dict[int, Hypernetwork] = {}
         missing: dict[int, OnboardError] = {}
         for version in versions:
@@ -205,7 +205,7 @@ class Predictor:
         hypernetworks: Mapping[int, Hypernetwork],
         before_batch: Callable[[], None],
     ) -> list[Prediction]:
-        """Of rows that can all be answered, by the version of each; weights are made or joined batch by batch."""
+        """Answer rows that all have a version; weights are generated or combined batch by batch."""
         if not requests:
             return []
         served = list({id(version): version for version in asked}.values())
@@ -234,13 +234,13 @@ class Predictor:
         asking: np.ndarray,
         before_batch: Callable[[], None],
     ) -> list[bool | None]:
-        """Let readouts answer beside what the model says (n, K), which is overwritten; 0 where one answers alone.
+        """Add the readouts' answers to the model's probabilities (n, K) in place; 0 for a readout that answers alone.
 
-        Only rows of versions that have one, and rows of which it is `asking` (n,) whether their text is unknown, take
-        the pass of the bare encoder, a text of several tasks once.
+        Only rows of versions with a readout, and rows that are `asking` (n,) whether their text is unknown, go through
+        the bare encoder. A text of several tasks is read once.
 
         Returns:
-            Whether each text is unknown; None where that is not asked.
+            Whether each text is unknown; None for rows that do not ask.
         """
         unknown: list[bool | None] = [None] * len(ids)
         read = np.array([version.readout is not None for version in served])[tasks] | asking
@@ -252,7 +252,7 @@ class Predictor:
             version, own = served[place], tasks[every] == place
             rows, of_rows = every[own], features[own]
             if version.readout is not None:
-                labels = slice(0, len(version.readout.bias))  # a task of the same batch may have more
+                labels = slice(0, len(version.readout.bias))  # another task of the batch may have more
                 probabilities[rows, labels] = version.readout.beside(probabilities[rows, labels], of_rows)
             asked = asking[rows]
             if version.novelty is not None and asked.any():
@@ -270,9 +270,9 @@ def _no_novelty(request: PredictionRequest, served: ServedVersion) -> InputError
 def _groups(
     served: Sequence[ServedVersion], hypernetworks: Mapping[int, Hypernetwork]
 ) -> Iterator[tuple[list[int], Weights | OnDemand]]:
-    """Places, ascending, of versions whose rows go through the model together, and their weights.
+    """Yield indices of versions that share a batch, ascending, with their weights.
 
-    All do, but those that change the base's own matrices, and what only a readout answers is in none.
+    All versions share one, except those that change the base's matrices. Versions that are a readout are in none.
     """
     mixed = [place for place, version in enumerate(served) if version.mixes]
     if mixed:
@@ -288,7 +288,7 @@ def _groups(
 
 def _answer(served: ServedVersion, probabilities: np.ndarray, unknown: bool | None) -> Prediction:
     task = served.task
-    own = probabilities[: len(task.words)]  # a task of the same batch may have more
+    own = probabilities[: len(task.words)]  # another task of the batch may have more
     probabilities = tempered(own[None], served.temperature)[0]
     best = int(probabilities.argmax())
     shown = tuple(float(value) for value in probabilities)
@@ -314,7 +314,7 @@ def _services_of(base_or_home: Base | Services | str | Path | None) -> Services 
         return None
     folder = Path(base_or_home).expanduser()
     if (folder / "onboard.db").is_file():
-        # this home, whatever the environment names
+        # use this home, whatever the environment names
         return open_services(Settings(home=folder, database_url="", broker_url="", artifact_url=""))
     known = any((folder / name).is_file() for name in ("base.json", "config.json", "base/base.json"))
     if folder.is_dir() and not known and bundle_at(folder) is None:

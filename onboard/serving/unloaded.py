@@ -1,4 +1,4 @@
-"""What can be told of requests before a model is loaded: which versions they mean, and whether these take them."""
+"""Validate requests before a model is loaded: which versions they name, and whether these take the input."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Known = dict[str, EmbeddingVersion | NotFoundError]
 
 
 def look_up(database: Database, requests: Sequence[PredictionRequest]) -> Known:
-    """What each reference means just now, by its text. Raises InputError: a version does not take what it is asked."""
+    """Resolve the references of requests. Raises InputError: a version does not take its input."""
     references = dict.fromkeys(request.reference for request in requests)
     known = resolve_known(database, references)
     with database.read() as session:
@@ -30,14 +30,14 @@ def look_up(database: Database, requests: Sequence[PredictionRequest]) -> Known:
 
 
 def require_known(known: Known) -> None:
-    """Raise the error of the first reference that names nothing."""
+    """Raise the error of the first reference that does not exist."""
     for version in known.values():
         if isinstance(version, NotFoundError):
             raise version
 
 
 def unless_any(requests: Sequence[PredictionRequest], known: Known) -> list[Outcome]:
-    """The requests' errors where not one of them names a version: no model is needed for them. Else nothing."""
+    """Return the requests' errors if none names an existing version, as no model is needed then; else nothing."""
     errors = {text: error for text, error in known.items() if isinstance(error, NotFoundError)}
     if len(errors) < len(known):
         return []

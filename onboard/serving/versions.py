@@ -1,8 +1,7 @@
-"""The versions that can answer: of a service's registry, or of a base alone; each with its hypernetwork.
+"""The versions that can answer, of a service's registry or of a base alone, with their hypernetworks.
 
-What is kept of a version is its numbers and words, a few hundred bytes, its readout and what it knows of texts; nothing
-that is made of them for one batch. Weights of a method without embeddings are kept as what they are: megabytes, some of
-them.
+The cache holds a version's embedding and words (a few hundred bytes), its readout and its novelty detector, but nothing
+that is generated per batch. Task-specific weights are cached as they are, which may take megabytes.
 """
 
 from __future__ import annotations
@@ -36,25 +35,25 @@ from onboard.versions.answers import module_of
 from onboard.versions.describe import resolve_known
 from onboard.versions.readouts import readout_of
 
-KEPT_BYTES: Final = 256 << 20  # of versions that are ready to answer; what was not asked for longest goes first
-# what is wrong with a version, and with no other; InputError: of a method that this release does not know
+KEPT_BYTES: Final = 256 << 20  # of cached versions; the least recently used ones are evicted
+# errors that concern one version only; InputError: this release does not support its method
 OF_A_ROW: Final = (NotFoundError, PinMismatchError, DamagedError, InputError)
-_AT_ONCE: Final = 8  # files of a store that are read beside one another
-_AROUND_BYTES: Final = 2_048  # of a version without labels, with all that Python keeps around its facts
-_LABEL_BYTES: Final = 192  # of a label and its word, without their letters
+_AT_ONCE: Final = 8  # files that are read concurrently
+_AROUND_BYTES: Final = 2_048  # of a version without labels, including Python's overhead
+_LABEL_BYTES: Final = 192  # of a label and its word, without their characters
 
 
 @dataclass(frozen=True, slots=True)
 class ServedVersion:
-    """A version, ready to answer.
+    """A version that is ready to answer.
 
     Args:
-        learned: its embedding (t,) float32, or weights of its own; None of a readout alone.
-        hypernetwork: version of the one that an embedding is pinned to; the first where none has a part in it.
-        pairs: whether it takes two texts; None where nobody knows.
-        readout: that answers beside it, or alone.
-        temperature: of its probabilities.
-        novelty: what it knows of texts; None of versions from before that, of few rows, and of shipped tasks.
+        learned: its embedding (t,) float32, or task-specific weights; None for a readout alone.
+        hypernetwork: version of the hypernetwork that it is pinned to; the first for versions without an embedding.
+        pairs: whether it takes two texts; None if unknown.
+        readout: its readout, if any.
+        temperature: divides its log-probabilities.
+        novelty: novelty detector; None for older versions, few rows, and shipped tasks.
     """
 
     task: Task
@@ -69,20 +68,20 @@ class ServedVersion:
 
     @property
     def labels(self) -> tuple[Label, ...]:
-        """Its labels; none of a regression."""
+        """Its labels; empty for a regression."""
         return self.task.labels
 
     @property
     def mixes(self) -> bool:
-        """Whether its rows go through the model, beside those of other versions."""
+        """Whether its rows go through the model in a shared batch."""
         return self.learned is not None and (not isinstance(self.learned, TaskModule) or self.learned.MIXES)
 
     def called(self, names: AliasNames) -> ServedVersion:
-        """The same with other names for labels, as the alias has them that it was asked by."""
+        """Return the version with the label names of the alias that requested it."""
         return replace(self, task=replace(self.task, labels=labels_called(self.task.labels, names)))
 
     def among(self, places: Sequence[int]) -> ServedVersion:
-        """The same as if it had only the labels at these places."""
+        """Return the version restricted to the labels at these indices."""
         labels = tuple(self.task.labels[place] for place in places)
         words = tuple(self.task.words[place] for place in places)
         readout = None if self.readout is None else self.readout.of_labels(places)
@@ -90,7 +89,7 @@ class ServedVersion:
 
     @property
     def kept_bytes(self) -> int:
-        """About what it takes in memory."""
+        """Approximate memory, in bytes."""
         letters = sum(4 * len(str(text)) for text in (*self.task.labels, *self.task.words))
         readout = 0 if self.readout is None else self.readout.weights.nbytes + self.readout.bias.nbytes
         known = 0 if self.novelty is None else self.novelty.means.nbytes
@@ -99,21 +98,21 @@ class ServedVersion:
 
 
 class ServedVersions(Protocol):
-    """Where versions come from."""
+    """Source of versions."""
 
     def resolve(self, references: Collection[Reference]) -> dict[str, ServedVersion | OnboardError]:
-        """What each reference means just now, by its text; an error (one of `OF_A_ROW`) where it cannot answer."""
+        """Resolve references, by their text; an error (one of `OF_A_ROW`) replaces a version that cannot answer."""
 
     def hypernetwork(self, version: int) -> Hypernetwork:
-        """The base's hypernetwork of that version. Raises PinMismatchError, DamagedError."""
+        """Return this version of the base's hypernetwork. Raises PinMismatchError, DamagedError."""
 
     @property
     def kept_bytes(self) -> int:
-        """About what those that are ready to answer take in memory."""
+        """Approximate memory of the cached versions, in bytes."""
 
 
 class SourceVersions:
-    """The source tasks of a base alone."""
+    """The source tasks of a base."""
 
     def __init__(self, base: Base, engine: Engine) -> None:
         self._base, self._engine = base, engine
@@ -121,17 +120,17 @@ class SourceVersions:
         self._ready: dict[str, ServedVersion] = {}
 
     def resolve(self, references: Collection[Reference]) -> dict[str, ServedVersion | OnboardError]:
-        """As `ServedVersions.resolve`."""
+        """See `ServedVersions.resolve`."""
         return {str(reference): self._source(reference) for reference in references}
 
     def hypernetwork(self, version: int) -> Hypernetwork:
-        """As `ServedVersions.hypernetwork`."""
+        """See `ServedVersions.hypernetwork`."""
         assert version == FIRST_HYPERNETWORK
         return self._engine.hypernetwork
 
     @property
     def kept_bytes(self) -> int:
-        """Nothing: the base has them."""
+        """Always 0: the base holds them."""
         return 0
 
     def _source(self, reference: Reference) -> ServedVersion | OnboardError:
@@ -147,10 +146,10 @@ class SourceVersions:
 
 
 class RegistryVersions:
-    """The versions of a service: very many are kept, by what they weigh; the others are read when they are asked for.
+    """The versions of a service, cached up to a memory limit and read on demand.
 
     Args:
-        kept_bytes: what all that are kept may weigh.
+        kept_bytes: memory limit of the cache.
     """
 
     def __init__(self, services: Services, base: Base, engine: Engine, kept_bytes: int) -> None:
@@ -158,7 +157,7 @@ class RegistryVersions:
         self._kept = Cache[tuple[str, int], ServedVersion](kept_bytes, weigh=lambda served: served.kept_bytes)
 
     def resolve(self, references: Collection[Reference]) -> dict[str, ServedVersion | OnboardError]:
-        """As `ServedVersions.resolve`; few queries, however many they are."""
+        """See `ServedVersions.resolve`; needs few queries for any number of references."""
         with self._services.database.read() as session:
             currents = SearchRepository(session).currents(references)
             at_hand = {_number(current): self._kept.find(_number(current)) for current in currents.values()}
@@ -176,20 +175,20 @@ class RegistryVersions:
                 names = None if current is None else current.names
                 called = ready.called(names) if names and isinstance(ready, ServedVersion) else ready
                 resolved[str(reference)] = called
-        if missing:  # why there is none; one may have been published this moment
+        if missing:  # find the reason; a version may also have been published just now
             for text, known in resolve_known(self._services.database, missing).items():
                 resolved[text] = known if isinstance(known, NotFoundError) else self._load(known)
         return resolved
 
     def hypernetwork(self, version: int) -> Hypernetwork:
-        """As `ServedVersions.hypernetwork`."""
+        """See `ServedVersions.hypernetwork`."""
         if version == FIRST_HYPERNETWORK:
             return self._engine.hypernetwork
         return hypernetwork_at(self._services, self._base, version, self._engine.device)
 
     @property
     def kept_bytes(self) -> int:
-        """As `ServedVersions.kept_bytes`."""
+        """See `ServedVersions.kept_bytes`."""
         return self._kept.weight
 
     def _loaded(
@@ -197,7 +196,7 @@ class RegistryVersions:
     ) -> list[tuple[EmbeddingVersion, ServedVersion | OnboardError]]:
         if len(versions) < _AT_ONCE:
             return [(version, self._load(version)) for version in versions]
-        with ThreadPoolExecutor(_AT_ONCE) as readers:  # a store elsewhere takes its time for each
+        with ThreadPoolExecutor(_AT_ONCE) as readers:  # a remote store has latency
             return list(zip(versions, readers.map(self._load, versions), strict=True))
 
     def _load(self, version: EmbeddingVersion) -> ServedVersion | OnboardError:
@@ -225,7 +224,7 @@ class RegistryVersions:
         return served
 
     def _learned(self, version: EmbeddingVersion, content: bytes) -> Learned:
-        """What a version is made of, beside a readout. Raises InputError: of a method that is not known here."""
+        """Read a version's embedding or weights. Raises InputError: this release does not support its method."""
         kind = version.content
         if kind == "readout":
             return None  # `readout_of` reads it
@@ -247,10 +246,10 @@ def require_pins(version: EmbeddingVersion, base: Base) -> None:
 
 
 def fitting(served: ServedVersion, engine: Engine) -> ServedVersion:
-    """The same, an embedding in memory of its own.
+    """Return the version with a copy of its embedding.
 
     Raises:
-        PinMismatchError: the embedding has not as many numbers as the hypernetwork takes.
+        PinMismatchError: the embedding does not have the size that the hypernetwork takes.
     """
     if not isinstance(served.learned, np.ndarray):
         return served

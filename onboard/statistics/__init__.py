@@ -1,1 +1,1 @@
-"""Intervals, bounds and tests of hypotheses, once for every stage: arrays in, numbers out."""
+"""Intervals, bounds and hypothesis tests, shared by all stages: arrays in, numbers out."""

@@ -1,4 +1,4 @@
-"""Features that come in blocks of columns, of which each is to say as much as any other."""
+"""Features in blocks of columns with equal weight."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ from typing import Final
 
 import numpy as np
 
-BLOCKS: Final = 6  # of what a readout is asked with: `onboard.model.readout_features` says which
+BLOCKS: Final = 6  # in the features of a readout; see `onboard.model.readout_features`
 
 
 def lengths_of_blocks(centred: np.ndarray, blocks: int, counted: np.ndarray | None = None) -> np.ndarray:
-    """What each column (h,) of centred rows (n, h) is divided by: blocks are alike then, and of mean square 1 in all.
+    """Return the divisors of columns (h,) of centered rows (n, h) that make all blocks equal, with mean square 1 in
+    total.
 
     Args:
-        counted: (n,) what each row counts; None takes all alike.
+        counted: (n,) weight of each row; None weights all equally.
     """
     squares = np.average(centred**2, axis=0, weights=counted).reshape(blocks, -1).sum(1)
     return np.repeat(np.sqrt(np.where(squares > 0, blocks * squares, 1.0)), centred.shape[1] // blocks)
@@ -22,17 +23,17 @@ def lengths_of_blocks(centred: np.ndarray, blocks: int, counted: np.ndarray | No
 def with_names(
     features: np.ndarray, targets: np.ndarray, names: np.ndarray, blocks: int, counted: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Features (n + K, h) and targets (n + K, K) with a row more of every label, of its own words.
+    """Append a row per label with the features of its words: features (n + K, h) and targets (n + K, K).
 
-    Words are not texts of the task: in every block they are made as long, around the mean of the rows, as rows are in
-    the mean. Blocks that they have not, as those of what parts a pair, are as in that mean.
+    Words are not texts of the task. In every block they are scaled to the mean length of the rows, around their mean.
+    Blocks that words do not have, such as those of text pairs, get the mean.
 
     Args:
         features: (n, h) of the rows.
-        targets: (n, K), times what the row counts.
+        targets: (n, K), times the weight of the row.
         names: features of the labels' words (K, the first columns of h).
-        blocks: how many blocks of columns the rows have.
-        counted: (n,) what each row counts; None where its targets say it.
+        blocks: number of blocks in the rows.
+        counted: (n,) weight of each row; None takes it from the targets.
     """
     counted = targets.sum(1, dtype=np.float64) if counted is None else counted
     mean = np.average(features.astype(np.float64), axis=0, weights=counted)

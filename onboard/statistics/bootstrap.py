@@ -1,4 +1,4 @@
-"""The bootstrap of rows that belong together."""
+"""A bootstrap of grouped rows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import numpy as np
 
 
 def draws_of_groups(groups: Sequence[np.ndarray], draws: int) -> list[np.ndarray]:
-    """Row indices of each draw: groups with replacement, and rows with replacement within each; always the same."""
+    """Return row indices of each draw: groups with replacement, and rows with replacement within each;
+    deterministic.
+    """
     rng = np.random.default_rng(0)
     return [
         np.concatenate(

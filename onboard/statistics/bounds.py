@@ -1,4 +1,4 @@
-"""How much a task has lost, and how sure that is."""
+"""Estimate how much a task has lost, with bounds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from onboard.statistics.student import below, quantile
 
-POWER = 0.8  # of the smallest increase that is said to be noticeable
+POWER = 0.8  # for the smallest detectable increase
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Increase:
 
     Args:
         mean: the estimate.
-        error: its standard error; infinite where nothing can be said.
+        error: its standard error; infinite if nothing is known.
         freedom: degrees of freedom of Student's t; infinite for the normal distribution.
     """
 
@@ -27,7 +27,9 @@ class Increase:
     freedom: float = math.inf
 
     def p_value(self, margin: float) -> float:
-        """How likely so small an estimate would be if the true increase were the margin; 1 where it is no number."""
+        """Return the probability of so small an estimate if the true increase were the margin; 1 if it is
+        not a number.
+        """
         if not math.isfinite(self.mean):
             return 1.0
         if self.error == 0.0:
@@ -43,7 +45,7 @@ class Increase:
         return self.mean - self._reach(level)
 
     def detectable(self, level: float) -> float:
-        """The smallest true increase that is told from none at this level in four of five cases."""
+        """Smallest true increase that is detected at this level in four of five cases."""
         return self._reach(level) + (0.0 if self.error == 0.0 else self.error * quantile(POWER, self.freedom))
 
     def _reach(self, level: float) -> float:
@@ -51,7 +53,7 @@ class Increase:
 
 
 def increase_of_losses(changes: np.ndarray) -> Increase:
-    """From the change of each labelled row's log-loss (m,): Student's t around the mean of paired differences."""
+    """Estimate from the changes of labeled rows' log-loss (m,): Student's t around the mean of paired differences."""
     mean = float(changes.mean()) if len(changes) else 0.0
     if len(changes) < 2 or not math.isfinite(mean):
         return Increase(mean, math.inf)
@@ -59,9 +61,9 @@ def increase_of_losses(changes: np.ndarray) -> Increase:
 
 
 def increase_of_divergence(divergence: float, spread: float) -> Increase:
-    """From the mean divergence D = KL(before ‖ after) of the answers to texts, without any label.
+    """Estimate from the mean divergence D = KL(before ‖ after) of answers to texts, without labels.
 
-    If the answers before were calibrated, the loss would rise by just D. They are not quite, and what that does is of
-    first order in the change of the answers, as √D is: D ± spread · √D, measured in bench/guard.
+    If the answers before were calibrated, the loss would rise by exactly D. They are not quite, and the effect of that
+    is of first order in the change of the answers, like √D: D ± spread · √D, measured in bench/guard.
     """
     return Increase(divergence, spread * math.sqrt(max(0.0, divergence)))

@@ -8,14 +8,14 @@ from onboard.statistics.proportions import Z_95
 
 
 def pearson_interval(r: float, n: int) -> tuple[float, float]:
-    """Fisher's z interval of Pearson's r; the whole range below four rows."""
+    """Return Fisher's z interval of Pearson's r; the whole range for fewer than four rows."""
     return _fisher(r, standard_error=1 / math.sqrt(n - 3)) if n > 3 else (-1.0, 1.0)
 
 
 def spearman_interval(r: float, n: int) -> tuple[float, float]:
-    """Interval of Spearman's r; the whole range below four rows.
+    """Return an interval of Spearman's r; the whole range for fewer than four rows.
 
-    A perfect order is taken as half a swap of neighbours short of perfect, as few rows are easily in order.
+    A perfect order counts as half a swap of neighbors short of perfect, as few rows are easily in order.
     """
     if n <= 3:
         return -1.0, 1.0

@@ -1,4 +1,4 @@
-"""The singular values of a matrix, and their directions."""
+"""Singular value decomposition."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from typing import Final
 
 import numpy as np
 
-_SHORTEST: Final = 1e-12  # squared, of the longest
+_SHORTEST: Final = 1e-12  # squared, relative to the largest
 
 
 def decomposed(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """u (n, r), s (r,), ascending, and v (p, r) of x (n, p) = u·diag(s)·vᵀ, by the smaller one of xxᵀ and xᵀx.
+    """Return u (n, r), ascending s (r,), and v (p, r) of x (n, p) = u·diag(s)·vᵀ, from the smaller of xxᵀ and xᵀx.
 
-    That takes a third of an SVD's time. Directions shorter than a millionth of the longest are left out: beside any
-    ridge they say nothing.
+    That takes a third of the time of an SVD. Singular values below a millionth of the largest are dropped: they are
+    negligible for any ridge.
     """
     wide = x.shape[0] <= x.shape[1]
     squares, vectors = np.linalg.eigh(x @ x.T if wide else x.T @ x)

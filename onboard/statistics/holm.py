@@ -1,4 +1,4 @@
-"""Holm's step-down correction (1979): what several hypotheses at once ask of each."""
+"""Holm's step-down correction (1979) for multiple hypotheses."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ import numpy as np
 
 
 def holm_levels(p_values: Sequence[float], level: float) -> list[float]:
-    """The level at which each of T hypotheses is judged so that all together are judged at `level`.
+    """Return the level of each of T hypotheses for a family-wise level of `level`.
 
-    The smallest p-value is held against level / T, the next against level / (T − 1),
-    and so on; from the first that fails on, nothing more is rejected. A hypothesis is rejected just where its p-value
-    is at most its level.
+    The smallest p-value is compared with level / T, the next one with level / (T − 1), and so on; after the first
+    failure, nothing more is rejected. A hypothesis is rejected exactly if its p-value is at most its level.
     """
     levels = [level] * len(p_values)
     failed: int | None = None

@@ -1,10 +1,10 @@
-"""A readout of sets of labels: a score for each label by itself, in closed form, and from which score it is answered.
+"""A readout for sets of labels: an independent score and threshold per label, in closed form.
 
-Ridge regression on 0 and 1 for every label at once, with the same rows of the labels' words and the same prior as a
-readout of classes (`onboard.statistics.readout`). What it predicts of rows without themselves becomes probabilities by
-a logistic curve with one slope, and a place for each label. A label is answered from the probability on that
-gives the best F1; rare labels, whose rows say little of that, follow what the probabilities expect. That threshold is
-moved to 1/2, so that nobody who asks needs to know it.
+Ridge regression on 0 and 1 for all labels at once, with the same rows for the labels' words and the same prior as a
+readout for classification (`onboard.statistics.readout`). Its out-of-group predictions become probabilities through a
+logistic curve with one slope and an offset per label. Each label's threshold maximizes F1; for rare labels, with few
+informative rows, it follows the expectation under the probabilities. Thresholds are moved to 1/2, so callers do not
+need them.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from onboard.statistics.ridge import Path, Rows
 
 SLOPES: Final = (2.0, 4.0, 8.0, 16.0, 32.0)
 USUAL_SLOPE: Final = 8.0
-PLACE_DEVIATION: Final = 1.0  # of a label's place on the curve around that of all labels, in logits
-EXPECTED_ROWS: Final = 8.0  # right and wrong answers of a label, expected by the probabilities, that count beside rows
-FEW_THRESHOLD: Final = 0.3  # of the regression's own scores, where too few rows judge
+PLACE_DEVIATION: Final = 1.0  # of a label's offset around that of all labels, in logits
+EXPECTED_ROWS: Final = 8.0  # expected answers per label that are added to the observed ones
+FEW_THRESHOLD: Final = 0.3  # of the regression's raw scores, if there are too few rows
 _STEPS: Final = 6  # of Newton's method
 _MOST_CELLS: Final = 50_000  # rows times labels that choose ridge and slope
 _MOST_GROUPS: Final = 16  # that are judged by thresholds of the other groups
@@ -47,12 +47,12 @@ _TINY: Final = 1e-9
 
 @dataclass(frozen=True)
 class Curve:
-    """How scores of a regression become answers.
+    """Maps scores of a regression to answers.
 
     Args:
-        slope: of the logistic curve.
-        places: (L,) where a score of 0 lies on it, in logits.
-        thresholds: (L,) probabilities from which a label is answered, in logits.
+        slope: slope of the logistic curve.
+        places: (L,) offset of each label, in logits.
+        thresholds: (L,) logits from which on a label is answered.
     """
 
     slope: float
@@ -60,7 +60,7 @@ class Curve:
     thresholds: np.ndarray
 
     def answered(self, scores: np.ndarray) -> np.ndarray:
-        """(n, L), at least 1/2 where a label is answered."""
+        """Return answers (n, L): at least 1/2 for answered labels."""
         return sigmoid(self.slope * scores + self.places - self.thresholds)
 
 
@@ -72,14 +72,14 @@ def fit_sets(
     names: np.ndarray | None = None,
     prior: Prior | np.ndarray | None = None,
 ) -> Fitted:
-    """A readout whose scores are independent, in closed form; what its rows are predicted without their group.
+    """Fit a readout with independent scores in closed form; also predict its rows without their group.
 
     Args:
-        features, groups, blocks, names, prior: as of `onboard.statistics.readout.fit_readout`.
-        truth: (n, L), 1 where a row has a label, else 0.
+        features, groups, blocks, names, prior: see `onboard.statistics.readout.fit_readout`.
+        truth: (n, L), 1 if a row has a label, else 0.
 
     Raises:
-        InputError: features that are not finite, fewer than two rows, a prior of another base.
+        InputError: features are not finite, there are fewer than two rows, or the prior belongs to another base.
     """
     require_finite(features)
     if len(truth) < 2:
@@ -137,7 +137,7 @@ def _cost(
     *,
     few: bool,
 ) -> float:
-    """Nats that the rows cost which judge, and what a ridge or a scale far from the usual one costs."""
+    """Return the loss of the judging rows in nats, plus a penalty for an unusual ridge or scale."""
     cost = RIDGE_PRIOR * abs(float(np.log(ridge / USUAL[0]))) + SCALE_PRIOR * abs(usual_scale - path.scale)
     if few:
         return cost
@@ -148,14 +148,14 @@ def _cost(
 
 
 def _scores(path: Path, groups: Sequence[np.ndarray], judged: np.ndarray, ridge: float) -> np.ndarray:
-    """What the regression predicts of the rows that judge (m, L), each without its group."""
+    """Predict the judging rows (m, L), each without its group."""
     single = all(len(group) == 1 for group in groups)
     scores: np.ndarray = (path.without_each(ridge) if single else path.without(groups, ridge))[judged]
     return scores
 
 
 def _some_rows(count: int, labels: int) -> np.ndarray:
-    """Places of rows, evenly spaced, of which there are so many that choosing takes no time."""
+    """Return evenly spaced indices of rows, few enough to choose quickly."""
     most = max(64, _MOST_CELLS // max(1, labels))
     return np.arange(count) if count <= most else np.arange(most) * count // most
 
@@ -165,7 +165,7 @@ def _usual_curve(labels: int) -> Curve:
 
 
 def fit_curve(scores: np.ndarray, right: np.ndarray) -> Curve:
-    """The curve of rows that did not train what scores them.
+    """Fit the curve to rows outside the regression.
 
     Args:
         scores: (m, L) of a regression.
@@ -176,13 +176,13 @@ def fit_curve(scores: np.ndarray, right: np.ndarray) -> Curve:
 
 
 def _probable(scores: np.ndarray, right: np.ndarray) -> tuple[float, np.ndarray, float]:
-    """The likeliest slope and places, and the loss of all rows in nats."""
+    """Return the most likely slope and offsets, and the total loss in nats."""
     fitted = [(slope, *_places(slope * scores, right)) for slope in SLOPES]
     return min(fitted, key=lambda one: one[2])
 
 
 def _places(scores: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, float]:
-    """Where each label lies on the curve: near all the others, unless its rows say otherwise; and the loss."""
+    """Return each label's offset, regularized towards those of the others, and the loss."""
     common = np.zeros(1)
     for _ in range(_STEPS):
         p = sigmoid(scores + common)
@@ -199,15 +199,14 @@ def _places(scores: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, float]:
 
 
 def _thresholds(probabilities: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """The logit from which each label is to be answered (L,): that with the best F1 of its rows, together with rows
-    whose answers are as right as the probabilities expect."""
+    """Return each label's threshold in logits (L,), which maximizes F1 on its rows plus rows with expected answers."""
     return np.array([_threshold(of_label, true) for of_label, true in zip(probabilities.T, right.T, strict=True)])
 
 
 def _threshold(probabilities: np.ndarray, right: np.ndarray) -> float:
     order = np.argsort(-probabilities, kind="stable")
     p, y = probabilities[order], right[order]
-    weight = EXPECTED_ROWS / (EXPECTED_ROWS + float(y.sum()))  # of what is expected beside what is seen
+    weight = EXPECTED_ROWS / (EXPECTED_ROWS + float(y.sum()))  # weight of expected rows
     mixed = weight * p + (1 - weight) * y
     answered = np.arange(1, len(p) + 1)
     f1 = 2 * np.cumsum(mixed) / (answered + mixed.sum())
@@ -220,7 +219,7 @@ def _threshold(probabilities: np.ndarray, right: np.ndarray) -> float:
 def _answered_without(
     scores: np.ndarray, right: np.ndarray, groups: Sequence[np.ndarray], judged: np.ndarray, curve: Curve
 ) -> np.ndarray:
-    """What rows are answered without their group (m, L); where groups are few, their thresholds are of the others."""
+    """Return answers for rows without their group (m, L); with few groups, thresholds come from the other groups."""
     if len(judged) < FEWEST_JUDGING or not 1 < len(groups) <= _MOST_GROUPS:
         return curve.answered(scores)
     answered = np.zeros_like(scores)

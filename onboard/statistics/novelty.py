@@ -1,7 +1,7 @@
-"""Whether a text is unlike the data of a task: how far what the frozen encoder says of it lies from every label's mean.
+"""Detect texts that are unlike a task's data, by the distance of encoder features to the nearest label mean.
 
-The limit is such that of texts like the training rows a known share lies beyond it, which is measured on rows that are
-left out of the means (split conformal: the ⌈(1 − a)(n + 1)⌉-th of n distances). What lies within may still be unlike.
+The limit is set so that a known share of texts like the training rows exceeds it, measured on rows outside the means
+(split conformal: the ⌈(1 − a)(n + 1)⌉-th of n distances). Texts within the limit may still be unlike.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from typing import Final
 
 import numpy as np
 
-FALSE_ALARMS: Final = 0.05  # share of rows like the training's that may be taken for unknown
-FEWEST_ROWS: Final = 8  # that set a limit
+FALSE_ALARMS: Final = 0.05  # accepted share of rows like the training's that are flagged
+FEWEST_ROWS: Final = 8  # minimum to set a limit
 
 
 @dataclass(frozen=True)
 class Novelty:
-    """What a task's texts look like, and beyond which distance a text is unknown.
+    """A novelty detector.
 
     Args:
-        means: (C, h) float16 of the features of each label's rows; of a regression of all rows.
-        limit: squared distance to the nearest of them.
-        false_alarms: share of `rows` rows of the task, left out of the means, that are beyond it.
-        misses: share of `texts` texts of other kinds that are within it.
+        means: (C, h) float16 mean features of each label's rows; for a regression of all rows.
+        limit: squared distance to the nearest mean beyond which a text is unknown.
+        false_alarms: share of `rows` rows of the task, outside the means, that exceed it.
+        misses: share of `texts` texts of other kinds within it.
     """
 
     means: np.ndarray
@@ -35,19 +35,19 @@ class Novelty:
     texts: int
 
     def unknown(self, features: np.ndarray) -> np.ndarray:
-        """Whether texts with these features (n, h or more) are unlike the task's, (n,)."""
+        """Return whether texts with these features (n, h or more) are unlike the task's, (n,)."""
         beyond: np.ndarray = nearest(features[:, : self.means.shape[1]], self.means) > self.limit
         return beyond
 
 
 def find_novelty(features: np.ndarray, groups: np.ndarray, held: np.ndarray, others: np.ndarray) -> Novelty | None:
-    """What training rows say is known; None where they are too few, or a mean is no number that float16 holds.
+    """Fit a novelty detector; None if there are too few rows, or a mean does not fit float16.
 
     Args:
         features: (n, h) of training rows.
-        groups: label of each (n,), by its number.
-        held: features (m, h) of held-out rows, which measure the false alarms where they are enough; else the training
-            rows do, each left out of its mean.
+        groups: label index of each (n,).
+        held: features (m, h) of held-out rows, which measure the false alarms if there are enough; otherwise the
+            training rows do, each without itself in the mean.
         others: features (o, h) of texts of other kinds, o ≥ 1.
     """
     if len(features) < FEWEST_ROWS:
@@ -69,13 +69,13 @@ def find_novelty(features: np.ndarray, groups: np.ndarray, held: np.ndarray, oth
 
 
 def nearest(features: np.ndarray, means: np.ndarray) -> np.ndarray:
-    """Squared distance of features (n, h) to the nearest of the means (C, h), (n,)."""
+    """Return the squared distance of features (n, h) to the nearest of the means (C, h), (n,)."""
     least: np.ndarray = _squared(features.astype(np.float64), means.astype(np.float64)).min(1)
     return least
 
 
 def _left_out(features: np.ndarray, group: np.ndarray, sums: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """The same for the rows of the means, each without itself; a row alone in its group has the other groups only."""
+    """Return the distances of training rows, each without itself in its mean; single rows use only other groups."""
     rows = np.arange(len(features))
     distances = _squared(features, sums / counts[:, None])
     rest = counts[group] - 1

@@ -1,13 +1,12 @@
-"""A prior for readouts, learned from tasks that are known: which weights the words of a label usually go with.
+"""A prior for readouts, learned from earlier tasks: predicts weights from the words of a label.
 
-Every task with rows is a lesson: the features of its labels' words, and the readout that its rows alone make. One
-linear map M, ridge regression in closed form, goes from words to weights (a hypernetwork without gradients). A new
-task's readout is drawn towards M(words) instead of towards zero (biased ridge: Denevi et al. 2018, arXiv 1803.08089).
-M is a function of the set of lessons alone, so it is refitted in seconds when a task is published, and exactly without
-a task that is deleted.
+Every task with rows is a lesson: the features of its labels' words, and a readout fitted on its rows alone. One linear
+map M, ridge regression in closed form, maps words to weights (a hypernetwork without gradients). A new task's readout
+is regularized towards M(words) instead of zero (biased ridge: Denevi et al. 2018, arXiv 1803.08089). M depends only on
+the set of lessons. It is therefore refitted in seconds when a task is published, and exactly without a deleted task.
 
-Both sides are on the task's scale: signed roots of features, centred (words over the labels of their task, weights
-too), every block as long as any other.
+Words and weights are on the task's scale: signed roots of features, centered (words over the labels of their task,
+weights too), with all blocks of equal length.
 """
 
 from __future__ import annotations
@@ -21,20 +20,20 @@ import numpy as np
 from onboard.errors import InputError
 from onboard.statistics.blocks import lengths_of_blocks
 
-RIDGE: Final = 1.0  # of the map, of the mean squared length of the words
-HALF_TAUGHT: Final = 64.0  # rows at which a lesson counts half as much as one of very many
+RIDGE: Final = 1.0  # of the map, relative to the mean squared length of the words
+HALF_TAUGHT: Final = 64.0  # rows at which a lesson has half the weight of one with very many
 NAME_BLOCKS: Final = 3  # of the words: those of a single text
 
 
 @dataclass(frozen=True)
 class Lesson:
-    """What one task teaches the prior.
+    """A task's contribution to the prior.
 
     Args:
         names: (K, 3h) float16, the words of its labels on the scale above (`names_on_scale`).
-        weights: (K, b·h) float16, its readout's, of the rows alone, without prior and without words
-            (`onboard.statistics.readout.lesson_of`); b = 3 blocks of single texts, 6 of pairs.
-        rows: that made them.
+        weights: (K, b·h) float16 of a readout fitted on the rows alone, without prior and words
+            (`onboard.statistics.readout.lesson_of`); b = 3 blocks for single texts, 6 for pairs.
+        rows: number of rows.
     """
 
     names: np.ndarray
@@ -43,19 +42,19 @@ class Lesson:
 
     @property
     def is_finite(self) -> bool:
-        """Whether every number of it is one."""
+        """Whether all its numbers are finite."""
         return bool(np.isfinite(self.names).all() and np.isfinite(self.weights).all())
 
 
 @dataclass(frozen=True)
 class Prior:
-    """The map of one form of task (single texts, or pairs), fitted to lessons.
+    """The map for one form of task (single texts, or pairs), fitted to lessons.
 
     Args:
         matrix: M (b·h, 3h) float32.
-        inner: (3h, 3h) float64, what the words of all lessons say together, with the ridge: whose part a lesson has.
-        lessons: by task, those that it was fitted to, in the order of their names.
-        left_out: tasks whose lesson has numbers that are not finite.
+        inner: (3h, 3h) float64, sum of the outer products of all lessons' words, plus the ridge.
+        lessons: fitted lessons by task, in the order of their names.
+        left_out: tasks with lessons that are not finite.
     """
 
     matrix: np.ndarray
@@ -64,14 +63,14 @@ class Prior:
     left_out: tuple[str, ...] = ()
 
     def weights(self, names: np.ndarray) -> np.ndarray:
-        """(K, b·h) float64 that a task's readout is drawn towards; `names` (K, 3h) as of a lesson."""
+        """Return the prior (K, b·h) float64 of a task's readout; `names` (K, 3h) as in a lesson."""
         drawn: np.ndarray = names.astype(np.float64) @ self.matrix.T.astype(np.float64)
         return drawn
 
     def contributions(self, names: np.ndarray) -> dict[str, float]:
-        """Which share of `weights(names)` each task's lesson brought, largest first; they sum to one.
+        """Return each task's share of `weights(names)`, largest first; they sum to one.
 
-        The prior's weights are a sum over lessons; a task's share is how far its part points in their direction.
+        The prior's weights are a sum over lessons; a task's share is the projection of its part on them.
         """
         asked = np.linalg.solve(self.inner, names.astype(np.float64).T)  # (3h, K)
         whole = self.weights(names)
@@ -83,16 +82,16 @@ class Prior:
 
 
 def fit_prior(lessons: Mapping[str, Lesson]) -> Prior | None:
-    """The prior that these lessons make, the same to the last bit whatever their order.
+    """Fit the prior to lessons; the result is bitwise independent of their order.
 
     Args:
-        lessons: of tasks of one form, by name.
+        lessons: lessons of tasks of one form, by name.
 
     Returns:
-        None where no lesson is left.
+        None if no lesson is left.
 
     Raises:
-        InputError: lessons of several widths: they are of several bases.
+        InputError: the lessons have different widths, so they belong to different bases.
     """
     sound = {task: lessons[task] for task in sorted(lessons) if lessons[task].is_finite}
     left_out = tuple(sorted(set(lessons) - set(sound)))
@@ -109,7 +108,7 @@ def fit_prior(lessons: Mapping[str, Lesson]) -> Prior | None:
 
 
 def names_on_scale(names: np.ndarray) -> np.ndarray:
-    """Words as a lesson has them, (K, 3h) float16, of their features (K, 3h)."""
+    """Convert features of words (K, 3h) to the scale of lessons, (K, 3h) float16."""
     roots = np.sign(names) * np.sqrt(np.abs(names, dtype=np.float64))
     centred = roots - roots.mean(0)
     scaled: np.ndarray = (centred / lengths_of_blocks(centred, NAME_BLOCKS)).astype(np.float16)
@@ -117,12 +116,14 @@ def names_on_scale(names: np.ndarray) -> np.ndarray:
 
 
 def _counted(lesson: Lesson) -> float:
-    """The root of what every label of a lesson counts."""
+    """Return the square root of the weight of a lesson's labels."""
     return float(np.sqrt(lesson.rows / (lesson.rows + HALF_TAUGHT)))
 
 
 def _part(lesson: Lesson, asked: np.ndarray) -> np.ndarray:
-    """(K, b·h) of the prior's weights that one lesson brings; `asked` (3h, K) are words behind the inverse."""
+    """Return a lesson's part (K, b·h) of the prior's weights; `asked` (3h, K) are words times the inverse
+    of `inner`.
+    """
     counted = _counted(lesson) ** 2
     part: np.ndarray = counted * (asked.T @ lesson.names.T.astype(np.float64)) @ lesson.weights.astype(np.float64)
     return part

@@ -1,4 +1,4 @@
-"""Shares of rows: their intervals, and whether two of them differ on the same rows."""
+"""Proportions: intervals, and tests for differences on the same rows."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ Z_95: Final = 1.959963984540054  # standard normal quantile at 97.5%
 
 
 def wilson(right: int, n: int) -> tuple[float, float]:
-    """Wilson's interval of a share, `right` of `n` rows. n must be positive."""
+    """Return Wilson's interval of a proportion, `right` of `n` rows. n must be positive."""
     share, z2 = right / n, Z_95**2
     centre = (share + z2 / (2 * n)) / (1 + z2 / n)
     half = Z_95 / (1 + z2 / n) * math.sqrt(share * (1 - share) / n + z2 / (4 * n * n))
-    # at the ends the formula is exact only up to rounding, and an interval must hold its value
+    # at the ends the formula has rounding errors, and an interval must contain its value
     return (0.0 if right == 0 else centre - half), (1.0 if right == n else centre + half)
 
 

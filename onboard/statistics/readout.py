@@ -1,9 +1,9 @@
-"""A readout: labels read straight off a text's features, in closed form, with no training and no gradient.
+"""A readout: predict labels from the features of texts, in closed form, without training or gradients.
 
-Ridge regression on the labels (a number for each of K, or one value) of signed square roots of the features, so that
-a few large ones do not say everything (power normalisation: Perronnin, Sanchez and Mensink 2010, section 3.1). What it
-predicts of rows without themselves, or without their whole fold, follows from one decomposition (Allen's PRESS, by
-blocks), so regularisation and temperature are chosen on rows that did not train what answers them.
+It is a ridge regression on the labels (K numbers, or one value) of signed square roots of the features, so that a few
+large ones do not dominate (power normalization: Perronnin, Sanchez and Mensink 2010, section 3.1). Predictions for rows
+without themselves or their whole fold follow from one decomposition (Allen's PRESS, by blocks), so regularization and
+temperature are chosen out of sample.
 """
 
 from __future__ import annotations
@@ -21,28 +21,29 @@ from onboard.statistics.probabilities import blend, mean_loss, sigmoid, softmax
 from onboard.statistics.ridge import Path, Rows
 from onboard.statistics.share import usual_share
 
-RIDGES: Final = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # of the mean squared length of the rows
+RIDGES: Final = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # relative to the mean squared length of the rows
 SHARPNESSES: Final = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)  # inverse temperatures of the scores
-SHARPNESS_PRIOR: Final = 1.0  # nats that a sharpness e times as large or small as the usual one costs
-RIDGE_PRIOR: Final = 1.0  # nats that a ridge e times as large or small as the usual one costs: held-out tasks say so
-USUAL: Final = (1.0, 4.0)  # ridge and sharpness where too few rows judge
+SHARPNESS_PRIOR: Final = 1.0  # penalty in nats for a sharpness e times as large or small as the usual one
+RIDGE_PRIOR: Final = 1.0  # penalty in nats for a ridge e times as large or small as the usual one, from held-out tasks
+USUAL: Final = (1.0, 4.0)  # ridge and sharpness if there are too few rows to choose
 FEWEST_JUDGING: Final = 8
-PRIOR_SCALES: Final = (0.75, 1.0, 0.5, 0.25, 0.0)  # how far it is drawn towards the prior, the usual one first
-SCALE_PRIOR: Final = 2.0  # nats that one more or less costs: held-out tasks say so, as of the usual one
-_BEFORE: Final = (0, 1, 3, 4)  # of the blocks, those that a readout of features as they are took of a pair
+PRIOR_SCALES: Final = (0.75, 1.0, 0.5, 0.25, 0.0)  # candidate strengths of the prior, the usual one first
+SCALE_PRIOR: Final = 2.0  # penalty in nats for a difference of one, from held-out tasks, as is the usual scale
+_BEFORE: Final = (0, 1, 3, 4)  # blocks that readouts of unrooted features used for pairs
 
 
 @dataclass(frozen=True)
 class Readout:
-    """Linear scores of K labels or buckets, whose softmax answers beside an embedding.
+    """Linear scores of K labels or buckets; their softmax is blended with an embedding's answer.
 
     Args:
         weights: (K, h) float16, to be multiplied by `scale`.
-        scale: of the weights.
+        scale: scale of the weights.
         bias: (K,) float32.
-        share: of the answer that is its own; the embedding's is the rest.
-        of_roots: whether it takes the signed roots of features; a readout of before takes them as they are.
-        independent: whether each label has a score by itself, as where a text may have several; else they sum to one.
+        share: its share of the answer; the embedding has the rest.
+        of_roots: whether it takes the signed roots of features; older readouts take the features themselves.
+        independent: whether each label has an independent score, for tasks with several labels per text; otherwise they
+            sum to one.
     """
 
     weights: np.ndarray
@@ -53,10 +54,11 @@ class Readout:
     independent: bool = False
 
     def columns(self, width: int) -> np.ndarray:
-        """Which of so many columns, of every block, it takes: the first ones, or the blocks that pairs had before.
+        """Return the columns of all blocks that it takes: the first ones, or the blocks that older readouts of pairs
+        used.
 
         Raises:
-            InputError: there are fewer.
+            InputError: there are fewer columns.
         """
         own = self.weights.shape[1]
         if width < own:
@@ -66,10 +68,11 @@ class Readout:
         return np.arange(own)
 
     def probabilities(self, features: np.ndarray) -> np.ndarray:
-        """(n, K) float64, of features of every block, or of the blocks that it was made of; or independent scores.
+        """Return probabilities (n, K) float64, or independent scores, from features of all blocks or of those it was
+        fitted on.
 
         Raises:
-            InputError: fewer features than it takes, or not finite.
+            InputError: there are fewer features than it takes, or some are not finite.
         """
         features = features[:, self.columns(features.shape[1])].astype(np.float64)
         require_finite(features)
@@ -78,30 +81,30 @@ class Readout:
         return sigmoid(scores) if self.independent else softmax(scores)
 
     def beside(self, embedding: np.ndarray, features: np.ndarray) -> np.ndarray:
-        """Its answers and the embedding's probabilities (n, K) as one; features as of `probabilities`."""
+        """Blend its answers with the embedding's probabilities (n, K); features as for `probabilities`."""
         return blend(embedding, self.probabilities(features), self.share)
 
     def of_labels(self, order: Sequence[int]) -> Readout:
-        """The same with its labels in another order."""
+        """Return the readout with its labels in another order."""
         places = list(order)
         return replace(self, weights=self.weights[places], bias=self.bias[places])
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """A readout of n rows.
+    """A readout fitted on n rows.
 
     Args:
-        readout: of all of them.
-        judged: indices of the rows that a group held (m,), ascending.
-        probabilities: (m, K) of these, each predicted without its group.
-        ridge: that these rows chose.
-        sharpness: that these rows chose; None of a regression.
-        loss: of these rows in all, in nats, and what a ridge far from the usual one costs.
-        names: (K, h) of the labels' own words, each a row of its label; None where rows left out are better without.
-        drawn_to: (K, h) weights that it was drawn towards, on the rows' scale; None without a prior, or where rows left
-            out are better without.
-        scale: of the prior's weights that these rows chose; 0 without a prior.
+        readout: fitted on all rows.
+        judged: indices of the rows that are in a group (m,), ascending.
+        probabilities: (m, K) of these rows, each predicted without its group.
+        ridge: the ridge that these rows chose.
+        sharpness: the sharpness that these rows chose; None for a regression.
+        loss: total loss of these rows in nats, plus penalties.
+        names: (K, h) of the labels' words, one row per label; None if left-out rows are better without them.
+        drawn_to: (K, h) prior weights on the rows' scale; None without a prior, or if left-out rows are better without
+            it.
+        scale: scale of the prior's weights that these rows chose; 0 without a prior.
     """
 
     readout: Readout
@@ -124,21 +127,24 @@ def fit_readout(
     names: np.ndarray | None = None,
     prior: Prior | np.ndarray | None = None,
 ) -> Fitted:
-    """A readout in closed form. The labels' own words are rows of them, unless rows left out are better without; with a
-    prior it is drawn towards what that says of such words, not towards zero, as far as rows left out want it.
+    """Fit a readout in closed form.
+
+    The labels' words are additional rows, unless left-out rows are better without them. With a prior, the weights are
+    regularized towards it instead of zero, as far as left-out rows benefit.
 
     Args:
-        features: (n, h), n ≥ 2; blocks of as many columns, each of which is to say as much as any other.
-        targets: (n, K) distribution over labels, one-hot, times what the row counts (1 where all count alike); of a
-            regression over buckets.
-        groups: of rows (indices), each predicted without the rows of its group; a row may be in none.
-        values: of a regression: that of every bucket, ascending (K,).
-        blocks: how many blocks of columns the features have.
-        names: features (K, some of the first blocks) of the labels' own words; None of a regression.
-        prior: of earlier tasks, which takes `names`; or its weights (K, h), on a lesson's scale. None of a regression.
+        features: (n, h), n ≥ 2, in blocks of equal size and weight.
+        targets: (n, K) distribution over labels, one-hot, times the weight of the row; over buckets for a regression.
+        groups: groups of rows (indices); each row is predicted without its group, and may be in none.
+        values: for a regression, the value of every bucket, ascending (K,).
+        blocks: number of blocks of columns.
+        names: features (K, some of the first blocks) of the labels' words; None for a regression.
+        prior: prior of earlier tasks, which takes `names`, or its weights (K, h) on a lesson's scale. None for a
+            regression.
 
     Raises:
-        InputError: features that are not finite, fewer than two rows, a label without a row, a prior of another base.
+        InputError: features are not finite, there are fewer than two rows, a label has no row, or the prior belongs to
+            another base.
     """
     require_finite(features)
     _require_rows(targets, regression=values is not None)
@@ -154,14 +160,14 @@ def fit_readout(
 
 
 def lesson_of(features: np.ndarray, targets: np.ndarray, names: np.ndarray, blocks: int) -> Lesson:
-    """What a task teaches the prior: the readout of its rows alone, as regular as usual, without words and prior.
+    """Return the task's lesson: a readout of its rows with the usual regularization, without words and prior.
 
     Args:
-        features, targets, blocks: as of `fit_readout`.
-        names: features (K, 3 blocks) of the labels' own words.
+        features, targets, blocks: see `fit_readout`.
+        names: features (K, 3 blocks) of the labels' words.
 
     Raises:
-        InputError: as `fit_readout`.
+        InputError: see `fit_readout`.
     """
     require_finite(features)
     require_finite(names)
@@ -172,7 +178,7 @@ def lesson_of(features: np.ndarray, targets: np.ndarray, names: np.ndarray, bloc
 
 
 def signed_roots(features: np.ndarray) -> np.ndarray:
-    """sign(x)·√|x| of every feature, float64."""
+    """Return sign(x)·√|x| of every feature, float64."""
     roots: np.ndarray = np.sign(features) * np.sqrt(np.abs(features, dtype=np.float64))
     return roots
 
@@ -206,7 +212,7 @@ def _fitted(
 
 
 def weights_of_prior(prior: Prior | np.ndarray | None, names: np.ndarray | None, width: int) -> np.ndarray | None:
-    """(K, h) weights that a prior draws a readout towards. Raises InputError: they are of another base."""
+    """Return the prior's weights (K, h) for a readout. Raises InputError: they belong to another base."""
     if isinstance(prior, Prior):
         prior = None if names is None else prior.weights(names_on_scale(names))
     if prior is not None and prior.shape[1] != width:
@@ -221,14 +227,13 @@ def answers_after(
     like: Fitted,
     blocks: int = 1,
 ) -> np.ndarray:
-    """What a readout of fewer rows would answer, as regular and as sharp as another of the same task.
+    """Predict with a readout of fewer rows, with the regularization and sharpness of another readout of the task.
 
     Args:
-        features, targets: (n, h) and (n, K) as of `fit_readout`, of the rows that it is made of; a label may have none.
+        features, targets: (n, h) and (n, K) of its rows, see `fit_readout`; a label may have none.
         asked: features (m, h) of other rows.
-        like: the other, of labels; where it has rows of the labels' own words, so has this one, and it is drawn towards
-            the same.
-        blocks: of columns, as of `fit_readout`.
+        like: the other readout, of a classification; its rows of the labels' words and its prior are used too.
+        blocks: number of blocks, see `fit_readout`.
 
     Returns:
         Probabilities (m, K).
@@ -246,7 +251,7 @@ def answers_after(
 
 
 def drawn_paths(path: Path, x: np.ndarray, drawn_to: np.ndarray | None, judged: np.ndarray) -> Sequence[Path]:
-    """The regressions by how far they are drawn towards the prior: as usual where too few rows judge."""
+    """Return regressions by strength of the prior; only the usual strength if there are too few rows to choose."""
     if drawn_to is None:
         return [path]
     scales = PRIOR_SCALES[:1] if len(judged) < FEWEST_JUDGING else PRIOR_SCALES
@@ -255,7 +260,7 @@ def drawn_paths(path: Path, x: np.ndarray, drawn_to: np.ndarray | None, judged: 
 
 @dataclass(frozen=True)
 class _Regression:
-    """What a regression predicts: the buckets' values (K,), ascending, and the rows' mean, which scores leave out."""
+    """A regression task: the buckets' values (K,), ascending, and the rows' mean, which is subtracted from scores."""
 
     values: np.ndarray
     mean: float
@@ -263,39 +268,41 @@ class _Regression:
 
 @dataclass(frozen=True)
 class _Softmax:
-    """How scores of labels become probabilities: by a softmax of so many times the scores."""
+    """Converts scores of labels to probabilities: a softmax of `sharpness` times the scores."""
 
     sharpness: float
 
     @property
     def cost(self) -> float:
-        """Nats that it costs to differ from the usual one."""
+        """Penalty in nats for an unusual sharpness."""
         return SHARPNESS_PRIOR * abs(float(np.log(self.sharpness / USUAL[1])))
 
     def probabilities(self, scores: np.ndarray) -> np.ndarray:
-        """(n, K), of scores (n, K)."""
+        """Return probabilities (n, K) of scores (n, K)."""
         return softmax(self.sharpness * scores)
 
     def applied_to(self, weights: np.ndarray, bias: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Weights (K, h) and bias (K,) whose softmax are these probabilities."""
+        """Return weights (K, h) and bias (K,) with these probabilities as their softmax."""
         return self.sharpness * weights, self.sharpness * bias
 
 
 @dataclass(frozen=True)
 class _Normal:
-    """How a predicted value becomes probabilities of buckets: by a normal distribution around it."""
+    """Converts a predicted value to probabilities of buckets: a normal distribution around it."""
 
     regression: _Regression
     deviation: float
     cost: float = 0.0
 
     def probabilities(self, scores: np.ndarray) -> np.ndarray:
-        """(n, K), of scores (n, 1): predicted values without the rows' mean."""
+        """Return probabilities (n, K) of scores (n, 1): predicted values minus the rows' mean."""
         predicted = scores[:, :1] + self.regression.mean
         return softmax(-((predicted - self.regression.values) ** 2) / (2 * self.deviation**2))
 
     def applied_to(self, weights: np.ndarray, bias: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Weights (K, h) and bias (K,) whose softmax are these probabilities, of those (1, h) and (1,) of the value."""
+        """Return weights (K, h) and bias (K,) with these probabilities as their softmax, from those (1, h), (1,) of the
+        value.
+        """
         slopes = self.regression.values / self.deviation**2
         squares = self.regression.values**2 / (2 * self.deviation**2)
         return np.outer(slopes, weights[0]), slopes * float(bias[0]) - squares
@@ -317,8 +324,9 @@ def _chosen(
     targets: np.ndarray,
     regression: _Regression | None,
 ) -> _Chosen:
-    """Path, ridge and curve with the least loss on the rows that judge: a ridge, a sharpness or a share of the prior
-    that is far from the usual one only where they gain by it."""
+    """Return path, ridge and curve with the smallest loss on the judging rows, including penalties for
+    unusual values.
+    """
     few, usual = len(judged) < FEWEST_JUDGING, paths[0].scale
     options = []
     for path in paths:
@@ -336,7 +344,7 @@ def _chosen(
 def _curves(
     path: Path, scores: np.ndarray, targets: np.ndarray, regression: _Regression | None, *, few: bool
 ) -> Sequence[_Softmax | _Normal]:
-    """To choose from: of labels by their sharpness; of a regression the one with the deviation that its errors have."""
+    """Return the candidate curves: one per sharpness, or for a regression the one with the deviation of its errors."""
     if regression is None:
         return [_Softmax(sharpness) for sharpness in ((USUAL[1],) if few else SHARPNESSES)]
     values = regression.values
@@ -346,14 +354,14 @@ def _curves(
 
 
 def packed(weights: np.ndarray, bias: np.ndarray, *, independent: bool = False) -> Readout:
-    """A readout of the roots of features with these weights (K, h) and this bias (K,), as it is stored."""
+    """Return a readout of rooted features with these weights (K, h) and this bias (K,), as stored."""
     scale = float(np.abs(weights).max()) or 1.0
     small = (weights / scale).astype(np.float16)
     return Readout(small, scale, bias.astype(np.float32), of_roots=True, independent=independent)
 
 
 def require_finite(features: np.ndarray) -> None:
-    """Raise InputError unless all of these features are finite numbers."""
+    """Raise InputError unless all features are finite."""
     if not np.isfinite(features).all():
         raise InputError("features-not-finite")
 

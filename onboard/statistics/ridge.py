@@ -1,5 +1,7 @@
-"""Ridge regressions of a few rows on many features: for every ridge, and without any group of rows, from one
-decomposition; towards zero, or towards weights that were there before."""
+"""Ridge regressions of few rows on many features, for all ridges and without any group of rows, from one decomposition.
+
+The weights are regularized towards zero or towards given weights.
+"""
 
 from __future__ import annotations
 
@@ -14,15 +16,15 @@ from onboard.statistics.decomposition import decomposed
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows of a regression, and how features become what it sees.
+    """The rows of a regression, with the scaling of their features.
 
     Args:
         x: (n, h + 1), the last column is the intercept's.
         targets: (n, K), distributions.
-        counted: (n,) what each row counts.
-        mean: (h,) of the features, each row as often as it counts.
-        lengths: (h,) what each column is divided by: its block's root mean square once the rows are centred, each as
-            often as it counts, and all blocks together have mean square 1.
+        counted: (n,) weight of each row.
+        mean: (h,) weighted mean of the features.
+        lengths: (h,) divisor of each column: the weighted root mean square of its centered block, such that all blocks
+            together have mean square 1.
     """
 
     x: np.ndarray
@@ -33,24 +35,24 @@ class Rows:
 
     @classmethod
     def of(cls, features: np.ndarray, targets: np.ndarray, blocks: int) -> Rows:
-        """Roots of features (n, h); targets as of `fit_readout`, times what their rows count."""
+        """Scale roots of features (n, h); targets as for `fit_readout`, times the weights of the rows."""
         return cls.counting(features, targets, targets.sum(1, dtype=np.float64), blocks)
 
     @classmethod
     def of_sets(cls, features: np.ndarray, truth: np.ndarray, blocks: int) -> Rows:
-        """Roots of features (n, h) of rows that all count alike; truth (n, L) is 1 where a row has a label."""
+        """Scale roots of features (n, h) of rows with equal weights; truth (n, L) is 1 if a row has a label."""
         return cls.counting(features, truth, np.ones(len(truth)), blocks)
 
     @classmethod
     def counting(cls, features: np.ndarray, targets: np.ndarray, counted: np.ndarray, blocks: int) -> Rows:
-        """Roots of features (n, h) of rows that count so much (n,), which is in their targets already."""
+        """Scale roots of features (n, h) of rows with these weights (n,), which the targets already contain."""
         mean = np.average(features, axis=0, weights=counted)
         lengths = lengths_of_blocks(features - mean, blocks, counted)
         x = _with_intercept((features - mean) / lengths)
         return cls(x, targets / counted[:, None], counted, mean, lengths)
 
     def seen(self, features: np.ndarray) -> np.ndarray:
-        """Roots of other features (m, h) as these rows' own: (m, h + 1)."""
+        """Scale roots of other features (m, h) like these rows: (m, h + 1)."""
         return _with_intercept((features - self.mean) / self.lengths)
 
 
@@ -62,9 +64,8 @@ def _with_intercept(scaled: np.ndarray) -> np.ndarray:
 class Path:
     """The ridge regressions of y (n, C) on x (n, p), for every ridge, from one decomposition of x = u·diag(s)·vᵀ.
 
-    Rows that count more are longer, in x and y alike: by the `roots` (n, 1) of what they count.
-    With a prior, y is what is left of it by the weights that the regression is `towards` (C, p), a `scale` of the
-    prior's; these answer `offset` (n, C) of the rows, and are added again.
+    Rows are multiplied by the `roots` (n, 1) of their weights, in x and y alike. With a prior, y is the residual of the
+    weights `towards` (C, p), a `scale` of the prior's, which predict `offset` (n, C); these are added again.
     """
 
     u: np.ndarray
@@ -78,25 +79,25 @@ class Path:
 
     @classmethod
     def of(cls, x: np.ndarray, y: np.ndarray, counted: np.ndarray) -> Path:
-        """The regressions of rows (n, p) and (n, C) that count so much (n,), towards zero."""
+        """Return the regressions of rows (n, p) and (n, C) with these weights (n,), towards zero."""
         roots = np.sqrt(counted)[:, None]
         towards, offset = np.zeros((y.shape[1], x.shape[1])), np.zeros_like(y, dtype=np.float64)
         return cls(*decomposed(x * roots), y * roots, roots, towards, offset)
 
     def drawn(self, x: np.ndarray, weights: np.ndarray, scale: float) -> Path:
-        """The same regressions (of a path without a prior) towards a scale of weights (C, p - 1), not towards zero."""
+        """Return the same regressions (of a path without a prior) towards a scale of weights (C, p - 1)."""
         towards = np.hstack([scale * weights, np.zeros((len(weights), 1))])
         offset = x @ towards.T
         return replace(self, y=self.y - self.roots * offset, towards=towards, offset=offset, scale=scale)
 
     def weights(self, ridge: float) -> np.ndarray:
-        """(C, p)"""
+        """Weights (C, p) for a ridge."""
         solved = self.v @ ((self.s / (self.s**2 + ridge))[:, None] * (self.u.T @ self.y))
         weights: np.ndarray = solved.T + self.towards
         return weights
 
     def without_each(self, ridge: float) -> np.ndarray:
-        """Predictions (n, C), of each row by a regression without it: `without` where every row is a group."""
+        """Predict each row by a regression without it, (n, C): `without` with one group per row."""
         shrunk = self.s**2 / (self.s**2 + ridge)
         fitted = self.u @ (shrunk[:, None] * (self.u.T @ self.y))
         left = np.maximum(1.0 - (self.u**2 * shrunk).sum(1, keepdims=True), np.finfo(np.float64).eps)  # (n, 1)
@@ -108,10 +109,10 @@ class Path:
         return predicted
 
     def without(self, groups: Sequence[np.ndarray], ridge: float) -> np.ndarray:
-        """Predictions (n, C), of each row by a regression without its group; 0 of rows that are in none.
+        """Predict each row by a regression without its group, (n, C); 0 for rows in no group.
 
-        Without a group its labels are rarer than they are, and of few rows every one would be judged as unlikely: what
-        the intercept loses by that is given back.
+        Without a group its labels are rarer, which would make each of few rows look unlikely. The loss of the intercept
+        is therefore compensated.
         """
         shrunk = self.s**2 / (self.s**2 + ridge)
         fitted = self.u @ (shrunk[:, None] * (self.u.T @ self.y))
@@ -122,6 +123,6 @@ class Path:
             hat = (self.u[group] * shrunk) @ self.u[group].T
             wrong = np.linalg.solve(np.eye(len(group)) - hat, self.y[group] - fitted[group])
             rest = counted.sum() - counted[group].sum()
-            moved = apart[group].sum(0) / (rest + ridge)  # the mean of the rest, as far as the ridge lets it through
+            moved = apart[group].sum(0) / (rest + ridge)  # the mean of the rest, as shrunk by the ridge
             predicted[group] = (self.y[group] - wrong) / self.roots[group] + moved + self.offset[group]
         return predicted

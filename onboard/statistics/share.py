@@ -1,4 +1,4 @@
-"""How much of the answer is a readout's where it answers beside an embedding, or beside weights of the task's own."""
+"""The share of a readout in the answer, in combination with an embedding or task-specific weights."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ import numpy as np
 
 from onboard.statistics.probabilities import blend, mean_loss
 
-EMBEDDING_ROWS: Final = 3.0  # as many rows as an embedding's answer is worth beside a readout: held-out tasks say so
-PRIOR_BESIDE_WEIGHTS: Final = 0.5  # usual share of the readout beside weights of the task's own
-PRIOR_ROWS: Final = 16.0  # how many rows the usual share counts as
-CLEARLY: Final = 4.0  # nats by which rows are to speak for the embedding alone; fewer are what 16 rows say by chance
+EMBEDDING_ROWS: Final = 3.0  # rows that an embedding's answer is worth relative to a readout, from held-out tasks
+PRIOR_BESIDE_WEIGHTS: Final = 0.5  # usual share of the readout in combination with task-specific weights
+PRIOR_ROWS: Final = 16.0  # rows that the usual share counts as
+CLEARLY: Final = 4.0  # evidence in nats for the embedding alone; 16 rows can show less by chance
 _SHARES: Final = np.linspace(0.05, 0.95, 19)
 
 
 def usual_share(rows: int) -> float:
-    """How much of the answer is usually a readout's beside an embedding: the more rows made it, the more."""
+    """Return the usual share of a readout in combination with an embedding; it grows with the rows."""
     return rows / (rows + EMBEDDING_ROWS)
 
 
 def choose_share(trained: np.ndarray, readout: np.ndarray, targets: np.ndarray, usual: float) -> float:
-    """How much of the answer is to be the readout's; 0 where what was trained is clearly better alone.
+    """Choose the share of the readout; 0 if the training is clearly better alone.
 
-    The share that rows want, who trained neither, as if `PRIOR_ROWS` more had wanted the usual one.
+    It is the best share for rows outside both, regularized as if `PRIOR_ROWS` more rows favored the usual share.
 
     Args:
-        trained, readout: probabilities (m, K) of rows that did not train what answers them.
-        targets: (m, K) distributions over labels or buckets, times what the row counts.
+        trained, readout: out-of-sample probabilities (m, K).
+        targets: (m, K) distributions over labels or buckets, times the weight of the row.
         usual: the usual share.
     """
     if not len(targets):

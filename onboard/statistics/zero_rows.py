@@ -1,7 +1,7 @@
-"""A readout without a single labeled row: of the labels' words, and of what a prior says such words usually go with.
+"""A readout without labeled rows: from the labels' words, and the weights that a prior predicts for them.
 
-Texts that need no label say where the middle is and how long each block of features is. A score is linear in how far a
-text is from that middle, so a text in the middle is answered with equal probabilities.
+Unlabeled texts define the center and the length of each block of features. Scores are linear in the distance from that
+center, so a text at the center gets equal probabilities.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from onboard.statistics.blocks import lengths_of_blocks
 from onboard.statistics.prior import NAME_BLOCKS, Prior, names_on_scale
 from onboard.statistics.readout import Readout, packed, require_finite, signed_roots, weights_of_prior
 
-FEWEST_TEXTS: Final = 8  # of the task, that say where the middle is; generic texts do where there are fewer
-# Measured on the source tasks of `mini`, each by a prior without it (bench/results/zero_rows.md):
-NAMES_BESIDE_PRIOR: Final = 0.5  # what the words themselves count, the prior's weights counting 1
-SHARPNESS_TEXTS: Final = 4.0  # inverse temperatures at which answers are less sure, on the mean, than they are right
+FEWEST_TEXTS: Final = 8  # texts of the task that define the center; with fewer, generic texts do
+# Measured on the source tasks of `mini`, each with a prior without it (bench/results/zero_rows.md):
+NAMES_BESIDE_PRIOR: Final = 0.5  # weight of the words, relative to the prior's
+SHARPNESS_TEXTS: Final = 4.0  # inverse temperature at which answers are on average less certain than they are right
 SHARPNESS_PAIRS: Final = 2.0
 
 
 def readout_of_names(names: np.ndarray, texts: np.ndarray, blocks: int, prior: Prior | None = None) -> Readout:
-    """A readout of K labels by their words alone.
+    """Return a readout of K labels from their words alone.
 
     Args:
         names: features (K, 3h) of the labels' words.
         texts: features (m, b·h), m ≥ 2, of unlabeled texts of the task, or of generic ones.
-        blocks: b, how many blocks of columns the texts have: 3 of single texts, 6 of pairs.
-        prior: of earlier tasks of the same form; None where there is none.
+        blocks: b, number of blocks of the texts: 3 for single texts, 6 for pairs.
+        prior: prior of earlier tasks of the same form; None without one.
 
     Raises:
-        InputError: features that are not finite, fewer than two texts, or a prior of another base.
+        InputError: features are not finite, there are fewer than two texts, or the prior belongs to another base.
     """
     require_finite(names)
     require_finite(texts)

@@ -1,1 +1,1 @@
-"""Few-shot training: 64 numbers learn a task, and nothing else moves."""
+"""Few-shot training: learn a task as an embedding of 64 numbers; all other weights are frozen."""

@@ -1,4 +1,4 @@
-"""Out-of-fold predictions where every row is needed for training: by embeddings that have not seen the row."""
+"""Out-of-fold predictions by embeddings that were trained without the row, when no row can be held out."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ IN_NONE: Final = -1
 
 @dataclass(frozen=True)
 class Fold:
-    """Indices of the rows that are held out, and of those that are trained on, all of them and each share of them."""
+    """Indices of the held-out rows and of the training rows, all of them and each share of them."""
 
     held: np.ndarray
     kept: np.ndarray
@@ -35,13 +35,12 @@ class OutOfFold:
     """Log-probabilities of m of the n training rows under embeddings that were trained without them.
 
     Args:
-        fold: of each row (n,), or `IN_NONE`.
-        scores: (m, K), of the rows that are in a fold, in their order.
-        curve: of embeddings that were trained on a share of the fold's rows, by that share (1 is `scores`), (m, K);
-            empty where there was no time for that.
-        rows: how many rows an embedding of a fold or its start was trained on, on average; by share (1 is all of them).
-        z: (folds, t) the embeddings that were trained on all rows but those of a fold.
-        parts: the folds, with the rows that were trained on.
+        fold: fold of each row (n,), or `IN_NONE`.
+        scores: (m, K) of the rows that are in a fold, in order.
+        curve: (m, K) by share of the fold's training rows (1 is `scores`); empty if there was no time for it.
+        rows: by share, mean number of rows that trained the embedding of a fold or its start (1 is all of them).
+        z: (folds, t) embeddings that were trained on all rows outside the fold.
+        parts: the folds, with their training rows.
         of_readout: whether the curve is that of readouts alone.
     """
 
@@ -55,7 +54,7 @@ class OutOfFold:
 
     @property
     def has_shares(self) -> bool:
-        """Whether a learning curve was wanted."""
+        """Whether a learning curve was requested."""
         return any(part.shares for part in self.parts)
 
     @property
@@ -65,7 +64,7 @@ class OutOfFold:
 
 
 def fold_of(count: int, parted: Sequence[Fold]) -> np.ndarray:
-    """The fold of each of so many rows (n,), or `IN_NONE`."""
+    """Return the fold of each of `count` rows (n,), or `IN_NONE`."""
     fold = np.full(count, IN_NONE, dtype=np.int64)
     for number, part in enumerate(parted):
         fold[part.held] = number
@@ -73,28 +72,27 @@ def fold_of(count: int, parted: Sequence[Fold]) -> np.ndarray:
 
 
 def in_a_fold(fold: np.ndarray) -> np.ndarray:
-    """Indices of the rows that are in one (m,), of the fold of every row (n,)."""
+    """Return indices of the rows in folds (m,), given the fold of every row (n,)."""
     judged: np.ndarray = np.flatnonzero(fold != IN_NONE)
     return judged
 
 
 def rows_in_folds(dataset: Dataset, fold: np.ndarray) -> tuple[Example, ...]:
-    """The training rows that are in one, of the fold of every row (n,)."""
+    """Return the training rows in folds, given the fold of every row (n,)."""
     return tuple(dataset.train[row] for row in in_a_fold(fold))
 
 
 def part_rows(dataset: Dataset, seed: int, shares: Sequence[float] = (), known: np.ndarray | None = None) -> list[Fold]:
-    """The folds of the training rows; none with fewer than 8 rows to hold out, and no shares with fewer than 16 rows.
+    """Divide the training rows into folds; none with fewer than 8 rows to hold out, no shares with fewer than 16.
 
-    Where all rows have one text, case and blanks aside, there are none either.
-    A row that the start knows is no witness, nor is one whose label could not be learned without it: both are trained
-    on by all folds.
+    There are none either if all rows have the same text, ignoring case and whitespace. Rows that trained the start
+    cannot judge, nor can rows with a label that only they have; all folds train on both.
 
     Args:
-        dataset: whose training rows are parted; folds and shares are stratified.
-        seed: of the draw.
-        shares: of each fold's rows that are trained on too, above 0 and below 1.
-        known: whether each row (n,) has trained what the training starts from; None where none has.
+        dataset: dataset with the training rows; folds and shares are stratified.
+        seed: seed of the draw.
+        shares: shares of each fold's training rows to train on as well, between 0 and 1.
+        known: whether each row (n,) trained the start of the training; None if none did.
     """
     count = len(dataset.train)
     if count < FEWEST_FOLDED_ROWS:
@@ -103,7 +101,7 @@ def part_rows(dataset: Dataset, seed: int, shares: Sequence[float] = (), known: 
     witness = _witnesses(dataset, parted, known)
     if len(parted) < 2 or witness.sum() < FEWEST_FOLDED_ROWS:
         return []
-    dealt = by_stratum(dataset, seed)  # evenly spaced, they are fair samples
+    dealt = by_stratum(dataset, seed)  # evenly spaced rows are fair samples
     parts = []
     for held in filter(len, (held[witness[held]] for held in parted)):
         left_out = set(held.tolist())
@@ -114,7 +112,7 @@ def part_rows(dataset: Dataset, seed: int, shares: Sequence[float] = (), known: 
 
 
 def _witnesses(dataset: Dataset, parted: Sequence[np.ndarray], known: np.ndarray | None) -> np.ndarray:
-    """Whether each row (n,) is not known, and its label is found outside of its fold, or on a known row of it."""
+    """Return whether each row (n,) is new and its label also occurs outside its fold, or on a known row."""
     witness = np.ones(len(dataset.train), dtype=np.bool_) if known is None else ~known
     if dataset.kind != "classification":
         return witness
@@ -141,7 +139,7 @@ def held_out_scores(
     before_batch: Callable[[], None] = lambda: None,
     at_once: RowsAtOnce | None = None,
 ) -> np.ndarray:
-    """Log-probabilities (m, K) of all rows of folds, in their order, under the fold's own z (t,), in mixed batches."""
+    """Return log-probabilities (m, K) of all rows in folds, in order, under their fold's z (t,), in mixed batches."""
     held = np.concatenate([fold.held for fold in parted])
     of = np.repeat(np.arange(len(parted)), [len(fold.held) for fold in parted])
     generated = engine.hypernetwork(torch.from_numpy(np.stack(z)).to(engine.device))
@@ -152,11 +150,11 @@ def held_out_scores(
 
 
 def mean_loss(scores: np.ndarray, targets: np.ndarray) -> float:
-    """Mean loss a row in nats, of log-probabilities and target distributions (n, K)."""
+    """Return the mean loss per row in nats, of log-probabilities and target distributions (n, K)."""
     return float(-(targets * scores).sum(1).mean())
 
 
 def log_of(probabilities: np.ndarray) -> np.ndarray:
-    """Log-probabilities of stored probabilities (n, K), those that underflowed to 0 as the least that float32 holds."""
+    """Return log-probabilities of stored probabilities (n, K); 0 becomes the smallest positive float32."""
     scores: np.ndarray = np.log(np.maximum(probabilities, np.finfo(np.float32).tiny))
     return scores

@@ -1,4 +1,4 @@
-"""Training of one task's embedding on a frozen backbone under a frozen hypernetwork."""
+"""Train a task's embedding on a frozen backbone under a frozen hypernetwork."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Trained:
 
     Args:
         z: (t,) float32.
-        losses: training loss of each step, nats; of several seeds the mean.
-        norms: ‖z‖ after each step; of several seeds the mean.
-        padding_share: share of padding among all token positions that were computed.
+        losses: training loss at each step, nats; mean over seeds.
+        norms: ‖z‖ after each step; mean over seeds.
+        padding_share: share of padding among all computed token positions.
     """
 
     z: np.ndarray
@@ -34,11 +34,11 @@ class Trained:
     padding_share: float
 
     def shortened(self, start: np.ndarray, share: float) -> Trained:
-        """After this share of the way from the start (t,); losses and norms stay the whole's."""
+        """Move z back to this share of the way from the start (t,); losses and norms are unchanged."""
         return replace(self, z=embedding_between(start, self.z, share))
 
     def to_json(self) -> TrainingJson:
-        """The course of the training (without z) as a JSON-compatible document."""
+        """Return the losses and norms of the training (without z) as a JSON-compatible document."""
         return {
             "steps": len(self.losses),
             "loss": list(self.losses),
@@ -49,9 +49,9 @@ class Trained:
 
 @dataclass(frozen=True)
 class Part:
-    """Rows (indices) that one embedding is trained on, in so many orders of the batches.
+    """Rows (indices) that one embedding is trained on, with the number of batch orders.
 
-    They are trained on in batches as much smaller as they are fewer than all: as many steps, each row as often.
+    Batches shrink in proportion to the rows, so the number of steps and of passes per row stays the same.
     """
 
     rows: np.ndarray
@@ -67,20 +67,20 @@ def train_parts(
     parts: Sequence[Part],
     execution: Execution = UNWATCHED,
 ) -> list[Trained]:
-    """Train one embedding on each part of the rows, all side by side. The same bytes for the same seed on a CPU.
+    """Train one embedding on each part of the rows, all at the same time. On a CPU, equal seeds give equal bytes.
 
     Args:
         engine: frozen backbone and hypernetwork.
-        training_set: labelled rows and label words.
-        start: (t,) where every z starts.
+        training_set: labeled rows and label words.
+        start: (t,) initial value of every z.
         settings: steps, batch, learning rate.
-        seed: of the batches' order.
-        parts: of the rows; they may share rows.
-        execution: told every step.
+        seed: seed of the batch order.
+        parts: parts of the rows, which may overlap.
+        execution: called at every step.
 
     Raises:
         JobFailedError: the loss is not finite.
-        OutOfMemoryError: the GPU has no room for a single row.
+        OutOfMemoryError: the GPU cannot hold even a single row.
     """
     rows = training_set.rows
     runs = [Run(start, training_set.trie, order) for part in parts for order in _orders(rows, part, settings, seed)]
@@ -95,12 +95,12 @@ def train_parts(
 
 
 def row_passes(rows: LabelledRows, parts: Sequence[Part], settings: FewShotSettings, seed: int) -> int:
-    """How many rows go forward and back through the model when these parts are trained."""
+    """Return the number of rows that pass forward and backward through the model when these parts are trained."""
     return sum(len(batch) for part in parts for order in _orders(rows, part, settings, seed) for batch in order)
 
 
 def _orders(rows: LabelledRows, part: Part, settings: FewShotSettings, seed: int) -> list[list[np.ndarray]]:
-    """Row indices of every step, for each order of a part's batches."""
+    """Return row indices of every step, for each batch order of a part."""
     size = settings.batch * len(part.rows) / len(rows.ids)
     lengths = [len(rows.ids[row]) for row in part.rows]
     orders = [batches(lengths, settings.steps, size, seed, number) for number in range(part.seeds)]
@@ -108,7 +108,7 @@ def _orders(rows: LabelledRows, part: Part, settings: FewShotSettings, seed: int
 
 
 def _mean(moved: Sequence[Moved]) -> Trained:
-    """What several orders of the batches came to on average."""
+    """Average the results of several batch orders."""
     return Trained(
         np.stack([trained.z for trained in moved]).mean(0),
         tuple(np.mean([trained.losses for trained in moved], axis=0).tolist()),
@@ -118,13 +118,14 @@ def _mean(moved: Sequence[Moved]) -> Trained:
 
 
 def batches(lengths: Sequence[int], steps: int, size: float, seed: int, number: int = 0) -> list[np.ndarray]:
-    """Row indices of every step: epochs of shuffled batches, each of rows of like length (noise breaks the ties).
+    """Return row indices of every step: shuffled batches per epoch, each of rows of similar length, ties broken
+    randomly.
 
     Args:
         lengths: tokens of each row.
-        steps: how many batches.
-        size: rows of a batch, in the mean of an epoch; at least one.
-        seed, number: decide the order.
+        steps: number of batches.
+        size: mean rows per batch in an epoch; at least one.
+        seed, number: determine the order.
     """
     rng = np.random.default_rng((seed, 7, number) if number else (seed, 7))
     count = batches_an_epoch(len(lengths), size)

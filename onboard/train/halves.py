@@ -1,7 +1,6 @@
-"""The learning curve where rows are held out: embeddings of two halves of the training rows beside that of all.
+"""The learning curve with held-out rows: compare embeddings of two halves of the training rows with that of all.
 
-Every held-out row is judged once, by the embedding of one of the halves: so these differ in the curve's bootstrap as
-folds do.
+Every held-out row is judged once, by the embedding of one half, so the curve's bootstrap can treat halves like folds.
 """
 
 from __future__ import annotations
@@ -20,14 +19,14 @@ SHARE = 0.5
 
 @dataclass(frozen=True)
 class Halves:
-    """What the embeddings make of held-out rows.
+    """Predictions of held-out rows.
 
     Args:
-        by_half: log-probabilities (m, K) of held-out rows, each by the half whose turn it is; None where there was no
-            time for halves.
+        by_half: log-probabilities (m, K) of held-out rows, each by its assigned half; None if there was no time for
+            halves.
         by_all: the same by the embedding of all rows.
-        rows: how many rows that is, by share, those that the start was trained on included.
-        half: whose embedding was asked, of each held-out row (m,).
+        rows: number of rows by share, including those that trained the start.
+        half: half that each held-out row (m,) is assigned to.
         targets: (m, K), one-hot.
         parts: indices of the training rows of each half.
         of_readout: whether the scores are those of readouts alone.
@@ -50,25 +49,27 @@ class Halves:
         targets: np.ndarray,
         parts: Sequence[np.ndarray],
     ) -> Halves:
-        """Of what each embedding makes of all held-out rows, (m, K) each: they take turns. `by_half` may be empty."""
+        """Assign held-out rows to halves, given each embedding's predictions of all of them, (m, K). `by_half` may be
+        empty.
+        """
         halves = cls(None, by_all, rows, np.arange(len(by_all)) % len(parts), targets, parts)
         return replace(halves, by_half=halves.in_turn(by_half)) if by_half else halves
 
     @property
     def scores(self) -> dict[float, np.ndarray]:
-        """By share of the rows that was trained on; empty where there was no time for halves."""
+        """Return predictions by share of the training rows; empty if there was no time for halves."""
         return {} if self.by_half is None else {SHARE: self.by_half, 1.0: self.by_all}
 
     def in_turn(self, by_half: Sequence[np.ndarray]) -> np.ndarray:
-        """Of what comes of each half (m, K), the rows that it is asked for (m, K)."""
+        """Select, from the predictions of each half (m, K), the rows that are assigned to it (m, K)."""
         turns: np.ndarray = np.stack(by_half)[self.half, np.arange(len(self.half))]
         return turns
 
     def more_rows(self, there: int) -> MoreRows:
-        """What more labelled rows would buy, where there are so many."""
+        """Estimate the gain from more labeled rows, in addition to `there` rows."""
         return more_rows(self.scores, self.rows, self.targets, self.half, there, of_readout=self.of_readout)
 
 
 def two_halves(dataset: Dataset, seed: int) -> list[np.ndarray]:
-    """Indices of the training rows in two halves, stratified."""
+    """Return indices of the training rows in two stratified halves."""
     return [np.array(half) for half in folds(dataset, 2, seed)]

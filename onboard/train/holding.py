@@ -1,13 +1,13 @@
-"""What holds a hypernetwork in place while it is tuned: regularisers over earlier embeddings, without their rows.
+"""Regularizers that keep a hypernetwork in place while it is tuned, from earlier embeddings without their rows.
 
 - "drift": how far the weights move that are generated for an earlier embedding, as ‖h(z; Θ) − h(z; Θ₀)‖² /
-  ‖h(z; Θ₀)‖², the mean over its tensors (after von Oswald et al., arXiv 1906.00695). Relative, because the layer norm
-  behind U makes U's scale irrelevant.
-- "divergence": how far its answers move, as KL(before ‖ after) on canary texts with its own label words (after Li and
+  ‖h(z; Θ₀)‖², the mean over its tensors (after von Oswald et al., arXiv 1906.00695). It is relative because the layer
+  norm after U makes U's scale irrelevant.
+- "divergence": how far its answers move, as KL(before ‖ after) on canary texts with its label words (after Li and
   Hoiem, arXiv 1606.09282).
 
-Θ₀ is the hypernetwork that the earlier embedding was learned under: measured from the last one instead, the changes of
-many tunings would add up.
+Θ₀ is the hypernetwork that the earlier embedding was learned under. Relative to the latest one, the changes of many
+tunings would accumulate.
 """
 
 from __future__ import annotations
@@ -28,25 +28,26 @@ from onboard.model.memory import RowsAtOnce
 from onboard.model.protected import Protection
 from onboard.train.settings import Regulariser
 
-_DRIFT_AT_ONCE: Final = 16  # embeddings whose weights are generated together
+_DRIFT_AT_ONCE: Final = 16  # number of embeddings for which weights are generated together
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """What a step looks at: R earlier embeddings and as many canary texts, by their indices (R,)."""
+    """The sample of a step: R earlier embeddings and as many canary texts, by index (R,)."""
 
     embeddings: np.ndarray
     texts: np.ndarray
 
 
 def draws(embeddings: int, texts: int, sampled: int, steps: int, seed: int) -> list[Drawn]:
-    """`sampled` pairs for every step: embeddings and texts in shuffled rounds, so that none is drawn much more often.
+    """Draw `sampled` pairs for every step; embeddings and texts come in shuffled rounds, so all are drawn equally
+    often.
 
     Args:
-        embeddings, texts: how many there are; without embeddings nothing is drawn.
-        sampled: pairs a step.
-        steps: of the training.
-        seed: of the draws.
+        embeddings, texts: their numbers; without embeddings nothing is drawn.
+        sampled: pairs per step.
+        steps: steps of the training.
+        seed: seed of the draws.
     """
     rng = np.random.default_rng((seed, 11))
 
@@ -60,12 +61,12 @@ def draws(embeddings: int, texts: int, sampled: int, steps: int, seed: int) -> l
 
 
 class Holding:
-    """One of the regularisers.
+    """One of the regularizers.
 
     Args:
-        engine: whose hypernetwork tuning starts from.
-        protection: the earlier embeddings, and canary texts, of which the drift needs none.
-        regulariser: which.
+        engine: engine with the hypernetwork that the tuning starts from.
+        protection: the earlier embeddings, and canary texts, which "drift" does not need.
+        regulariser: name of the regularizer.
     """
 
     def __init__(self, engine: Engine, protection: Protection, regulariser: Regulariser) -> None:
@@ -73,13 +74,13 @@ class Holding:
         self._of = {"drift": self._drift, "divergence": self._divergence}[regulariser]
 
     def backward(self, tuned: Hypernetwork, drawn: Drawn, beta: float, at_once: RowsAtOnce) -> float:
-        """Add the gradient of β times the regulariser to `tuned`, and return the regulariser (mean over what is drawn).
+        """Add the gradient of β times the regularizer to `tuned`; return the regularizer (mean over the sample).
 
         Args:
-            tuned: the hypernetwork as it is now.
-            drawn: of this step.
+            tuned: the current hypernetwork.
+            drawn: sample of this step.
             beta: its weight.
-            at_once: how many rows fit into the memory.
+            at_once: batch size that fits in memory.
         """
         total = 0.0
         for origin, pairs in self._by_origin(drawn.embeddings):
@@ -91,7 +92,7 @@ class Holding:
         return total
 
     def drift(self, tuned: Hypernetwork) -> float:
-        """Mean drift over all earlier embeddings; 0 without any."""
+        """Return the mean drift over all earlier embeddings; 0 without any."""
         everything = Drawn(np.arange(len(self._earlier)), np.zeros(len(self._earlier), dtype=np.int64))
         total, at_once = 0.0, RowsAtOnce(_DRIFT_AT_ONCE)
         with torch.no_grad():
@@ -101,13 +102,13 @@ class Holding:
         return total / max(1, len(self._earlier))
 
     def _by_origin(self, embeddings: np.ndarray) -> Iterator[tuple[Hypernetwork, np.ndarray]]:
-        """Every hypernetwork that some of them were learned under, with their places among the drawn ones."""
+        """Yield each hypernetwork that drawn embeddings were learned under, with their indices."""
         origins = [self._earlier[index].reference for index in embeddings.tolist()]
         for origin in dict.fromkeys(origins):
             yield origin, np.flatnonzero([other is origin for other in origins])
 
     def _drift(self, tuned: Hypernetwork, origin: Hypernetwork, drawn: Drawn, chosen: np.ndarray) -> Tensor:
-        """Of each of the chosen pairs (B,)."""
+        """Return the drift of each of the chosen pairs (B,)."""
         z = self._stacked(drawn.embeddings[chosen], tuned)
         with torch.no_grad():
             before = origin(z)
@@ -115,14 +116,14 @@ class Holding:
         return relative_drift((*before.encoder, *before.decoder), (*after.encoder, *after.decoder))
 
     def _divergence(self, tuned: Hypernetwork, origin: Hypernetwork, drawn: Drawn, chosen: np.ndarray) -> Tensor:
-        """Of each of the chosen pairs (B,), in nats."""
+        """Return the divergence of each of the chosen pairs (B,), in nats."""
         embeddings, of = np.unique(drawn.embeddings[chosen], return_inverse=True)
         z, tries = self._stacked(embeddings, tuned), [self._earlier[index].trie for index in embeddings.tolist()]
         ids, rows = [self._texts[index] for index in drawn.texts[chosen].tolist()], torch.from_numpy(of)
         with torch.no_grad():
             before = self._engine.log_probabilities(ids, z, tries, rows, hypernetwork=origin)  # (B, K)
         after = self._engine.log_probabilities(ids, z, tries, rows, hypernetwork=tuned)
-        there = before > -torch.inf  # beyond a row's own labels both are −inf
+        there = before > -torch.inf  # both are −inf beyond a row's labels
         return torch.where(there, before.exp() * (before - after), 0.0).sum(-1)
 
     def _stacked(self, embeddings: np.ndarray, hypernetwork: Hypernetwork) -> Tensor:

@@ -1,7 +1,8 @@
-"""Which unlabelled texts to label next: those that the embedding is least sure of, and not many that say the same.
+"""Choose which unlabeled texts to label next: uncertain ones that differ from each other.
 
-Uncertainty alone would ask twenty times for the same kind of sentence; among the most uncertain texts, each next one is
-the one farthest from those that were taken, by the frozen encoder's features (farthest-first, after arXiv 1708.00489).
+Uncertainty alone would return the same kind of sentence twenty times. Among the most uncertain texts, each next one is
+therefore the farthest from those already chosen, by the frozen encoder's features (farthest-first, after arXiv
+1708.00489).
 """
 
 from __future__ import annotations
@@ -22,18 +23,18 @@ from onboard.statistics.readout import Readout
 from onboard.statistics.temperature import tempered
 
 WANTED: Final = 20
-SHORTLIST: Final = 60  # most uncertain texts, at most, that are told apart by their features
-SURE: Final = 0.95  # a probability; of twenty texts that are answered more surely less than one should be wrong
+SHORTLIST: Final = 60  # maximum number of most uncertain texts that are compared by features
+SURE: Final = 0.95  # a probability; of twenty texts answered with more, less than one should be wrong
 Unlike = Callable[[np.ndarray], np.ndarray]
-_SAME: Final = 1e-6  # cosine distance up to which two texts say the same to the encoder
+_SAME: Final = 1e-6  # maximum cosine distance of texts that count as the same
 
 
 @dataclass(frozen=True)
 class Next:
-    """A text (index) to label, the probabilities of its labels or buckets (K,), and how unsure they are.
+    """A text (index) to label, the probabilities of its labels or buckets (K,), and their uncertainty.
 
-    `uncertainty` is their entropy as a share of the most that there can be: 0 is sure, 1 has no idea.
-    `unlike` says that the text is unlike the task's data.
+    `uncertainty` is their entropy as a share of the maximum: 0 is certain, 1 is a uniform distribution. `unlike` is
+    true for texts that are unlike the task's data.
     """
 
     row: int
@@ -42,7 +43,7 @@ class Next:
     unlike: bool = False
 
     def at(self, temperature: float) -> Next:
-        """The same as it is answered at that temperature."""
+        """Return the same text with the answer at this temperature."""
         probabilities = tempered(self.probabilities[None], temperature)
         return Next(self.row, probabilities[0], float(uncertainty(probabilities)[0]), self.unlike)
 
@@ -56,21 +57,21 @@ def label_next(
     at_once: RowsAtOnce | None = None,
     readout: Readout | None = None,
 ) -> list[Next]:
-    """The texts to label next, the most uncertain first: `WANTED` or half of them at most, and one at least.
+    """Return the texts to label next, most uncertain first: at most `WANTED` or half of them, and at least one.
 
-    Texts whose answer is surer than `SURE` are left out, unless all are.
+    Texts with an answer more certain than `SURE` are left out, unless all are.
 
     Args:
         engine: the model.
-        ids: token ids of n unlabelled texts, in an order that follows from what they say.
-        trie: of K label words.
-        task: what answers of the trained version: its embedding (t,), its weights, or only the readout.
+        ids: token ids of n unlabeled texts, in an order that depends only on their content.
+        trie: trie of K label words.
+        task: the trained version: its embedding (t,), its weights, or nothing for a readout alone.
         before_batch: called before every batch; may raise to stop.
-        at_once: how many rows fit into the memory; kept for further calls.
-        readout: that answers beside the task, if any does.
+        at_once: batch size that fits in memory; updated for further calls.
+        readout: the task's readout, if any.
 
     Raises:
-        OutOfMemoryError: the GPU has no room for a single row.
+        OutOfMemoryError: the GPU cannot hold even a single row.
     """
     at_once = at_once or RowsAtOnce()
     probabilities = probabilities_of(engine, ids, task, trie, readout, before_batch, at_once)
@@ -84,13 +85,14 @@ def suggested(
     at_once: RowsAtOnce,
     unlike: Unlike | None = None,
 ) -> list[Next]:
-    """The same of texts that were answered already, with probabilities (n, K).
+    """Return the texts to label next, given their probabilities (n, K).
 
-    Texts unlike the task's data come last, and only where others are too few: nobody is sure of "asdf", and its label
-    teaches nothing.
+    Texts unlike the task's data come last, and only if there are too few others: every model is unsure about "asdf",
+    and its label teaches nothing.
 
     Args:
-        unlike: says of places of texts (m,) whether they are unlike the task's data (m,); None takes none for that.
+        unlike: returns whether the texts at these indices (m,) are unlike the task's data (m,); None treats none as
+            unlike.
     """
     unsure = uncertainty(probabilities)
     count = min(WANTED, max(1, len(ids) // 2))
@@ -111,12 +113,12 @@ def suggested(
 
 
 def by_worth(text: Next) -> tuple[bool, float]:
-    """What texts to label next are sorted by: those unlike the task's data last, the most uncertain first."""
+    """Return the sort key of texts to label: those unlike the task's data last, the most uncertain first."""
     return text.unlike, -text.uncertainty
 
 
 def uncertainty(probabilities: np.ndarray) -> np.ndarray:
-    """Entropy of (n, K) probabilities as a share of log K, (n,); 0 where there is nothing to choose."""
+    """Return the entropy of (n, K) probabilities as a share of log K, (n,); 0 for a single label."""
     kinds = probabilities.shape[1]
     entropy = -(probabilities * np.log(np.maximum(probabilities, np.finfo(np.float32).tiny))).sum(1)
     share: np.ndarray = entropy / np.log(kinds) if kinds > 1 else np.zeros(len(probabilities))
@@ -124,9 +126,10 @@ def uncertainty(probabilities: np.ndarray) -> np.ndarray:
 
 
 def farthest_first(features: np.ndarray, count: int) -> list[int]:
-    """Indices of at most `count` rows of features (n, h): the first, then always the one farthest from all taken.
+    """Return indices of at most `count` rows of features (n, h): the first, then always the one farthest from all
+    chosen.
 
-    Rows with the very features of a taken one are left out.
+    Rows with exactly the features of a chosen row are left out.
     """
     directions = features / np.maximum(np.linalg.norm(features, axis=1, keepdims=True), 1e-12)
     nearest, taken = np.full(len(features), np.inf), []

@@ -1,14 +1,14 @@
-"""The train stage as a whole: one embedding of all rows, and those of the folds beside it, which predict them.
+"""The training of the train stage: one embedding of all rows, and embeddings of folds to predict the rows.
 
-Where the hypernetwork has seen the like of a task, z starts next to where it should end, and most of what few rows
-teach beyond that is chance; on another kind of task it has far to go. So training goes far, and rows that were not
-trained on, out of fold or held out, say how much of the way is taken (`step_length`).
+For tasks that resemble those of the hypernetwork, z starts close to its goal, and most of what few rows teach beyond
+that is noise. For other kinds of tasks it has far to go. So the training takes many steps, and rows that were not
+trained on, out of fold or held out, decide which share of the way is kept (`step_length`).
 
-The learning curve is wanted (of each fold's halves, or of two halves where rows are held out), but not at any price:
-from `submit` to the published version a job of 32 rows may take 30 s on two cores, the probe 10 of them, check,
-evaluation and publishing 4; what is left is 16 s. 80 steps of 2 of 32 rows, in two orders, pass 320 rows, the four
-folds 480, and their halves 320: of some 32 tokens each that is what there is time for. Of longer rows, and of more, a
-CPU does not train on fewer rows, and the curve is that of the readout, which costs no training.
+The learning curve (of each fold's halves, or of two halves if rows are held out) has a time budget: a job of 32 rows
+may take 30 s on two cores from `submit` to the published version. The probe takes 10 s, check, evaluation and
+publishing 4 s, which leaves 16 s. 80 steps with 2 of 32 rows, in two orders, pass 320 rows, the four folds 480, and
+their halves 320, of about 32 tokens each; that fits. With longer or more rows, a CPU skips trainings on fewer rows, and
+the curve is that of the readout, which costs no training.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from onboard.train.suspects import suspected_rows
 
 @dataclass(frozen=True)
 class Learned:
-    """What came of the training.
+    """The result of the training.
 
     Args:
-        trained: the embedding, as it is published, and how its training went.
-        share: of the way from the start that was taken.
-        folds: predictions of all rows by embeddings that were trained without them; None without a cross-validation.
-        chosen_on: how many held-out rows chose that share; None where none did, or the folds.
-        halves: what embeddings of half of the rows make of the held-out ones; None where that was not asked.
+        trained: the embedding as published, with the facts of its training.
+        share: share of the way from the start that was kept.
+        folds: out-of-fold predictions of all rows; None without a cross-validation.
+        chosen_on: number of held-out rows that chose that share; None if the folds did, or none.
+        halves: predictions of held-out rows by embeddings of half the rows; None if not requested.
     """
 
     trained: Trained
@@ -54,11 +54,11 @@ class Learned:
     halves: Halves | None = None
 
     def to_json(self) -> TrainingJson:
-        """The course of the training (without z) as a JSON-compatible document."""
+        """Return the losses and norms of the training (without z) as a JSON-compatible document."""
         return {**self.trained.to_json(), "share": self.share, "chosen_on": self.chosen_on}
 
     def more_rows(self, targets: np.ndarray) -> MoreRows | None:
-        """What more labelled rows would buy; None where that was not asked.
+        """Estimate the gain from more labeled rows; None if not requested.
 
         Args:
             targets: (n, K) of the training rows, one-hot.
@@ -74,7 +74,7 @@ class Learned:
         )
 
     def suspects(self, targets: np.ndarray) -> list[Doubt]:
-        """Training rows that look mislabelled; none without a cross-validation. Targets as of `more_rows`."""
+        """Return training rows that look mislabeled; none without a cross-validation. Targets as for `more_rows`."""
         if self.folds is None:
             return []
         return suspected_rows(self.folds.judged, self.folds.scores, targets)
@@ -82,13 +82,13 @@ class Learned:
 
 @dataclass(frozen=True)
 class Validation:
-    """What judges a training.
+    """The rows that judge a training.
 
     Args:
-        dataset: whose training rows are trained on, for the stratification.
-        cross_validated: whether to train folds; with fewer than 8 rows there are none all the same.
-        held: held-out rows; without folds they choose how much of the way is taken, as far as they are `choosing`.
-        known: whether each training row (n,) has trained the start, so that nothing predicts it as if it were new.
+        dataset: dataset with the training rows, for the stratification.
+        cross_validated: whether to train folds; there are none with fewer than 8 rows.
+        held: held-out rows; without folds, those that are `choosing` decide which share of the way is kept.
+        known: whether each training row (n,) trained the start, so that it cannot be predicted as if it were new.
     """
 
     dataset: Dataset
@@ -106,14 +106,14 @@ def learn(
     validation: Validation,
     execution: Execution = UNWATCHED,
 ) -> Learned:
-    """Train on all rows and, side by side, on folds of them where these are wanted.
+    """Train on all rows and, at the same time, on folds if requested.
 
     Args:
-        engine, training_set, start, settings, seed, execution: as of `train_parts`.
-        validation: what says how much of the way is taken, and how good that is.
+        engine, training_set, start, settings, seed, execution: see `train_parts`.
+        validation: the rows that decide which share of the way is kept, and how good the result is.
 
     Raises:
-        as `train_parts`.
+        See `train_parts`.
     """
     rows, known = training_set.rows, validation.known
     plan = _planned(engine, rows, settings, seed, validation)
@@ -122,7 +122,9 @@ def learn(
         return Learned(whole)
 
     def scored(z: Sequence[np.ndarray]) -> np.ndarray:
-        """Log-probabilities of the rows that judge: of a fold by its z, of held-out rows by the only one."""
+        """Return log-probabilities of the judging rows: those of a fold under its z, held-out rows under
+        the only one.
+        """
         trie, how = training_set.trie, (execution.before_batch, execution.scored_at_once)
         if plan.judging is None:
             return held_out_scores(engine, rows.ids, plan.folds, z, trie, *how)
@@ -140,13 +142,13 @@ def learn(
 
 @dataclass(frozen=True)
 class _Plan:
-    """What is trained side by side: all rows, then folds, then the learning curve.
+    """The trainings that run at the same time: all rows, then folds, then the learning curve.
 
     Args:
-        parts: all of it.
-        folds: of the rows; none where they are judged by others, or by none.
-        judging: the held-out rows that judge; None where folds do, or nothing does.
-        halves: of the rows, for the curve where rows are held out; they may not be trained on.
+        parts: all trainings.
+        folds: folds of the rows; empty if held-out rows judge, or none.
+        judging: the held-out rows that judge; None if folds do, or none.
+        halves: halves of the rows for the learning curve with held-out rows; they may be left untrained.
     """
 
     parts: Sequence[Part]
@@ -157,7 +159,7 @@ class _Plan:
     def compared(
         self, by_half: Sequence[np.ndarray], by_all: np.ndarray, targets: np.ndarray, known: np.ndarray | None
     ) -> Halves | None:
-        """The halves beside the embedding of all rows; None without any. Arguments as of `Halves.of`."""
+        """Compare the halves with the embedding of all rows; None without halves. Arguments as for `Halves.of`."""
         if not self.halves:
             return None
         sizes = {SHARE: _mean_rows(self.halves, known), 1.0: float(sum(map(len, self.halves)))}
@@ -183,7 +185,7 @@ def _bearable(
     scored: Callable[[Sequence[np.ndarray]], np.ndarray],
     targets: np.ndarray,
 ) -> tuple[float, np.ndarray]:
-    """How much of the way from the start is borne by rows (n) that these have not been trained on.
+    """Find the share of the way from the start that is best for rows (n) outside the training.
 
     Returns:
         The share, and the rows' log-probabilities (n, K) after it.
@@ -208,7 +210,7 @@ def _out_of_fold(
     rows: Mapping[float, float],
     scored: Callable[[Sequence[np.ndarray]], np.ndarray],
 ) -> OutOfFold:
-    """Predictions by the embeddings of the folds (`scores`), and of their shares; `trained` are those of all."""
+    """Return the predictions of the folds' embeddings (`scores`) and of those of their shares, out of all `trained`."""
     of_folds, of_shares = trained[: len(parted)], trained[len(parted) :]
     shares = list(parted[0].shares) if of_shares else []
     curve = {
@@ -220,24 +222,24 @@ def _out_of_fold(
 
 
 def choosing(count: int) -> list[int]:
-    """Places of those of so many held-out rows that choose something: none of fewer than 16, and at most 256."""
+    """Return the indices of held-out rows that choose something: none of fewer than 16, and at most 256."""
     return evenly_spaced(count, MOST_CHOOSING) if count >= FEWEST_CHOOSING else []
 
 
 def _judging(held: LabelledRows | None) -> LabelledRows | None:
-    """The held-out rows that choose; None where they are too few."""
+    """Return the held-out rows that choose; None if there are too few."""
     if held is None or not (chosen := choosing(len(held.ids))):
         return None
     return held.at(chosen)
 
 
 def _rows(parted: Sequence[Fold], known: np.ndarray | None) -> dict[float, float]:
-    """Mean number of rows that were trained on, by share."""
+    """Return the mean number of training rows, by share."""
     trained = [{**fold.shares, 1.0: fold.kept} for fold in parted]
     return {share: _mean_rows([rows[share] for rows in trained], known) for share in trained[0]}
 
 
 def _mean_rows(trained: Sequence[np.ndarray], known: np.ndarray | None) -> float:
-    """Of some trainings; rows that the start was trained on are counted, too."""
+    """Return the mean number of training rows, including those of the start."""
     before = set() if known is None else set(np.flatnonzero(known).tolist())
     return float(np.mean([len(before.union(rows.tolist())) for rows in trained]))

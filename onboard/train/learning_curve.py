@@ -1,10 +1,10 @@
-"""What more labelled rows would buy: accuracy by number of training rows, extrapolated from out-of-fold predictions.
+"""Estimate the gain from more labeled rows: extrapolate accuracy by number of training rows, out of fold.
 
-Accuracy grows about linearly with the logarithm of the rows in the range of a few to a few hundred. The interval comes
-from a bootstrap of folds and of rows within them: embeddings differ by what they were trained on, not only by luck on
-the rows that are predicted. Only rows that became right or wrong as more were trained on tell anything, and a bootstrap
-of hardly any would be sure of what it has not seen: where they are few, nothing is said. Nor is it of embeddings that
-give every text the same answer: how many of these are right is the share of a label, whatever was learned.
+Between a few and a few hundred rows, accuracy grows about linearly with the logarithm of the rows. The interval comes
+from a bootstrap of folds and of rows within them, because embeddings vary with their training rows as well as with the
+rows that they predict. Only rows that become right or wrong as the training grows are informative. If there are few of
+them, a bootstrap would be overconfident, and there is no estimate. Neither is there one if an embedding gives every
+text the same answer: its accuracy is then the share of a label, whatever it learned.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from onboard.model.cost import Passes
 from onboard.statistics.bootstrap import draws_of_groups
 
 MORE_ROWS: Final = 32
-FEWEST_ROWS: Final = 24  # out-of-fold predictions below which an extrapolation says nothing
-FEWEST_CHANGED: Final = 6  # rows that became right or wrong: of fewer, all go one way by chance in over 5% (2 · 0.5⁵)
-CURVE_SECONDS: Final = 16.0  # that a training may take with its curve: see `onboard.train.learning`
+FEWEST_ROWS: Final = 24  # minimum number of out-of-fold predictions for an extrapolation
+FEWEST_CHANGED: Final = 6  # rows that became right or wrong; five all change one way by chance in over 5% (2 · 0.5⁵)
+CURVE_SECONDS: Final = 16.0  # maximum duration of a training with its curve: see `onboard.train.learning`
 _DRAWS: Final = 1000
 _NO_TIME: Final = "Training on fewer rows as well would take too long here."
 
 
 @dataclass(frozen=True)
 class MoreRows:
-    """The learning curve, and what it says of more rows.
+    """The learning curve and its extrapolation.
 
     Args:
-        points: rows that were trained on (on average), share of rows predicted right.
-        more: how many more rows the question is about.
-        gain: expected change of accuracy (a share), with its 95% interval; None where it cannot be told.
-        reason: why it cannot be told.
-        of_readout: whether it is the curve of the readout alone, as training on fewer rows would take too long.
+        points: mean number of training rows, and share of rows predicted right.
+        more: number of additional rows.
+        gain: expected change of accuracy (a share), with its 95% interval; None if unknown.
+        reason: why it is unknown.
+        of_readout: whether it is the curve of the readout alone, because training on fewer rows would take too long.
     """
 
     points: Sequence[tuple[float, float]]
@@ -46,7 +46,7 @@ class MoreRows:
     of_readout: bool = False
 
     def to_json(self) -> MoreRowsJson:
-        """points, more, gain, low, high, reason, of_readout."""
+        """Return points, more, gain, low, high, reason and of_readout."""
         gain, low, high = self.gain or (None, None, None)
         return {
             "points": [{"rows": rows, "accuracy": accuracy} for rows, accuracy in self.points],
@@ -56,7 +56,7 @@ class MoreRows:
 
 
 def affordable_curve(trained: float, tokens: float) -> bool:
-    """Whether a CPU has time for a training with its learning curve: of so many rows, of so many tokens each."""
+    """Return whether a CPU has time for a learning curve with `trained` rows of `tokens` tokens each."""
     return Passes(trained=trained).seconds(tokens) <= CURVE_SECONDS
 
 
@@ -64,16 +64,16 @@ def more_rows(
     scores: Mapping[float, np.ndarray], rows: Mapping[float, float], targets: np.ndarray, fold: np.ndarray, there: int,
     *, of_readout: bool = False,
 ) -> MoreRows:  # fmt: skip
-    """What 32 more labelled rows would buy.
+    """Estimate the gain from 32 more labeled rows.
 
     Args:
-        scores: by share of each fold's rows that was trained on, log-probabilities (m, K) of the rows in folds; empty
-            where there was no time for that.
-        rows: how many rows that is, by share, those that the start was trained on included.
+        scores: log-probabilities (m, K) of the rows in folds, by share of each fold's training rows; empty if there was
+            no time for them.
+        rows: number of training rows by share, including those of the start.
         targets: (m, K), one-hot.
-        fold: of each row (m,).
-        there: labelled rows that there are, in folds or not.
-        of_readout: whether the readout alone has answered.
+        fold: fold of each row (m,).
+        there: number of existing labeled rows, in folds or not.
+        of_readout: whether the scores are those of the readout alone.
     """
     if not scores:
         return MoreRows((), reason=_NO_TIME)
@@ -101,14 +101,14 @@ def _extrapolated(
     groups = [np.flatnonzero(fold == number) for number in np.unique(fold)]
     drawn = np.array([_slope(sizes, right[:, chosen].mean(1)) for chosen in draws_of_groups(groups, _DRAWS)]) * growth
     low, high = (float(end) for end in np.percentile(drawn, (2.5, 97.5)))
-    low, high = min(low, gain - 1.0 / count), max(high, gain + 1.0 / count)  # a row is the least that can be seen
+    low, high = min(low, gain - 1.0 / count), max(high, gain + 1.0 / count)  # one row is the smallest visible change
     accuracy = points[-1][1]
     gain, low, high = (float(value) for value in np.clip((gain, low, high), -accuracy, 1.0 - accuracy))
     return MoreRows(points, gain=(gain, low, high))
 
 
 def _why_none(right: np.ndarray, sizes: np.ndarray) -> str:
-    """Why nothing can be told of what was answered right (P, n) after so many rows (P,); "" where it can."""
+    """Return why the answers (P, n) after so many rows (P,) allow no estimate; "" if they do."""
     count = right.shape[1]
     if len(set(sizes.tolist())) < 2:
         return "Only one number of rows was trained on."
@@ -122,13 +122,15 @@ def _why_none(right: np.ndarray, sizes: np.ndarray) -> str:
 
 
 def _constant(answers: np.ndarray, true: np.ndarray, fold: np.ndarray) -> bool:
-    """Whether half of the embeddings or more (one a fold) answered all alike (n,) where the rows are not alike (n,)."""
+    """Return whether half of the embeddings (one per fold) or more gave all rows one answer (n,) despite varied labels
+    (n,).
+    """
     parts = [fold == number for number in np.unique(fold)]
     alike = [len(set(answers[part].tolist())) == 1 for part in parts if len(set(true[part].tolist())) > 1]
     return 2 * sum(alike) >= len(alike) > 0
 
 
 def _slope(sizes: np.ndarray, accuracies: np.ndarray) -> float:
-    """Growth of accuracy per unit of log rows, by least squares."""
+    """Return the growth of accuracy per unit of log rows, by least squares."""
     centred = np.log(sizes) - np.log(sizes).mean()
     return float(centred @ accuracies / (centred @ centred))

@@ -1,7 +1,7 @@
-"""The rule of `--method auto`: which methods are tried, when no further one is, and which of those tried is published.
+"""The rule of `--method auto`: which methods to try, when to stop, and which one to publish.
 
-All are judged by their losses on the same rows, none of which trained what answers them. How the rule was chosen stands
-in docs/decisions/0022.
+All methods are judged by their losses on the same rows, which trained none of them. docs/decisions/0022 explains the
+rule.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from onboard.train.worth_tuning import FEWEST_ROWS, GOOD
 
 WITHIN: Final = 0.25  # standard errors of the paired difference
 _IN_WORDS: Final = "a quarter of a standard error"  # the same
-AS_CHEAP: Final = 1.1  # times the fewest bytes: less is worth no loss, as the 64 numbers beside a readout
+AS_CHEAP: Final = 1.1  # relative to the fewest bytes; smaller savings, such as an embedding's, are not worth any loss
 
 
 @dataclass(frozen=True)
 class Tried:
-    """One method as it would be published.
+    """A method as it would be published.
 
     Args:
         method: its name.
         losses: nats of each row (m,), the same rows for all methods.
-        accuracy: share of them whose answer is right; None of numbers.
-        stored_bytes: of the numbers that its version would store.
+        accuracy: share of right answers; None for regressions.
+        stored_bytes: size of its version's tensors.
     """
 
     method: str
@@ -38,36 +38,36 @@ class Tried:
 
     @property
     def loss(self) -> float:
-        """The mean, nats."""
+        """Mean loss in nats."""
         return float(self.losses.mean())
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """Its 95% interval; None of a single row."""
+        """95% interval of the mean loss; None for a single row."""
         return mean_interval(self.losses)
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The method that is published, and why, in a sentence for the report."""
+    """The method to publish, and the reason, in a sentence for the report."""
 
     method: str
     reason: str
 
 
 def least(tried: Sequence[Tried]) -> Tried:
-    """The method with the least mean loss; of several the one that takes the fewest bytes."""
+    """Return the method with the smallest mean loss; of equal ones the smallest in bytes."""
     return min(tried, key=lambda one: (one.loss, one.stored_bytes))
 
 
 def nothing_to_gain(tried: Sequence[Tried]) -> str | None:
-    """Why no further method is tried, in a sentence; None where one is.
+    """Return why to try no further method, in a sentence; None to continue.
 
-    1. There are fewer than 16 rows: they could not tell.
-    2. 90% or more are right already.
+    1. There are fewer than 16 rows, too few to decide.
+    2. 90% or more are already right.
 
     Args:
-        tried: in the order in which they were, at least one.
+        tried: methods tried so far, in order, at least one.
     """
     rows, best = len(tried[0].losses), least(tried)
     if rows < FEWEST_ROWS:
@@ -78,9 +78,9 @@ def nothing_to_gain(tried: Sequence[Tried]) -> str | None:
 
 
 def cheapest(tried: Sequence[Tried], errors: float = WITHIN) -> Choice:
-    """Of all whose loss is within so many standard errors of the least one's on the same rows: that of fewest bytes.
+    """Return the smallest method in bytes with a loss within so many standard errors of the best, on the same rows.
 
-    Of several that are about as cheap it is the one with the least loss.
+    Of several that are about as small, it is the one with the smallest loss.
     """
     best = least(tried)
     within = [one for one in tried if one is best or _within(one, best, errors)]

@@ -1,7 +1,7 @@
-"""Few-shot training of a task's own weights on a frozen backbone: adapters, prompts, biases, or few directions.
+"""Few-shot training of task-specific weights on a frozen backbone: adapters, prompts, biases, or low-rank updates.
 
-A plain loop with AdamW, whose rate falls linearly to nothing. Nothing is chosen on the
-way, so rows that are predicted by weights that were trained without them tell fairly how good the weights of all are.
+A plain loop with AdamW and a learning rate that falls linearly to 0. No choices are made on the way, so out-of-fold
+predictions are a fair estimate for the weights of all rows.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ NewTask = Callable[[], TaskModule]
 
 @dataclass(frozen=True)
 class TrainedTask:
-    """What came of a training.
+    """The result of a training.
 
     Args:
-        module: the task's parameters, as they are published.
-        losses: training loss of each step, nats.
-        padding_share: share of padding among all token positions that were computed.
-        folds: predictions by modules that were trained without the rows; None without a cross-validation.
+        module: the task's parameters, as published.
+        losses: training loss at each step, nats.
+        padding_share: share of padding among all computed token positions.
+        folds: out-of-fold predictions; None without a cross-validation.
     """
 
     module: TaskModule
@@ -56,22 +56,22 @@ def learn_task(
     parted: Sequence[Fold],
     execution: Execution = UNWATCHED,
 ) -> TrainedTask:
-    """Train the weights of all rows, then, where rows are folded, those of each fold, which predict its rows.
+    """Train on all rows, then, if there are folds, once per fold to predict its rows.
 
-    The same bytes for the same seed on a CPU.
+    On a CPU, equal seeds give equal bytes.
 
     Args:
         engine: the frozen backbone.
-        new: makes the parameters as they start.
-        training_set: labelled rows and label words.
+        new: creates the initial parameters.
+        training_set: labeled rows and label words.
         settings: steps and batch.
-        seed: of the start and of the batches' order.
+        seed: seed of the initial parameters and the batch order.
         parted: the folds; none without a cross-validation.
-        execution: told every step.
+        execution: called at every step.
 
     Raises:
         JobFailedError: the loss is not finite.
-        OutOfMemoryError: the GPU has no room for a single row.
+        OutOfMemoryError: the GPU cannot hold even a single row.
     """
     rows, trie = training_set.rows, training_set.trie
     fast = engine.rounded()
@@ -88,7 +88,7 @@ def learn_task(
 
 
 def out_of_fold(scores: np.ndarray, parted: Sequence[Fold]) -> OutOfFold:
-    """Log-probabilities of rows (n, K), of which those in folds count, as predictions without the rows themselves."""
+    """Convert log-probabilities of rows (n, K) to out-of-fold predictions of the rows in folds."""
     fold = fold_of(len(scores), parted)
     trained_on = {1.0: float(np.mean([len(part.kept) for part in parted]))}
     nothing = np.zeros((len(parted), 0), dtype=np.float32)  # no embedding is trained
@@ -96,7 +96,7 @@ def out_of_fold(scores: np.ndarray, parted: Sequence[Fold]) -> OutOfFold:
 
 
 def seeded(new: NewTask, seed: int, device: torch.device) -> TaskModule:
-    """New parameters by a seed; random numbers that others draw are left as they are."""
+    """Create parameters with a seed, without affecting other random numbers."""
     with torch.random.fork_rng([device] if device.type == "cuda" else []):
         torch.manual_seed(seed)
         return new()
@@ -106,12 +106,12 @@ def seeded(new: NewTask, seed: int, device: torch.device) -> TaskModule:
 def answered(
     engine: Engine, module: TaskModule, rows: LabelledRows, trie: LabelTrie, execution: Execution
 ) -> np.ndarray:
-    """Log-probabilities (n, K) of rows."""
+    """Return log-probabilities (n, K) of rows."""
     return log_probabilities(engine, rows.ids, module.weights(), trie, execution.before_batch, execution.scored_at_once)
 
 
 def rate_of(module: TaskModule) -> float:
-    """Of the optimiser at the first step."""
+    """Return the initial learning rate."""
     return FEW_STEPS_RATES.get(module.METHOD, module.LEARNING_RATE)
 
 
@@ -123,7 +123,7 @@ def train_task(
     seed: int,
     execution: Execution = UNWATCHED,
 ) -> TrainedTask:
-    """Train a module, which is changed. Arguments and errors as of `learn_task`."""
+    """Train a module in place. Arguments and errors as for `learn_task`."""
     rows = training_set.rows
     order = batches([len(row) for row in rows.ids], settings.steps, settings.batch, seed)
     optimiser = torch.optim.AdamW(module.parameters(), lr=rate_of(module), weight_decay=0.0)
@@ -143,7 +143,7 @@ def train_task(
 
 
 class _Losing:
-    """Mean losses of batches, and their gradients in the module's parameters."""
+    """Mean losses of batches, and their gradients for the module's parameters."""
 
     def __init__(
         self, engine: Engine, module: TaskModule, training_set: TrainingSet, at_once: RowsAtOnce | None
@@ -156,7 +156,7 @@ class _Losing:
         self.padding = Padding()
 
     def gradients(self, chosen: np.ndarray) -> tuple[list[Tensor], float]:
-        """Of the mean loss of these rows, one a parameter, and that loss. Raises OutOfMemoryError."""
+        """Return the gradient of these rows' mean loss per parameter, and the loss. Raises OutOfMemoryError."""
         rows = chosen[np.argsort([len(self._ids[row]) for row in chosen], kind="stable")]
         lengths, device = [len(self._ids[row]) for row in rows], self._engine.device
         parameters = list(self._module.parameters())

@@ -1,4 +1,4 @@
-"""How the training goes, without torch: whoever only estimates how long it takes reads its numbers here, too."""
+"""Settings of the trainings, without torch, so that estimates of the duration can import them."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from onboard.model.steps import Steps
 Regulariser = Literal["drift", "divergence"]
 
 FOLDS: Final = 4
-FEWEST_CURVE_ROWS: Final = 16  # below them a half of a fold's rows is too little to train on
-FEWEST_CHOOSING: Final = 16  # held-out rows below which nothing is chosen on them
+FEWEST_CURVE_ROWS: Final = 16  # with fewer, half of a fold's rows is too little to train on
+FEWEST_CHOOSING: Final = 16  # minimum number of held-out rows for any choice
 MOST_CHOOSING: Final = 256
-SHARES: Final = (1.0, 0.5, 0.25, 0.125)  # of the way that a training or a tuning went, of which one is taken
+SHARES: Final = (1.0, 0.5, 0.25, 0.125)  # candidate shares of the way of a training or tuning
 
 
 def batches_an_epoch(count: int, size: float) -> int:
-    """How many batches of `size` rows, in the mean of an epoch, so many rows make."""
+    """Return the number of batches per epoch for `count` rows and a mean batch of `size` rows."""
     return min(count, max(1, int(count / size)))
 
 
@@ -28,19 +28,19 @@ class FewShotSettings:
     """How an embedding is trained (docs/explanation/training.md).
 
     Args:
-        steps: optimiser steps, at least; many rows get more of them, see `for_rows`.
-        batch: rows a step, at least.
-        passes: how often each of many rows is to be seen.
-        most_batch, most_steps: that many rows ask for.
-        learning_rate: of Adam, falls linearly to 0; inputs of so few numbers want far more than weights do.
+        steps: minimum number of optimizer steps; more rows increase it, see `for_rows`.
+        batch: minimum rows per step.
+        passes: target number of passes over many rows.
+        most_batch, most_steps: maximums for many rows.
+        learning_rate: of Adam, falls linearly to 0; so few inputs need a far larger rate than weights do.
         averaged_share: the result is the mean of z over this last share of the steps.
         norm_per_root: bound of ‖z‖ as a multiple of √t; a large z drowns layer and position ids in the conditioning.
-        seeds: orders of the batches that are trained side by side; the result is their mean.
-        fold_seeds: the same of each fold of the cross-validation.
-        curve: shares of each fold's training rows that are trained on too, to see what more rows would bring; where
-            rows are held out, whether two halves of the training rows are.
-        curve_trained: whether embeddings are trained for it. Where a readout answers as well, readouts of fewer rows
-            make the curve: they cost nothing, and most of the answer is theirs.
+        seeds: batch orders that are trained at the same time; the result is their mean.
+        fold_seeds: the same for each fold of the cross-validation.
+        curve: shares of each fold's training rows to train on as well, for the learning curve; with held-out rows, any
+            share requests two halves of the training rows.
+        curve_trained: whether embeddings are trained for the curve. If there is a readout, readouts of fewer rows make
+            the curve: they need no training and contribute most of the answer.
     """
 
     steps: int = 80
@@ -57,7 +57,7 @@ class FewShotSettings:
     curve_trained: bool = True
 
     def for_rows(self, count: int) -> FewShotSettings:
-        """The same, to see each of so many rows `passes` times: by larger batches first, then by more steps."""
+        """Return settings that see each of `count` rows `passes` times, by larger batches first, then by more steps."""
         seen = self.passes * count
         batch = max(self.batch, min(self.most_batch, math.ceil(seen / self.steps)))
         steps = max(self.steps, min(self.most_steps, math.ceil(seen / batch)))
@@ -78,10 +78,10 @@ class OwnWeightsSettings:
     """How task-specific weights are trained (docs/reference/methods.md). See `FEW_STEPS_RATES` for the rate.
 
     Args:
-        steps: optimiser steps, at least.
-        batch: rows a step, at least.
-        passes: how often each of many rows is to be seen.
-        most_batch, most_steps: that many rows ask for.
+        steps: minimum number of optimizer steps.
+        batch: minimum rows per step.
+        passes: target number of passes over many rows.
+        most_batch, most_steps: maximums for many rows.
     """
 
     steps: int = 60
@@ -91,34 +91,34 @@ class OwnWeightsSettings:
     most_steps: int = 1200
 
     def for_rows(self, count: int) -> OwnWeightsSettings:
-        """The same, to see each of so many rows `passes` times: by larger batches first, then by more steps."""
+        """Return settings that see each of `count` rows `passes` times, by larger batches first, then by more steps."""
         seen = self.passes * count
         batch = max(self.batch, min(self.most_batch, math.ceil(seen / self.steps)))
         return replace(self, steps=max(self.steps, min(self.most_steps, math.ceil(seen / batch))), batch=batch)
 
     def for_part(self, count: int, of: int) -> OwnWeightsSettings:
-        """For so many `of` the rows: each is seen as often as where all are trained on."""
+        """Return settings for `count` out of `of` rows, with the same number of passes."""
         return replace(self, steps=math.ceil(self.steps * count / of))
 
 
 @dataclass(frozen=True)
 class TuningSettings:
-    """How hypernetwork and embedding are tuned; the defaults were chosen on kinds of tasks that the base has not seen
+    """How hypernetwork and embedding are tuned. The defaults were chosen on kinds of tasks that the base has not seen
     (docs/explanation/tuning.md).
 
     Args:
-        steps: optimiser steps, at least; more rows get more of them, see `for_rows`.
-        passes: how often each row is to be seen.
-        most_steps: that many rows ask for.
-        batch: rows of the new task a step.
-        learning_rate: of the hypernetwork's weights, with Adam; it falls linearly to 0, as does the other.
+        steps: minimum number of optimizer steps; more rows increase it, see `for_rows`.
+        passes: target number of passes over the rows.
+        most_steps: maximum for many rows.
+        batch: rows of the new task per step.
+        learning_rate: of the hypernetwork's weights, with Adam; both rates fall linearly to 0.
         z_learning_rate: of the embedding.
-        smoothing: share of each target that is spread over all labels: weights that learn few rows by heart would
-            else be far too sure of everything, which costs log-loss and makes the task a burden on later tunings.
-        beta: weight of the regulariser in the loss; 0 holds nothing.
-        regulariser: what holds the earlier tasks.
-        sampled: earlier embeddings a step, drawn in shuffled rounds; for the divergence each with a text.
-        look: share of the steps that are taken first, to see whether there is anything to gain.
+        smoothing: share of each target that is spread over all labels. Otherwise weights that memorize few rows would
+            be overconfident, which costs log-loss and makes the task a burden on later tunings.
+        beta: weight of the regularizer in the loss; 0 disables it.
+        regulariser: the regularizer that protects earlier tasks.
+        sampled: earlier embeddings per step, drawn in shuffled rounds; for "divergence", each with a text.
+        look: share of the steps of the trial, which shows whether there is anything to gain.
     """
 
     steps: int = 80
@@ -134,15 +134,15 @@ class TuningSettings:
     look: float = 0.2
 
     def for_rows(self, count: int) -> TuningSettings:
-        """The same with steps enough to see each of so many rows `passes` times, `most_steps` at most."""
+        """Return settings with enough steps to see each of `count` rows `passes` times, at most `most_steps`."""
         steps = min(self.most_steps, math.ceil(self.passes * count / self.batch))
         return replace(self, steps=max(self.steps, steps))
 
     def for_part(self, count: int, of: int) -> TuningSettings:
-        """For so many `of` the rows: each is seen as often as where all are tuned on."""
+        """Return settings for `count` out of `of` rows, with the same number of passes."""
         whole = self.for_rows(of)
         return replace(whole, steps=math.ceil(whole.steps * count / of))
 
     def for_look(self) -> TuningSettings:
-        """The same in the few steps of a first look."""
+        """Return settings for the few steps of the trial."""
         return replace(self, steps=math.ceil(self.look * self.steps))

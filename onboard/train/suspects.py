@@ -1,6 +1,6 @@
-"""Suspected label errors in what was trained: rows whose label is contradicted by answers that never saw them.
+"""Find suspected label errors: training rows that contradict confident out-of-fold answers.
 
-The rule is that of `onboard.data.label_errors`, on the out-of-fold answers of what is published.
+The rule is that of `onboard.data.label_errors`, on the out-of-fold answers of the published version.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ _LABEL_CHARACTERS: Final = 40  # of a label in the warning
 
 
 def suspected_rows(judged: np.ndarray, estimate: np.ndarray, targets: np.ndarray) -> list[Doubt]:
-    """The most doubtful of some rows (m,) of all (n,), by their index among all, the clearest first; ten at most.
+    """Return the most doubtful of some rows (m,), by their index among all (n,), clearest first, at most ten.
 
     Args:
-        judged: indices of those that were predicted without themselves.
+        judged: indices of the rows with out-of-fold predictions.
         estimate: their out-of-fold log-probabilities (m, K).
-        targets: (n, K) of all, one-hot.
+        targets: (n, K) of all rows, one-hot.
     """
     doubts = doubted_rows(np.exp(estimate), targets[judged].argmax(1))[:MOST]
     return [replace(doubt, row=int(judged[doubt.row])) for doubt in doubts]
 
 
 def warning_of(suspects: Sequence[Doubt], dataset: Dataset) -> WarningJson:
-    """The warning about them (there is one at least) as the report shows it, which names every one.
+    """Return the report's warning, which lists all of them (at least one).
 
     Args:
-        suspects: the clearest first.
-        dataset: whose training rows they are.
+        suspects: clearest first.
+        dataset: dataset with the training rows.
     """
     examples = [
         {

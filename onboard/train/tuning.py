@@ -1,6 +1,6 @@
-"""Tuning: hypernetwork and embedding learn the new task together, while earlier tasks hold the hypernetwork in place.
+"""Tune hypernetwork and embedding on the new task together, while earlier tasks keep the hypernetwork in place.
 
-The loss is that of the new task plus β times a regulariser over earlier embeddings (`holding`).
+The loss is that of the new task plus β times a regularizer over earlier embeddings (see the module `holding`).
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from onboard.train.fewshot import batches
 from onboard.train.holding import Drawn, Holding, draws
 from onboard.train.settings import TuningSettings
 
-CLIP: Final = 1.0  # norm of the gradient, as the authors have it
+CLIP: Final = 1.0  # norm of the gradient, as in the paper
 
 
 @dataclass(frozen=True)
 class Tuned:
-    """What came of it.
+    """The result of a tuning.
 
     Args:
-        hypernetwork: frozen, on the device of the engine's own.
+        hypernetwork: frozen, on the engine's device.
         z: (t,) float32.
         losses: loss of the new task at each step, nats.
-        penalties: the regulariser at each step, without β; 0 where nothing is held.
+        penalties: the regularizer at each step, without β; 0 without earlier embeddings.
         drift: how far the weights moved that are generated for earlier embeddings, the mean over all of them.
     """
 
@@ -53,13 +53,15 @@ class Tuned:
     drift: float
 
     def facts(self) -> dict[str, Any]:
-        """The course of the tuning, without the weights, for its document."""
+        """Return the facts of the tuning, without the weights, for its document."""
         return {
             "steps": len(self.losses), "loss": list(self.losses), "penalty": list(self.penalties), "drift": self.drift,
         }  # fmt: skip
 
     def shortened(self, before: Hypernetwork, z: np.ndarray, share: float) -> Tuned:
-        """After this share of the way from the hypernetwork and embedding (t,) before; the course stays the whole's."""
+        """Move back to this share of the way from the earlier hypernetwork and embedding (t,); the losses are
+        unchanged.
+        """
         moved = embedding_between(z, self.z, share)
         return replace(self, hypernetwork=between(before, self.hypernetwork, share), z=moved)
 
@@ -73,24 +75,24 @@ def tune(
     seed: int,
     execution: Execution = UNWATCHED,
 ) -> Tuned:
-    """Tune a copy of the engine's hypernetwork and the embedding. The same bytes for the same arguments on a CPU.
+    """Tune a copy of the engine's hypernetwork and the embedding. On a CPU, equal arguments give equal bytes.
 
-    Adam without weight decay; the backbone with its norms stays frozen, the engine's own hypernetwork is not touched.
+    Uses Adam without weight decay. The backbone with its norms stays frozen; the engine's hypernetwork is not changed.
 
     Args:
         engine: backbone, and the hypernetwork to start from.
-        training_set: of the new task.
+        training_set: rows of the new task.
         z: (t,) its trained embedding.
-        protection: embeddings of other tasks; without any nothing is held. The divergence needs texts, too; the guard
-            must judge by others: these are trained on.
-        settings: steps, rates and the regulariser.
-        seed: of the batches' order and of the draws.
-        execution: told every step with the new task's loss.
+        protection: embeddings of other tasks; without any, there is no regularizer. "divergence" also needs texts,
+            which the guard must not use, as they are trained on.
+        settings: steps, rates and the regularizer.
+        seed: seed of the batch order and of the draws.
+        execution: called at every step with the new task's loss.
 
     Raises:
         JobFailedError: the loss or a weight is not finite.
-        OutOfMemoryError: the GPU has no room for a single row.
-        ValueError: the divergence is asked for without canaries.
+        OutOfMemoryError: the GPU cannot hold even a single row.
+        ValueError: "divergence" was requested without canaries.
     """
     tuning = _Tuning(engine, training_set, z, protection, settings, execution.trained_at_once or RowsAtOnce(AT_ONCE))
     course = []
@@ -109,14 +111,14 @@ def tune(
 def _rounds(
     training_set: TrainingSet, protection: Protection, settings: TuningSettings, seed: int
 ) -> Iterator[tuple[np.ndarray, Drawn]]:
-    """Row indices of every step, and what holds it."""
+    """Yield the row indices and the regularizer's sample of every step."""
     order = batches([len(ids) for ids in training_set.rows.ids], settings.steps, settings.batch, seed)
     held = draws(len(protection.tasks), len(protection.canaries), settings.sampled, settings.steps, seed)
     return zip(order, held, strict=True)
 
 
 class _Tuning:
-    """A copy of the engine's hypernetwork and an embedding that learn together; arguments as of `tune`."""
+    """A copy of the engine's hypernetwork and an embedding that learn together; arguments as for `tune`."""
 
     def __init__(
         self,
@@ -151,7 +153,7 @@ class _Tuning:
         self._bound = Steps.norm_per_root * len(z) ** 0.5
 
     def gradient(self, chosen: np.ndarray, drawn: Drawn) -> tuple[float, float]:
-        """Leaves the gradient in the parameters, and returns the new task's loss and the regulariser."""
+        """Compute the gradient into the parameters; return the new task's loss and the regularizer."""
         widest = max(len(chosen), len(drawn.embeddings))
         return self._at_once.fitting(widest, partial(self._gradient, chosen, drawn))
 
@@ -174,7 +176,7 @@ class _Tuning:
         return sum(losses), self.holding.backward(self._hypernetwork, drawn, self._beta, self._at_once)
 
     def step(self) -> None:
-        """Move by the gradient, the embedding within its bound."""
+        """Update the parameters, with the embedding within its bound."""
         nn.utils.clip_grad_norm_(self._parameters, CLIP)
         self._optimiser.step()
         self._falling.step()
@@ -182,7 +184,7 @@ class _Tuning:
             self._embedding.mul_(torch.clamp(self._bound / self._embedding.norm(), max=1.0))
 
     def frozen(self) -> tuple[Hypernetwork, np.ndarray]:
-        """What the two have become, z (t,). Raises JobFailedError: a weight is not finite."""
+        """Return hypernetwork and z (t,). Raises JobFailedError: a weight is not finite."""
         if not all(bool(torch.isfinite(tensor).all()) for tensor in self._parameters):
             raise JobFailedError("tuned-weight-not-finite")
         self._hypernetwork.requires_grad_(False)

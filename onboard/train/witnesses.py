@@ -1,4 +1,4 @@
-"""What is said of rows that cannot judge a training, as they have trained what it started from."""
+"""Warn about rows that cannot judge a training because they trained its start."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from onboard.domain.report import WarningJson
 
 
 def known_finding(counts: Mapping[str, int]) -> list[WarningJson]:
-    """The warning that so many rows of these splits are known, as the report shows it; none where there are none."""
+    """Return the report's warning about known rows in these splits; empty if there are none."""
     parts = [f"{count} {split}" for split, count in counts.items() if count]
     if not parts:
         return []

@@ -1,10 +1,9 @@
-"""The rule of `--tune-hypernetwork auto`: tune where the embedding alone leaves enough to gain.
+"""The rule of `--tune-hypernetwork auto`: tune if the embedding alone leaves enough to gain.
 
-64 numbers can only reach what the hypernetwork has seen the like of. Where they cannot, it shows: out of fold or on
-held-out rows the embedding is no better than words counted on the same rows (TF-IDF) or than the commonest label. That
-the probe found nothing worth starting from shows nothing: the label words alone may say enough (decision 14). The rule
-looks at the figures themselves and not at their intervals, which 32 rows make wide: behind it come the guard and a
-comparison with the embedding alone.
+An embedding only works for tasks that resemble the ones the hypernetwork was trained on. Otherwise, out of fold or on
+held-out rows, it is not better than TF-IDF on the same rows or than the most frequent label. A probe that finds no good
+start proves nothing, as the label words alone may be enough (decision 14). The rule uses the accuracies and not their
+intervals, which are wide for 32 rows: the guard and a comparison with the embedding alone follow anyway.
 """
 
 from __future__ import annotations
@@ -16,27 +15,27 @@ from typing import Final
 
 from onboard.data.splits import evenly_spaced
 
-FEWEST_ROWS: Final = 16  # below them the accuracies say nothing
-GOOD: Final = 0.9  # accuracy from which on little is left to gain
-BY_HEART: Final = 0.05  # of ln K: a training loss below it says that the rows are known by heart already
+FEWEST_ROWS: Final = 16  # with fewer, accuracies are too imprecise
+GOOD: Final = 0.9  # accuracy above which little is left to gain
+BY_HEART: Final = 0.05  # as a share of ln K: a lower training loss shows that the rows are memorized
 MOST_FITTED: Final = 2048  # training rows whose loss is measured
 
 
 @dataclass(frozen=True)
 class EmbeddingAlone:
-    """What probe, training and evaluation left of the embedding alone.
+    """Results of probe, training and evaluation for the embedding alone.
 
-    Accuracies are shares, on held-out rows or else out of fold; None where nothing was held out or for a regression.
+    Accuracies are shares, on held-out rows or else out of fold; None without either and for regressions.
 
     Args:
         accuracy: of the embedding.
-        rows: that it was measured on.
-        majority: of always giving the commonest label, on the same rows.
-        tfidf: of the TF-IDF baseline, on the same rows.
-        training_loss: measures the mean loss of the trained embedding on the training rows that are `fitted`, nats;
-            called only where nothing cheaper decides.
-        labels: how many (K).
-        who: what is measured, in words: the embedding alone, or with its readout.
+        rows: number of rows that it was measured on.
+        majority: accuracy of the most frequent label, on the same rows.
+        tfidf: accuracy of the TF-IDF baseline, on the same rows.
+        training_loss: measures the mean loss of the trained embedding on the `fitted` training rows, nats; called only
+            if nothing cheaper decides.
+        labels: number of labels (K).
+        who: description of the measured model: the embedding alone, or with its readout.
     """
 
     accuracy: float | None
@@ -50,25 +49,24 @@ class EmbeddingAlone:
 
 @dataclass(frozen=True)
 class Worth:
-    """Whether to tune, and why or why not, in one sentence for the report."""
+    """Whether to tune, and why, in one sentence for the report."""
 
     tune: bool
     reason: str
 
 
 def fitted(count: int) -> list[int]:
-    """Places of those of so many training rows that show whether they are known by heart: at most 2,048."""
+    """Return the indices of training rows that show whether they are memorized: at most 2,048."""
     return evenly_spaced(count, MOST_FITTED)
 
 
 def worth_tuning(alone: EmbeddingAlone) -> Worth:
-    """Whether the embedding alone leaves enough to gain; the first of these that holds decides.
+    """Decide whether the embedding alone leaves enough to gain; the first of these rules that applies decides.
 
-    1. There is no accuracy, or of fewer than 16 rows: no.
+    1. There is no accuracy, or it comes from fewer than 16 rows: no.
     2. The accuracy is 90% or more: no.
-    3. The training loss is below a twentieth of ln K, what guessing among K labels costs: no, the rows are known by
-       heart.
-    4. The accuracy is not above TF-IDF's, or not above that of the commonest label: yes.
+    3. The training loss is below a twentieth of ln K, the cost of guessing among K labels: no, the rows are memorized.
+    4. The accuracy is not above TF-IDF's, or not above that of the most frequent label: yes.
     5. Otherwise: no.
     """
     if alone.accuracy is None or alone.rows < FEWEST_ROWS:

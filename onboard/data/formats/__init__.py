@@ -1,6 +1,6 @@
-"""The file formats: JSONL, CSV, TSV, Parquet (plain or gzip) and Arrow, as a stream of rows; and tools' exports.
+"""File formats: JSONL, CSV, TSV, Parquet (plain or gzip), Arrow and exports of labeling tools, as streams of rows.
 
-To add one: a module with a class that follows `Reader`, an entry in `source._SUFFIXES` and one in `_READERS`.
+To add one, write a module with a class that follows `Reader`, and add entries to `source._SUFFIXES` and `_READERS`.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ _READERS: Final[dict[Format, Callable[[Path, FileProblems], Reader]]] = {
 
 
 def open_reader(path: Path, problems: FileProblems) -> Reader:
-    """The reader of a file, by its suffix and by the tool that exported it; problems of single rows go to `problems`.
+    """Return the reader of a file, by its suffix and the tool that exported it; problems of rows go to `problems`.
 
     Raises:
-        UnreadableError: the file is missing, is not readable, or is not what its name says.
+        UnreadableError: the file is missing, unreadable, or does not match its suffix.
     """
     make = _READERS[format_of(path)]
     reader = make(path, problems)
     columns = reader.columns()
 
     def rows() -> Iterator[Mapping[str, object]]:
-        silent = make(path, FileProblems(Problems(), problems.file))  # bad rows are told when they are read
+        silent = make(path, FileProblems(Problems(), problems.file))  # invalid rows are reported when they are read
         return (row.values for row in silent.rows(columns))
 
     tool = tool_of(columns, rows, typed=reader.typed)

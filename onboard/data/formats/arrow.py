@@ -1,4 +1,4 @@
-"""Arrow files of the `datasets` library, and what they share with Parquet: its class names, and values as they are."""
+"""Arrow files of the `datasets` library, and what they share with Parquet: class names and typed values."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from onboard.data.formats.source import seekable
 from onboard.data.formats.table import Reader, Row, distinct_names, doubled_names
 from onboard.data.formats.unreadable import UnreadableError
 
-UNLIKELY: Final = (ValueError, OverflowError, IndexError)  # names that are not UTF-8, dates of no year, odd offsets
-_PART_ROWS: Final = 512  # that are Python values at once
+UNLIKELY: Final = (ValueError, OverflowError, IndexError)  # invalid UTF-8 in names, invalid dates, odd offsets
+_PART_ROWS: Final = 512  # number of rows that are converted to Python at once
 _NO_TEXT: Final = {
     "Image": "an image", "Audio": "audio", "Video": "video", "Pdf": "a document", "Translation": "a translation",
     "TranslationVariableLanguages": "a translation", "Array2D": "an array", "Array3D": "an array",
@@ -26,9 +26,10 @@ _NO_TEXT: Final = {
 
 
 class Described(NamedTuple):
-    """What a schema says: the top-level columns, names of the ClassLabels, and what is neither text nor label.
+    """The description of a schema: top-level columns, names of ClassLabels, and columns that are neither text nor
+    label.
 
-    names: the columns as the file calls them; some may share a name.
+    names: the original names of the columns, which may repeat.
     """
 
     columns: tuple[str, ...]
@@ -38,20 +39,20 @@ class Described(NamedTuple):
 
     @classmethod
     def of(cls, schema: Any) -> Described:
-        """Read a schema of pyarrow; it raises UnicodeDecodeError where a column's name is no UTF-8."""
+        """Read a pyarrow schema; raises UnicodeDecodeError if a column's name is invalid UTF-8."""
         names = tuple(schema.names)
         return cls(distinct_names(names), names, _class_names(schema), _kinds(schema))
 
 
 class SchemaReader(Reader):
-    """A file whose schema says what its columns are; it is read once."""
+    """A file with a schema, which is read once."""
 
     def columns(self) -> tuple[str, ...]:
         """The top-level columns."""
         return self._described.columns
 
     def doubled(self) -> frozenset[str]:
-        """Names that more than one column has."""
+        """Names of more than one column."""
         return doubled_names(self._described.names)
 
     def class_names(self) -> Mapping[str, tuple[str, ...]]:
@@ -72,7 +73,7 @@ class SchemaReader(Reader):
 
 
 class ArrowReader(SchemaReader):
-    """Reads an Arrow file (a stream or the file format), a batch at a time, and a few hundred rows of it."""
+    """Reads an Arrow file (stream or file format) in batches, and a few hundred rows at a time."""
 
     def rows(self, columns: Sequence[str]) -> Iterator[Row]:
         """Stream the rows with these columns only."""
@@ -91,7 +92,7 @@ class ArrowReader(SchemaReader):
 
     @contextmanager
     def _opened(self, places: list[int] | None) -> Iterator[tuple[Any, Iterator[Any], Budget]]:
-        """The schema, and the batches with the columns at these places; None reads the schema alone."""
+        """Return the schema, and the batches with the columns at these indices; None reads the schema alone."""
         import pyarrow as pa
 
         try:
@@ -114,17 +115,18 @@ class ArrowReader(SchemaReader):
 
 
 def _parts(batch: Any, budget: Budget, row: int) -> Iterator[list[list[object]]]:
-    """The values of a batch, column by column, a few hundred rows at a time. Raises UnreadableError."""
-    batch.validate()  # what it says of itself may be wrong
+    """Yield the values of a batch by column, a few hundred rows at a time. Raises UnreadableError."""
+    batch.validate()  # its metadata may be wrong
     columns = [shareable(column) for column in batch.columns]
     budget.take_decoded(sum(map(decoded_bytes, columns)), row)
-    batch.validate(full=True)  # it looks at every letter, as often as rows share it
+    batch.validate(full=True)  # it checks every character, once per row that shares the text
     for start in range(0, batch.num_rows, _PART_ROWS):
         yield [plain(column.slice(start, _PART_ROWS)) for column in columns]
 
 
 def plain(column: Any) -> list[object]:
-    """Python values: texts as bytes (bad UTF-8 is reported by row later), short floats by their shortest decimal.
+    """Convert to Python values: texts as bytes (invalid UTF-8 is reported by row later), short floats by shortest
+    decimal.
 
     Rows that share a value of a dictionary share the object, too.
     """
@@ -145,7 +147,7 @@ def plain(column: Any) -> list[object]:
 
 
 def _class_names(schema: Any) -> dict[str, tuple[str, ...]]:
-    """Columns of integers, or of lists of them, that stand for names, as the `datasets` library stores them."""
+    """Return the columns of integers, or lists of them, that represent names, as the `datasets` library stores them."""
     labels = {column: _class_label(feature) for column, feature in _features(schema).items()}
     return {
         column: tuple(str(name) for name in feature["names"])
@@ -155,13 +157,13 @@ def _class_names(schema: Any) -> dict[str, tuple[str, ...]]:
 
 
 def _class_label(feature: dict[str, Any]) -> dict[str, Any]:
-    """The feature, or that of its parts, if it is a ClassLabel; else nothing."""
+    """Return the feature, or that of its items, if it is a ClassLabel; else an empty dict."""
     parts = feature.get("feature") if feature.get("_type") in ("List", "Sequence", "LargeList") else feature
     return parts if isinstance(parts, dict) and parts.get("_type") == "ClassLabel" else {}
 
 
 def _kinds(schema: Any) -> dict[str, str]:
-    """Columns that are neither text nor label, with what they are: `{"photo": "an image"}`."""
+    """Return columns that are neither text nor label, with a description: `{"photo": "an image"}`."""
     import pyarrow as pa
 
     nested = {column.name: _nested(column.type) for column in schema if pa.types.is_nested(column.type)}
@@ -183,5 +185,5 @@ def _features(schema: Any) -> dict[str, dict[str, Any]]:
     try:
         features = json.loads((schema.metadata or {}).get(b"huggingface", b"{}")).get("info", {}).get("features", {})
         return {column: feature for column, feature in features.items() if isinstance(feature, dict)}
-    except (ValueError, AttributeError, TypeError):  # metadata of someone else
+    except (ValueError, AttributeError, TypeError):  # metadata of other software
         return {}

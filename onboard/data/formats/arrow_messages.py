@@ -1,7 +1,7 @@
-"""What an Arrow file says of its batches, read before any of them is decoded.
+"""Read the metadata of an Arrow file's batches before any is decoded.
 
-pyarrow decompresses a batch as a whole. Its metadata come first, and say how many rows and values it has; each
-compressed buffer begins with the number of bytes that come out of it, and pyarrow refuses one of which others do.
+pyarrow decompresses whole batches. The metadata of a batch comes first and contains its numbers of rows and values;
+each compressed buffer begins with its decompressed size, which pyarrow enforces.
 
 The formats: https://arrow.apache.org/docs/format/Columnar.html, flatbuffers by `Message.fbs` and `File.fbs`.
 """
@@ -21,11 +21,11 @@ _MOST_METADATA_BYTES: Final = 64 << 20
 _CONTINUED: Final = -1  # the mark before the length of a message
 _DICTIONARY, _RECORDS = 2, 3  # kinds of messages
 _NODE, _BUFFER, _BLOCK = struct.Struct("<qq"), struct.Struct("<qq"), struct.Struct("<qi4xq")
-_COMPRESSED: Final = struct.Struct("<q")  # how many bytes come out of a buffer; -1 where it is as it is
+_COMPRESSED: Final = struct.Struct("<q")  # decompressed size of a buffer; -1 if it is not compressed
 
 
 class _Table(NamedTuple):
-    """A table of a flatbuffer: where its fields are is written in front of it."""
+    """A flatbuffer table; a vtable before it locates its fields."""
 
     data: bytes
     at: int
@@ -36,17 +36,17 @@ class _Table(NamedTuple):
         return cls(data, at)
 
     def number(self, slot: int, layout: str) -> int:
-        """A number; 0 where it is left out."""
+        """Return a number; 0 if it is omitted."""
         at = self._field(slot)
         return 0 if at is None else int(struct.unpack_from(f"<{layout}", self.data, at)[0])
 
     def table(self, slot: int) -> _Table | None:
-        """A table within this one."""
+        """Return a nested table."""
         at = self._field(slot)
         return None if at is None else _Table(self.data, at + self._unsigned(at))
 
     def structs(self, slot: int, layout: struct.Struct) -> Iterator[tuple[int, ...]]:
-        """The structures of a vector."""
+        """Yield the structures of a vector."""
         at = self._field(slot)
         if at is None:
             return iter(())
@@ -73,10 +73,10 @@ class _Table(NamedTuple):
 
 
 def require_bounded(stream: BinaryIO) -> Budget:
-    """Count what an Arrow file, or a stream, says that it holds, and return what is left of its budget.
+    """Count the declared content of an Arrow file or stream, and return the remaining budget.
 
     Raises:
-        UnreadableError: it holds more than a file may, or does not say how much.
+        UnreadableError: it contains more than allowed, or does not declare how much.
     """
     size = stream.seek(0, os.SEEK_END)
     budget = Budget(size)
@@ -97,7 +97,7 @@ def require_bounded(stream: BinaryIO) -> Budget:
 
 
 def _blocks(stream: BinaryIO, size: int) -> Iterator[int]:
-    """Where the dictionaries and the batches of a file begin; a batch may be named more than once."""
+    """Yield the offsets of the dictionaries and batches of a file; a batch may be listed more than once."""
     tail = 4 + len(FILE_MAGIC)
     stream.seek(max(0, size - tail))
     (length,) = struct.unpack_from("<i", stream.read(tail))
@@ -111,7 +111,7 @@ def _blocks(stream: BinaryIO, size: int) -> Iterator[int]:
 
 
 def _count(stream: BinaryIO, at: int, size: int, budget: Budget) -> int:
-    """Count the message that begins there; returns where the next one does, 0 at the end of a stream."""
+    """Count the message at this offset; return the offset of the next one, 0 at the end of a stream."""
     if not 0 <= at < size:
         raise struct.error("a message begins after the end")
     stream.seek(at)

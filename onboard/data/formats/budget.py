@@ -1,7 +1,7 @@
-"""How much a file may become: rows, values and bytes are counted by what they are once decoded, before they are.
+"""Limit the decoded size of a file: rows, values and bytes are counted before they are decoded.
 
-A few hundred bytes of a compressed, dictionary-encoded or null column stand for gigabytes. The size of the file does
-not limit that.
+A few hundred bytes of a compressed, dictionary-encoded or null column can expand to gigabytes, which the size of the
+file does not limit.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ _FEWER: Final = "Pass fewer rows; a few thousand are plenty."
 
 
 class Budget:
-    """Counts what a file says that it holds, then what its rows take.
+    """Counts the declared content of a file, then the size of its rows.
 
     Args:
-        file_bytes: the size of the file as it lies there, without gzip.
+        file_bytes: size of the file, without gzip.
     """
 
     def __init__(self, file_bytes: int) -> None:
@@ -26,21 +26,21 @@ class Budget:
         self._rows = self._values = self._stored = self._decoded = 0
 
     def take_rows(self, count: int) -> None:
-        """Count rows. Raises UnreadableError where there are too many of them."""
+        """Count rows. Raises UnreadableError if there are too many."""
         self._rows += _natural(count)
         if self._rows > MAX_ROWS:
             message = f"has {self._rows:,} rows; the limit is {MAX_ROWS:,}"
             raise UnreadableError("too_many_rows", message, _FEWER)
 
     def take_values(self, count: int) -> None:
-        """Count values of all columns, those in lists included. Raises UnreadableError."""
+        """Count values of all columns, including those in lists. Raises UnreadableError."""
         self._values += _natural(count)
         if self._values > MAX_VALUES:
             message = f"has {self._values:,} values; the limit is {MAX_VALUES:,}"
             raise UnreadableError("too_many_values", message, "Pass the text and the label alone, in fewer rows.")
 
     def take_stored(self, count: int) -> None:
-        """Count bytes that come out of compression. Raises UnreadableError."""
+        """Count decompressed bytes. Raises UnreadableError."""
         self._stored += _natural(count)
         if self._stored > MAX_FILE_BYTES:
             raise too_large(row=None)
@@ -49,14 +49,14 @@ class Budget:
             raise UnreadableError("too_large", message, "Write it again without compression.")
 
     def take_decoded(self, count: int, row: int) -> None:
-        """Count bytes that the values up to a row take. Raises UnreadableError."""
+        """Count bytes of the values up to a row. Raises UnreadableError."""
         self._decoded += count
         if self._decoded > MAX_FILE_BYTES:
             raise too_large(row)
 
 
 def too_large(row: int | None) -> UnreadableError:
-    """The error for a file whose content is more than may be read."""
+    """Return the error for a file with too much content."""
     return UnreadableError("too_large", f"holds more than {MAX_FILE_BYTES >> 20:,} MiB", _FEWER, row=row)
 
 

@@ -1,7 +1,6 @@
-"""How many bytes the values of a column take once they are decoded, found without decoding them.
+"""Compute the decoded size of a column's values without decoding them.
 
-A dictionary, or a view of a text, lets a thousand rows share a text of a megabyte; as values of rows they are a
-gigabyte.
+With a dictionary or a view, a thousand rows can share a text of a megabyte; decoded, they take a gigabyte.
 """
 
 from __future__ import annotations
@@ -12,29 +11,29 @@ from onboard.data.formats.budget import too_large
 from onboard.data.formats.unreadable import UnreadableError
 from onboard.data.limits import MAX_FILE_BYTES
 
-_VALUE_BYTES: Final = 16  # of a value besides its text: a number, a moment, a pointer
+_VALUE_BYTES: Final = 16  # of a value besides its text: a number, a timestamp, a pointer
 _VIEW_WORDS: Final = 4  # of four bytes each; the first is the length
 
 
 def shareable(column: Any) -> Any:
-    """A column whose dictionary can be looked up row by row: pyarrow takes nothing from one of views."""
+    """Return a column with a dictionary that supports row lookups, which pyarrow does not offer for views."""
     import pyarrow as pa
 
     if not (pa.types.is_dictionary(column.type) and _is_view(column.dictionary.type)):
         return column
     if int(_lengths(column.dictionary).sum()) > MAX_FILE_BYTES:
         raise too_large(row=None)
-    _require_sound(column.dictionary)  # a view may lead anywhere
+    _require_sound(column.dictionary)  # a view may point anywhere
     return pa.DictionaryArray.from_arrays(column.indices, column.dictionary.cast(pa.large_binary()))
 
 
 def decoded_bytes(column: Any) -> int:
-    """Bytes of the values, roughly, and never fewer than those of their texts.
+    """Return the approximate size of the values, at least that of their texts.
 
-    The buffers of the column have to be as large as they should be; what they hold may be wrong.
+    The buffers of the column must have the right size; their content may be invalid.
 
     Raises:
-        UnreadableError: the column is of a type that cannot be counted, or says what cannot be.
+        UnreadableError: the type of the column cannot be counted, or its content is impossible.
     """
     import pyarrow as pa
 
@@ -63,7 +62,7 @@ def decoded_bytes(column: Any) -> int:
 
 
 def _dictionary_bytes(column: Any) -> int:
-    _require_sound(column.dictionary)  # where a text of it ends is looked up below
+    _require_sound(column.dictionary)  # the ends of its texts are looked up below
     counted = column.indices.value_counts()
     used, times = counted.field("values"), counted.field("counts")
     present = used.is_valid()
@@ -74,7 +73,7 @@ def _dictionary_bytes(column: Any) -> int:
 
 
 def _require_sound(values: Any) -> None:
-    """Raise ArrowInvalid where a text lies outside of its buffer. Bad UTF-8 is for whoever reads the row."""
+    """Raise ArrowInvalid if a text is outside its buffer. Invalid UTF-8 is reported later, by row."""
     import pyarrow as pa
 
     types = pa.types
@@ -88,7 +87,7 @@ def _require_sound(values: Any) -> None:
 
 
 def _lengths(column: Any) -> Any:
-    """The length of every text in bytes, as an array of int64."""
+    """Return the length of every text in bytes, as an array of int64."""
     import numpy as np
     import pyarrow.compute as pc
 

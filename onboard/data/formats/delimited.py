@@ -1,9 +1,9 @@
-"""CSV and TSV: a header that names the columns, then one row per record. All values are strings.
+"""CSV and TSV: a header with column names, then one row per record. All values are strings.
 
-CSV follows RFC 4180 (quotes, doubled inside; a quoted text may hold line breaks); where the header holds no comma, `;`
-or a tab separates, or what a first line `sep=` names. TSV has no quoting: a tab always separates and a line break
-always ends the row, so stray quotes in sentences are harmless; a field that is quoted as a whole, quotes inside
-doubled, is unquoted.
+CSV follows RFC 4180: quotes are doubled inside quoted texts, which may contain line breaks. If the header contains no
+comma, the separator is `;` or a tab; a first line `sep=` overrides it. TSV has no quoting: a tab always separates and a
+line break always ends the row, so stray quotes in sentences are harmless. A field that is quoted as a whole, with
+doubled quotes inside, is unquoted.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ _WHOLLY_QUOTED: Final = re.compile(r'"((?:[^"]|"")*)"')
 
 
 class _DelimitedReader(Reader):
-    """What CSV and TSV share: decoding line by line, the header, rows as long as the header."""
+    """Common parts of CSV and TSV: decoding by line, the header, and the length of rows."""
 
     _column_remedy: str
-    _row = 0  # rows that were read so far; the header is row 0
+    _row = 0  # rows read so far; the header is row 0
 
     @property
     def typed(self) -> bool:
-        """They have none."""
+        """Always False."""
         return False
 
     def columns(self) -> tuple[str, ...]:
-        """The names in the header, each once."""
+        """The distinct names in the header."""
         return distinct_names(self._header())
 
     def doubled(self) -> frozenset[str]:
-        """Names that stand in the header more than once."""
+        """Names that occur more than once in the header."""
         return doubled_names(self._header())
 
     def _header(self) -> tuple[str, ...]:
@@ -58,7 +58,7 @@ class _DelimitedReader(Reader):
         raise UnreadableError("empty_file", "holds no rows", _HEADER_REMEDY)
 
     def rows(self, columns: Sequence[str]) -> Iterator[Row]:  # noqa: ARG002 - part of every reader
-        """Stream the rows; those with more or fewer fields than the header are reported, blank ones are skipped."""
+        """Stream the rows; report those with more or fewer fields than the header, and skip blank ones."""
         names: list[str] = []
         header: tuple[str, ...] = ()
         self._row = 0
@@ -82,10 +82,10 @@ class _DelimitedReader(Reader):
 
     @abstractmethod
     def _records(self, *, silent: bool) -> Iterator[tuple[int, list[str]]]:
-        """Where each record starts and its fields, the header first; `silent` tells of no problems."""
+        """Yield the start and the fields of each record, the header first; `silent` reports no problems."""
 
     def _decoded_lines(self, *, silent: bool) -> Iterator[str]:
-        """The lines with their line feed. Bad bytes are reported and replaced, so that the rows stay apart."""
+        """Yield the lines with their line feed. Invalid bytes are reported and replaced, so that rows stay separate."""
         for line in lines_of(self._path):
             if line.data is None:
                 message = f"the line is longer than {MAX_LINE_BYTES >> 20} MiB; reading stopped here"
@@ -102,9 +102,9 @@ class _DelimitedReader(Reader):
 
 
 class CsvReader(_DelimitedReader):
-    """Reads CSV, strictly: an unclosed quote is reported, it does not swallow the rest in silence.
+    """Reads CSV, strictly: an unclosed quote is reported and does not swallow the rest silently.
 
-    A first line `sep=;`, as Excel reads and writes it, names the separator.
+    A first line `sep=;`, as Excel reads and writes it, sets the separator.
     """
 
     _column_remedy = _QUOTE_REMEDY
@@ -130,15 +130,15 @@ class CsvReader(_DelimitedReader):
                 if not silent:
                     self._problems.add("bad_csv", _explain(error), _QUOTE_REMEDY, row=self._row, line=start)
                 continue
-            if fields and (len(fields) > 1 or not fields[0].isspace()):  # "" in quotes is a row, a blank line is none
+            if fields and (len(fields) > 1 or not fields[0].isspace()):  # quoted "" is a row, a blank line is not
                 header = False
                 yield start, fields
 
     def _separator(self, header: str) -> str:
-        """The first of comma, `;` and tab that stands in the header outside of quotes.
+        """Return the first of comma, `;` and tab that occurs in the header outside quotes.
 
         Raises:
-            UnreadableError: another one stands there too, and the first row has another number of columns.
+            UnreadableError: another one occurs as well, and the first row has a different number of columns.
         """
         bare = _QUOTED.sub("", header)
         mark, *others = [mark for mark in _SEPARATORS if mark in bare] or [","]
@@ -163,7 +163,7 @@ class TsvReader(_DelimitedReader):
 
     def _records(self, *, silent: bool) -> Iterator[tuple[int, list[str]]]:
         for number, line in enumerate(self._decoded_lines(silent=silent), start=1):
-            if line.strip(" \r\n"):  # a line of tabs is a row, if a blank one
+            if line.strip(" \r\n"):  # a line of tabs is a row, even if a blank one
                 yield number, [_unquoted(field) for field in line.rstrip("\r\n").split("\t")]
 
 

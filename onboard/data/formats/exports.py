@@ -1,4 +1,4 @@
-"""An export of a labelling tool as a file of rows: its texts and its questions are columns side by side."""
+"""An export of a labeling tool as a file of rows, with columns for its texts and questions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from onboard.data.formats.tools import Tool
 
 
 class ExportReader(Reader):
-    """Reads what another reader reads, row by row flat."""
+    """Flattens the rows of another reader."""
 
     def __init__(self, reader: Reader, tool: Tool) -> None:
         self._reader = reader
@@ -22,27 +22,27 @@ class ExportReader(Reader):
 
     @property
     def tool(self) -> Tool:
-        """Whose export it is."""
+        """The tool that exported the file."""
         return self._tool
 
     def columns(self) -> tuple[str, ...]:
-        """The texts and whatever else was imported into the tool, and its questions."""
+        """The texts, other imported columns, and the questions."""
         return self._tool.columns
 
     def doubled(self) -> frozenset[str]:
-        """As of the file."""
+        """See the file's reader."""
         return self._reader.doubled()
 
     def class_names(self) -> Mapping[str, tuple[str, ...]]:
-        """As of the file."""
+        """See the file's reader."""
         return self._reader.class_names()
 
     def kinds(self) -> Mapping[str, str]:
-        """As of the file, but for its questions."""
+        """See the file's reader; without the questions."""
         return {name: kind for name, kind in self._reader.kinds().items() if name not in self._tool.questions}
 
     def rows(self, columns: Sequence[str]) -> Iterator[Row]:
-        """Stream the rows; a question is what `Tool.answers` understands."""
+        """Stream the rows; `Tool.answers` interprets the questions."""
         names = set(columns)
         questions = [question for question in self._tool.questions if question in names]
         for row in self._reader.rows(self._tool.sources(columns)):

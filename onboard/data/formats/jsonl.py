@@ -1,4 +1,4 @@
-"""JSON objects: one a line (JSONL), or all in one array."""
+"""JSON objects: one per line (JSONL), or all in one array."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class _DoubledKeyError(Exception):
 
 
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """An object; the json module alone takes the last of two values for one key."""
+    """Return an object without repeated keys; the json module alone would use the last value."""
     fields = dict(pairs)
     if len(fields) < len(pairs):
         raise _DoubledKeyError(Counter(key for key, _ in pairs).most_common(1)[0][0])
@@ -42,9 +42,9 @@ _DECODER: Final = json.JSONDecoder(object_pairs_hook=_object)
 
 
 class JsonlReader(Reader):
-    """Reads JSONL, and one JSON array of objects. Columns beyond those asked for come too.
+    """Reads JSONL, and a JSON array of objects. May return more columns than requested.
 
-    A row's number is its line, blank lines are passed over; in an array it is the object's place.
+    A row's number is its line, where blank lines are skipped; in an array it is the object's position.
     """
 
     def columns(self) -> tuple[str, ...]:
@@ -57,7 +57,7 @@ class JsonlReader(Reader):
         return tuple(keys)
 
     def rows(self, columns: Sequence[str]) -> Iterator[Row]:  # noqa: ARG002 - part of every reader
-        """Stream the objects; lines that are none are reported."""
+        """Stream the objects; report lines that are not objects."""
         for number, row in self._objects():
             if isinstance(row, RowError):
                 self._problems.add(row.code, row.message, row.remedy, row=number)
@@ -102,10 +102,10 @@ def _object_of(value: object) -> dict[str, object] | RowError:
 
 
 def _array(path: Path) -> Iterator[object]:
-    """The values of a file that is one JSON array, one after the other, in bounded memory.
+    """Yield the values of a JSON array one after the other, in bounded memory.
 
     Raises:
-        UnreadableError: where the array stops being one; what follows cannot be told apart.
+        UnreadableError: the array is invalid; later values cannot be separated.
     """
     with open_bytes(path) as stream:
         text = _Text(stream)
@@ -124,7 +124,7 @@ def _array(path: Path) -> Iterator[object]:
 
 
 class _Text:
-    """What of a stream is not yet read, decoded a piece at a time."""
+    """The unread part of a stream, decoded piece by piece."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
@@ -132,21 +132,21 @@ class _Text:
         self._buffer, self._at, self._bytes = "", 0, 0
 
     def next(self) -> str:
-        """The next character that is no blank, without taking it; nothing at the end."""
+        """Return the next non-blank character without consuming it; "" at the end."""
         while True:
             self._at = _BLANKS.match(self._buffer, self._at).end()  # type: ignore[union-attr]  # it always matches
             if self._at < len(self._buffer) or not self._more():
                 return self._buffer[self._at : self._at + 1]
 
     def take(self, mark: str, row: int | None = None) -> None:
-        """Pass over a mark that has to come now."""
+        """Consume a required mark."""
         if self.next() != mark:
             message = f"is no JSON array any more: {mark!r} is missing" + (f" after object {row}" if row else "")
             raise UnreadableError("bad_json", message, _ARRAY_REMEDY, row=row)
         self._at += 1
 
     def value(self, number: int) -> object:
-        """The next value, the array's `number`-th."""
+        """Return the next value, the array's `number`-th."""
         self.next()
         while True:
             try:

@@ -16,7 +16,7 @@ from onboard.data.formats.unreadable import UnreadableError
 
 
 class ParquetReader(SchemaReader):
-    """Reads the wanted columns of a Parquet file, a few thousand rows at a time."""
+    """Reads the requested columns of a Parquet file, a few thousand rows at a time."""
 
     def rows(self, columns: Sequence[str]) -> Iterator[Row]:
         """Stream the rows with these columns only."""
@@ -40,7 +40,7 @@ class ParquetReader(SchemaReader):
                         yield Row(number, None, dict(zip(read, row, strict=True)))
 
     def _by_name(self, columns: Sequence[str]) -> dict[str, list[str]]:
-        """Names in the file, and what all columns of a name go by: pyarrow reads these, one name after the other."""
+        """Return names in the file with the names of their columns, as pyarrow reads columns by name."""
         asked = set(columns)
         pairs = list(zip(self._described.names, self.columns(), strict=True))
         names = {name for name, distinct in pairs if distinct in asked}
@@ -71,7 +71,7 @@ class ParquetReader(SchemaReader):
 
 
 def _leaves(schema: Any, columns: Set[str]) -> list[Leaf]:
-    """The stored columns that these columns are made of."""
+    """Return the stored columns that these columns consist of."""
     leaves: list[Leaf] = []
     for place in range(len(schema)):
         column = schema.column(place)

@@ -1,7 +1,7 @@
-"""What the pages of a Parquet file say of themselves, read before any of them is decompressed.
+"""Read the headers of a Parquet file's pages before any is decompressed.
 
-The metadata at the end of a file count bytes, too, but no reader holds the pages to them. A page's own header says how
-many bytes come out of it; pyarrow refuses a page of which others do.
+The metadata at the end of a file contain sizes, too, but readers do not enforce them. A page's header contains its
+decompressed size, which pyarrow enforces.
 
 The format: https://parquet.apache.org/docs/file-format/, `parquet.thrift` in Thrift's compact protocol.
 """
@@ -15,13 +15,13 @@ from typing import Any, BinaryIO, Final, NamedTuple
 from onboard.data.formats.budget import Budget
 from onboard.data.formats.unreadable import UnreadableError
 
-_HEADER_BYTES: Final = 1 << 10  # most headers take fewer than a hundred; statistics may make them long
+_HEADER_BYTES: Final = 1 << 10  # most headers take less than a hundred; statistics may make them long
 _MOST_HEADER_BYTES: Final = 16 << 20
 _MOST_DEPTH: Final = 16
 _BATCH_ROWS: Final = 4096
 _BATCH_BYTES: Final = 64 << 20
-_OF_DICTIONARY: Final = -1  # said of a page that holds a dictionary
-_DELTA_BYTE_ARRAY: Final = 7  # a text is stored as what it adds to the one before
+_OF_DICTIONARY: Final = -1  # for pages with a dictionary
+_DELTA_BYTE_ARRAY: Final = 7  # a text is stored as a difference to the previous one
 _READ_AS_DICTIONARY: Final = frozenset({0, 2, 8, _OF_DICTIONARY})  # plain ones and indices
 _BOOLEANS, _BYTE, _INTEGERS, _DOUBLE, _BINARY, _STRUCT = (1, 2), 3, (4, 5, 6), 7, 8, 12  # types of fields
 
@@ -29,7 +29,7 @@ _Struct = dict[int, Any]
 
 
 class Leaf(NamedTuple):
-    """A stored column: its place among them, its path, and whether its values are texts or bytes."""
+    """A stored column: its index, its path, and whether its values are texts or bytes."""
 
     place: int
     path: str
@@ -44,12 +44,12 @@ class _Page(NamedTuple):
 
 
 class Bounded(NamedTuple):
-    """What may be read of a file.
+    """How a file may be read.
 
     Args:
-        budget: what is left of it.
-        dictionaries: texts that are read as they lie in the file: a dictionary of them, which rows share.
-        batch_rows: how many rows may be decoded at once.
+        budget: the remaining budget.
+        dictionaries: texts to read as a dictionary that rows share.
+        batch_rows: maximum number of rows to decode at once.
     """
 
     budget: Budget
@@ -58,14 +58,14 @@ class Bounded(NamedTuple):
 
 
 def require_bounded(stream: BinaryIO, metadata: Any, leaves: list[Leaf]) -> Bounded:
-    """Count what the columns of a file say that they hold.
+    """Count the declared content of a file's columns.
 
     Args:
-        metadata: of pyarrow's reader.
+        metadata: from pyarrow's reader.
         leaves: the columns that will be read.
 
     Raises:
-        UnreadableError: they hold more than a file may, or do not say how much.
+        UnreadableError: they contain more than allowed, or do not declare how much.
     """
     budget = Budget(stream.seek(0, os.SEEK_END))
     budget.take_rows(metadata.num_rows)
@@ -119,13 +119,13 @@ def _header(stream: BinaryIO, at: int) -> tuple[_Page, int]:
 
 
 def _number(fields: _Struct, number: int, default: int) -> int:
-    """A number of a structure; -1 where something else is in its place."""
+    """Return a number of a structure; -1 if the field has another type."""
     value = fields.get(number, default)
     return value if isinstance(value, int) else -1
 
 
 def _struct(data: bytes, at: int, depth: int) -> tuple[_Struct, int]:
-    """Its numbers and structures by their field; returns where it ends, too."""
+    """Return the numbers and structures by field, and the end offset."""
     if depth > _MOST_DEPTH:
         raise IndexError
     fields: _Struct = {}
@@ -155,7 +155,7 @@ def _value(data: bytes, at: int, kind: int, depth: int) -> tuple[Any, int]:
         return None, at + length
     if kind == _STRUCT:
         return _struct(data, at, depth + 1)
-    raise IndexError  # lists and maps: no header of a page has them
+    raise IndexError  # lists and maps do not occur in page headers
 
 
 def _integer(data: bytes, at: int) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""Opening a file: does it exist, is it what its name says, is it compressed; and its lines, in bounded memory."""
+"""Open a file: check existence, format and compression; read its lines in bounded memory."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _SUFFIX_REMEDY: Final = "Pass a file that ends in .jsonl, .csv, .tsv, .parquet o
 
 
 class Line(NamedTuple):
-    """One line of a text file: its number from 1, the byte it starts at, its bytes or None when it is too long."""
+    """A line of a text file: its number from 1, its byte offset, and its bytes, or None if it is too long."""
 
     number: int
     offset: int
@@ -53,7 +53,7 @@ class Line(NamedTuple):
 
 
 def stem_of(name: str) -> str:
-    """The file's name without folder, format and compression suffixes: `a/b.jsonl.gz` → `b`."""
+    """Return the file's name without folder, format and compression suffixes: `a/b.jsonl.gz` → `b`."""
     stem = Path(name).name
     for suffix in (".gz", *_SUFFIXES):
         if stem.lower().endswith(suffix):
@@ -62,10 +62,11 @@ def stem_of(name: str) -> str:
 
 
 def format_of(path: Path) -> Format:
-    """The format that the file's name says, once its first bytes agree.
+    """Return the format from the file's name, checked against its first bytes.
 
     Raises:
-        UnreadableError: missing, a folder, unreadable, empty, of unknown suffix, or other bytes than its name says.
+        UnreadableError: the file is missing, a folder, unreadable, empty, of unknown suffix, or does not match its
+            suffix.
     """
     try:
         if path.is_dir():
@@ -85,14 +86,14 @@ def format_of(path: Path) -> Format:
 
 
 def open_bytes(path: Path) -> BinaryIO:
-    """The file's bytes, decompressed when they are gzip (whatever the name says)."""
+    """Open the file and decompress gzip (whatever its name)."""
     with path.open("rb") as stream:
         compressed = stream.read(2) == _GZIP_MAGIC
     return cast("BinaryIO", gzip.open(path)) if compressed else path.open("rb")
 
 
 def lines_of(path: Path) -> Iterator[Line]:
-    """The lines of a text file without their line feed; a line over MAX_LINE_BYTES is skipped in pieces.
+    """Yield the lines of a text file without line feeds; lines over MAX_LINE_BYTES are skipped in pieces.
 
     Raises:
         UnreadableError: the file is larger than MAX_FILE_BYTES, or has more than MAX_LINES.
@@ -120,7 +121,7 @@ def lines_of(path: Path) -> Iterator[Line]:
 
 @contextmanager
 def seekable(path: Path) -> Iterator[BinaryIO]:
-    """The file itself, or its decompressed bytes in a temporary file. Raises UnreadableError."""
+    """Open the file itself, or its decompressed bytes in a temporary file. Raises UnreadableError."""
     with open_bytes(path) as stream:
         if not isinstance(stream, gzip.GzipFile):
             yield stream
@@ -160,7 +161,7 @@ def _require_agreement(known: Format, head: bytes, path: Path) -> None:
 
 
 def _wide_encoding(head: bytes) -> str | None:
-    """UTF-16 or UTF-32, as its mark says, or as the zeros between its letters do; None for anything else."""
+    """Detect UTF-16 or UTF-32, by byte order mark or zero bytes; None for anything else."""
     for mark, encoding in _WIDE_MARKS.items():
         if head.startswith(mark):
             return encoding

@@ -1,4 +1,4 @@
-"""What every format looks like from outside: named columns and a stream of rows."""
+"""The interface of all formats: named columns and a stream of rows."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from onboard.data.problems import Problem, Problems
 
 
 class Row(NamedTuple):
-    """One row of a file.
+    """A row of a file.
 
-    number: from 1, as in the file (for JSONL the line; a CSV header is not a row).
-    line: line on which the row starts, where that differs from `number` (CSV, TSV), else None.
-    values: column to value; texts of Parquet come as bytes, so that bad UTF-8 can be told by row.
+    number: from 1, as in the file (for JSONL the line; a CSV header is not a row). line: line on which the row starts,
+    if it differs from `number` (CSV, TSV), else None. values: value by column; texts of Parquet are bytes, so that
+    invalid UTF-8 can be reported by row.
     """
 
     number: int
@@ -28,7 +28,7 @@ class Row(NamedTuple):
 
 
 class Reader(ABC):
-    """A file of one format."""
+    """Reader of a file of one format."""
 
     @property
     def typed(self) -> bool:
@@ -37,7 +37,7 @@ class Reader(ABC):
 
     @property
     def tool(self) -> Tool | None:
-        """The labelling tool that exported the file; most come from none."""
+        """The labeling tool that exported the file; None for most files."""
         return None
 
     def __init__(self, path: Path, problems: FileProblems) -> None:
@@ -46,30 +46,30 @@ class Reader(ABC):
 
     @abstractmethod
     def columns(self) -> tuple[str, ...]:
-        """Distinct names of the columns; for JSONL the keys that the first rows use."""
+        """Distinct names of the columns; for JSONL, the keys of the first rows."""
 
     def doubled(self) -> frozenset[str]:
-        """Names that more than one column of the file has; all but the first go by another in `columns`."""
+        """Names of more than one column of the file; all but the first have another name in `columns`."""
         return frozenset()
 
     def class_names(self) -> Mapping[str, tuple[str, ...]]:
-        """Columns of integers that stand for names (ClassLabel), with these names; most formats have none."""
+        """Columns of integers that represent names (ClassLabel), with these names; empty for most formats."""
         return {}
 
     def kinds(self) -> Mapping[str, str]:
-        """Columns that can be neither text nor label, with what they are, where the file's schema says so."""
+        """Columns that can be neither text nor label according to the file's schema, with their type."""
         return {}
 
     @abstractmethod
     def rows(self, columns: Sequence[str]) -> Iterator[Row]:
-        """Stream the rows, with these columns at least."""
+        """Stream the rows, with at least these columns."""
 
 
 def distinct_names(header: Sequence[str]) -> tuple[str, ...]:
-    """The names of a header, each once: `a, a` → `a, a_2`, and `column_3` for the third column if it has none.
+    """Make the names of a header distinct: `a, a` → `a, a_2`, and `column_3` for a third column without a name.
 
     Raises:
-        UnreadableError: there are more columns than a file may have.
+        UnreadableError: there are too many columns.
     """
     require_few_columns(len(header))
     taken, seen = set(header), set[str]()
@@ -87,25 +87,25 @@ def distinct_names(header: Sequence[str]) -> tuple[str, ...]:
 
 
 def require_few_columns(count: int) -> None:
-    """Raise UnreadableError where there are more columns than a file may have."""
+    """Raise UnreadableError if there are too many columns."""
     if count > MAX_COLUMNS:
         message = f"has {count:,} columns; the limit is {MAX_COLUMNS:,}"
         raise UnreadableError("too_many_columns", message, "Pass the text and the label alone.")
 
 
 def doubled_names(header: Sequence[str]) -> frozenset[str]:
-    """The names that a header has more than once."""
+    """Return the names that occur more than once in a header."""
     return frozenset(name for name, count in Counter(header).items() if count > 1)
 
 
 class FileProblems:
-    """The problems of one file: fills in its name."""
+    """The problems of one file; fills in its name."""
 
     def __init__(self, problems: Problems, file: str) -> None:
         self._problems = problems
         self.file = file
         self.any = False  # whether this file has problems
-        self.blank_rows = 0  # rows of separators alone, which are skipped
+        self.blank_rows = 0  # rows of separators only, which are skipped
 
     def add(
         self,
@@ -117,10 +117,10 @@ class FileProblems:
         line: int | None = None,
         field: str | None = None,
     ) -> None:
-        """Add one problem of this file."""
+        """Add a problem of this file."""
         self.any = True
         self._problems.add(Problem(code, message, self.file, row, line, field, remedy))
 
     def add_unreadable(self, error: UnreadableError) -> None:
-        """Add what ended the reading."""
+        """Add the error that ended the reading."""
         self.add(error.code, error.message, error.remedy, row=error.row, line=error.line)

@@ -1,7 +1,7 @@
-"""What labelling tools export: Label Studio, Argilla, doccano and Prodigy, told by the columns of a file.
+"""Exports of labeling tools: Label Studio, Argilla, doccano and Prodigy, recognized by the columns of a file.
 
-An export says more than a row of a dataset: several annotators answer one question of one text, some skip it. A `Tool`
-says which columns are questions, and what each annotator answered; who agrees is for `onboard.data.annotators`.
+An export contains more than the rows of a dataset: several annotators answer a question about a text, some skip it. A
+`Tool` lists the question columns and interprets the answers; `onboard.data.annotators` combines them.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _HASHES: Final = ("_input_hash", "_task_hash")
 _RESPONSES, _STATUS = ".responses", ".responses.status"
 _REJECTED: Final = ("skipped", "discarded")
 _ARGILLA_1_STATES: Final = ("Default", "Edited", "Validated", "Discarded")
-_NUMBERS: Final = ("rating", "number")  # questions of Label Studio that are answered by a number
+_NUMBERS: Final = ("rating", "number")  # questions of Label Studio with numeric answers
 _SAMPLE_ROWS: Final = 100
 
 
 class Answer(NamedTuple):
-    """What one annotator said: a label, or why there is none; the label of several is the list of them."""
+    """An annotator's answer: a label or a list of labels, or why there is none."""
 
     label: object
     reason: Reason | None = None
@@ -39,16 +39,16 @@ class Answer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """One kind of export, as it lies in one file.
+    """A kind of export, as found in a file.
 
     Args:
-        name: of the tool.
-        columns: of a row once it is flat.
-        questions: those of them that annotators filled; empty where that cannot be told.
-        item: columns that say which text a row is about, where each annotation is a row; empty where each text is one.
-        answers: what was answered to a question, of a flat row.
-        flat: a row of the file as texts and answers side by side, with these of the questions.
-        sources: columns of the file that a flat row with these columns is made of.
+        name: name of the tool.
+        columns: columns of a flattened row.
+        questions: columns that annotators filled; empty if unknown.
+        item: columns that identify the text of a row, if each annotation is a row; empty if each text is one.
+        answers: returns the answers to a question, of a flattened row.
+        flat: flattens a row of the file to texts and answers to these questions.
+        sources: columns of the file that a flattened row with these columns needs.
     """
 
     name: str
@@ -61,11 +61,11 @@ class Tool:
 
 
 def tool_of(columns: Sequence[str], rows: Callable[[], Iterable[Values]], *, typed: bool) -> Tool | None:
-    """The tool that exported a file; None where it is a file of rows.
+    """Return the tool that exported a file; None for a plain file of rows.
 
     Args:
-        columns: of the file.
-        rows: its rows with all columns, from the first, for what columns do not tell.
+        columns: columns of the file.
+        rows: its rows with all columns, from the first, if the columns are not sufficient.
         typed: whether values have types.
     """
     names = set(columns)
@@ -87,13 +87,13 @@ def tool_of(columns: Sequence[str], rows: Callable[[], Iterable[Values]], *, typ
 
 
 def _sample(rows: Iterable[Values], column: str) -> list[object]:
-    """The first values of a column, as texts where they are bytes."""
+    """Return the first values of a column, with bytes as texts."""
     values = [row.get(column) for row, _ in zip(rows, range(_SAMPLE_ROWS), strict=False)]
     return [value.decode("utf-8", "replace") if isinstance(value, bytes) else value for value in values]
 
 
 def _noted(names: dict[str, None], more: Iterable[str], most: int) -> None:
-    """Add names to those seen so far. Raises UnreadableError where there are more than an export has."""
+    """Add names to those seen so far. Raises UnreadableError if there are too many for an export."""
     names.update(dict.fromkeys(more))
     if len(names) > most:
         message = f"has more than {most:,} fields or questions in its objects"
@@ -101,7 +101,7 @@ def _noted(names: dict[str, None], more: Iterable[str], most: int) -> None:
 
 
 def _label_studio(rows: Iterable[Values]) -> Tool:
-    """JSON: one object a task, with its `data`, and `annotations` that hold a `result` for each question."""
+    """JSON: one object per task, with its `data`, and `annotations` with a `result` per question."""
     data: dict[str, None] = {}
     questions: dict[str, None] = {}
     for row in rows:
@@ -122,7 +122,7 @@ def _annotations(row: Values) -> list[Values]:
 
 
 def _results(annotation: Values) -> dict[str, list[object]]:
-    """What was answered to each question."""
+    """Return the answers by question."""
     answers: dict[str, list[object]] = {}
     for result in map(_mapping, _list(annotation.get("result"))):
         if _is_answer(result.get("value")):
@@ -143,7 +143,7 @@ def _is_answer(value: object) -> bool:
 
 
 def _chosen(value: object) -> object:
-    """`{"choices": ["A"]}` → `["A"]`, `{"rating": 4}` → 4; what is no such answer stays as it is."""
+    """`{"choices": ["A"]}` → `["A"]`, `{"rating": 4}` → 4; other values are unchanged."""
     if isinstance(value, list) and len(value) == 1 and isinstance(value[0], Mapping):
         value = value[0]
     given = _mapping(value)
@@ -151,7 +151,7 @@ def _chosen(value: object) -> object:
 
 
 def _label_studio_min(columns: Sequence[str]) -> Tool:
-    """JSON-MIN and CSV: one row an annotation; several choices of one annotator are JSON in CSV."""
+    """JSON-MIN and CSV: one row per annotation; several choices of one annotator are JSON in CSV."""
 
     def answers(row: Values, question: str) -> list[Answer]:
         value = row.get(question)
@@ -169,7 +169,7 @@ def _label_studio_min(columns: Sequence[str]) -> Tool:
 
 
 def _argilla(rows: Iterable[Values]) -> Tool:
-    """JSON: one object a record, with its `fields`, and `responses` that hold a list for each question."""
+    """JSON: one object per record, with its `fields`, and `responses` with a list per question."""
     data: dict[str, None] = {}
     questions: dict[str, None] = {}
     for row in rows:
@@ -184,7 +184,7 @@ def _argilla(rows: Iterable[Values]) -> Tool:
 
 
 def _argilla_flat(columns: Sequence[str]) -> Tool:
-    """What `to_datasets` and flat lists have: columns `label.responses` and `label.responses.status`, a list each."""
+    """Output of `to_datasets` and flat lists: columns `label.responses` and `label.responses.status`, a list each."""
     questions: dict[str, None] = {}
     _noted(questions, [name.removesuffix(_RESPONSES) for name in columns if name.endswith(_RESPONSES)], MAX_QUESTIONS)
     beginnings = tuple(f"{question}." for question in questions)
@@ -213,7 +213,7 @@ def _is_argilla_1(rows: Iterable[Values]) -> bool:
 
 
 def _argilla_1_answers(row: Values, question: str) -> list[Answer]:
-    """Rows of Argilla 1: one `annotation` a record; its `status` says whether somebody threw the record out."""
+    """Rows of Argilla 1: one `annotation` per record; its `status` tells whether the record was discarded."""
     if question != "status" and row.get("status") in ("Discarded", b"Discarded"):
         return [Answer(None, "rejected")]
     return [_answer(row.get(question))]
@@ -224,7 +224,7 @@ def _is_prodigy(rows: Iterable[Values]) -> bool:
 
 
 def _prodigy(columns: Sequence[str]) -> Tool:
-    """JSONL: one row an annotation with its `answer`; a choice lies in `accept`, else the label in its own column."""
+    """JSONL: one row per annotation with its `answer`; a choice is in `accept`, otherwise the label is a column."""
 
     def answers(row: Values, question: str) -> list[Answer]:
         if question != "answer" and row.get("answer") in _VERDICTS:
@@ -265,16 +265,16 @@ def _as_it_is(
     answers: Callable[[Values, str], Sequence[Answer]],
     more: tuple[str, ...] = (),
 ) -> Tool:
-    """An export whose rows are flat already; `more` are columns that are read beside those that are asked for."""
+    """Return an export with flat rows; `more` are columns to read in addition to the requested ones."""
     return Tool(
         name, tuple(columns), tuple(questions), item, answers, lambda row, _: row, lambda asked: (*asked, *item, *more)
     )
 
 
 def _responses(row: Values, question: str) -> list[Answer]:
-    """The answers to a question that is a list of `{"value", "status"}`; any other column is what was there before.
+    """Return the answers to a question, a list of `{"value", "status"}`; other columns were imported.
 
-    Where some of them are marked as the ground truth, those decide.
+    If some are marked as the ground truth, only those count.
     """
     given = row.get(question)
     if not isinstance(given, list):
@@ -292,7 +292,7 @@ def _response(response: Values) -> Answer:
 
 
 def _answer(value: object) -> Answer:
-    """A label, or a list of one."""
+    """Return a label, or a list of one."""
     if isinstance(value, list) and len(value) == 1:
         value = value[0]
     if value is None or value == [] or (isinstance(value, str) and not value.strip()):

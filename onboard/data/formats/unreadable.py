@@ -1,10 +1,10 @@
-"""What keeps a row, or the rest of a file, from being read."""
+"""Errors that keep a row, or the rest of a file, from being read."""
 
 from __future__ import annotations
 
 
 class RowError(Exception):
-    """A row, or one of its values, cannot be used; the rest of the file can."""
+    """A row or a value cannot be used; the rest of the file can."""
 
     def __init__(self, code: str, message: str, remedy: str = "") -> None:
         super().__init__(message)
@@ -14,7 +14,7 @@ class RowError(Exception):
 
 
 class UnreadableError(Exception):
-    """Reading cannot go on: the rest of the file has no rows that could be told apart."""
+    """Reading cannot continue: further rows cannot be separated."""
 
     def __init__(
         self, code: str, message: str, remedy: str = "", *, row: int | None = None, line: int | None = None

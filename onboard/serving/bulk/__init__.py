@@ -1,1 +1,1 @@
-"""Files of any number of rows answered shard by shard: planned once, written whole, gone on with where it stopped."""
+"""Answer files with any number of rows, shard by shard; shards are written atomically, and runs can be resumed."""

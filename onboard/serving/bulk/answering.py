@@ -1,4 +1,4 @@
-"""Answering a plan's shards: each is written whole or not at all, so that whoever comes next goes on where it was."""
+"""Answer the shards of a plan. Shards are written atomically, so any process can continue a run."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from onboard.serving.bulk.outputs import Outputs, outputs_at, write_whole
 from onboard.serving.bulk.plan import PLAN, Plan, Shard, make_plan, plan_text, read_plan, rows_of
 
 Answer = Callable[[Sequence[Mapping[str, Any]]], Sequence[Prediction]]
-_LOOK_SECONDS: Final = 1.0  # between two looks at what other processes do
-_ROWS_AT_ONCE: Final = 256  # that are asked together
+_LOOK_SECONDS: Final = 1.0  # interval between checks for shards of other processes
+_ROWS_AT_ONCE: Final = 256  # rows per call of the predictor
 
 
 @dataclass(frozen=True, slots=True)
 class BulkDone:
-    """What a run has written.
+    """The result of a run.
 
     Args:
         output: its folder or URL.
-        found_shards: that were there when this process began.
-        added_shards: that it added; others may have added the rest.
+        found_shards: shards that existed when this process began.
+        added_shards: shards that it added; other processes may have added the rest.
     """
 
     output: str
@@ -42,7 +42,7 @@ class BulkDone:
     added_shards: int
 
     def to_json(self) -> dict[str, Any]:
-        """As `predict --json` prints it."""
+        """Return the document of `predict --json`."""
         return {"output": self.output, **self.plan.summary(), "shards_before": self.found_shards}
 
 
@@ -54,24 +54,24 @@ def predict_files(
     on_plan: Callable[[Plan], None] = lambda _: None,
     on_rows: Callable[[int], None] = lambda _: None,
 ) -> BulkDone:
-    """Answer every row of a file, or of all files of a folder, in their order, into `part-000000.jsonl` and so on.
+    """Answer each row of a file, or of all files of a folder, in order, into `part-000000.jsonl` and so on.
 
-    A line is written for every row: its columns and its answer, or `error` where it holds no text that can be answered.
-    The same call again goes on after the shards that are there; made by several processes at once, they share the rest
-    of a folder (in an object store nothing tells them of one another: there a job shares).
+    Writes one line per row: its columns and its answer, or `error` if it has no valid text. The same call again
+    continues after the existing shards. Concurrent calls on one machine share the shards of a folder. An object store
+    has no locks; use a job to share the work there.
 
     Args:
         source: file, folder, pattern or URL.
-        output: folder or URL of the answers; a new one, an empty one, or that of the same run.
-        question: what every row is asked; where the run has begun already, its pinned versions stay.
-        answer: answers a few inputs; what it raises ends the run, which can go on later.
-        on_plan: told what is going to be done, before anything is answered or written; may raise to refuse it.
-        on_rows: told how many rows more are answered, here or elsewhere.
+        output: folder or URL of the answers: new, empty, or of the same run.
+        question: the question for every row; a resumed run keeps its pinned versions.
+        answer: answers a few inputs; its errors end the run, which can be resumed.
+        on_plan: called with the plan before anything is answered or written; may raise to refuse it.
+        on_rows: called with the number of newly answered rows, here or elsewhere.
 
     Raises:
-        NotFoundError, DatasetError: the source is not there, or cannot be read to its end.
-        InputError: the output lies in the source, or rows do not fit what they ask.
-        ConflictError: the output holds something else; the source is not what it was.
+        NotFoundError, DatasetError: the source does not exist or cannot be read to its end.
+        InputError: the output is inside the source, or rows do not match the versions.
+        ConflictError: the output contains something else, or the source has changed.
         NotAllowedError, StorageError: the output cannot be written.
     """
     inputs, outputs = inputs_of(source), outputs_at(output)
@@ -81,14 +81,14 @@ def predict_files(
         run = _Run(plan, inputs, outputs, answer, on_rows)
         before = run.look(outputs.names())
         added = run.answer_shards()
-        while run.absent:  # another process has them, or had them and is gone
+        while run.absent:  # other processes hold them, or stopped while they did
             time.sleep(_LOOK_SECONDS)
             added += run.answer_shards()
     return BulkDone(outputs.place, plan, before, added)
 
 
 def _planned(inputs: Inputs, outputs: Outputs, question: BulkQuestion, on_plan: Callable[[Plan], None]) -> Plan:
-    """What the first process to come plans, or has planned."""
+    """Return the existing plan, or make and write it."""
     with outputs.planning():
         begun = begun_plan(inputs, outputs, question)
         plan = begun or make_plan(question, inputs)
@@ -99,7 +99,7 @@ def _planned(inputs: Inputs, outputs: Outputs, question: BulkQuestion, on_plan: 
 
 
 def require_apart(inputs: Inputs, outputs: Outputs) -> None:
-    """Raise InputError where answers would be written beside what is read."""
+    """Raise InputError if answers would be written into the source."""
     if inputs.holds(outputs.place):
         raise InputError("output-inside-input", output=outputs.place, place=inputs.place)
 
@@ -107,13 +107,13 @@ def require_apart(inputs: Inputs, outputs: Outputs) -> None:
 def begun_plan(
     inputs: Inputs, outputs: Outputs, question: BulkQuestion, files: Sequence[InputFile] | None = None
 ) -> Plan | None:
-    """The plan of the run whose answers are there, if it is this one's; None where nothing is.
+    """Return the plan of the output if it belongs to this run; None for an empty output.
 
     Args:
-        files: the inputs as they are now, where they are known.
+        files: current state of the inputs, if available.
 
     Raises:
-        ConflictError: there is something else, or the answers of another run; or the inputs are not what they were.
+        ConflictError: the output contains something else or another run's answers, or the inputs have changed.
         DamagedError: the plan cannot be read.
     """
     plan = read_plan(outputs)
@@ -132,12 +132,12 @@ def begun_plan(
 
 
 def write_plan(plan: Plan, outputs: Outputs) -> None:
-    """Beside the answers, for whoever goes on."""
+    """Write the plan into the output, where later processes find it."""
     write_whole(outputs, PLAN, iter([plan_text(plan)]), 0, lambda part: outputs.publish(part, PLAN))
 
 
 class ShardRows:
-    """The rows of a plan's shards. Asked for in their order, each file is read once; going back opens it again."""
+    """The rows of a plan's shards. In order, each file is read once; going back reopens it."""
 
     def __init__(self, plan: Plan, inputs: Inputs) -> None:
         self._plan, self._inputs = plan, inputs
@@ -145,7 +145,7 @@ class ShardRows:
         self._rows: Iterator[TextRow | BadRow] = iter(())
 
     def of(self, shard: Shard) -> Iterator[TextRow | BadRow]:
-        """Raises ConflictError: the file has changed; DatasetError: it cannot be read."""
+        """Return the rows of a shard. Raises ConflictError: the file has changed; DatasetError: it cannot be read."""
         if shard.file != self._file or self._place > shard.first:
             self._rows, self._file, self._place = rows_of(self._plan, self._inputs, shard.file), shard.file, 0
         for _ in islice(self._rows, shard.first - self._place):
@@ -165,10 +165,10 @@ def answer_shard(
     attempt: int = 0,
     publish: Callable[[Path], None],
 ) -> None:
-    """Write a shard's lines, and let them be published once they are whole and their file is what it was.
+    """Write a shard's lines; publish them once they are complete and the source file is unchanged.
 
     Raises:
-        ConflictError: the file has changed, or has fewer rows than it had.
+        ConflictError: the file has changed or has fewer rows than planned.
     """
     written = 0
 
@@ -190,7 +190,7 @@ def answer_shard(
 def answered_lines(
     plan: Plan, rows: Iterator[TextRow | BadRow], answer: Answer, on_rows: Callable[[int], None]
 ) -> Iterator[str]:
-    """The lines of rows, in their order; a few rows are in memory at a time."""
+    """Return the lines of rows, in order; only a few rows are in memory at a time."""
     question = plan.question
     while some := list(islice(rows, _ROWS_AT_ONCE)):
         good = [row for row in some if isinstance(row, TextRow)]
@@ -205,7 +205,9 @@ def answered_lines(
 
 
 class _Run:
-    """One process at work on a plan. A shard is its own while it holds the lock, at most as long as it lives."""
+    """One process that works on a plan. It owns a shard while it holds the shard's lock, at most as long as
+    it lives.
+    """
 
     def __init__(
         self, plan: Plan, inputs: Inputs, outputs: Outputs, answer: Answer, on_rows: Callable[[int], None]
@@ -215,14 +217,14 @@ class _Run:
         self.absent = set(plan.shards)
 
     def look(self, names: Collection[str]) -> int:
-        """How many of the shards of these names have come, since the last look, from elsewhere."""
+        """Return how many of these shards other processes have finished since the last call."""
         come = {shard for shard in self.absent if shard.name in names}
         self.absent -= come
         self._on_rows(sum(shard.rows for shard in come))
         return len(come)
 
     def answer_shards(self) -> int:
-        """Answer those that are absent and that nobody else holds; how many."""
+        """Answer the missing shards that no other process holds; return their number."""
         added = 0
         for shard in self._plan.shards:
             if shard in self.absent:

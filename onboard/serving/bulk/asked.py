@@ -1,4 +1,4 @@
-"""What a run over files is asked for, and what its answers are written as."""
+"""The question of a run over files, and the format of its answers."""
 
 from __future__ import annotations
 
@@ -22,16 +22,15 @@ _COLUMNS: Final = (*COLUMNS, "weak", "probabilities")  # with --probabilities
 
 @dataclass(frozen=True, slots=True)
 class BulkQuestion:
-    """What every row is asked.
+    """The question for every row.
 
     Args:
-        asked: references as they were given.
-        pinned: the versions that they named when the run began; these answer to its end.
-        text_fields: columns of the text or of the two texts; empty means the usual names.
-        labels: that answers are chosen from; empty means all.
-        probabilities: whether every label's probability is written.
-        names: of each pinned version, pairs of a label and what the alias calls it that was asked for; empty where none
-            calls any otherwise.
+        asked: references as given.
+        pinned: the versions that they named when the run began, which answer all rows.
+        text_fields: columns of one or two texts; empty means the usual names.
+        labels: labels to choose answers from; empty means all.
+        probabilities: whether to write the probability of every label.
+        names: per pinned version, pairs of a label and its name in the alias; empty if no label has another name.
     """
 
     asked: tuple[str, ...]
@@ -42,7 +41,7 @@ class BulkQuestion:
     names: tuple[AliasNames, ...] = ()
 
     def inputs(self, row: TextRow) -> list[dict[str, Any]]:
-        """What a row asks a predictor or a service, one input a task."""
+        """Return the inputs for a predictor or a service, one per task."""
         references = [Reference.parse(reference) for reference in self.pinned]
         return [
             {**row.texts, "task": named.task, "ref": named.ref, **self._chosen(place)}
@@ -50,7 +49,7 @@ class BulkQuestion:
         ]
 
     def _chosen(self, place: int) -> dict[str, Any]:
-        """The labels that answers of one version are chosen from, as the version has them."""
+        """Return the labels, as this version names them, that its answers are chosen from."""
         if not self.labels:
             return {}
         own = [(name, label) for label, name in self._names(place)]
@@ -60,22 +59,22 @@ class BulkQuestion:
         return self.names[place] if self.names else ()
 
     def called(self, answers: Sequence[Prediction]) -> list[Prediction]:
-        """Answers of the pinned versions, in their order, with the names that the aliases have for labels."""
+        """Replace labels in answers of the pinned versions, in order, by the names that the aliases use."""
         return [_called(answer, self._names(place)) for place, answer in enumerate(answers)]
 
     def same(self, other: BulkQuestion) -> bool:
-        """Whether both ask the same, whatever the names mean now."""
+        """Compare two questions, independent of the versions that aliases name now."""
         mine, its = asdict(self), asdict(other)
         means_now = {"pinned": (), "names": ()}
         return {**mine, **means_now} == {**its, **means_now}
 
     def to_json(self) -> dict[str, Any]:
-        """As the plan of a run keeps it."""
+        """Return the form that a run's plan stores."""
         return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> BulkQuestion:
-        """Read what `to_json` wrote. Raises KeyError, TypeError for anything else."""
+        """Read the output of `to_json`. Raises KeyError, TypeError if it is invalid."""
         lists = {name: tuple(document[name]) for name in ("asked", "pinned", "text_fields", "labels")}
         names = tuple(document.get("names", ()))
         return cls(**lists, probabilities=bool(document["probabilities"]), names=names)
@@ -89,7 +88,7 @@ def _called(answer: Prediction, names: AliasNames) -> Prediction:
 
 
 def answered_line(row: TextRow, answers: Sequence[Prediction], probabilities: bool) -> str:
-    """One line of JSON: the row's columns, and its answer; of several tasks `answers`, by task."""
+    """Return a line of JSON: the row's columns and its answer, or `answers` by task if there are several."""
     documents = [answer.to_json(probabilities=probabilities) for answer in answers]
     answer = documents[0] if len(documents) == 1 else {"answers": documents}
     sets = ("labels",) if "labels" in answer else ()
@@ -97,15 +96,15 @@ def answered_line(row: TextRow, answers: Sequence[Prediction], probabilities: bo
 
 
 def bad_line(row: BadRow) -> str:
-    """The same of a row that cannot be answered: where it stands, and why."""
+    """Return a line of JSON for a row without a valid text: its place and the reason."""
     return _line({"error": row.to_json()})
 
 
 def renamed(given: Mapping[str, object], more: Iterable[str] = ()) -> dict[str, Any]:
-    """The columns of a row that stand beside its answer; one that is called like a part of it becomes `given_…`.
+    """Return a row's columns for the output; columns named like a part of the answer become `given_…`.
 
     Args:
-        more: further parts that answers have here.
+        more: further parts of the answers.
     """
     row, taken = {}, {*_COLUMNS, *more}
     for column, value in given.items():
@@ -117,12 +116,12 @@ def renamed(given: Mapping[str, object], more: Iterable[str] = ()) -> dict[str, 
 
 
 def _line(document: Mapping[str, Any]) -> str:
-    """One line to every reader, also to those that end one at a line separator of Unicode."""
+    """Return JSON without Unicode line separators, which some readers treat as line ends."""
     return printable_json(json.dumps(document, ensure_ascii=False)) + "\n"
 
 
 def _plain(value: object) -> Any:
-    """A value of any format as JSON has it."""
+    """Convert a value of any format to JSON."""
     match value:
         case bytes():
             return value.decode("utf-8", "replace")
@@ -134,4 +133,4 @@ def _plain(value: object) -> Any:
             return {str(name): _plain(part) for name, part in value.items()}
         case list() | tuple():
             return [_plain(part) for part in value]
-    return str(value)  # a date, a duration
+    return str(value)  # a date or duration

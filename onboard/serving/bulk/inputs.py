@@ -1,6 +1,6 @@
-"""What a run reads: a file, a folder or a pattern, of this machine or of an object store; and what it was once.
+"""The inputs of a run: a file, folder or pattern, local or in an object store; detects changes.
 
-Files of an object store are copied to this machine one at a time, while they are read.
+Files of an object store are copied to this machine one at a time.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from filelock import FileLock, Timeout
 from onboard.errors import ConflictError, InputError, NotFoundError
 from onboard.storage.objects import Objects, StoredObject, has_magic, is_url, split_pattern
 
-_PASSED_OVER: Final = (".", "_")  # what names of files begin with that are no data: markers, temporary files
-_COPIES: Final = "onboard-bulk-"  # what names of the folders begin with in which copies lie
+_PASSED_OVER: Final = (".", "_")  # files with these prefixes are not data: markers, temporary files
+_COPIES: Final = "onboard-bulk-"  # prefix of the folders with copies
 
 
 @dataclass(frozen=True, slots=True)
 class InputFile:
-    """A file that is read.
+    """An input file.
 
     Args:
-        name: relative to the folder that was asked for; of a single file its own.
-        size_bytes: when the run was planned.
-        changed: another text once the file is written again: nanoseconds by the file system, or an ETag.
-        rows: all of them, the bad ones too.
-        bad_rows: those that hold no text that can be answered.
+        name: relative to the input folder; for a single file its name.
+        size_bytes: size when the run was planned.
+        changed: changes when the file is rewritten: nanoseconds from the file system, or an ETag.
+        rows: number of rows, including invalid ones.
+        bad_rows: number of rows without a valid text.
     """
 
     name: str
@@ -47,42 +47,44 @@ class Inputs(Protocol):
     """The files of a run.
 
     Attributes:
-        place: as it was asked for, the same on every machine.
-        near: whether looking into a file costs nothing.
+        place: the path or URL, the same on every machine.
+        near: whether opening a file is free.
     """
 
     place: str
     near: bool
 
     def files(self) -> list[InputFile]:
-        """All of them, by name, as they are now. Raises NotFoundError: nothing is there; InputError: no files are."""
+        """Return the current files by name. Raises NotFoundError: nothing exists there; InputError: there
+        are no files.
+        """
 
     def look(self, name: str) -> InputFile:
-        """A file as it is now. Raises ConflictError: it is gone."""
+        """Return the current state of a file. Raises ConflictError: it was deleted."""
 
     def path(self, name: str) -> Path:
-        """Where it can be read on this machine, until another is asked for."""
+        """Return a local path of the file, valid until the next call."""
 
     def shown(self, name: str) -> str:
-        """As errors and answers name it."""
+        """Return the name that errors and answers use."""
 
     def holds(self, place: str) -> bool:
-        """Whether that place lies in the folder that is read, or is the file."""
+        """Return whether a path or URL is inside the input folder, or is the input file."""
 
     def close(self) -> None:
-        """Leave nothing behind."""
+        """Delete temporary copies."""
 
 
 def inputs_of(place: str | Path) -> Inputs:
-    """The files that a path, a pattern or a URL means. Raises InputError: a URL of an unknown kind."""
+    """Return the inputs for a path, pattern or URL. Raises InputError: the URL scheme is not supported."""
     return RemoteInputs(str(place)) if is_url(str(place)) else LocalInputs(str(place))
 
 
 def require_unchanged(file: InputFile, inputs: Inputs, now: InputFile | None = None) -> None:
-    """Raise ConflictError unless a file is what it was when the run was planned.
+    """Raise ConflictError if a file has changed since the run was planned.
 
     Args:
-        now: the file as it is, where that is known.
+        now: current state of the file, if available.
     """
     now = now or inputs.look(file.name)
     if (now.size_bytes, now.changed) != (file.size_bytes, file.changed):
@@ -90,13 +92,13 @@ def require_unchanged(file: InputFile, inputs: Inputs, now: InputFile | None = N
 
 
 def listing_digest(files: Sequence[InputFile]) -> str:
-    """Of names, sizes and states: another one once any file is written, added or taken away."""
+    """Return a digest of names, sizes and states; it changes if any file is written, added or deleted."""
     facts = "\n".join(f"{file.name}\0{file.size_bytes}\0{file.changed}" for file in files)
     return f"sha256:{hashlib.sha256(facts.encode()).hexdigest()}"
 
 
 class LocalInputs:
-    """A file, a folder with those in it, or a pattern such as `logs/*.jsonl`."""
+    """A file, a folder with its files, or a pattern such as `logs/*.jsonl`."""
 
     near = True
 
@@ -107,7 +109,7 @@ class LocalInputs:
         self._root = Path(folder or (Path("/") if place.startswith("/") else "."))
 
     def files(self) -> list[InputFile]:
-        """All of them, by name."""
+        """Return the files, by name."""
         if not self._pattern and not self._root.exists():
             raise NotFoundError("input-path-missing", root=self._root)
         if not self._pattern and not self._root.is_dir():
@@ -117,7 +119,7 @@ class LocalInputs:
         return [self.look(name) for name in _data(names, self.place)]
 
     def look(self, name: str) -> InputFile:
-        """A file as the file system has it."""
+        """Return the state of a file from the file system."""
         path = self.path(name)
         try:
             facts = path.stat()
@@ -126,22 +128,22 @@ class LocalInputs:
         return InputFile(name, facts.st_size, str(facts.st_mtime_ns))
 
     def path(self, name: str) -> Path:
-        """Where it lies."""
+        """Return the path of a file."""
         return self._root if self._is_single else self._root / name
 
     def shown(self, name: str) -> str:
-        """Its path."""
+        """Return the path of a file as text."""
         return str(self.path(name))
 
     def holds(self, place: str) -> bool:
-        """By what the paths mean."""
+        """Compare resolved paths."""
         if is_url(place):
             return False
         there, root = Path(place).resolve(), self._root.resolve()
         return there == root if self._is_single else there.is_relative_to(root)
 
     def close(self) -> None:
-        """There is nothing to leave."""
+        """Do nothing: there are no copies."""
 
     @property
     def _is_single(self) -> bool:
@@ -149,7 +151,7 @@ class LocalInputs:
 
 
 class RemoteInputs:
-    """An object, a prefix with all below it, or a pattern such as `s3://bucket/logs/*.parquet`."""
+    """An object, all objects below a prefix, or a pattern such as `s3://bucket/logs/*.parquet`."""
 
     near = False
 
@@ -161,21 +163,21 @@ class RemoteInputs:
         self._lock: FileLock | None = None
 
     def files(self) -> list[InputFile]:
-        """All of them, by name."""
+        """Return the objects, by name."""
         objects = {stored.name: stored for stored in self._objects.find(self._pattern)}
         if not objects:
             raise NotFoundError("input-url-missing", place=self.place)
         return [_file_of(objects[name]) for name in _data(list(objects), self.place)]
 
     def look(self, name: str) -> InputFile:
-        """An object as the store has it."""
+        """Return the state of an object from the store."""
         stored = self._objects.look(name)
         if stored is None:
             raise ConflictError("input-file-gone", file=name, path=self.shown(name))
         return _file_of(stored)
 
     def path(self, name: str) -> Path:
-        """Where its copy lies; that of another is gone."""
+        """Copy the object, delete the previous copy, and return the path."""
         if self._folder is None:
             self._make_folder()
         assert self._folder is not None
@@ -191,11 +193,11 @@ class RemoteInputs:
         return copy
 
     def shown(self, name: str) -> str:
-        """Its URL."""
+        """Return the URL of an object."""
         return self._objects.url if self._objects.url.endswith(f"/{name}") else f"{self._objects.url}/{name}"
 
     def holds(self, place: str) -> bool:
-        """By the text of the URLs."""
+        """Compare URLs as text."""
         return f"{place.rstrip('/')}/".startswith(f"{self._objects.url}/")
 
     def close(self) -> None:
@@ -207,7 +209,7 @@ class RemoteInputs:
             self._folder = None
 
     def _make_folder(self) -> None:
-        """What processes that were killed have left goes first: nobody holds its lock."""
+        """Create the folder for copies; first delete those of killed processes, which hold no lock."""
         place = Path(tempfile.gettempdir())
         for lock in place.glob(f"{_COPIES}*.lock"):
             with contextlib.suppress(Timeout, OSError), FileLock(lock, timeout=0):
@@ -224,7 +226,7 @@ def _file_of(stored: StoredObject) -> InputFile:
 
 
 def _data(names: Sequence[str], place: str) -> list[str]:
-    """Those that are data, in the order of their names. Raises InputError: none is."""
+    """Return the names of data files, sorted. Raises InputError: there are none."""
     data = sorted(name for name in names if not any(part.startswith(_PASSED_OVER) for part in name.split("/")))
     if not data:
         raise InputError("input-without-files", place=place)

@@ -1,7 +1,7 @@
-"""A job that answers files, from the inside: one worker runs it, and everybody who is free answers shards of it.
+"""Run a job that answers files: one worker runs the job, and all idle workers answer its shards.
 
-Whoever runs it plans and counts; what is to be done, and by whom, stands in the registry. A shard's answers are put in
-their place while its row is held, so nobody who has lost a shard can write over another's.
+The running worker plans and counts; the registry records which shards are open and who holds them. A shard is published
+while its row is locked, so a process that has lost a shard cannot overwrite another's answers.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ from onboard.versions.describe import resolve
 if TYPE_CHECKING:
     from onboard.serving.predictor import Predictor
 
-_LOOK_SECONDS: Final = 0.5  # between two looks at what others do
-_NOTE_SECONDS: Final = 10.0  # between two lines of progress
-_predictors: list[tuple[Services, Predictor]] = []  # the last one of this process, loaded once
+_LOOK_SECONDS: Final = 0.5  # interval between checks for shards of other workers
+_NOTE_SECONDS: Final = 10.0  # interval between lines of progress
+_predictors: list[tuple[Services, Predictor]] = []  # the last predictor of this process, loaded once
 
 
 class ShardWork:
-    """One process at work on the shards of a job.
+    """Work of one process on the shards of a job.
 
     Args:
-        inputs: that the plan is of; `close` closes them.
-        outputs: where its answers go.
+        inputs: inputs of the plan; `close` closes them.
+        outputs: where the answers go.
     """
 
     def __init__(self, services: Services, job_id: str, plan: Plan, inputs: Inputs, outputs: Outputs) -> None:
@@ -68,10 +68,10 @@ class ShardWork:
             checkpoint: called before every batch; may raise to stop.
 
         Raises:
-            FencedError: somebody else has it by now.
-            CancelledError: the job is to stop.
-            ConflictError, DatasetError: its file is not what it was.
-            OnboardError: a version does not answer; the store is away.
+            FencedError: another process now has the shard.
+            CancelledError: the job was cancelled.
+            ConflictError, DatasetError: the shard's file has changed.
+            OnboardError: a version cannot answer, or the store is unreachable.
         """
         shard = self._plan.shards[claim.number]
         predict = partial(_predict, self._services, checkpoint)
@@ -83,7 +83,7 @@ class ShardWork:
             )  # fmt: skip
 
     def close(self) -> None:
-        """Leave no copies of inputs behind."""
+        """Delete copies of inputs."""
         self._inputs.close()
 
     def _publish(self, claim: ShardClaim, name: str, part: Path) -> None:
@@ -95,10 +95,10 @@ class ShardWork:
 
 
 def open_work(services: Services, job_id: str) -> ShardWork:
-    """Work on a job that somebody else runs.
+    """Open the work of a job that another worker runs.
 
     Raises:
-        ConflictError: there is no plan, so the job has not begun, or its answers were deleted.
+        ConflictError: there is no plan: the job has not begun, or its answers were deleted.
     """
     with services.database.read() as session:
         request = BulkRequest.of(JobRepository(session).get(job_id).spec)
@@ -111,13 +111,13 @@ def open_work(services: Services, job_id: str) -> ShardWork:
 
 @memory_trouble_told("this job")
 def run_bulk(job: Job, services: Services, progress: Progress, lease_seconds: float = LEASE_SECONDS) -> None:
-    """Run a claimed job to the last of its rows.
+    """Run a claimed job to its last row.
 
     Args:
-        lease_seconds: of its shards; its heartbeat extends those that it holds.
+        lease_seconds: lease of its shards; the heartbeat extends those that this worker holds.
 
     Raises:
-        OnboardError: what is wrong with it; FencedError and CancelledError pass through.
+        OnboardError: the job failed; FencedError and CancelledError are passed on.
     """
     request, began = BulkRequest.of(job.spec), time.monotonic()
     outputs = outputs_at(request.output)
@@ -130,7 +130,7 @@ def run_bulk(job: Job, services: Services, progress: Progress, lease_seconds: fl
         progress.stage_started(Stage.PREDICT)
         work = ShardWork(services, job.id, plan, inputs, outputs)
         if not _answer_all(job, services, work, progress, lease_seconds):
-            return  # the worker leaves: the job is its queue's again
+            return  # the worker is draining: the job returns to its queue
     seconds = {"check": round(planned - began, 3), "predict": round(time.monotonic() - planned, 3)}
     outputs.clear()
     progress.stage_finished(Stage.PREDICT, seconds["predict"], {"rows": plan.rows, "bad_rows": plan.bad_rows})
@@ -142,7 +142,7 @@ def run_bulk(job: Job, services: Services, progress: Progress, lease_seconds: fl
 def _planned(
     job: Job, services: Services, request: BulkRequest, inputs: Inputs, outputs: Outputs, progress: Progress
 ) -> Plan:
-    """What the first attempt plans, or has planned; and its shards in the registry."""
+    """Return the plan of an earlier attempt, or make it and register its shards."""
     with outputs.in_our_words():
         _take_output(job, services, request)
         files = inputs.files()
@@ -166,7 +166,7 @@ def _planned(
 
 
 def _take_output(job: Job, services: Services, request: BulkRequest) -> None:
-    """The job's heartbeat extends the right to write there, its end gives it back. Raises ConflictError."""
+    """Reserve the output until the job ends; its heartbeat extends the reservation. Raises ConflictError."""
     name = f"output {hashlib.sha256(request.output.encode()).hexdigest()}"
     with services.database.write() as session:
         leases = LeaseRepository(session)
@@ -178,7 +178,7 @@ def _take_output(job: Job, services: Services, request: BulkRequest) -> None:
 def _write_shards(job: Job, services: Services, plan: Plan, outputs: Outputs) -> None:
     with services.database.read() as session:
         known = ShardRepository(session).written(job.id)
-    names = outputs.names()  # after that: what is known has been published
+    names = outputs.names()  # in this order: every counted shard is published
     present = {shard.number for shard in plan.shards if shard.name in names}
     with services.database.write() as session:
         ClaimRepository(session).hold(job.id, job.attempt)
@@ -188,10 +188,10 @@ def _write_shards(job: Job, services: Services, plan: Plan, outputs: Outputs) ->
 
 
 def _answer_all(job: Job, services: Services, work: ShardWork, progress: Progress, lease_seconds: float) -> bool:
-    """Claim and answer until nothing is left. Returns whether that is so: not where the worker leaves.
+    """Claim and answer shards until none is left; return False if the worker drains before that.
 
     Raises:
-        OnboardError: of a shard, here or elsewhere.
+        OnboardError: a shard failed, here or elsewhere.
     """
     worker, telling = job.worker or "", _Telling(job, services, progress)
     while True:
@@ -199,7 +199,7 @@ def _answer_all(job: Job, services: Services, work: ShardWork, progress: Progres
         with services.database.write() as session:
             claim = ShardRepository(session).claim(job.id, worker, job.worker_pid, lease_seconds)
         if claim is not None:
-            with contextlib.suppress(FencedError):  # the shard is another's; of the job the next checkpoint hears
+            with contextlib.suppress(FencedError):  # the shard was taken over; the next checkpoint checks the job
                 _answered(services, work, claim, telling.checkpoint)
             continue
         standing = telling.look()
@@ -215,7 +215,7 @@ def _answer_all(job: Job, services: Services, work: ShardWork, progress: Progres
 
 
 def _answered(services: Services, work: ShardWork, claim: ShardClaim, checkpoint: Callable[[], None]) -> None:
-    """What fails is given back: whoever tries again begins it anew."""
+    """Answer a shard; release it after an error so that it can be retried."""
     try:
         work.answer(claim, checkpoint)
     except BaseException:
@@ -234,14 +234,14 @@ def _require_possible(standing: ShardsStanding, job: Job) -> None:
 
 
 class _Telling:
-    """Says how far the job is, now and then."""
+    """Logs the progress of the job now and then."""
 
     def __init__(self, job: Job, services: Services, progress: Progress) -> None:
         self._job, self._database, self._progress = job, services.database, progress
         self._told_at = time.monotonic()
 
     def checkpoint(self) -> None:
-        """Raise where the attempt is to stop; say how far it is when that was not said for long."""
+        """Raise if the attempt has to stop; log progress if the last line is old."""
         self._progress.raise_if_cancelled_or_fenced()
         if time.monotonic() - self._told_at >= _NOTE_SECONDS:
             self._told_at = time.monotonic()
@@ -250,10 +250,10 @@ class _Telling:
             self._progress.note(standing.sentence, left_seconds=None if left is None else round(left))
 
     def look(self) -> ShardsStanding:
-        """How far it is now."""
+        """Return the current progress."""
         with self._database.read() as session:
             standing = ShardRepository(session).standing(self._job.id, self._job.claimed_at, read_clock(session))
-        assert standing is not None  # its shards are written before
+        assert standing is not None  # its shards were registered before
         return standing
 
 
@@ -264,7 +264,7 @@ def _predict(
 
 
 def _predictor(services: Services) -> Predictor:
-    """Loaded once for all jobs of a worker's process."""
+    """Return the predictor, which is loaded once for all jobs of a worker process."""
     from onboard.serving.predictor import Predictor
 
     if not _predictors or _predictors[0][0] is not services:

@@ -1,4 +1,4 @@
-"""Where a run writes: a folder of this machine or a prefix of an object store. A file is there whole or not at all."""
+"""The output of a run: a local folder or a prefix in an object store. Files are written atomically."""
 
 from __future__ import annotations
 
@@ -17,66 +17,66 @@ from onboard.domain.temporary import temporary_folder
 from onboard.storage.files import errors_in_our_words, output_in_our_words, sync_folder
 from onboard.storage.objects import Objects, is_url
 
-LOCK: Final = ".lock"  # while a run is planned
+LOCK: Final = ".lock"  # held while a run is planned
 
 
 class Outputs(Protocol):
-    """The place of the answers.
+    """Where answers are written.
 
     Attributes:
-        place: as it was asked for, the same on every machine.
+        place: the path or URL, the same on every machine.
     """
 
     place: str
 
     def names(self) -> set[str]:
-        """What is there, but for what is being written just now."""
+        """Return the names of all files except those being written."""
 
     def read(self, name: str) -> bytes | None:
-        """A small file; None where there is none."""
+        """Return the content of a small file; None if it does not exist."""
 
     def has(self, name: str) -> bool:
-        """Whether there is such a file."""
+        """Return whether a file exists."""
 
     def writing(self, name: str, attempt: int = 0) -> AbstractContextManager[Path]:
-        """A file of this machine to write into, which is gone afterwards.
+        """Open a temporary local file to write into; it is deleted afterwards.
 
         Args:
-            attempt: tells it from what another attempt, which may be at it still, writes.
+            attempt: separates the file from that of another attempt, which may still be writing.
         """
 
     def publish(self, part: Path, name: str) -> None:
-        """What was written gets its name, and takes the place of what had it."""
+        """Give the written file its name; replaces an existing file."""
 
     def planning(self) -> AbstractContextManager[object]:
-        """One process of this machine at a time."""
+        """Let one process of this machine plan at a time."""
 
     def own(self, name: str) -> AbstractContextManager[object]:
-        """The right to write a file, as long as this process lives. Raises Timeout: another of this machine has it."""
+        """Lock a file for this process. Raises Timeout: another process of this machine holds it."""
 
     def disown(self, name: str) -> None:
-        """It is written: nobody else has to have it."""
+        """Release the lock of a file that was written."""
 
     def clear(self) -> None:
-        """Delete what killed processes have left half written."""
+        """Delete unfinished files of killed processes."""
 
     def in_our_words(self) -> AbstractContextManager[None]:
-        """Failures to write are told in our words: NotAllowedError, StorageError."""
+        """Convert write failures to NotAllowedError and StorageError."""
 
 
 def outputs_at(place: str | Path) -> Outputs:
-    """The folder or prefix that a path or a URL means. Raises InputError: a URL of an unknown kind."""
+    """Return the outputs at a path or URL. Raises InputError: the URL scheme is not supported."""
     return RemoteOutputs(str(place)) if is_url(str(place)) else LocalOutputs(str(place))
 
 
 def write_whole(
     outputs: Outputs, name: str, lines: Iterator[str], attempt: int, publish: Callable[[Path], None]
 ) -> None:
-    """Write a file beside its place, then let it be published.
+    """Write a file under a temporary name, then publish it.
 
     Args:
-        attempt: as of `Outputs.writing`.
-        publish: called with the written file; may raise to leave it.
+        attempt: see `Outputs.writing`.
+        publish: called with the written file; may raise to discard it.
     """
     with outputs.writing(name, attempt) as part:
         with part.open("w", encoding="utf-8", newline="") as stream:
@@ -87,13 +87,13 @@ def write_whole(
 
 
 class LocalOutputs:
-    """A folder, which is made when something is written."""
+    """A folder, created with the first file."""
 
     def __init__(self, place: str) -> None:
         self.place, self._folder = place, Path(place)
 
     def names(self) -> set[str]:
-        """What lies in it."""
+        """List the folder."""
         try:
             listed = list(self._folder.iterdir())
         except FileNotFoundError:
@@ -101,101 +101,101 @@ class LocalOutputs:
         return {path.name for path in listed if path.name != LOCK and not _is_part(path.name)}
 
     def read(self, name: str) -> bytes | None:
-        """A file of it."""
+        """Read a file of the folder."""
         try:
             return (self._folder / name).read_bytes()
         except (FileNotFoundError, NotADirectoryError):
             return None
 
     def has(self, name: str) -> bool:
-        """Whether it is there."""
+        """Check for a file in the folder."""
         return (self._folder / name).is_file()
 
     @contextmanager
     def writing(self, name: str, attempt: int = 0) -> Iterator[Path]:
-        """In the folder itself, so that publishing is renaming."""
+        """Write in the same folder, so that publishing is a rename."""
         part = part_beside(self._folder / (f"{name}.{attempt}" if attempt else name))
-        open_new(part, 0o600).close()  # answers are as private as the texts that they are about
+        open_new(part, 0o600).close()  # answers are as private as their texts
         try:
             yield part
         finally:
             part.unlink(missing_ok=True)
 
     def publish(self, part: Path, name: str) -> None:
-        """Rename it; the name too survives a power cut."""
+        """Rename the file; syncs the folder, so that the name survives a power failure."""
         part.replace(self._folder / name)
         sync_folder(self._folder)
 
     def planning(self) -> FileLock:
-        """By a lock in the folder."""
+        """Lock the folder."""
         return FileLock(self._folder / LOCK)
 
     def own(self, name: str) -> FileLock:
-        """By a lock in the folder."""
+        """Lock a file of the folder."""
         return FileLock(self._folder / f".{name}.lock", timeout=0)
 
     def disown(self, name: str) -> None:
-        """Its lock goes; who waits for it finds the file."""
+        """Delete the lock; a process that waits for it then finds the file."""
         (self._folder / f".{name}.lock").unlink(missing_ok=True)
 
     def clear(self) -> None:
-        """Parts that have no name."""
+        """Delete temporary files."""
         for path in self._folder.glob(".*.part"):
             path.unlink(missing_ok=True)
 
     @contextmanager
     def in_our_words(self) -> Iterator[None]:
-        """The folder is made, too."""
+        """Convert write failures; also create the folder."""
         with output_in_our_words(self.place, "free some space, then the same command goes on"):
             self._folder.mkdir(parents=True, exist_ok=True)
             yield
 
 
 class RemoteOutputs:
-    """A prefix. Processes that write there at once know nothing of one another, unless a job's rows part the work."""
+    """A prefix. Concurrent processes cannot see each other, unless they share the work through a job."""
 
     def __init__(self, place: str) -> None:
         self.place = place
         self._objects = Objects(place, "--output")
 
     def names(self) -> set[str]:
-        """What lies below it."""
+        """List the objects below the prefix."""
         return self._objects.names()
 
     def read(self, name: str) -> bytes | None:
-        """An object."""
+        """Read an object."""
         return self._objects.read(name)
 
     def has(self, name: str) -> bool:
-        """Whether it is there."""
+        """Check for an object."""
         return self._objects.look(name) is not None
 
     @contextmanager
     def writing(self, name: str, attempt: int = 0) -> Iterator[Path]:  # noqa: ARG002 - every folder is another
-        """In a temporary folder."""
+        """Write into a temporary folder."""
         with temporary_folder("onboard-shard-") as folder:
             yield folder / name
 
     def publish(self, part: Path, name: str) -> None:
-        """Put it: the object is there whole or not at all."""
+        """Upload the file; object stores do so atomically."""
         self._objects.put(part, name)
 
     def planning(self) -> AbstractContextManager[object]:
-        """Nothing to hold."""
+        """Do nothing: there are no locks."""
         return contextlib.nullcontext()
 
     def own(self, name: str) -> AbstractContextManager[object]:  # noqa: ARG002
-        """Nothing to hold."""
+        """Do nothing: there are no locks."""
         return contextlib.nullcontext()
 
     def disown(self, name: str) -> None:
-        """Nothing was held."""
+        """Do nothing: there are no locks."""
 
     def clear(self) -> None:
-        """Object stores show no halves."""
+        """Do nothing: object stores have no unfinished files."""
 
     def in_our_words(self) -> AbstractContextManager[None]:
-        """Those of an object store are so already; those of this machine are of its temporary folder."""
+        """Do nothing: errors of the object store are converted already."""
         return errors_in_our_words(tempfile.gettempdir(), "answers cannot be written", "TMPDIR")
 
 

@@ -1,4 +1,4 @@
-"""The plan of a run: which files it reads, what they were when it began, and how their rows are cut into shards."""
+"""The plan of a run: its files, their state when it began, and the division of their rows into shards."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ PLAN: Final = "plan.json"
 SHARD_ROWS: Final = 4_096
 SHARD_CHARACTERS: Final = 8 << 20
 _FORMAT: Final = 1
-_CHECKED_EVERY: Final = 1_000  # rows that are counted between two looks at whether to stop
+_CHECKED_EVERY: Final = 1_000  # rows between two calls of the checkpoint
 
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """Consecutive rows of one file, which are answered and written together.
+    """Consecutive rows of one file that are answered and written together.
 
     Args:
-        number: from 0, in the order of the output.
-        file: place among the plan's files.
-        first: how many rows of the file come before it.
-        rows: how many it has.
+        number: from 0, in output order.
+        file: index among the plan's files.
+        first: number of rows of the file before it.
+        rows: number of rows.
     """
 
     number: int
@@ -44,13 +44,13 @@ class Shard:
 
     @property
     def name(self) -> str:
-        """The file that its answers are in."""
+        """Name of the file with its answers."""
         return f"part-{self.number:06d}.jsonl"
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a run does, whoever does it and however often it is stopped.
+    """The plan of a run; the same for all processes and restarts.
 
     Args:
         pairs: whether the rows have two texts.
@@ -63,16 +63,16 @@ class Plan:
 
     @property
     def rows(self) -> int:
-        """Of all files."""
+        """Number of rows of all files."""
         return sum(file.rows for file in self.files)
 
     @property
     def bad_rows(self) -> int:
-        """Of all files."""
+        """Number of rows without a valid text."""
         return sum(file.bad_rows for file in self.files)
 
     def summary(self) -> dict[str, Any]:
-        """Its figures, as documents have them."""
+        """Return the figures for documents."""
         return {
             "versions": list(self.question.pinned),
             "files": len(self.files),
@@ -82,7 +82,7 @@ class Plan:
         }
 
     def to_json(self) -> dict[str, Any]:
-        """As it lies beside the answers."""
+        """Return the form that is stored with the answers."""
         files = [[file.name, file.size_bytes, file.changed, file.rows, file.bad_rows] for file in self.files]
         shards = [[shard.file, shard.first, shard.rows] for shard in self.shards]
         question = self.question.to_json()
@@ -90,7 +90,7 @@ class Plan:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Plan:
-        """Read what `to_json` wrote. Raises KeyError, TypeError, ValueError for anything else."""
+        """Read the output of `to_json`. Raises KeyError, TypeError, ValueError if it is invalid."""
         if document["format"] != _FORMAT:
             raise ValueError(f"plans of format {document['format']!r} are not known here")
         files = tuple(InputFile(name, size, str(changed), *rows) for name, size, changed, *rows in document["files"])
@@ -99,7 +99,7 @@ class Plan:
 
 
 def read_plan(outputs: Outputs) -> Plan | None:
-    """The plan of the run whose answers are there; None where there is none. Raises DamagedError."""
+    """Read the plan of the output; None if there is none. Raises DamagedError."""
     content = outputs.read(PLAN)
     if content is None:
         return None
@@ -110,7 +110,7 @@ def read_plan(outputs: Outputs) -> Plan | None:
 
 
 def plan_text(plan: Plan) -> str:
-    """The file of a plan."""
+    """Return the content of the plan's file."""
     return json.dumps(plan.to_json(), ensure_ascii=False)
 
 
@@ -120,16 +120,16 @@ def make_plan(
     files: Sequence[InputFile] | None = None,
     checkpoint: Callable[[], None] = lambda: None,
 ) -> Plan:
-    """Read all files once, without keeping them, and cut their rows into shards.
+    """Read all files once, without keeping them, and divide their rows into shards.
 
     Args:
-        files: the inputs as they are now, where they are known.
+        files: current state of the inputs, if available.
         checkpoint: called now and then; may raise to stop.
 
     Raises:
-        NotFoundError, InputError: no files; some have one text a row and others two.
+        NotFoundError, InputError: there are no files, or some have one text per row and others two.
         DatasetError: a file cannot be read to its end.
-        ConflictError: one changed meanwhile.
+        ConflictError: a file changed meanwhile.
     """
     planned: list[InputFile] = []
     shards: list[Shard] = []
@@ -158,7 +158,7 @@ def _streamed(inputs: Inputs, name: str, question: BulkQuestion, may_be_empty: b
 
 
 class _Counting:
-    """Cuts the rows of one file where a shard has enough of them, or of their letters."""
+    """Divides the rows of one file into shards with limits on rows and characters."""
 
     def __init__(self, file: int, shards: int) -> None:
         self._file, self._number = file, shards
@@ -177,7 +177,7 @@ class _Counting:
             self._cut()
 
     def finished(self) -> list[Shard]:
-        """The shards, once all rows are counted."""
+        """Return the shards after the last row."""
         if self.rows > self._first:
             self._cut()
         return self._shards
@@ -189,11 +189,11 @@ class _Counting:
 
 
 def require_form(pairs: bool, takes: Mapping[str, bool | None]) -> None:
-    """Raise InputError where a version takes two texts and the rows have one, or the reverse.
+    """Raise InputError if a version takes two texts and the rows have one, or the reverse.
 
     Args:
         pairs: whether the rows have two.
-        takes: whether each version takes two; None where nobody knows.
+        takes: whether each version takes two; None if unknown.
     """
     for reference, taken in takes.items():
         if taken is not None and taken != pairs:
@@ -205,18 +205,18 @@ def require_form(pairs: bool, takes: Mapping[str, bool | None]) -> None:
 
 
 def require_labels(reference: str, chosen: Sequence[Label], labels: Sequence[Label]) -> None:
-    """Raise InputError where answers are to be chosen from labels that the version has not, or from fewer than two.
+    """Raise InputError if `chosen` contains labels that the version does not have, or fewer than two.
 
     Args:
-        chosen: empty for all of them.
-        labels: that the version has.
+        chosen: labels to choose answers from; empty means all.
+        labels: labels of the version.
     """
     if chosen:
         label_places(1, PredictionRequest(Reference.parse(reference), "", None, tuple(chosen)), tuple(labels))
 
 
 def rows_of(plan: Plan, inputs: Inputs, file: int) -> Iterator[TextRow | BadRow]:
-    """The rows of one of the plan's files, in order. Raises ConflictError: the file has changed; DatasetError."""
+    """Yield the rows of one of the plan's files, in order. Raises ConflictError: the file has changed; DatasetError."""
     planned = plan.files[file]
     require_unchanged(planned, inputs)
     return stream_texts(inputs.path(planned.name), plan.question.text_fields, shown=inputs.shown(planned.name))

@@ -1,4 +1,4 @@
-"""What a job that answers files is told: where it reads, what it asks, where it writes."""
+"""The request of a job that answers files: source, question and output."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from onboard.serving.bulk.asked import BulkQuestion
 
 @dataclass(frozen=True, slots=True)
 class BulkRequest:
-    """As the job's spec keeps it.
+    """The request as stored in the job's spec.
 
     Args:
         source, output: absolute paths or URLs, which mean the same to every worker.
-        listing: digest of the files' names, sizes and states when the job was submitted.
-        files, size_bytes: how many there were, and of how many bytes.
+        listing: digest of the files' names, sizes and states at submission.
+        files, size_bytes: number of files and their total size at submission.
     """
 
     source: str
@@ -29,7 +29,7 @@ class BulkRequest:
     size_bytes: int
 
     def to_json(self) -> dict[str, Any]:
-        """The request as a JSON-compatible document."""
+        """Return the request as a JSON-compatible document."""
         return {
             "input": self.source, "output": self.output, "question": self.question.to_json(),
             "listing": self.listing, "files": self.files, "size_bytes": self.size_bytes,
@@ -37,7 +37,7 @@ class BulkRequest:
 
     @classmethod
     def of(cls, spec: JobSpec) -> BulkRequest:
-        """That of a job. Raises InputError: it is of another form, for another version of this program."""
+        """Return the request of a job. Raises InputError: another version of Onboard wrote it in another form."""
         try:
             return cls._read(spec.options[BULK])
         except (KeyError, TypeError) as error:

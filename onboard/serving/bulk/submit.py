@@ -1,4 +1,4 @@
-"""Use case: files are to be answered by the workers of a queue. Nothing is queued unless everything is right."""
+"""Submit files to be answered by the workers of a queue. Everything is validated before the job is queued."""
 
 from __future__ import annotations
 
@@ -26,29 +26,29 @@ from onboard.serving.bulk.request import BulkRequest
 from onboard.storage.objects import is_url
 from onboard.versions.describe import alias_names, resolve
 
-_LOOKED_AT: Final = 100  # first rows of a file that say whether it has texts
+_LOOKED_AT: Final = 100  # rows per file that are searched for texts
 
 
 def submit_bulk(
     services: Services, references: Sequence[str], source: str, output: str, queue: str, asked: Mapping[str, Any]
 ) -> tuple[Job, list[str]]:
-    """Queue a job that answers every row. Nobody is woken by it.
+    """Queue a job that answers every row. Does not wake a worker.
 
     Args:
-        references: the versions that answer; these answer to the end, whatever the names mean later.
-        source: file, folder, pattern or URL, which the workers see too.
-        output: folder or URL, new or empty, or that of the same run, which is gone on with.
+        references: the versions that answer; they are pinned now.
+        source: file, folder, pattern or URL that the workers can read.
+        output: folder or URL: new, empty, or of the same run, which is then continued.
         asked: further fields of a `BulkQuestion`.
 
     Returns:
         The job, and warnings.
 
     Raises:
-        NotFoundError: no such version, no such files.
-        InputError, DatasetError: a file has no texts, or not those that a version takes; the output lies in the input;
-            labels that a version has not; no name of a queue.
-        ConflictError: the output holds something else, or another job writes there.
-        NotAllowedError, StorageError: the output cannot be written, or the input not be read.
+        NotFoundError: a version or the files do not exist.
+        InputError, DatasetError: a file has no texts or not those that a version takes, the output is inside the input,
+            a version does not have the given labels, or the queue name is invalid.
+        ConflictError: the output contains something else, or another job writes there.
+        NotAllowedError, StorageError: the output cannot be written, or the input cannot be read.
     """
     require_name(queue, "name of a queue")
     versions = resolve(services.database, *references)
@@ -68,14 +68,14 @@ def submit_bulk(
 
 
 def _checked(source: str, output: str, question: BulkQuestion, versions: Sequence[EmbeddingVersion]) -> BulkRequest:
-    """The request, once its files and its output are what they have to be."""
+    """Return the request after checking its files and output."""
     inputs, outputs = inputs_of(source), outputs_at(output)
     with closing(inputs):
         files = inputs.files()
         require_apart(inputs, outputs)
         _require_texts(inputs, files, question, versions)
         with outputs.in_our_words():
-            begun_plan(inputs, outputs, question, files)  # refuses what else is there
+            begun_plan(inputs, outputs, question, files)  # raises if the output contains something else
     size_bytes = sum(file.size_bytes for file in files)
     return BulkRequest(inputs.place, outputs.place, question, listing_digest(files), len(files), size_bytes)
 
@@ -89,14 +89,14 @@ def _queued(services: Services, spec: JobSpec, request: BulkRequest, queue: str)
 
 
 def _everywhere(place: str) -> str:
-    """A place as workers have to be told it, whatever folder they run in."""
+    """Return a path or URL that workers can use from any working directory."""
     return place.rstrip("/") if is_url(place) else os.path.abspath(place)  # noqa: PTH100 - which keeps patterns as they are
 
 
 def _require_texts(
     inputs: Inputs, files: Sequence[InputFile], question: BulkQuestion, versions: Sequence[EmbeddingVersion]
 ) -> None:
-    """Look at the first rows: of every file of this machine, of the first one of an object store."""
+    """Check the first rows of every local file, or of the first object of a store."""
     takes = {version.reference: version.pairs for version in versions}
     for file in files if inputs.near else files[:1]:
         shown = inputs.shown(file.name)
