@@ -41,6 +41,10 @@ REGISTRY: Final[Mapping[str, Message]] = {
         "The database {place} refuses the password.",
         "Correct user and password in ONBOARD_DATABASE_URL: postgresql://USER:PASSWORD@HOST/NAME",
     ),
+    "database-pooler-mode": Message(
+        "The pooler before the database {place} allows no transactions: {reason}.",
+        "Set its pool_mode to transaction or session.",
+    ),
     "database-pooler-statements": Message(
         "A pooler before the database {place} loses prepared statements: {reason}.",
         "Set ONBOARD_DATABASE_PREPARED_STATEMENTS=false wherever Onboard runs.",

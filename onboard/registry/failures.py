@@ -81,6 +81,8 @@ def _of_postgresql(error: DBAPIError | sqlite3.Error, engine: Engine) -> Onboard
         return DeadlockError("database-deadlock")
     if code in _LOST_STATEMENTS and "prepared statement" in reason:
         return UnavailableError("database-pooler-statements", place=place, reason=reason)
+    if "statement pooling mode" in reason:
+        return UnavailableError("database-pooler-mode", place=place, reason=reason)
     if code == _DISK_FULL:
         return StorageError("database-server-disk-full", place=place, reason=reason)
     if code in _DAMAGED:
