@@ -24,7 +24,11 @@ from support.deployed import (
 from onboard.api.serve import GRACE_SECONDS
 from workers.plan import DRAIN_SECONDS
 
-WITH_SCHEMA = [path for path, document in kubernetes().items() if "." not in document["apiVersion"].partition("/")[0]]
+WITH_SCHEMA = [
+    path
+    for path, document in kubernetes().items()
+    if "." not in (group := document["apiVersion"].partition("/")[0]) or group == "networking.k8s.io"
+]
 PODS = {**kubernetes_of("Job"), **kubernetes_of("Deployment")}
 DEPLOYMENTS = kubernetes_of("Deployment")
 API = "api/deployment.yaml"
@@ -176,6 +180,25 @@ def test_the_service_finds_the_api_by_its_labels_and_may_ask_it_by_its_name() ->
     assert port["targetPort"] == container(API)["ports"][0]["name"]
     (settings,) = kubernetes_of("ConfigMap").values()
     assert service["metadata"]["name"] in settings["data"]["ONBOARD_ALLOWED_HOSTS"].split()
+
+
+@pytest.mark.parametrize("path", kubernetes_of("PodDisruptionBudget"))
+def test_a_disruption_budget_is_that_of_one_deployment_and_lets_nodes_be_drained(path: str) -> None:
+    spec = kubernetes()[path]["spec"]
+    (deployment,) = [
+        document["spec"] for document in DEPLOYMENTS.values() if document["spec"]["selector"] == spec["selector"]
+    ]
+    assert spec.get("maxUnavailable", 1) >= 1
+    assert spec.get("minAvailable", 0) < deployment.get("replicas", 1) or "maxUnavailable" in spec
+
+
+def test_only_ports_that_pods_have_can_be_connected_to() -> None:
+    (policy,) = kubernetes_of("NetworkPolicy").values()
+    (rule,) = policy["spec"]["ingress"]
+    ports = {port["name"] for path in DEPLOYMENTS for port in container(path)["ports"]}
+    assert {port["port"] for port in rule["ports"]} == ports
+    chosen = policy["spec"]["podSelector"]["matchLabels"]
+    assert all(chosen.items() <= PODS[path]["spec"]["template"]["metadata"]["labels"].items() for path in DEPLOYMENTS)
 
 
 def test_a_class_of_gpus_has_one_name_everywhere() -> None:
