@@ -23,6 +23,7 @@ from onboard.registry.repository import Repository
 from onboard.registry.shards import ShardRepository
 from onboard.registry.states import IS_OPEN, IS_RUNNING, not_passed_by, not_paused, stays, understood
 from onboard.registry.tables import JobRow
+from onboard.registry.turns import CLAIM_ORDER
 
 _RELEASE: Final = release_number()
 
@@ -116,16 +117,21 @@ class ClaimRepository(Repository):
     def _most_urgent(self, worker: str, queues: Sequence[str], eligible: ColumnElement[bool]) -> ScalarSelect[int]:
         """The first of each queue's first: each is found at once in the index, however many wait behind it."""
         firsts = [
-            select(JobRow.number, JobRow.priority)
+            select(JobRow.number, JobRow.priority, JobRow.turn)
             .where(JobRow.queue == queue, is_runnable(), understood(self._release), stays(worker), eligible)
-            .order_by(JobRow.priority.desc(), JobRow.number)
+            .order_by(*CLAIM_ORDER)
             .limit(1)
             .with_for_update(skip_locked=True)
             .subquery()
             for queue in sorted(set(queues))
         ]
         first = union_all(*map(select, firsts)).subquery()
-        return select(first.c.number).order_by(first.c.priority.desc(), first.c.number).limit(1).scalar_subquery()
+        return (
+            select(first.c.number)
+            .order_by(first.c.priority.desc(), first.c.turn, first.c.number)
+            .limit(1)
+            .scalar_subquery()
+        )
 
     def heartbeat(self, job_id: str, attempt: int, lease_seconds: float = LEASE_SECONDS) -> bool:
         """Extend its lease, and the leases that it holds itself. Returns whether someone asked to cancel.

@@ -20,6 +20,7 @@ from onboard.registry.jobs import to_job
 from onboard.registry.repository import Repository
 from onboard.registry.states import IS_OPEN, IS_RUNNING
 from onboard.registry.tables import JobEventRow, JobRow
+from onboard.registry.turns import CLAIM_ORDER
 
 WINDOW_SECONDS: Final = 24 * 3600.0
 _HOURS: Final = int(WINDOW_SECONDS / HOUR)
@@ -167,22 +168,24 @@ class JobFigures(Repository):
         ]
 
     def ahead(self, job: Job, now: float) -> int:
-        """How many queued jobs of its queue are claimed before `job`: more urgent or older, and due when it is."""
-        number = select(JobRow.number).where(JobRow.id == job.id).scalar_subquery()
-        older = and_(JobRow.priority == job.priority, JobRow.number < number)
+        """How many queued jobs of its queue are claimed before `job`: more urgent or earlier, and due when it is."""
+        number, turn = (select(of).where(JobRow.id == job.id).scalar_subquery() for of in (JobRow.number, JobRow.turn))
+        same_turn = and_(JobRow.turn == turn, JobRow.number < number)
+        earlier = and_(JobRow.priority == job.priority, or_(JobRow.turn < turn, same_turn))
         statement = select(func.count()).where(
             _IS_QUEUED,
             JobRow.queue == job.queue,
             JobRow.not_before_at <= max(now, job.not_before_at),
-            or_(JobRow.priority > job.priority, older),
+            or_(JobRow.priority > job.priority, earlier),
         )
         return self._session.scalars(statement).one()
 
     def queued(self, limit: int) -> Sequence[Job]:
         """The most urgent queued jobs, in the order in which they are claimed."""
-        order = (JobRow.priority.desc(), JobRow.number)
-        numbers = select(JobRow.number).where(_IS_QUEUED).order_by(*order).limit(limit)  # without reading the wide rows
-        statement = select(JobRow).where(JobRow.number.in_(numbers)).order_by(*order)
+        numbers = (  # without reading the wide rows
+            select(JobRow.number).where(_IS_QUEUED).order_by(*CLAIM_ORDER).limit(limit)
+        )
+        statement = select(JobRow).where(JobRow.number.in_(numbers)).order_by(*CLAIM_ORDER)
         return [to_job(row) for row in self._session.scalars(statement)]
 
     def attempts(self, now: float) -> Sequence[Attempt]:

@@ -30,6 +30,7 @@ from onboard.registry.events import EventRepository
 from onboard.registry.repository import Repository, record_of
 from onboard.registry.shards import ShardRepository
 from onboard.registry.tables import RUN_OF_JOB, WAIT_OF_JOB, JobRow
+from onboard.registry.turns import next_turn
 from onboard.registry.upsert import insert_for
 
 Edge = tuple[float | str, ...]
@@ -67,7 +68,8 @@ class JobRepository(Repository):
         require_name(queue, "name of a queue")
         require_time_limit(time_limit_seconds)
         asked = {"queue": queue, "priority": priority, "key": key, "owner": owner, "max_attempts": max_attempts}
-        row = self._insert(spec, time_limit_seconds=time_limit_seconds, **asked)
+        turn = next_turn(queue, priority, owner)
+        row = self._insert(spec, time_limit_seconds=time_limit_seconds, turn=turn, **asked)
         if row is None:
             assert key is not None  # only a key can conflict
             return self._earlier(key, spec), False
@@ -221,6 +223,7 @@ class JobRepository(Repository):
             finished_at=None,
             lease_expires_at=None,
             passed_by=None,
+            turn=next_turn(present.queue, present.priority, present.owner),
             time_limit_seconds=time_limit_seconds or present.time_limit_seconds,
             error=None,
         )

@@ -20,6 +20,7 @@ from onboard.registry.clock import database_now, has_come, read_clock
 from onboard.registry.repository import Repository
 from onboard.registry.states import IS_OPEN, IS_RUNNING, not_paused, stays, understood
 from onboard.registry.tables import JobRow, JobShardRow
+from onboard.registry.turns import CLAIM_ORDER
 
 _INSERTED_AT_ONCE: Final = 2_000
 _RELEASE: Final = release_number()
@@ -245,7 +246,7 @@ def _first_free(*conditions: ColumnElement[bool]) -> Select[str, int]:
         select(JobShardRow.job, JobShardRow.number)
         .join(JobRow, JobRow.id == JobShardRow.job)
         .where(IS_RUNNING, JobRow.cancel_requested.is_(False), _free(), *conditions)
-        .order_by(JobRow.priority.desc(), JobRow.number, JobShardRow.number)
+        .order_by(*CLAIM_ORDER, JobShardRow.number)
         .limit(1)
         .with_for_update(skip_locked=True, of=JobShardRow)
     )

@@ -121,6 +121,7 @@ class JobRow(Table):
     state: Mapped[str]
     queue: Mapped[str]
     priority: Mapped[int] = mapped_column()
+    turn: Mapped[int] = mapped_column(BigNumber, server_default="0")  # among jobs of one priority: see `turns`
     attempt: Mapped[int]
     max_attempts: Mapped[int]
     cancel_requested: Mapped[bool]
@@ -146,9 +147,11 @@ class JobRow(Table):
         ),
         # what a claim looks through, most urgent first, and whoever counts what waits: the jobs that are not finished
         partial_index(
-            "ix_jobs_open", "queue", priority.desc(), "number", "state", "not_before_at", "started_at",
+            "ix_jobs_open", "queue", priority.desc(), "turn", "number", "state", "not_before_at", "started_at",
             where="state IN ('queued', 'running')",
         ),
+        # the last turn of an owner's waiting jobs
+        partial_index("ix_jobs_turn", "queue", "owner", "priority", "turn", where="state = 'queued'"),
         # what ended lately: all that the figures over it need, so that the wide rows are not read
         partial_index(
             "ix_jobs_ended", "finished_at", "queue", "state", "attempt", "created_at", "not_before_at", "started_at",
