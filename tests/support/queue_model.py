@@ -25,6 +25,7 @@ class ModelJob:
     priority: int
     max_attempts: int
     not_before: float
+    turn: int
     state: JobState = JobState.QUEUED
     attempt: int = 0
     cancel_requested: bool = False
@@ -57,7 +58,14 @@ class QueueModel:
     versions: dict[str, list[str]] = field(default_factory=dict)
 
     def add(self, job: str, task: str, queue: str, priority: int) -> None:
-        self.jobs[job] = ModelJob(job, len(self.jobs), task, queue, priority, MAX_ATTEMPTS, self.now)
+        turn = self.next_turn(queue, priority)
+        self.jobs[job] = ModelJob(job, len(self.jobs), task, queue, priority, MAX_ATTEMPTS, self.now, turn)
+
+    def next_turn(self, queue: str, priority: int) -> int:
+        """All jobs are those of one owner: a job that is queued waits after those that wait already."""
+        waiting = [job for job in self.jobs.values() if (job.queue, job.priority) == (queue, priority)]
+        turns = [job.turn for job in waiting if job.state is JobState.QUEUED]
+        return max(turns) + 1 if turns else len(self.jobs) + 1
 
     def expired(self, job: ModelJob) -> bool:
         return job.state is JobState.RUNNING and job.lease is not None and job.lease <= self.now
@@ -73,7 +81,7 @@ class QueueModel:
         ready = [job for job in self.runnable() if job.queue in queues]
         if worker in self.leaving or not ready:
             return None
-        job = min(ready, key=lambda waiting: (-waiting.priority, waiting.number))
+        job = min(ready, key=lambda waiting: (-waiting.priority, waiting.turn, waiting.number))
         job.attempt += 1
         job.worker, job.pid = worker, pid
         job.enter(JobState.RUNNING, self.now + LEASE_SECONDS)
@@ -140,5 +148,6 @@ class QueueModel:
         job.cancel_requested = False
         job.max_attempts = job.attempt + MAX_ATTEMPTS
         job.not_before = self.now
+        job.turn = self.next_turn(job.queue, job.priority)
         job.enter(JobState.QUEUED)
         return True
