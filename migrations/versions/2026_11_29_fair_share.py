@@ -11,13 +11,14 @@ down_revision = "20261129a"
 branch_labels = None
 depends_on = None
 
+_NUMBER = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 _OPEN = sa.text("state IN ('queued', 'running')")
 _QUEUED = sa.text("state = 'queued'")
 
 
 def upgrade() -> None:
     """Waiting jobs keep the order in which they were submitted."""
-    op.add_column("jobs", sa.Column("turn", sa.BigInteger(), nullable=False, server_default="0"))
+    op.add_column("jobs", sa.Column("turn", _NUMBER, nullable=False, server_default="0"))
     op.execute("UPDATE jobs SET turn = number")
     _open_jobs("turn", "number")
     op.create_index(
