@@ -54,7 +54,7 @@ CLI: Final[Mapping[str, Message]] = {
     ),
     "methods-too-few": Message("A comparison needs two methods or more.", "Name several with --methods A,B."),
     "no-texts-to-label": Message(
-        "Job {job} names no texts to label next.",
+        "Job {job} has no texts to label next.",
         "Hand some in with it: onboard submit FILE --task {task} --unlabelled FILE",
     ),
     "no-worker-lives": Message("No worker is running, so jobs will wait.", "Start one: onboard worker"),
@@ -66,7 +66,7 @@ CLI: Final[Mapping[str, Message]] = {
         "{source} is {kind}, and {output} is a file.", "The answers need a folder: --output FOLDER/"
     ),
     "output-is-input": Message(
-        "{path} holds the texts; the answers would overwrite them.", "Name another file: --output FILE"
+        "{path} contains the texts; the answers would overwrite them.", "Name another file: --output FILE"
     ),
     "output-missing-for-source": Message("{source} is {kind}.", "Say where the answers go: --output FOLDER/"),
     "output-stream-failed": Message(
@@ -111,7 +111,7 @@ CLI: Final[Mapping[str, Message]] = {
     ),
     "unknown-job-choice": Message("{odd!r} is not a valid {kind}.", "{remedy}"),
     "unknown-label-tool": Message(
-        "{label_tool!r} is no choice of --label-tool.", "Use one of {writers}; without it the file is a table."
+        "{label_tool!r} is not a choice of --label-tool.", "Use one of {writers}; without it the file is a table."
     ),
     "unknown-on-error": Message("{on_error!r} is not a choice of --on-error.", "Use one of skip, refuse."),
     "webhooks-failing": Message("{webhooks}", "Mend the receivers: docs/how-to/webhooks.md#troubleshoot"),

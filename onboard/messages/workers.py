@@ -50,11 +50,11 @@ WORKERS: Final[Mapping[str, Message]] = {
     ),
     "broker-url-password-at": Message(
         "ONBOARD_BROKER_URL has an @ or % within its user or password, written as such.",
-        ("Write such letters of user and password as %XX: @ is %40, / is %2F, : is %3A, ? is %3F, # is %23, % is %25."),
+        ("Percent-encode user and password: @ is %40, / is %2F, : is %3A, ? is %3F, # is %23, % is %25."),
     ),
     "broker-url-password-slash": Message(
         "ONBOARD_BROKER_URL has a /, ? or # within its user or password, which ends there.",
-        ("Write such letters of user and password as %XX: @ is %40, / is %2F, : is %3A, ? is %3F, # is %23, % is %25."),
+        ("Percent-encode user and password: @ is %40, / is %2F, : is %3A, ? is %3F, # is %23, % is %25."),
     ),
     "broker-url-port-invalid": Message(
         "The port in ONBOARD_BROKER_URL is not a number from 1 to 65535.",
