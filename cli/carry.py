@@ -49,7 +49,7 @@ def _shown(document: CarriedTasks, task: str | None) -> RenderableType:
         for outcome in document.carried
     ]
     rows += [(*_pins(outcome), "stays", outcome.reason) for outcome in document.refused]
-    advice = ["What stays goes on being served as it is. Submitted again it is learned under the head."]
+    advice = ["Refused tasks are served as before. Submit them again to learn them under the head."]
     shown = table(("task", "version", "hypernetwork", "becomes", "why"), rows, folded=("why",))
     return Group(shown, *(advice if document.refused else []))
 

@@ -36,7 +36,7 @@ def _told(document: Document) -> Iterator[str]:
     removed, descendants, unlearning = document["removed"], document["descendants"], document["unlearning"]
     gone = ", ".join(f"{removed[what]} {what}" for what in ("versions", "jobs", "datasets"))
     yield f"task {document['task']} {'would be deleted' if document['dry_run'] else 'is deleted'}"
-    yield f"  gone: {gone}, {removed['artifacts']} files ({size_text(removed['bytes'])})"
+    yield f"  deleted: {gone}, {removed['artifacts']} files ({size_text(removed['bytes'])})"
     if document["shared_with"]:
         yield f"  a dataset stays, for it is also that of: {', '.join(document['shared_with'])}"
     if descendants["versions"] or descendants["hypernetworks"]:

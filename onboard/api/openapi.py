@@ -12,7 +12,7 @@ from onboard.api.problems import MEDIA_TYPE
 _PROBLEM: Final[dict[str, Any]] = {
     "type": "object",
     "title": "Problem",
-    "description": "What is wrong and what mends it (RFC 9457). Further members (row, field, limit …) may follow.",
+    "description": "The error and its remedy (RFC 9457). Further members (row, field, limit …) may follow.",
     "required": ["type", "title", "status", "detail", "code", "remedy"],
     "properties": {
         "type": {"type": "string", "format": "uri-reference"},
@@ -34,7 +34,7 @@ _PROBLEM: Final[dict[str, Any]] = {
 _TAGS: Final = {
     "predictions": "Ask a task for answers.",
     "tasks": "Which tasks there are, with their labels and newest version.",
-    "versions": "What was learned: versions of a task, compared.",
+    "versions": "Learned tasks: versions and comparisons.",
     "aliases": "Names of versions, such as `latest`, and how they move.",
     "embeddings": "Download what answers: embeddings and readouts.",
     "jobs": "Check and submit datasets, follow how they are learned.",

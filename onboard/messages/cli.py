@@ -113,7 +113,7 @@ CLI: Final[Mapping[str, Message]] = {
     "unknown-label-tool": Message(
         "{label_tool!r} is not a choice of --label-tool.", "Use one of {writers}; without it the file is a table."
     ),
-    "unknown-on-error": Message("{on_error!r} is not a choice of --on-error.", "Use one of skip, refuse."),
+    "unknown-on-error": Message("{on_error!r} is not a choice of --on-error.", "Use skip or refuse."),
     "webhooks-failing": Message("{webhooks}", "Mend the receivers: docs/how-to/webhooks.md#troubleshoot"),
     "worker-does-not-listen": Message(
         (

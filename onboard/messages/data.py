@@ -17,7 +17,7 @@ DATA: Final[Mapping[str, Message]] = {
         "Correct its README.md, or pass its files of rows alone.",
     ),
     "card-too-many-values": Message(
-        "{source} has a card that becomes more than {limit:,} values.",
+        "{source} has a card that expands to more than {limit:,} values.",
         "Correct its README.md, or pass its files of rows alone.",
     ),
     "card-unreadable": Message("{shown} has a card that cannot be read: {reason}.", "Correct its README.md."),

@@ -18,7 +18,7 @@ REGISTRY: Final[Mapping[str, Message]] = {
         "Name a version: onboard promote {task}@vN --alias {alias}",
     ),
     "attempt-fenced": Message(
-        "Attempt {attempt} no longer owns job {job}.", "Nothing needs to be done: the later attempt goes on."
+        "Attempt {attempt} no longer owns job {job}.", "No action is needed: the later attempt continues."
     ),
     "backup-columns-differ": Message(
         "Rows of {table} in the backup have other columns than its schema.", "Use another backup."
@@ -133,7 +133,7 @@ REGISTRY: Final[Mapping[str, Message]] = {
     ),
     "shard-fenced": Message(
         "Attempt {attempt} no longer owns shard {shard} of job {job}.",
-        "Nothing needs to be done: the later attempt goes on.",
+        "No action is needed: the later attempt continues.",
     ),
     "sqlite-damaged": Message(
         "The database {file} is damaged: {reason}.",

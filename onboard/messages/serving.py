@@ -59,7 +59,7 @@ SERVING: Final[Mapping[str, Message]] = {
     "input-mixes-pairs": Message("{single} has one text a row, {width} has two.", "Ask for them in two runs."),
     "input-name-invalid": Message("Input {row}: {field}: {reason}", "{remedy}"),
     "input-not-object": Message("Input {row} is not a JSON object.", 'Give {{"task": …, "text": …}}.'),
-    "input-pairs-differ": Message("{task} takes {taken}, and the input has {has}.", "Say which they are: {fields}"),
+    "input-pairs-differ": Message("{task} takes {taken}, and the input has {has}.", "Name them: {fields}"),
     "input-path-missing": Message("There is no {root}.", "Check the path."),
     "input-texts-differ": Message(
         "Input {row}: {version} takes {taken}, and {got} given.", "Give {wanted} for {task}."

@@ -10,7 +10,7 @@ from onboard.messages.message import Message
 STORAGE: Final[Mapping[str, Message]] = {
     "artifact-damaged": Message("The artifact {digest} {damaged}", "{remedy}"),
     "artifact-damaged-in-store": Message("The artifact {digest} in {url} {damaged}", "{remedy}"),
-    "artifact-gone": Message("The artifact {digest} is gone.", "Restore it from a backup."),
+    "artifact-gone": Message("The artifact {digest} is missing.", "Restore it from a backup."),
     "artifact-not-in-store": Message("The artifact {digest} is not in {url}.", "Restore it from a backup."),
     "bucket-not-writable": Message("{url} cannot be written: {reason}.", "Make the bucket, then retry."),
     "credentials-in-url": Message(

@@ -67,7 +67,7 @@ VERSIONS: Final[Mapping[str, Message]] = {
         "{place} contains {reference}, and version {lowest} or a later one is expected.", "Ask whoever pushes it."
     ),
     "pull-record-damaged": Message(
-        "{path} cannot be read: {reason}.", "Delete it; then nothing is known of what was pulled before."
+        "{path} cannot be read: {reason}.", "Delete it; the record of earlier pulls is then lost."
     ),
     "pull-too-large": Message("{place} has more than {limit_gibibytes} GiB.", "Pull it without the base."),
     "pull-too-many-files": Message("{place} lists {files:,} files; the limit is {limit}.", "Have it pushed again."),

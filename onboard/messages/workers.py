@@ -76,7 +76,7 @@ WORKERS: Final[Mapping[str, Message]] = {
         "The broker {broker} does not speak TLS.",
         "Write redis:// for rediss:// in ONBOARD_BROKER_URL, or switch TLS on there.",
     ),
-    "claim-fenced": Message("Another attempt owns {name} now.", "Nothing needs to be done: the later attempt goes on."),
+    "claim-fenced": Message("Another attempt owns {name} now.", "No action is needed: the later attempt continues."),
     "claim-stopped": Message("The job of {name} was stopped while it ran.", "Submit it again if it is still needed."),
     "detached-worker-left": Message(
         "The job waits: worker {last} has left. {reason}",
@@ -89,7 +89,7 @@ WORKERS: Final[Mapping[str, Message]] = {
         "Submit it again if it is still needed.",
     ),
     "job-fenced": Message(
-        "Attempt {attempt} no longer owns job {job}.", "Nothing needs to be done: the later attempt goes on."
+        "Attempt {attempt} no longer owns job {job}.", "No action is needed: the later attempt continues."
     ),
     "metrics-host-unknown": Message("This machine has no address {host!r}.", "Correct --metrics-host."),
     "metrics-not-served": Message(
@@ -102,10 +102,10 @@ WORKERS: Final[Mapping[str, Message]] = {
         "Report it as a bug, with the log of the job: onboard jobs logs JOB",
     ),
     "worker-machine-fails": Message(
-        "The worker's machine cannot go on: {reason}.", "The job is tried again by itself."
+        "The worker's machine cannot continue: {reason}.", "The job is tried again by itself."
     ),
     "worker-machine-full": Message(
-        "The worker's machine cannot go on: {reason} ({error}).",
+        "The worker's machine cannot continue: {reason} ({error}).",
         "Free some space or memory there; the job is tried again by itself.",
     ),
 }

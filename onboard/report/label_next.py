@@ -59,10 +59,10 @@ def _worth(document: Mapping[str, Any]) -> list[str]:
         return list(filter(None, [_too_few(document)]))
     gain, low, high = (number(worth.get(key)) for key in ("gain", "low", "high"))
     reason = text(worth.get("reason")) or "It was not measured."
-    said = f"What {more:.0f} more labels would bring cannot be told. {reason}"
+    said = f"The gain from {more:.0f} more labels is unknown. {reason}"
     if gain is not None and low is not None and high is not None:
         interval = f"95% interval {_points(low)} to {_points(high)}"
-        untold = "" if round(100 * low) > 0 else ": no gain can be told"
+        untold = "" if round(100 * low) > 0 else ": the gain is not significant"
         said = (
             f"With {more:.0f} more labels accuracy would change by about {_points(gain)} points ({interval}){untold}."
         )
@@ -85,14 +85,14 @@ def _too_few(document: Mapping[str, Any]) -> str:
         held = number(within(dataset, "rows", "validation"))
         if held is None or held >= FEWEST_HELD_OUT:
             return ""
-        return f"What more labels would bring cannot be told by fewer than {FEWEST_HELD_OUT} held-out rows."
+        return f"The gain from more labels cannot be estimated with fewer than {FEWEST_HELD_OUT} held-out rows."
     counts = [number(label.get("count")) for label in mappings(dataset.get("labels"))]
     if counts and all(count == 1 for count in counts):
-        return "What more labels would bring cannot be told: every label has one training row."
+        return "The gain from more labels cannot be estimated: every label has one training row."
     if rows >= FEWEST_ROWS:  # the estimate gives the reason if there is no curve
         reason = "" if document.get("validation_kind") else text(document.get("validation_reason"))
-        return f"What more labels would bring cannot be told. {reason}" if reason else ""
-    return f"What more labels would bring cannot be told with fewer than {FEWEST_ROWS} training rows."
+        return f"The gain from more labels is unknown. {reason}" if reason else ""
+    return f"The gain from more labels cannot be estimated with fewer than {FEWEST_ROWS} training rows."
 
 
 def _points(share: float) -> str:

@@ -121,7 +121,7 @@ def lay_out(document: Mapping[str, Any], width_of: WidthOf, canvas: Canvas = WID
     if any(mark.source for mark in marks) and not all(mark.source for mark in marks):
         notes.append("Large marks with a rim were learned here; small ones came with the base.")
     if unnamed:
-        notes.append(f"{unnamed:,} {'name has' if unnamed == 1 else 'names have'} no room beside the marks.")
+        notes.append(f"{unnamed:,} {'name has' if unnamed == 1 else 'names have'} no room next to the marks.")
     on_top = sorted(marks, key=lambda mark: not mark.source)  # in drawing order
     return MapLayout(canvas, headline(document), notes, shown, on_top, names)
 

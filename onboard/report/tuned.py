@@ -162,7 +162,7 @@ def _share(guard: Mapping[str, Any]) -> str:
         if (more := number(objection.get("share")))
     ]
     why = "; ".join(stood_by) or "with more of it an earlier task may have lost too much"
-    return f"{100 * share:.4g}% of the step was let through: {why}."
+    return f"{100 * share:.4g}% of the step was accepted: {why}."
 
 
 def _named(tasks: Sequence[Any]) -> str:

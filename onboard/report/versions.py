@@ -79,7 +79,7 @@ def versions_chart(versions: Sequence[Mapping[str, Any]]) -> RowChart | None:
     scale = Scale.around(ends, least=0.0, most=1.0) if deciding in SHARE_METRICS else Scale.around(ends)
     return RowChart(
         title=f"{'MCC' if deciding == 'mcc' else metric_name(deciding).capitalize()} of each version",
-        caption=f"{better(deciding).capitalize()} is better. The lines are 95% intervals; each on rows of its own.",
+        caption=f"{better(deciding).capitalize()} is better. The lines are 95% intervals on each version's rows.",
         tracks=[_track(version, split, metric, deciding, scale) for version, split, metric in shown],
         ticks=[(scale.at(tick), value_text(deciding, tick)) for tick in scale.ticks()],
     )

@@ -45,7 +45,7 @@ def in_words(example: Example) -> str:
 def _likelier(example: Example) -> str:
     subject = f"Row {text(example['row'])}, {_quoted(example)}," if "row" in example else _quoted(example)
     label, likelier = (label_name(example[key]) for key in ("label", "likelier"))
-    return f"{subject} is labelled {label}; {likelier} looks likelier."
+    return f"{subject} is labeled {label}; {likelier} looks more likely."
 
 
 def _shared(example: Example) -> str:

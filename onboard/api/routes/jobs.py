@@ -122,7 +122,7 @@ def follow_job(
     services: OpenServices,
     request: Request,
     readers: Reading,
-    last_event_id: Annotated[int, Header(ge=0, lt=2**53, description="Go on after this event.")] = 0,
+    last_event_id: Annotated[int, Header(ge=0, lt=2**53, description="Continue after this event.")] = 0,
 ) -> Response:
     """Stream a job's events (server-sent events), and an event `end` with the job once it has ended."""
     job_id = find_job(services.database, job).id
