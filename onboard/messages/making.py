@@ -23,7 +23,7 @@ MAKING: Final[Mapping[str, Message]] = {
         ("Free space there or name another --output, and repeat the command: nothing is trained twice."),
     ),
     "base-training-diverged": Message(
-        "{stage}: the loss became {value} in batch {step}{whose}; nothing of it was kept.",
+        "{stage}: the loss became {value} in batch {step}{whose}; no result was kept.",
         ("Lower {stage}.learning_rate in the recipe, or look at the task's rows; then train with another --work."),
     ),
     "checkpoint-not-writable": Message(

@@ -54,7 +54,8 @@ VERSIONS: Final[Mapping[str, Message]] = {
     ),
     "pull-file-missing": Message("{place} lacks {file}.", "Have it pushed again."),
     "pull-file-name-invalid": Message(
-        "{place} lists {file!r}, which is not taken.", "A version has {own_files} and the files of a base in base/."
+        "{place} lists {file!r}, which is not a file of a version.",
+        "A version has {own_files} and the files of a base in base/.",
     ),
     "pull-folder-occupied": Message("{folder} has other content.", "Name another folder with --output."),
     "pull-manifest-damaged": Message("{file} of {place} cannot be read: {reason}.", "Have it pushed again."),
@@ -88,7 +89,7 @@ VERSIONS: Final[Mapping[str, Message]] = {
     ),
     "signature-missing": Message(
         "It is not signed, and a signature that {key} verifies is demanded.",
-        "Have it pushed with --signing-key, or leave the trusted key away.",
+        "Have it pushed with --signing-key, or unset the trusted key.",
     ),
     "signature-of-other-place": Message(
         "The files in {place} were signed for {signed_for:.200}.",
