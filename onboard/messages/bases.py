@@ -75,16 +75,14 @@ BASES: Final[Mapping[str, Message]] = {
         "The base {folder} cannot be read: {reason}.", "Make the base again, or restore it from a backup."
     ),
     "checkpoint-fingerprints-unreadable": Message(
-        "{path} contains no fingerprints of these tasks: {reason}", "Take it away."
+        "{path} contains no fingerprints of these tasks: {reason}", "Remove it."
     ),
     "checkpoint-label-words-unusable": Message("The label words of {task} cannot be used: {reason}", "{remedy}"),
     "checkpoint-task-name-invalid": Message(
         "The checkpoint's task {name!r} does not have a valid task name.",
         "{advice} Rename the tensor task_embedding_controller.task_to_embeddings.{name}.",
     ),
-    "config-section-unknown": Message(
-        "config.json has a section {own_section!r} that no export wrote.", "Take it away."
-    ),
+    "config-section-unknown": Message("config.json has a section {own_section!r} that no export wrote.", "Remove it."),
     "export-folder-forbidden": Message(
         "{output} cannot be written: {reason}.", "Name a folder that you can write to with --output."
     ),

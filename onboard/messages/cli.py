@@ -29,7 +29,7 @@ CLI: Final[Mapping[str, Message]] = {
         "There is no task to carry.", "Name one, or take all: onboard tasks carry TASK, or: onboard tasks carry --all"
     ),
     "command-needs-service-machine": Message(
-        "{part} works on the machines of a service only, and ONBOARD_API_URL is set to {url}.",
+        "{part} only works on the machines of a service, but ONBOARD_API_URL is set to {url}.",
         "Run it there, or here for a service of this machine: unset ONBOARD_API_URL",
     ),
     "dataset-given-twice": Message("There are two datasets: {file} and {named}.", "Give one: onboard submit FILE"),

@@ -52,7 +52,7 @@ MODEL: Final[Mapping[str, Message]] = {
     "backbone-unreadable": Message(
         "The model in {source} cannot be loaded: {reason}", "It must contain config.json and model.safetensors."
     ),
-    "checkpoint-config-wrong": Message("config.json does not describe a T5: {reason}", "Correct it, or take it away."),
+    "checkpoint-config-wrong": Message("config.json does not describe a T5: {reason}", "Correct or remove it."),
     "checkpoint-json-not-object": Message("{path} does not contain a JSON object.", "Copy the checkpoint again."),
     "checkpoint-json-unreadable": Message("{path} cannot be read as JSON: {reason}", "Copy the checkpoint again."),
     "checkpoint-missing": Message(

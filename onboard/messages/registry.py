@@ -68,7 +68,7 @@ REGISTRY: Final[Mapping[str, Message]] = {
     ),
     "database-url-parameter-of-pooler": Message(
         "ONBOARD_DATABASE_URL has the parameter {parameter!r}, which the driver of PostgreSQL does not know.",
-        "Take it away. Behind a transaction pooler set ONBOARD_DATABASE_PREPARED_STATEMENTS=false.",
+        "Remove it. Behind a transaction pooler set ONBOARD_DATABASE_PREPARED_STATEMENTS=false.",
     ),
     "database-url-password": Message(
         "ONBOARD_DATABASE_URL has an @ or / after its password, which is cut off there.",

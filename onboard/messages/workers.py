@@ -39,11 +39,11 @@ WORKERS: Final[Mapping[str, Message]] = {
     ),
     "broker-url-parameter-of-tls": Message(
         "ONBOARD_BROKER_URL has the parameter {parameter!r}, which is for TLS, and begins with redis://.",
-        "Write rediss:// for redis://, or take the parameter away.",
+        "Write rediss:// for redis://, or remove the parameter.",
     ),
     "broker-url-parameter-unknown": Message(
         "ONBOARD_BROKER_URL has the parameter {parameter!r}, which Onboard does not know.",
-        "Take it away; known are {known}.",
+        "Remove it; known are {known}.",
     ),
     "broker-url-parameter-wrong": Message(
         "{parameter} in ONBOARD_BROKER_URL is {value!r}.", "Set it to one of: {plain_value}."
