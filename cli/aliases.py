@@ -12,7 +12,7 @@ from cli.output import AsJson, emit
 if TYPE_CHECKING:
     from onboard.contract.versions import AliasMoveDocument
 
-Alias = Annotated[str, typer.Option(help="The name to move, for example latest or production.")]
+Alias = Annotated[str, typer.Option(help="Alias to move, such as latest or production.")]
 
 
 def promote(
@@ -22,20 +22,20 @@ def promote(
         bool,
         typer.Option(
             "--if-better",
-            help="Only if it is significantly better than what the alias means now; of a new alias: than latest, or "
-            "where it is that, than the commonest answer. Else exit 4.",
+            help="Promote only if it is significantly better than the alias's current version, else exit with 4. "
+            "A new alias compares with latest, or with the most frequent answer.",
         ),
     ] = False,
     as_before: Annotated[
         bool,
         typer.Option(
             "--as-before",
-            help="Answer those who ask the alias with the labels that they know, where some were renamed.",
+            help="Answer under the alias with the previous label names if some were renamed.",
         ),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Let an alias mean this version; its history is kept."""
+    """Move an alias to this version; its history is kept."""
     with connected() as service:
         moved = service.promote(version, alias, if_better=if_better, as_before=as_before)
     emit(moved, as_json, lambda: _sentence(moved))
@@ -44,7 +44,7 @@ def promote(
 def rollback(
     task: Annotated[str, typer.Argument(help="Name of a task.")], alias: Alias, as_json: AsJson = False
 ) -> None:
-    """Let an alias mean the version that it meant before."""
+    """Move an alias back to its previous version."""
     with connected() as service:
         moved = service.rollback(task, alias)
     emit(moved, as_json, lambda: _sentence(moved))

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 def carry(
     task: Annotated[str | None, typer.Argument(help="Name of a task.", show_default=False)] = None,
-    every: Annotated[bool, typer.Option("--all", help="Every task that is not at the head.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Judge only, change nothing.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Carry every task that is not at the head.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Run the guard without changing anything.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Let the latest version go on under the head, as a new version; exits with 4 where the guard refuses TASK."""
+    """Carry the latest version to the head, as a new version; exit 4 if the guard refuses TASK."""
     if (task is None) != every:
         raise InputError("carry-without-task")
     with connected() as service:
@@ -49,7 +49,7 @@ def _shown(document: CarriedTasks, task: str | None) -> RenderableType:
         for outcome in document.carried
     ]
     rows += [(*_pins(outcome), "stays", outcome.reason) for outcome in document.refused]
-    advice = ["What stays goes on being served as it is. Submitted again it is learned under the head."]
+    advice = ["Refused tasks are served as before. Submit them again to learn them under the head."]
     shown = table(("task", "version", "hypernetwork", "becomes", "why"), rows, folded=("why",))
     return Group(shown, *(advice if document.refused else []))
 

@@ -7,13 +7,13 @@ import typer
 from cli.output import AsJson, emit
 from cli.services import local_only
 
-app = typer.Typer(help="The database's schema.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="Manage the database schema.", no_args_is_help=True, rich_markup_mode=None)
 
 
 @app.command()
 @local_only("db upgrade")
 def upgrade(as_json: AsJson = False) -> None:
-    """Bring the schema to this version's (the embedded default does it by itself)."""
+    """Upgrade the schema to this version's. Embedded mode does this automatically."""
     import migrations
     from onboard.registry import schema
     from onboard.settings import Settings
@@ -28,7 +28,7 @@ def upgrade(as_json: AsJson = False) -> None:
 @app.command()
 @local_only("db check")
 def check(as_json: AsJson = False) -> None:
-    """Whether the schema is this version's; exit 4 when it is not."""
+    """Check that the schema is this version's; exit 4 if it is not."""
     import migrations
     from onboard.registry import schema
     from onboard.settings import Settings

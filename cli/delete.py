@@ -15,14 +15,16 @@ def delete(
     task: Annotated[str, typer.Argument(help="Name of a task.")],
     unlearn: Annotated[
         bool,
-        typer.Option("--unlearn", help="Rebuild what descends from it from its own rows; heads tuned on it go back."),
+        typer.Option(
+            "--unlearn", help="Rebuild descendants from their own rows, and revert heads that were tuned on the task."
+        ),
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say what would go, and what descends from it.")
+        bool, typer.Option("--dry-run", help="List what would be deleted and its descendants, without deleting.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Delete a task for good: its rows, versions, requests and results. Its numbers are never given out again."""
+    """Delete a task permanently: rows, versions, requests and results. Its version numbers are never reused."""
     with connected() as service:
         document = service.delete_task(task, unlearn=unlearn, dry_run=dry_run)
     emit(document, as_json, lambda: "\n".join(_told(document)))
@@ -34,7 +36,7 @@ def _told(document: Document) -> Iterator[str]:
     removed, descendants, unlearning = document["removed"], document["descendants"], document["unlearning"]
     gone = ", ".join(f"{removed[what]} {what}" for what in ("versions", "jobs", "datasets"))
     yield f"task {document['task']} {'would be deleted' if document['dry_run'] else 'is deleted'}"
-    yield f"  gone: {gone}, {removed['artifacts']} files ({size_text(removed['bytes'])})"
+    yield f"  deleted: {gone}, {removed['artifacts']} files ({size_text(removed['bytes'])})"
     if document["shared_with"]:
         yield f"  a dataset stays, for it is also that of: {', '.join(document['shared_with'])}"
     if descendants["versions"] or descendants["hypernetworks"]:

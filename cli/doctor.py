@@ -39,7 +39,7 @@ class Finding:
 
 
 def doctor(as_json: AsJson = False) -> None:
-    """Look at everything that a job needs; exit 0 when all is well."""
+    """Check everything that a job needs; exit with 0 if there are no problems."""
     from onboard.settings import Settings
 
     settings = Settings()

@@ -22,13 +22,15 @@ class Format(StrEnum):
 @local_only("export")
 def export(
     task: Annotated[str, typer.Argument(help="TASK[@latest|@vN|@ALIAS].")],
-    format_: Annotated[Format, typer.Option("--format", help="adapters: weights for any T5 code. onnx: one model.")],
-    output: Annotated[Path | None, typer.Option(help="Folder; default ./TASK-vN-FORMAT.")] = None,
+    format_: Annotated[
+        Format, typer.Option("--format", help="adapters: weights for any T5 implementation. onnx: a complete model.")
+    ],
+    output: Annotated[Path | None, typer.Option(help="Folder. Defaults to ./TASK-vN-FORMAT.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write a version for programs that know nothing of Onboard.
+    """Export a version for use without Onboard.
 
-    As adapters, the weights that the hypernetwork makes of it; as ONNX, one model with the T5 in it.
+    As adapters: the weights that the hypernetwork generates. As ONNX: one model including the T5.
     """
     from onboard.versions.describe import resolve
 

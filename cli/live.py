@@ -20,11 +20,10 @@ Watch = Annotated[
     bool,
     typer.Option(
         "--watch",
-        help="Look again and again until Ctrl-C: redrawn in place on a terminal, else block after block; "
-        "with --json one document per line.",
+        help="Refresh until Ctrl-C, in place on a terminal. With --json, print one document per line.",
     ),
 ]
-Interval = Annotated[float, typer.Option(min=0.1, metavar="SECONDS", help="Time between two looks while watching.")]
+Interval = Annotated[float, typer.Option(min=0.1, metavar="SECONDS", help="Seconds between refreshes.")]
 INTERVAL = 2.0
 
 

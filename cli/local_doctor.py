@@ -165,7 +165,7 @@ def _webhooks(settings: Settings) -> str:
         raise UnavailableError("webhooks-failing", webhooks="; ".join(wrong))
     waiting = sum(state.waiting for state in standing)
     receivers = (
-        ", ".join(endpoint.name for endpoint in settings.webhooks.endpoints) or "nobody is told by this environment"
+        ", ".join(endpoint.name for endpoint in settings.webhooks.endpoints) or "no receivers in this environment"
     )
     return f"{receivers}; {waiting} waiting" if waiting else receivers
 

@@ -20,7 +20,9 @@ NOTHING: Final[Mapping[str, Any]] = {"unknown_labels": "refuse"}  # options of l
 def submit_options(declaration: type[Any] = Submission) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Gives a command, whose first argument is a submission, the argument FILE and an option for each of its fields."""
     dataset, *others = fields_of(declaration)
-    named = replace(dataset, default=None, option=replace(dataset.option, help="The same, by name."))
+    named = replace(
+        dataset, default=None, option=replace(dataset.option, help="FILE, as an option instead of an argument.")
+    )
     return _with_options(declaration, [_file(dataset, None), _option(named), *map(_option, others)])
 
 
@@ -78,7 +80,7 @@ def _with_options(
 
 
 def _file(dataset: Field, default: Any) -> Parameter:
-    argument = typer.Argument(metavar="FILE", help=f"{dataset.option.help} - is standard input (JSONL).")
+    argument = typer.Argument(metavar="FILE", help=f"{dataset.option.help} Use - for standard input (JSONL).")
     return Parameter("file", Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[str | None, argument])
 
 

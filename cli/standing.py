@@ -73,7 +73,7 @@ def require_served(seen: Document, *, near: bool, embedded: bool = False, dead: 
 def _line(worker: Document) -> str:
     renewals = worker["facts"].get("renewals") or 0
     once = "once" if renewals == 1 else f"{renewals} times"
-    return f"{worker['worker']} on {worker['device']}" + (f" (was deaf, began anew {once})" if renewals else "")
+    return f"{worker['worker']} on {worker['device']}" + (f" (was unresponsive, restarted {once})" if renewals else "")
 
 
 def _require_able(live: list[Document]) -> None:

@@ -11,19 +11,22 @@ from cli.columns import Columns
 from cli.connection import connected
 from cli.output import AsJson, Document, emit, say
 
-app = typer.Typer(help="Tokens for the HTTP door.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="Manage tokens for the HTTP API.", no_args_is_help=True, rich_markup_mode=None)
 
 
 @app.command()
 def create(
     scope: Annotated[
-        list[str], typer.Option(help="submit, read, promote, ops or admin; none includes another. May be given again.")
+        list[str],
+        typer.Option(help="Scope: submit, read, promote, ops or admin. Repeatable; no scope includes another."),
     ],
-    name: Annotated[str | None, typer.Argument(help="Whose it is; without one it is named after its scopes.")] = None,
-    expires: Annotated[str, typer.Option(metavar="TIME", help="After 30d, 12h, 2w or 45m; or never.")] = "90d",
+    name: Annotated[str | None, typer.Argument(help="Name of the token. Defaults to its scopes.")] = None,
+    expires: Annotated[
+        str, typer.Option(metavar="TIME", help="Lifetime, such as 30d, 12h, 2w or 45m; or never.")
+    ] = "90d",
     as_json: AsJson = False,
 ) -> None:
-    """Make a token. It is shown this once, and kept nowhere."""
+    """Create a token. It is shown only once and not stored."""
     with connected(register=False) as service:
         made = service.create_token(name, scope, expires)
     if not as_json:
@@ -33,10 +36,10 @@ def create(
 
 @app.command("list")
 def list_tokens(
-    include_ended: Annotated[bool, typer.Option("--all", help="Also those that are expired or revoked.")] = False,
+    include_ended: Annotated[bool, typer.Option("--all", help="Include expired and revoked tokens.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """The tokens that work now, and when each was used last."""
+    """List the valid tokens with their last use."""
     with connected(register=False) as service:
         tokens = service.tokens(include_ended)
     emit({"tokens": tokens}, as_json, lambda: _table(tokens))
@@ -44,9 +47,9 @@ def list_tokens(
 
 @app.command()
 def revoke(
-    token: Annotated[str, typer.Argument(help="Its id, or a name that only one token has.")], as_json: AsJson = False
+    token: Annotated[str, typer.Argument(help="The token's id, or its name if it is unique.")], as_json: AsJson = False
 ) -> None:
-    """End a token for good; it is refused from the next request on."""
+    """Revoke a token permanently, effective from the next request."""
     with connected(register=False) as service:
         ended = service.revoke_token(token)
     emit(ended, as_json, lambda: f"token {ended['name']} ({ended['id']}) is revoked")
@@ -54,7 +57,7 @@ def revoke(
 
 @app.command()
 def sessions(as_json: AsJson = False) -> None:
-    """The browsers that are signed in, by a token or by the link that `onboard serve` printed."""
+    """List the signed-in browsers, by token or by the link that `onboard serve` printed."""
     with connected(register=False) as service:
         opened = service.sessions()
     emit({"sessions": opened}, as_json, lambda: _sessions(opened))
@@ -62,21 +65,21 @@ def sessions(as_json: AsJson = False) -> None:
 
 @app.command("sign-out")
 def sign_out(
-    session: Annotated[str, typer.Argument(help="The id of its session, as `onboard token sessions` lists it.")],
+    session: Annotated[str, typer.Argument(help="Id of the session, from `onboard token sessions`.")],
     as_json: AsJson = False,
 ) -> None:
-    """Sign a browser out; it is refused from the next request on."""
+    """Sign a browser out, effective from the next request."""
     with connected(register=False) as service:
         ended = service.end_session(session)
     emit(ended, as_json, lambda: f"session {ended['id']} of {ended['name']} has ended")
 
 
 def audit(
-    limit: Annotated[int, typer.Option(min=1, help="At most so many, the newest.")] = 50,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of entries; the newest are shown.")] = 50,
     before: Annotated[int | None, typer.Option(metavar="ID", min=1, help="Only entries before this one.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Who changed what, newest first."""
+    """List who changed what, newest first."""
     with connected(register=False) as service:
         page = service.changes(limit, before)
     if page["next"] is not None:

@@ -20,15 +20,15 @@ _DAMAGED, _REFUSED = 1, 4  # exit codes
 
 @local_only("gc")
 def gc(
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be deleted.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="List what would be deleted, without deleting.")] = False,
     older_than: Annotated[
-        float, typer.Option(min=1, help="Hours. What is younger stays: a job may be about to refer to it.")
+        float, typer.Option(min=1, help="Keep files newer than this many hours; a running job may still need them.")
     ] = 24,
     as_json: AsJson = False,
 ) -> None:
-    """Delete what nothing needs any more, and what ONBOARD_RETENTION_… no longer keeps. Versions always stay.
+    """Delete unused files, and data past ONBOARD_RETENTION_…. Versions are never deleted.
 
-    Exit 1 when bytes that are needed are missing.
+    Exits with 1 if needed files are missing.
     """
     from onboard.operations.gc import collect_garbage
 
@@ -54,9 +54,9 @@ def backup(
     target: Annotated[str, typer.Argument(metavar="DIR|FILE", help="Folder, URL (s3://…), or file named ….zip.")],
     as_json: AsJson = False,
 ) -> None:
-    """Copy database and artifacts of the running service; the same folder again copies only what is new.
+    """Copy database and artifacts of the running service; into the same folder, only new files.
 
-    Exit 1 when artifacts are missing in the service itself; the rest is backed up.
+    Exits with 1 if the service itself lacks artifacts; the rest is backed up.
     """
     from onboard.operations.backup.make import back_up
 
@@ -85,16 +85,16 @@ def backup(
 def restore(
     source: Annotated[str, typer.Argument(metavar="DIR|FILE", help="Folder, URL or zip file of a backup.")],
     keep_tokens: Annotated[
-        bool, typer.Option("--keep-tokens", help="Tokens work as they did then, also those that were revoked since.")
+        bool, typer.Option("--keep-tokens", help="Keep tokens valid as in the backup, including those revoked since.")
     ] = False,
     send_webhooks: Annotated[
-        bool, typer.Option("--send-webhooks", help="Send webhooks that had not arrived then, maybe a second time.")
+        bool, typer.Option("--send-webhooks", help="Send undelivered webhooks, some possibly twice.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Make an empty service what a backup says: on SQLite or PostgreSQL, in a folder or an object store.
+    """Restore a backup into an empty service, on SQLite or PostgreSQL, with a folder or an object store.
 
-    Its tokens are revoked, and its undelivered webhooks dropped, unless you say otherwise.
+    Revokes tokens and drops undelivered webhooks by default.
     """
     from onboard.operations.backup.restore import restore as fill
     from onboard.registry.load import GoingOn

@@ -17,21 +17,27 @@ _logger = logging.getLogger(__name__)
 
 @local_only("worker")
 def worker(
-    queue: Annotated[list[str] | None, typer.Option(help="Queue to take jobs from; may be given again.")] = None,
-    device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or cuda:N; default ONBOARD_DEVICE.")] = None,
-    name: Annotated[str | None, typer.Option(help="Name among all workers; default host and a random part.")] = None,
-    idle_exit: Annotated[float | None, typer.Option(help="Leave after so many seconds without work.")] = None,
+    queue: Annotated[list[str] | None, typer.Option(help="Queue to take jobs from. Repeatable.")] = None,
+    device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or cuda:N. Defaults to ONBOARD_DEVICE.")] = None,
+    name: Annotated[
+        str | None, typer.Option(help="Unique name of the worker. Defaults to the host and a random part.")
+    ] = None,
+    idle_exit: Annotated[float | None, typer.Option(help="Exit after this many seconds without work.")] = None,
     alive_file: Annotated[
         Path | None,
-        typer.Option(help="Touch this file twice a second while all is well, for a health check: find FILE -mmin -1"),
+        typer.Option(
+            help="Touch this file twice a second while the worker is healthy, for a health check: find FILE -mmin -1"
+        ),
     ] = None,
     metrics_port: Annotated[
-        int | None, typer.Option(min=0, max=65535, help="Serve Prometheus metrics of the whole deployment here.")
+        int | None, typer.Option(min=0, max=65535, help="Port for Prometheus metrics of the whole deployment.")
     ] = None,
-    metrics_host: Annotated[str, typer.Option(help="Address for them; 0.0.0.0 lets other machines ask.")] = "127.0.0.1",
+    metrics_host: Annotated[
+        str, typer.Option(help="Address for the metrics; 0.0.0.0 allows other machines.")
+    ] = "127.0.0.1",
     as_json: AsJson = False,
 ) -> None:
-    """Run a worker: one process, one device. SIGTERM lets it finish its job or hand it back."""
+    """Run a worker: one process on one device. On SIGTERM it finishes its job or hands it back."""
     from onboard.jobs.doorbell import DEFAULT_QUEUE
     from onboard.operations.processes import worker_name
     from onboard.settings import Settings

@@ -24,19 +24,19 @@ _ORDER: Final = (
     "stopped",
 )  # by name in each: the terminal may be too low
 
-app = typer.Typer(help="Who works, on what, and how its machine is.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="List and drain workers.", no_args_is_help=True, rich_markup_mode=None)
 
 
 @app.command("list")
 def list_workers(watch: Watch = False, interval: Interval = INTERVAL, as_json: AsJson = False) -> None:
-    """Workers with device, GPU, memory, heartbeat, job and the time that it still takes."""
+    """List workers with device, GPU, memory, heartbeat, job and its remaining time."""
     with connected(register=False) as service:
         present(service.workers, _rendered, as_json, watch, interval)
 
 
 @app.command()
 def drain(worker: Annotated[str, typer.Argument(help="Name of a worker.")], as_json: AsJson = False) -> None:
-    """Let a worker finish its job, take no other, and leave; exit 3 when no such worker lives."""
+    """Let a worker finish its job and exit; exit 3 if the worker does not exist."""
     with connected(register=False) as service:
         service.drain(worker)
     emit({"worker": worker, "state": "draining"}, as_json, lambda: f"worker {worker} is draining")

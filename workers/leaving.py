@@ -48,7 +48,7 @@ class Leaving:
         """The worker takes no other job; once."""
         if self._since is None:
             self._since = time.monotonic()
-            _logger.info("Told to leave; it takes no other job")
+            _logger.info("Draining; no further jobs are taken")
 
     def see_off(self) -> None:
         """Let the job finish; if it takes too long, hand it back to the queue and end its process."""

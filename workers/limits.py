@@ -112,5 +112,5 @@ class Limits:
         self._stray_since = now if self._stray_since is None else self._stray_since
         if self._has_killed or now - self._stray_since < self.stray_seconds:
             return False
-        _logger.warning("The worker's process goes on without a job; it is ended")
+        _logger.warning("The worker's process still runs without a job; it is killed")
         return True

@@ -85,7 +85,7 @@ class Upkeep(threading.Thread):
                 self._leaving.without_database()
                 self.over.wait(_PAUSE_SECONDS)
             except Exception:  # the thread's outermost edge: without it the worker would fall silent
-                _logger.exception("The worker's upkeep failed; it goes on")
+                _logger.exception("The worker's upkeep failed; it continues")
         self._housekeeping.end()
 
     def _touch_alive_file(self) -> None:
@@ -164,7 +164,9 @@ class Upkeep(threading.Thread):
 
     def _begin_anew(self) -> None:
         """Deaf: whatever the reason, it is gone with what this process has in memory."""
-        _logger.error("Jobs wait beside this worker, which is free and hears no bell: it begins anew")
+        _logger.error(
+            "Jobs wait although this worker is idle, and it receives no messages from the broker: restarting it"
+        )
         self._hearing.renewals += 1
         self._say_alive()
         children = self._children.pids()

@@ -1,1 +1,1 @@
-"""The HTTP door: a FastAPI application over the use cases."""
+"""The HTTP interface: a FastAPI application over the use cases."""

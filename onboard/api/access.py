@@ -1,4 +1,4 @@
-"""Scopes on routes: `requires(Scope.READ)` is the dependency that every route has, but the open ones."""
+"""Scopes of routes: every route except the open ones depends on `requires(Scope.READ)` or another scope."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from fastapi.security import APIKeyCookie, HTTPBearer
 from onboard.domain.access import Identity, Scope
 from onboard.errors import ScopeError, SignInError
 
-# no token needed, for these and what lies under /static
+# these, and everything below /static, need no token
 OPEN: Final = ("/healthz", "/readyz", "/login", "/favicon.ico", "/static")
-ANYBODY_SIGNED_IN: Final = ("/", "/logout", "/v1/me")  # any token or session will do
+ANYBODY_SIGNED_IN: Final = ("/", "/logout", "/v1/me")  # any token or session is sufficient
 SESSION_COOKIE: Final = "onboard_session"
 
 # Only for OpenAPI: the middleware of `guarding` has already read and verified them.
@@ -24,7 +24,7 @@ _COOKIE = APIKeyCookie(name=SESSION_COOKIE, auto_error=False, scheme_name="sessi
 
 
 def is_open(path: str) -> bool:
-    """Whether a path is answered without a token."""
+    """Return whether a path needs no token."""
     return path in OPEN or path.startswith("/static/")
 
 
@@ -33,7 +33,7 @@ async def signed_in(
     _bearer: Annotated[Any, Security(_BEARER)] = None,
     _cookie: Annotated[Any, Security(_COOKIE)] = None,
 ) -> Identity:
-    """The dependency of a route that any token opens; gives who asks. Raises SignInError."""
+    """Dependency of routes that accept any token; returns the identity. Raises SignInError."""
     identity: Identity | None = getattr(request.state, "identity", None)
     if identity is None:
         raise SignInError("token-missing")
@@ -41,7 +41,7 @@ async def signed_in(
 
 
 def requires(scope: Scope) -> Callable[..., Awaitable[Identity]]:
-    """The dependency of a route that needs the scope; gives who asks.
+    """Return a dependency that requires the scope and returns the identity.
 
     Use: `identity: Annotated[Identity, Depends(requires(Scope.READ))]`, or in `dependencies=[…]` of the route.
 
@@ -60,7 +60,7 @@ def requires(scope: Scope) -> Callable[..., Awaitable[Identity]]:
 
 
 def scope_of(route: RouteContext) -> Scope | None:
-    """The scope that a route requires; None when it requires none."""
+    """Return the scope that a route requires; None if it requires none."""
     waiting: list[Dependant] = [dependant] if (dependant := getattr(route, "dependant", None)) else []
     while waiting:
         dependant = waiting.pop()
@@ -72,7 +72,7 @@ def scope_of(route: RouteContext) -> Scope | None:
 
 
 def routes_of(app: FastAPI) -> Iterator[RouteContext]:
-    """Every route of the application, also of the routers that it includes."""
+    """Yield every route of the application, including those of its routers."""
     return iter_route_contexts(app.routes)
 
 
@@ -80,7 +80,7 @@ def require_guarded(app: FastAPI) -> None:
     """Refuse an application that has a route without a scope, so that none is forgotten.
 
     Raises:
-        RuntimeError: naming the routes that are neither open nor require a scope.
+        RuntimeError: with the routes that are neither open nor require a scope.
     """
     unscoped = {route.path or "" for route in routes_of(app) if scope_of(route) is None}
     bare = sorted(path for path in unscoped if not is_open(path) and path not in ANYBODY_SIGNED_IN)

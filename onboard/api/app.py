@@ -41,11 +41,11 @@ _DESCRIPTION = "Submit labelled tasks, watch how they are learned, fetch their e
 
 
 def create_app(settings: Settings | None = None, *, preload: bool = False) -> FastAPI:
-    """The HTTP application for these settings. Its database is opened when the server starts.
+    """Return the HTTP application for these settings. It opens its database when the server starts.
 
     Args:
         settings: None reads the environment.
-        preload: whether the model is loaded as the server starts, and not by the first prediction.
+        preload: load the model when the server starts, not at the first prediction.
     """
     settings = settings or Settings()
     app = FastAPI(
@@ -56,7 +56,7 @@ def create_app(settings: Settings | None = None, *, preload: bool = False) -> Fa
         lifespan=_lifespan,
         generate_unique_id_function=_operation_id,
         redirect_slashes=False,
-        openapi_url=None,  # described by a route of ours, which needs a token like any other
+        openapi_url=None,  # our own route describes it, with a token like all routes
         routes=[*_routes()],
     )
     app.state.settings, app.state.preload = settings, preload
@@ -71,7 +71,7 @@ def create_app(settings: Settings | None = None, *, preload: bool = False) -> Fa
 
 @cache
 def _routes() -> tuple[BaseRoute, ...]:
-    """Return every route. FastAPI analyzes their arguments once a process, however many applications are created."""
+    """Return every route. FastAPI analyzes their arguments once per process, however many applications are created."""
     every = APIRouter(generate_unique_id_function=_operation_id)
     for router in (*ROUTERS, *PAGES):
         every.include_router(router)
@@ -80,7 +80,7 @@ def _routes() -> tuple[BaseRoute, ...]:
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
-    """`app.state`: services, metrics, predictions, intake (uploads). Closed in the reverse order."""
+    """Open `app.state`: services, metrics, predictions, intake (uploads); close them in reverse order."""
     services = await run_in_threadpool(open_services, app.state.settings)
     try:
         app.state.services = services
@@ -103,10 +103,10 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 
 def _draw_map(maps: Maps) -> None:
-    with suppress(OnboardError):  # the page says it to whoever opens it
+    with suppress(OnboardError):  # the page shows the error
         maps.document()
 
 
 def _operation_id(route: APIRoute) -> str:
-    """Generated clients name their methods after it."""
+    """Return the name that generated clients use for their method."""
     return route.name

@@ -1,6 +1,6 @@
-"""A call in a process of its own, which ends with the call, with this process, or when nobody waits for it any more.
+"""Call a function in a child process, which ends with the call, with this process, or when the caller is gone.
 
-The process is forked from a server that has imported what a check needs, so that it is there within milliseconds.
+The process is forked from a server that has already imported everything, so it starts within milliseconds.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple, ParamSpec, TypeVar
 
 _Given = ParamSpec("_Given")
 _Result = TypeVar("_Result")
-LOOK_SECONDS: Final = 0.5  # between looks whether somebody still waits
+LOOK_SECONDS: Final = 0.5  # interval of checks whether the caller still waits
 _IMPORTED: Final = ["onboard.api.preloaded"]
 
 
@@ -26,19 +26,19 @@ class ChildDiedError(Exception):
 
 
 class ChildMemoryError(Exception):
-    """It needed more memory than it may have."""
+    """It exceeded its memory limit."""
 
 
 class ChildDeadlineError(Exception):
-    """It took more time than it may have, and was killed."""
+    """It exceeded its time limit and was killed."""
 
 
 class AbandonedError(Exception):
-    """Nobody waits for the answer any more; the process was killed."""
+    """The caller is gone; the process was killed."""
 
 
 class Bounds(NamedTuple):
-    """How much memory a call may take, and how long it may run."""
+    """Memory and time limits of a call."""
 
     most_bytes: int
     most_seconds: float
@@ -51,10 +51,10 @@ def call_in_child(
     *args: _Given.args,
     **kwargs: _Given.kwargs,
 ) -> _Result:
-    """What `do` returns, or raises, in a fresh process; all of it has to be picklable.
+    """Return, or raise, the result of `do` in a new process; everything must be picklable.
 
     Args:
-        abandoned: asked twice a second whether to give up.
+        abandoned: called twice a second; True gives up.
 
     Raises:
         ChildDiedError, ChildMemoryError, ChildDeadlineError, AbandonedError: see there.
@@ -93,7 +93,7 @@ def _answer(ours: Connection[Any, Any]) -> tuple[bool, Any]:
 
 
 def _work(theirs: Connection[Any, Any], most_bytes: int, do: Callable[..., Any], args: Any, kwargs: Any) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to answer
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     threading.Thread(target=_leave_with_parent, daemon=True).start()
     resource.setrlimit(resource.RLIMIT_DATA, (most_bytes, most_bytes))
     answer: tuple[bool, Any]

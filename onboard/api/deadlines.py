@@ -1,7 +1,7 @@
-"""How long a connection may take to send: a deadline for the head of a request, and one for its body.
+"""Time limits for receiving a request: one for the head, one for the body.
 
-uvicorn waits for as long as a sender takes. Whoever sends a byte now and then would hold its connection, and an upload
-its place, for ever.
+uvicorn waits without limit. A client that sends a byte now and then could hold its connection, and an upload its place,
+forever.
 """
 
 from __future__ import annotations
@@ -13,37 +13,37 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 HEAD_SECONDS: Final = 20.0  # from the connection, or the first byte of a later request, to the end of the head
-BODY_SECONDS: Final = 30.0  # that a body may take besides the time that its bytes have earned
-BODY_BYTES_PER_SECOND: Final = 16 * 1024  # earn one second
+BODY_SECONDS: Final = 30.0  # base time for a body, in addition to the time for its bytes
+BODY_BYTES_PER_SECOND: Final = 16 * 1024  # extend the time by one second
 
 
 class Deadlines(H11Protocol):
-    """uvicorn's protocol with deadlines. Who misses one is answered 408, if nothing was answered yet, and cut off.
+    """uvicorn's protocol with time limits. Late clients get a 408 unless a response has begun, and are disconnected.
 
-    What a sender cannot help counts for nothing: while the application does not read, the time stands still.
+    The time stops while the application does not read, as this is not the client's fault.
     """
 
     head_seconds = HEAD_SECONDS
     body_seconds = BODY_SECONDS
 
-    _sending: Any = None  # what the sender owes: IDLE a head, SEND_BODY a body, None nothing
+    _sending: Any = None  # what is expected: IDLE a head, SEND_BODY a body, None nothing
     _timer: asyncio.TimerHandle | None = None
     _deadline = 0.0
     _has_sent = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
-        """Begin to wait for the first head."""
+        """Start the time limit of the first head."""
         super().connection_made(transport)
         self._watch(0)
 
     def data_received(self, data: bytes) -> None:
-        """Take what came; a body earns time with it."""
+        """Receive data; data of a body extends its time."""
         self._has_sent = True
         super().data_received(data)
         self._watch(len(data))
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wait for nothing any more."""
+        """Stop all time limits."""
         super().connection_lost(exc)
         self._stop()
 
@@ -96,6 +96,6 @@ class Deadlines(H11Protocol):
             ):
                 self.transport.write(self.conn.send(event) or b"")
         if self.cycle is not None and not self.cycle.response_complete:
-            self.cycle.disconnected = True  # whoever reads the body hears of it at once
+            self.cycle.disconnected = True  # readers of the body notice it at once
             self.cycle.message_event.set()
         self.transport.close()

@@ -1,4 +1,4 @@
-"""What routes ask for: the opened services, page sizes, cursors, and a bell for queues that got work."""
+"""Dependencies of routes: the opened services, page sizes, cursors, and waking workers."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _NUMBER = re.compile(r"[1-9][0-9]{0,17}")
 
 
 async def services(request: Request) -> Services:
-    """The services that were opened when the application started."""
+    """Return the services that were opened when the application started."""
     opened: Services = request.app.state.services
     return opened
 
 
 def client_left(request: Request) -> Callable[[], bool]:
-    """What tells a plain (threaded) route whether the client has gone. The body has to be read before."""
+    """Return a function that tells a threaded route whether the client has disconnected. Read the body before."""
 
     def left() -> bool:
         return anyio.from_thread.run(request.is_disconnected)
@@ -45,10 +45,10 @@ Cursor = Annotated[
 
 
 def encode_cursor(listing: str, edge: Any) -> str:
-    """Where the next page of a listing begins, as text that means nothing to whoever keeps it.
+    """Return an opaque cursor for the next page of a listing.
 
     Args:
-        listing: name of the listing: a cursor of another one is refused.
+        listing: name of the listing; cursors of other listings are rejected.
         edge: JSON-compatible.
     """
     text = json.dumps([listing, edge], separators=(",", ":"))
@@ -56,10 +56,10 @@ def encode_cursor(listing: str, edge: Any) -> str:
 
 
 def decode_cursor(listing: str, cursor: str | None) -> Any:
-    """The edge that `encode_cursor` was given; None for the first page.
+    """Return the edge of a cursor; None for the first page.
 
     Raises:
-        InputError: it is no cursor of this listing.
+        InputError: the cursor is invalid for this listing.
     """
     if cursor is None:
         return None
@@ -76,7 +76,7 @@ def decode_cursor(listing: str, cursor: str | None) -> Any:
 
 
 def decode_name(listing: str, cursor: str | None) -> str | None:
-    """The edge of a listing that goes by a name or an id. Raises InputError: as `decode_cursor`."""
+    """Return the edge of a listing by name or id. Raises InputError like `decode_cursor`."""
     edge = decode_cursor(listing, cursor)
     if edge is not None and not isinstance(edge, str):
         raise wrong_cursor()
@@ -84,7 +84,7 @@ def decode_name(listing: str, cursor: str | None) -> str | None:
 
 
 def _require_storable(edge: Any) -> None:
-    """No database takes half a surrogate pair (which UTF-8 refuses), and some take no NUL. Raises ValueError."""
+    """Raise ValueError for half a surrogate pair, which UTF-8 cannot store, or NUL, which some databases cannot."""
     written = json.dumps(edge, ensure_ascii=False)
     written.encode()
     if r"\u0000" in written:
@@ -92,10 +92,10 @@ def _require_storable(edge: Any) -> None:
 
 
 def decode_number(cursor: str | None) -> int | None:
-    """The edge of a listing that goes by a number which everybody sees: its cursor is that number.
+    """Return the edge of a listing by a public number, which is its cursor.
 
     Raises:
-        InputError: it is no such number.
+        InputError: the number is invalid.
     """
     if cursor is None:
         return None
@@ -105,5 +105,5 @@ def decode_number(cursor: str | None) -> int | None:
 
 
 def wrong_cursor() -> InputError:
-    """The error for a cursor that means no place in this listing (any more)."""
+    """Return the error for a cursor that is invalid, or no longer valid, for this listing."""
     return InputError("list-cursor-invalid", field="cursor")

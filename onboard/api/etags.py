@@ -1,4 +1,4 @@
-"""Entity tags: what a client has already, and what it believes to change."""
+"""Entity tags for caching and conditional changes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from starlette.responses import FileResponse, Response
 
 IMMUTABLE: Final = "private, max-age=31536000, immutable"
 REVALIDATE: Final = "private, no-cache"
-_MAX_CHARACTERS: Final = 4000  # of a header; any longer one matches nothing
+_MAX_CHARACTERS: Final = 4000  # of a header; longer ones match nothing
 _TAG = re.compile(r'(?:W/)?("[^"]*")')
 
 IfNoneMatch = Annotated[str | None, Header(description="ETag of what the client has: answered with 304 if it is that.")]
@@ -24,18 +24,18 @@ UNCHANGED: Final[dict[int | str, dict[str, Any]]] = {304: {"description": "The c
 
 
 def file_answers(description: str) -> dict[int | str, dict[str, Any]]:
-    """What the description of the door says of a route that sends a file."""
+    """Return the OpenAPI responses of a route that sends a file."""
     content = {SAFETENSORS: {"schema": {"type": "string", "format": "binary"}}}
     return {200: {"description": description, "content": content}, **UNCHANGED}
 
 
 def etag(text: str) -> str:
-    """The tag as headers write it."""
+    """Return the tag as written in headers."""
     return f'"{text}"'
 
 
 def matches(header: str | None, tag: str) -> bool:
-    """Whether the tag is among those of an If-None-Match or If-Match header; `*` is any."""
+    """Return whether an If-None-Match or If-Match header contains the tag; `*` matches any."""
     if header is None or len(header) > _MAX_CHARACTERS:
         return False
     return header.strip() == "*" or tag in _TAG.findall(header)
@@ -49,10 +49,10 @@ def answer(
     caching: str,
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    """The content with its tag, or 304 when the client has it: then the content is not read.
+    """Return the content with its tag, or a 304, without reading the content, if the client has it.
 
     Args:
-        content: gives the bytes, or a file that is sent piece by piece.
+        content: returns the bytes, or a file to stream.
     """
     said = {"ETag": tag, "Cache-Control": caching, "Vary": "Authorization, Cookie", **(headers or {})}
     if matches(asked, tag):

@@ -1,4 +1,4 @@
-"""A job's events as server-sent events: a reader that was cut off goes on after the last one that it has."""
+"""A job's events as server-sent events; a client that reconnects continues after the last event it received."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from onboard.registry.services import Services
 MOST_READERS: Final = 200
 POLL_SECONDS: Final = 0.5
 AWAY_SECONDS: Final = 2.0
-COMMENT_SECONDS: Final = 15.0  # proxies close connections on which nothing comes
+COMMENT_SECONDS: Final = 15.0  # proxies close idle connections
 PAGE: Final = 500
-IDENTIFY_SECONDS: Final = 14.0  # something is sent every 15: a token that was revoked is noticed within half a minute
+IDENTIFY_SECONDS: Final = 14.0  # something is sent every 15 s: a revoked token is noticed within half a minute
 
 
 def event_stream(texts: AsyncIterator[str]) -> StreamingResponse:
-    """The answer that sends server-sent events as they come: nobody on the way keeps them, or gathers them first."""
+    """Return a response that sends server-sent events without caching or buffering."""
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     return StreamingResponse(texts, media_type="text/event-stream", headers=headers)
 
 
 def identifying(request: Request) -> Callable[[], Awaitable[object]]:
-    """Says again who asks, and that a page which is open is in use. Raises SignInError, UnavailableError."""
+    """Return a function that authenticates again and keeps the session alive. Raises SignInError, UnavailableError."""
     services: Services = request.app.state.services
 
     async def identify() -> Identity:
@@ -51,7 +51,7 @@ def identifying(request: Request) -> Callable[[], Awaitable[object]]:
 
 
 async def while_signed_in(texts: AsyncIterator[str], identify: Callable[[], Awaitable[object]]) -> AsyncIterator[str]:
-    """What comes, until the token that it is for is over: who comes again then is refused."""
+    """Yield texts until the token ends; reconnecting clients are refused then."""
     asked_at = time.monotonic()
     async for text in texts:
         if time.monotonic() - asked_at > IDENTIFY_SECONDS:
@@ -60,14 +60,14 @@ async def while_signed_in(texts: AsyncIterator[str], identify: Callable[[], Awai
             except SignInError:
                 return
             except UnavailableError:
-                yield ": the database is away\n\n"  # and the text is sent all the same: it does not come again
+                yield ": the database is away\n\n"  # and send the text anyway: it is not repeated
             else:
                 asked_at = time.monotonic()
         yield text
 
 
 class Readers:
-    """How many follow a job just now. Used on the event loop only."""
+    """Counts the clients that follow jobs. Only for the event loop."""
 
     def __init__(self, most: int = MOST_READERS) -> None:
         self._places = Places(most, "Too many event streams are open.", "Try again later, or poll the job instead.")
@@ -75,29 +75,29 @@ class Readers:
 
     @property
     def present(self) -> int:
-        """How many there are."""
+        """Current number of streams."""
         return self._places.held
 
     def place(self) -> AbstractContextManager[None]:
-        """A place among them. Raises UnavailableError, RateLimitError: there is none, or none for this token."""
+        """Reserve a place. Raises UnavailableError, RateLimitError: there is none, or none for this token."""
         return self._places.place()
 
     def end(self) -> None:
-        """Let all streams end within a moment, as the service leaves. Their readers come again, and go on elsewhere."""
+        """End all streams soon, as the service shuts down. Clients reconnect elsewhere."""
         self._ending = True
 
     @property
     def ending(self) -> bool:
-        """Whether the service leaves."""
+        """Whether the service shuts down."""
         return self._ending
 
     def follow(self, database: Database, job_id: str, since: int) -> AsyncIterator[str]:
-        """The events above `since` as they come, and the job itself as event `end` once it has ended."""
+        """Yield the events after `since` as they occur, and event `end` with the job once it has ended."""
         return _follow(database, job_id, since, lambda: self._ending)
 
 
 async def _reading(request: Request) -> AsyncIterator[Readers]:
-    """A place that counts from here until the stream has ended, also where it never began."""
+    """Reserve a place until the stream has ended, even if it never starts."""
     readers: Readers = request.app.state.readers
     with readers.place():
         yield readers

@@ -1,4 +1,4 @@
-"""The forms of a submission: made of its declaration, checked like any request, and described in OpenAPI."""
+"""Generate the forms of a submission from its declaration, with validation and OpenAPI description."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from onboard.domain.submission import Submission, fields_of
 
 
 def form_of(declaration: type[Any], name: str, about: str, *, checked: bool) -> type[BaseModel]:
-    """A form with the fields of a declaration; what is a file is none of them.
+    """Return a form with the fields of a declaration, without files.
 
     Args:
-        name, about: of the form, for generators of clients.
-        checked: only those that say what the rows are, else these and then the others.
+        name, about: name and description of the form, for client generators.
+        checked: only fields that affect how rows are read; otherwise these come first.
     """
     listed = [field for field in fields_of(declaration) if field.option.form is not None and not field.is_file]
     listed = [field for field in listed if field.option.checked or not checked]
@@ -27,7 +27,7 @@ def form_of(declaration: type[Any], name: str, about: str, *, checked: bool) -> 
 
 
 def described(form: type[BaseModel], declaration: type[Any] = Submission) -> dict[str, Any]:
-    """The body's description for `openapi_extra`: the form's fields and the files."""
+    """Return the body's description for `openapi_extra`: the form's fields and the files."""
     schema = form.model_json_schema()
     schema["properties"] = {name: _given(described) for name, described in schema["properties"].items()}
     for field in fields_of(declaration):
@@ -48,7 +48,7 @@ def _text_of(field: submission.Field) -> str:
 
 
 def _given(field: dict[str, Any]) -> dict[str, Any]:
-    """A field as a form can have it: it is left out, where a document would say null."""
+    """Convert a field's schema for forms, which omit values that a document would set to null."""
     kind: dict[str, Any]
     (kind,) = [choice for choice in field.get("anyOf", [{}]) if choice.get("type") != "null"]
     return {key: value for key, value in field.items() if key != "anyOf" and value is not None} | kind

@@ -1,8 +1,8 @@
-"""Small requests that come at the same time are answered together: one pass of the model for all of them.
+"""Micro-batching: answer small simultaneous requests together, in one pass of the model.
 
-Whoever comes first leads: it waits a moment, then for its turn, and takes everybody who has come until then along. Who
-comes later waits for the next leader, who waits for its turn meanwhile. So an idle service answers at once, and a busy
-one in batches.
+The first request leads: it waits a moment, then for the model, and takes all requests that have arrived by then. Later
+ones wait for the next leader, which waits for the model meanwhile. So an idle service answers at once, and a busy one
+in batches.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     from onboard.contract.requests import PredictionRequest
     from onboard.domain.prediction import Outcome
 
-WAIT_SECONDS: Final = 0.002  # of a leader, for others that come at the same time
+WAIT_SECONDS: Final = 0.002  # time that a leader waits for simultaneous requests
 
 Answer = Callable[[Sequence["PredictionRequest"], Callable[[], None]], Sequence["Outcome"]]
 
 
 class Deadline:
-    """When whoever asked does not want the answer any more.
+    """The deadline of a request.
 
     Args:
         seconds: from now.
-        clock: seconds that never go backwards.
+        clock: a monotonic clock.
     """
 
     def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
@@ -39,23 +39,23 @@ class Deadline:
 
     @property
     def left(self) -> float:
-        """Seconds; 0 when it is over."""
+        """Remaining seconds; 0 after the deadline."""
         return max(0.0, self._end - self._clock())
 
     def require(self) -> None:
-        """Raise DeadlineError when it is over."""
+        """Raise DeadlineError after the deadline."""
         if not self.left:
             raise self.over
 
     @property
     def over(self) -> DeadlineError:
-        """What is told when it is over."""
+        """Return the error for the deadline."""
         return DeadlineError("prediction-too-late", seconds=self._seconds)
 
 
 @dataclass(eq=False)
 class _Asked:
-    """A request that waits: woken when it is answered, or when it is to lead."""
+    """A waiting request; woken when it is answered, or when it has to lead."""
 
     requests: Sequence[PredictionRequest]
     deadline: Deadline
@@ -69,9 +69,9 @@ class Gathering:
     """Answers small requests together.
 
     Args:
-        turns: of everybody who uses the model.
-        answer: outcomes of requests in their order; its second argument is called before every batch.
-        most_rows: of requests that are answered together.
+        turns: lock of everything that uses the model.
+        answer: returns the outcomes of requests in order; its second argument is called before every batch.
+        most_rows: maximum rows of requests that are answered together.
     """
 
     def __init__(self, turns: Turns, answer: Answer, most_rows: int) -> None:
@@ -83,16 +83,16 @@ class Gathering:
     def outcomes(
         self, requests: Sequence[PredictionRequest], deadline: Deadline, before_batch: Callable[[], None]
     ) -> Sequence[Outcome]:
-        """Answers in the order of the requests.
+        """Return answers in the order of the requests.
 
         Args:
-            requests: of one caller.
-            deadline: of this caller.
-            before_batch: called before every batch that is this caller's alone; may raise to stop.
+            requests: requests of one caller.
+            deadline: the caller's deadline.
+            before_batch: called before every batch of this caller alone; may raise to stop.
 
         Raises:
-            DeadlineError: it was over first.
-            OnboardError: as of `answer` for these requests alone.
+            DeadlineError: the deadline passed first.
+            OnboardError: see `answer`, for these requests alone.
         """
         mine = _Asked(requests, deadline)
         with self._guard:
@@ -109,7 +109,7 @@ class Gathering:
         return mine.outcomes
 
     def _leave_when_over(self, mine: _Asked) -> None:
-        """Raises DeadlineError where nobody has answered or asked to lead in time."""
+        """Raise DeadlineError if the request was neither answered nor made leader in time."""
         with self._guard:
             if mine.woken.is_set():
                 return
@@ -136,21 +136,21 @@ class Gathering:
                     asked.woken.set()
 
     def _give_up(self, mine: _Asked) -> NoReturn:
-        """Its turn did not come in time: another one leads."""
+        """Give up a request that was not answered in time; another one leads."""
         with self._guard:
             self._waiting.remove(mine)
             self._pass_on()
         raise mine.deadline.over
 
     def _pass_on(self) -> None:
-        """Let who has waited longest lead; by the holder of the guard."""
+        """Let the longest-waiting request lead; the caller holds the guard."""
         self._led = bool(self._waiting)
         if self._waiting:
             self._waiting[0].leads = True
             self._waiting[0].woken.set()
 
     def _taken(self) -> list[_Asked]:
-        """Who is answered now, in the order in which they came; the next one leads."""
+        """Return the requests to answer now, in order of arrival; the next one leads."""
         batch: list[_Asked] = []
         rows = 0
         with self._guard:
@@ -171,7 +171,7 @@ class Gathering:
         if len(in_time) > 1:
             try:
                 self._answer_together(in_time)
-            except OnboardError:  # of one of them, who is to hear of it alone
+            except OnboardError:  # concerns one of them, which must get it alone
                 in_time = [asked for asked in in_time if asked.outcomes is None]
             else:
                 return

@@ -1,6 +1,6 @@
-"""The guard in front of every route: who is asked, who asks, how often; and the headers that browsers obey.
+"""Middleware in front of every route: checks host, identity and rate limit, and adds security headers.
 
-It runs before any byte of a body is read: nobody without a token can make the service store something.
+It runs before any byte of a body is read: without a token, nobody can make the service store anything.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from onboard.operations.access import identify, identify_session, note_use
 from onboard.registry.services import Services
 from onboard.settings import Settings
 
-BODY_BYTES: Final = 8 * 2**20  # of a request, but for those that bring files
-OPEN_BODY_BYTES: Final = 16 * 2**10  # of one that nobody has signed
+BODY_BYTES: Final = 8 * 2**20  # of a request, except uploads
+OPEN_BODY_BYTES: Final = 16 * 2**10  # of an unauthenticated request
 HEAD_BYTES: Final = 16 * 2**10  # of address and headers together
-_UNLIMITED: Final = "/healthz"  # costs nothing, and whoever watches must not be turned away by what others ask
-_UPLOADS: Final = ("/v1/jobs", "/v1/check", "/submit", "/submit/check")  # these count what they store themselves, too
+_UNLIMITED: Final = "/healthz"  # it is cheap, and monitoring must not be limited by other clients
+_UPLOADS: Final = ("/v1/jobs", "/v1/check", "/submit", "/submit/check")  # these limit their uploads themselves
 _ROWS: Final = re.compile("(/v1)?/tasks/[^/]+/rows")  # likewise
 _CUSTOMER_BITS: Final = 64
-FAILURES_PER_MINUTE: Final = 60  # wrong tokens and codes of one address
+FAILURES_PER_MINUTE: Final = 60  # wrong tokens and codes per address
 _PORTS: Final = {"http": 80, "https": 443}
 _SHOWN: Final = 200  # characters of a header in a message
 SAFE_METHODS: Final = ("GET", "HEAD", "OPTIONS")
@@ -47,10 +47,10 @@ Answer = Callable[[Request, Exception], Response]
 
 
 def install(app: FastAPI, settings: Settings, answer: Answer) -> None:
-    """Put the guard in front of the application's routes.
+    """Install the guard in front of the application's routes.
 
     Args:
-        answer: what a refusal looks like to who is refused.
+        answer: renders a refusal for the client.
     """
     app.state.failures = RateLimit(FAILURES_PER_MINUTE)
     limit = RateLimit(settings.requests_per_minute)
@@ -58,12 +58,12 @@ def install(app: FastAPI, settings: Settings, answer: Answer) -> None:
 
 
 class Guard:
-    """ASGI middleware; `scope["state"]["identity"]` is who asks.
+    """ASGI middleware; sets `scope["state"]["identity"]`.
 
     Args:
-        hosts: names by which we may be asked.
-        limit: of the requests of one caller.
-        answer: what a refusal looks like; it logs what is not the caller's fault.
+        hosts: accepted host names.
+        limit: rate limit per caller.
+        answer: renders a refusal, and logs errors that are not the caller's fault.
     """
 
     def __init__(self, app: ASGIApp, hosts: frozenset[str], limit: RateLimit, answer: Answer) -> None:
@@ -71,10 +71,10 @@ class Guard:
         self._answer = answer
         self._hosts = hosts
         self._limit = limit
-        self._noting: set[str | None] = set()  # ids of the tokens and sessions whose use is being noted
+        self._noting: set[str | None] = set()  # ids of tokens and sessions whose use is being recorded
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request through, or answer with what is wrong."""
+        """Pass a request on, or answer with an error."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
@@ -100,7 +100,7 @@ class Guard:
             await self._note_use(scope["app"].state.services, identity)
 
     def _refusal(self, scope: Scope, error: OnboardError) -> ASGIApp:
-        """Browsers that open or change a page without a session get the sign-in form."""
+        """Return the error; browsers that open or change a page without a session get the sign-in form."""
         safe = scope["method"] in SAFE_METHODS
         wants_page = (safe and scope["path"] == "/") or "text/html" in Headers(scope=scope).get("accept", "")
         if not isinstance(error, SignInError) or not wants_page:
@@ -114,7 +114,9 @@ class Guard:
         return sign_in_page(error.http_status, place=place, root=root)
 
     async def _note_use(self, services: Services, identity: Identity) -> None:
-        """One at a time of each token: while the database does not take it, only one thread waits for that."""
+        """Record the use of a token. One write per token at a time: if the database is blocked, only one
+        thread waits.
+        """
         noted = identity.token or identity.session
         self._noting.add(noted)
         try:
@@ -130,7 +132,7 @@ class Guard:
             if scope["path"] != _UNLIMITED:
                 self._limit.take(address)
             if scope["method"] not in SAFE_METHODS:
-                require_same_site(headers)  # nobody is signed in by another site to an account of its choice
+                require_same_site(headers)  # another site must not sign anybody in to an account of its choice
             return None
         if not has_credentials(headers):
             self._limit.take(address)
@@ -138,7 +140,7 @@ class Guard:
         try:
             identity = await identified(scope["app"].state.services, headers)
         except SignInError:
-            # A good token is let in whatever others behind the same proxy try: none of 256 bits is found by trying.
+            # Valid tokens are accepted whatever other clients of the same proxy try: 256 bits cannot be guessed.
             scope["app"].state.failures.take(address)
             raise
         if identity.session and scope["method"] not in SAFE_METHODS:
@@ -148,7 +150,7 @@ class Guard:
 
 
 async def identified(services: Services, headers: Headers) -> Identity:
-    """Who asks: by the bearer token if there is one, else by the cookie. Raises SignInError."""
+    """Identify the caller by bearer token, else by cookie. Raises SignInError."""
     given = headers.get("authorization")
     if given is not None:
         kind, _, secret = given.partition(" ")
@@ -161,17 +163,17 @@ async def identified(services: Services, headers: Headers) -> Identity:
 
 
 def has_credentials(headers: Headers) -> bool:
-    """Whether a request tries to say who asks."""
+    """Return whether a request has credentials."""
     return "authorization" in headers or session_cookie(headers) is not None
 
 
 def session_cookie(headers: Headers) -> str | None:
-    """What the session's cookie says; None without one."""
+    """Return the value of the session cookie; None without one."""
     return cookie_parser(headers.get("cookie", "")).get(SESSION_COOKIE)
 
 
 def caller_address(scope: Scope) -> str:
-    """The address of whoever is connected, of IPv6 the network that one customer has; a socket file has none."""
+    """Return the client's address, for IPv6 its /64 network; none for a Unix socket."""
     client = scope.get("client")
     if not client:
         return "local"
@@ -181,18 +183,18 @@ def caller_address(scope: Scope) -> str:
 
 
 def allowed_hosts(settings: Settings) -> frozenset[str]:
-    """Names by which we may be asked, beside plain addresses."""
+    """Return the accepted host names, in addition to plain addresses."""
     given = settings.allowed_hosts.lower().split()
     return frozenset({"localhost", socket.gethostname().lower(), *given})
 
 
 def require_host(headers: Headers, hosts: Iterable[str]) -> None:
-    """Refuse a request for a name that is not ours: another site's name may lead here by DNS (rebinding).
+    """Refuse requests for other host names, which may lead here by DNS rebinding.
 
-    Plain addresses are ours: a browser says an address only where the page itself came from it.
+    Plain addresses are accepted: a browser only sends one if the page itself came from it.
 
     Raises:
-        HostError: the Host header is missing, or names somebody else.
+        HostError: the Host header is missing or not accepted.
     """
     given = headers.getlist("host")
     name = _host_name(given[0]) if len(given) == 1 else None
@@ -201,13 +203,13 @@ def require_host(headers: Headers, hosts: Iterable[str]) -> None:
 
 
 def require_same_site(headers: Headers) -> None:
-    """Refuse a change that another site made the browser ask for (CSRF): the cookie comes along by itself.
+    """Refuse a change that another site made the browser request (CSRF), as browsers send the cookie automatically.
 
-    Browsers send Sec-Fetch-Site over HTTPS and to this machine only; over plain HTTP the Origin says where a form
-    stands, and of browsers that send none with a form, or `null`, the Referer.
+    Browsers send Sec-Fetch-Site over HTTPS and to localhost only. Over plain HTTP, the Origin shows where a form is; if
+    it is missing or `null`, the Referer does.
 
     Raises:
-        NotAllowedError: the request comes from elsewhere, or does not say where from, as every browser does.
+        NotAllowedError: the request comes from another site, or lacks the headers that every browser sends.
     """
     site = headers.get("sec-fetch-site")
     if site is not None:
@@ -223,7 +225,7 @@ def require_same_site(headers: Headers) -> None:
 
 
 def body_limit(path: str) -> int:
-    """How many bytes the body of a request to this path may have."""
+    """Return the maximum size of a body for this path, in bytes."""
     if path in _UPLOADS or _ROWS.fullmatch(path):
         return MAX_UPLOAD_BYTES
     return OPEN_BODY_BYTES if is_open(path) else BODY_BYTES
@@ -238,14 +240,14 @@ def require_small_head(scope: Scope) -> None:
 
 
 def require_small(headers: Headers, limit: int) -> None:
-    """Refuse a body that says that it is larger than `limit` bytes. Raises TooLargeError."""
+    """Refuse a body with a Content-Length above `limit` bytes. Raises TooLargeError."""
     length = headers.get("content-length", "")
     if length.isdecimal() and int(length[:20]) > limit:
         raise TooLargeError("body-too-large", limit=limit)
 
 
 def _up_to(limit: int, receive: Receive) -> Receive:
-    """Bodies without a length are counted as they come."""
+    """Count bodies without a length while they are received."""
     seen = 0
 
     async def received() -> Message:
@@ -262,14 +264,14 @@ def _up_to(limit: int, receive: Receive) -> Receive:
 def _host_name(host: str) -> str | None:
     try:
         split = urlsplit(f"//{host}")
-        split.port  # noqa: B018 - it raises where it is no number
+        split.port  # noqa: B018 - it raises if it is not a number
     except ValueError:
         return None
     return None if split.username is not None or split.path or split.query or split.fragment else split.hostname
 
 
 def _is_of_host(url: str, host: str) -> bool:
-    """Whether a page at this address came from the host; where the host names no port, from the scheme's port."""
+    """Return whether a page at this address came from the host; without a port, the scheme's port is used."""
     try:
         page, ours = urlsplit(url), urlsplit(f"//{host}")
         default = _PORTS.get(page.scheme)

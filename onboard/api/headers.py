@@ -1,4 +1,4 @@
-"""Headers that browsers obey, on every answer."""
+"""Security headers of every response."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from typing import Final
 from starlette.datastructures import MutableHeaders
 from starlette.types import Message, Send
 
-# Styles may stand in the page: reports draw their charts with them. Scripts may not, and nothing comes from elsewhere.
+# Inline styles are allowed, as reports draw their charts with them. Scripts are not, nor anything from other sites.
 HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
-    # Not no-referrer: with it forms say "Origin: null", and over plain HTTP nothing else says that they are ours.
+    # Not no-referrer: forms would send "Origin: null", and over plain HTTP nothing else proves that they are ours.
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Content-Security-Policy": "default-src 'none'; style-src 'self' 'unsafe-inline'; script-src 'self'; "
     "img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
-    "Cache-Control": "no-store",  # where a route says nothing else
+    "Cache-Control": "no-store",  # unless a route sets it
 }
 
 
 def with_headers(send: Send) -> Send:
-    """The same, with the headers on each answer that does not have its own."""
+    """Return a `send` that adds the headers unless a response has its own."""
 
     async def sent(message: Message) -> None:
         if message["type"] == "http.response.start":

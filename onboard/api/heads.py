@@ -1,4 +1,4 @@
-"""HEAD wherever there is GET: the same status and headers without the body. Monitors and balancers ask that way."""
+"""Answer HEAD for every GET route, with the same status and headers and no body, for monitors and load balancers."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ def install(app: FastAPI) -> None:
 
 
 def asks_for_head(request: Request) -> bool:
-    """Whether a route that sees GET is asked for its headers only."""
+    """Return whether the request that a route sees as GET is a HEAD."""
     return bool(request.scope.get("state", {}).get(_ASKED))
 
 
 class Heads:
-    """ASGI middleware: a HEAD is asked as a GET, of which only the head is sent. A stream ends with its head."""
+    """ASGI middleware that handles a HEAD as a GET and sends only the head. A stream ends with its head."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on; of a HEAD's answer pass the head back."""
+        """Pass a request on; for a HEAD, return only the head of the response."""
         if scope["type"] != "http" or scope["method"] != "HEAD":
             await self._app(scope, receive, send)
             return
@@ -42,6 +42,6 @@ class Heads:
                 elif message["type"] == "http.response.body" and not answering.cancel_called:
                     await send({"type": "http.response.body", "body": b""})
                     if message.get("more_body"):
-                        answering.cancel()  # nobody reads the rest, and a stream of events has no end
+                        answering.cancel()  # nobody reads the rest, and event streams do not end
 
             await self._app(got, receive, sent)

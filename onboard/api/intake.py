@@ -1,7 +1,7 @@
-"""Checking and submitting datasets: each in a child that ends with it, and that is killed at a deadline.
+"""Check and submit datasets, each in a child process that can be killed at a deadline.
 
-A dataset of a gigabyte takes several of memory while it is checked. Memory that a process once took it keeps, and the
-service shall stay small; nor shall a file that crashes a parser, or keeps it busy, take the service with it.
+Checking a dataset of a gigabyte takes several of memory. A process rarely returns memory to the system, and the service
+must stay small. A file that crashes or blocks a parser must not affect the service either.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from onboard.jobs.pace import Pace
 from onboard.jobs.submission import Outside
 from onboard.settings import Settings
 
-SMALL_BYTES: Final = 4 << 20  # content up to so much is checked without waiting for its turn
-SMALL_CHILD_BYTES: Final = 1 << 30  # memory of the child that checks so little
-CHILD_BYTES: Final = 4 << 30  # memory of any other: a gigabyte of plain rows takes 2.4 times as much
-CHECK_SECONDS: Final = 300.0  # that a check may take, whatever it reads; a gigabyte of plain rows takes a third
-_MOST_AT_ONCE: Final = 4  # datasets that are checked or wait for it; the next one is asked to come again
+SMALL_BYTES: Final = 4 << 20  # smaller content is checked without waiting
+SMALL_CHILD_BYTES: Final = 1 << 30  # memory limit for small content
+CHILD_BYTES: Final = 4 << 30  # memory limit otherwise: a gigabyte of plain rows takes 2.4 times as much
+CHECK_SECONDS: Final = 300.0  # time limit of a check; a gigabyte of plain rows takes a third of it
+_MOST_AT_ONCE: Final = 4  # checks that run or wait; further ones are refused for now
 _RETRY_SECONDS: Final = 10
 
 _Given = ParamSpec("_Given")
@@ -49,10 +49,10 @@ _Result = TypeVar("_Result")
 
 
 class Intake:
-    """Takes submissions, at most four at a time. As a context it ends the children that are at work when it is left.
+    """Accepts submissions, at most four at a time. On exit, the context manager ends running children.
 
     Args:
-        folder: where downloads lie while they are read; None is the system's folder of temporary files.
+        folder: folder for downloads; None is the system's temporary folder.
     """
 
     def __init__(self, settings: Settings, folder: Path | None = None) -> None:
@@ -68,7 +68,7 @@ class Intake:
         self.end()
 
     def end(self) -> None:
-        """End the children within a second; from now on nothing is checked."""
+        """End the children within a second and accept no further checks."""
         self._ending.set()
 
     def check(
@@ -78,13 +78,13 @@ class Intake:
 
         Args:
             content_bytes: size of the files after decompression.
-            left: whether the client has gone; asked twice a second while a child works.
-            pace: of the workers.
+            left: whether the client has disconnected; called twice a second.
+            pace: pace of the workers.
 
         Raises:
-            UnavailableError: too many are being checked just now, or the service is ending.
-            InputError: the client has gone, or the child died.
-            TooLargeError: the child needed too much memory or time.
+            UnavailableError: too many checks are running, or the service is shutting down.
+            InputError: the client has disconnected, or the child died.
+            TooLargeError: the child exceeded its memory or time limit.
         """
         with self._outside() as outside:
             return self._done(
@@ -94,21 +94,21 @@ class Intake:
     def submit(
         self, submission: Submission, owner: str, content_bytes: int, left: Callable[[], bool]
     ) -> tuple[Job, str | None]:
-        """See `onboard.jobs.submit.submit`; the rest as `check`."""
+        """See `onboard.jobs.submit.submit`; otherwise like `check`."""
         with self._outside() as outside:
             return self._done(content_bytes, left, _submit, self._settings, submission, owner, current_actor(), outside)
 
     def add(self, task: str, asked: Addition, owner: str, content_bytes: int, left: Callable[[], bool]) -> Added:
-        """See `onboard.jobs.add.add`; the rest as `check`."""
+        """See `onboard.jobs.add.add`; otherwise like `check`."""
         return self._done(content_bytes, left, _add, self._settings, task, asked, owner, current_actor())
 
     def labelled(self, asked: Evaluation, takes: Takes, content_bytes: int, left: Callable[[], bool]) -> LabelledRows:
-        """See `onboard.data.labelled.read_labelled`; the rest as `check`."""
+        """See `onboard.data.labelled.read_labelled`; otherwise like `check`."""
         return self._done(content_bytes, left, read_labelled, asked, takes, hide_folders=True)
 
     @contextmanager
     def _outside(self) -> Iterator[Outside]:
-        """The folder goes here, not in the child, which may be killed."""
+        """Delete the folder here, not in the child, which may be killed."""
         with TemporaryDirectory(prefix="hub-", dir=self._folder) as folder:
             yield Outside(self._settings.hub_terms, Path(folder))
 
@@ -148,7 +148,7 @@ class Intake:
 
     @contextmanager
     def _turn(self, left: Callable[[], bool]) -> Iterator[None]:
-        """One large dataset at a time. Raises AbandonedError."""
+        """Wait until no other large dataset is being checked. Raises AbandonedError."""
         while not self._one_child.acquire(timeout=LOOK_SECONDS):
             if self._ending.is_set() or left():
                 raise AbandonedError
@@ -161,7 +161,7 @@ class Intake:
 def _submit(
     settings: Settings, submission: Submission, owner: str, actor: str | None, outside: Outside
 ) -> tuple[Job, str | None]:
-    """What a child does: it opens its own connections."""
+    """Run in the child, with its own connections."""
     from onboard.jobs.submit import submit
     from onboard.jobs.waking import doorbell
     from onboard.registry.services import open_services
@@ -172,7 +172,7 @@ def _submit(
 
 
 def _add(settings: Settings, task: str, asked: Addition, owner: str, actor: str | None) -> Added:
-    """What a child does: it opens its own connections."""
+    """Run in the child, with its own connections."""
     from onboard.jobs.add import add
     from onboard.jobs.waking import doorbell
     from onboard.registry.services import open_services

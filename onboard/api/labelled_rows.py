@@ -1,4 +1,4 @@
-"""What measures versions on an uploaded file of labeled rows: for the routes and the pages."""
+"""Measure versions on an uploaded file of labeled rows, for routes and pages."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from onboard.versions.measure import takes_of
 
 @dataclass(frozen=True)
 class LabelledFile:
-    """An uploaded file, read when it is known which task its labels belong to."""
+    """An uploaded file, which is read once the task of its labels is known."""
 
     received: Received
     intake: Intake
@@ -31,12 +31,12 @@ class LabelledFile:
     left: Callable[[], bool]
 
     def compared(self, earlier: Reference, later: Reference) -> bytes:
-        """Two versions side by side on its rows, as JSON. Raises as `Shelf.comparison_on`, and for wrong rows."""
+        """Compare two versions on its rows, as JSON. Raises like `Shelf.comparison_on`, and for invalid rows."""
         a, b = resolve(self.services.database, earlier, later)
         return self.shelf.comparison_on(a, b, self._rows_for(b))
 
     def evaluated(self, reference: Reference) -> bytes:
-        """A version measured on its rows, as JSON. Raises as `Shelf.evaluation`, and for wrong rows."""
+        """Measure a version on its rows, as JSON. Raises like `Shelf.evaluation`, and for invalid rows."""
         (version,) = resolve(self.services.database, reference)
         return self.shelf.evaluation(version, self._rows_for(version))
 

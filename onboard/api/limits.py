@@ -1,4 +1,4 @@
-"""How often one caller may ask: a bucket of tokens each, in this process's memory."""
+"""Rate limits per caller, as token buckets in this process's memory."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from typing import Final
 from onboard.errors import RateLimitError
 
 _MINUTE: Final = 60.0  # seconds
-MOST_CALLERS: Final = 10_000  # that are remembered; the one that was quiet for longest is forgotten first
+MOST_CALLERS: Final = 10_000  # remembered callers; the longest idle one is forgotten first
 
 
 class RateLimit:
-    """So many requests in a minute, a whole minute's worth of them at once (a token bucket).
+    """A limit of requests per minute, which may all come at once (a token bucket).
 
     Args:
-        per_minute: 0 means any number.
-        clock: seconds that never go backwards.
+        per_minute: 0 disables the limit.
+        clock: a monotonic clock.
     """
 
     def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic) -> None:
@@ -30,12 +30,12 @@ class RateLimit:
         self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()  # caller → requests left, and when
 
     def require(self, caller: str) -> None:
-        """Raise RateLimitError when the caller has none left; takes none."""
+        """Raise RateLimitError if the caller has no requests left; does not count one."""
         with self._lock:
             self._require(self._refilled(caller))
 
     def take(self, caller: str) -> None:
-        """Count one request of the caller. Raises RateLimitError when it has none left."""
+        """Count one request of the caller. Raises RateLimitError if none is left."""
         if not self._per_minute:
             return
         with self._lock:

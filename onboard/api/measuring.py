@@ -1,4 +1,4 @@
-"""How much content an uploaded file holds, found without parsing it: bombs are refused before anything reads them."""
+"""Measure the decompressed size of an upload without parsing it, to refuse decompression bombs early."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from onboard.data.limits import MAX_FILE_BYTES
 from onboard.errors import InputError, TooLargeError
 
 MAX_RATIO: Final = 100  # of a compressed file; text compresses 3 to 20 fold
-MAX_MEMBERS: Final = 20_000  # of a gzip file; bgzip makes 16,384 of as much content as a file may hold
-_FREE_BYTES: Final = 16 << 20  # so much may come out of a file whatever the ratio
-_READ_BYTES: Final = 1 << 16  # at each new member the rest of what was read is copied
+MAX_MEMBERS: Final = 20_000  # of a gzip file; bgzip creates 16,384 for the largest allowed content
+_FREE_BYTES: Final = 16 << 20  # decompressed size that is always allowed
+_READ_BYTES: Final = 1 << 16  # at each new member, the rest of the block is copied
 _PIECE_BYTES: Final = 1 << 20
-_GZIP: Final = 31  # zlib's word for gzip of any window
+_GZIP: Final = 31  # zlib's code for gzip with any window
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _EXPANDING_MAGICS: Final = (b"PAR1", b"ARRO", b"\xff\xff\xff\xff")  # of Parquet, an Arrow file, an Arrow stream
 _MAGIC_BYTES: Final = 4
 
 
 def content_bytes(path: Path, name: str) -> int:
-    """Bytes of a file after decompression; the most there may be where only its reader finds out.
+    """Return the decompressed size of a file in bytes; the maximum if only its reader can tell.
 
-    That is so of Parquet, Arrow and odd gzip.
+    That is the case for Parquet, Arrow and unusual gzip files.
 
     Args:
-        name: of the form's field, for messages.
+        name: name of the form's field, for messages.
 
     Raises:
-        InputError: much more comes out of it than was sent, or it is gzip of very many members.
-        TooLargeError: it holds more than a file may.
+        InputError: it expands too much, or is a gzip file of too many members.
+        TooLargeError: it contains more than allowed.
     """
     size = path.stat().st_size
     with path.open("rb") as file:
@@ -42,12 +42,12 @@ def content_bytes(path: Path, name: str) -> int:
 
 
 def too_large(name: str = "dataset") -> TooLargeError:
-    """The error for a file of more bytes than one may have."""
+    """Return the error for a file that is too large."""
     return TooLargeError("file-too-large", field=name, limit=MAX_FILE_BYTES, mebibytes=MAX_FILE_BYTES >> 20)
 
 
 class _Gzip:
-    """Decompresses as Python's gzip does, which reads it later: member after member, over zeros between them."""
+    """Decompresses like Python's gzip, which reads it later: member after member, skipping zeros between them."""
 
     def __init__(self, file: BinaryIO, most: int, name: str) -> None:
         self._file = file
@@ -57,19 +57,19 @@ class _Gzip:
         self._head = b""
 
     def measured(self) -> int:
-        """The bytes of all members."""
+        """Return the total size of all members."""
         waiting = self._file.read(_READ_BYTES)
         try:
             for _ in range(MAX_MEMBERS):
                 waiting = self._after_zeros(self._after_member(waiting))
                 if not waiting:
                     return MAX_FILE_BYTES if self._head in _EXPANDING_MAGICS else self._size
-        except zlib.error:  # its reader tells what is wrong, or takes more than zlib does
+        except zlib.error:  # its reader reports the error, or accepts more than zlib
             return MAX_FILE_BYTES
         raise InputError("too-many-gzip-members", field=self._name, limit=MAX_MEMBERS)  # fmt: skip
 
     def _after_member(self, waiting: bytes) -> bytes:
-        """Decompress one member; returns what was read behind it."""
+        """Decompress one member; return the data after it."""
         inflater = zlib.decompressobj(_GZIP)
         while not inflater.eof and (waiting or (waiting := self._file.read(_READ_BYTES))):
             self._count(inflater.decompress(waiting, _PIECE_BYTES))

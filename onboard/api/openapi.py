@@ -1,4 +1,4 @@
-"""The description of the door for people (/docs) and for generators of clients (/openapi.json)."""
+"""The API description for people (/docs) and client generators (/openapi.json)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from onboard.api.problems import MEDIA_TYPE
 _PROBLEM: Final[dict[str, Any]] = {
     "type": "object",
     "title": "Problem",
-    "description": "What is wrong and what mends it (RFC 9457). Further members (row, field, limit …) may follow.",
+    "description": "The error and its remedy (RFC 9457). Further members (row, field, limit …) may follow.",
     "required": ["type", "title", "status", "detail", "code", "remedy"],
     "properties": {
         "type": {"type": "string", "format": "uri-reference"},
@@ -30,11 +30,11 @@ _PROBLEM: Final[dict[str, Any]] = {
 }
 
 
-# In the order of the page. What each tag holds, in one line.
+# Descriptions of the tags, in the order of the page.
 _TAGS: Final = {
     "predictions": "Ask a task for answers.",
     "tasks": "Which tasks there are, with their labels and newest version.",
-    "versions": "What was learned: versions of a task, compared.",
+    "versions": "Learned tasks: versions and comparisons.",
     "aliases": "Names of versions, such as `latest`, and how they move.",
     "embeddings": "Download what answers: embeddings and readouts.",
     "jobs": "Check and submit datasets, follow how they are learned.",
@@ -45,7 +45,7 @@ _TAGS: Final = {
     "access": "Tokens, signed-in browsers, and the log of changes.",
     "health": "Whether the service is alive and ready, and its metrics.",
 }
-# Values that work on every service: the base ships with the task sst2. Nothing is filled in that would change a task.
+# Example values for every service: the base ships with the task sst2. No example would change a task.
 _OF_PARAMETERS: Final[dict[str, Any]] = {
     "task": "sst2", "ref": "latest", "alias": "latest", "version": 1, "a": "v1", "b": "v1",
 }  # fmt: skip
@@ -63,7 +63,7 @@ _OF_BODIES: Final[dict[str, Any]] = {
 
 
 def _exemplify(method: str, operation: dict[str, Any]) -> None:
-    """Give an operation values that can be sent as they are."""
+    """Add example values to an operation that can be sent as they are."""
     body = _OF_BODIES.get(operation["operationId"])
     if method == "get" or body is not None:
         for parameter in operation.get("parameters", []):
@@ -74,7 +74,7 @@ def _exemplify(method: str, operation: dict[str, Any]) -> None:
 
 
 def install(app: FastAPI) -> None:
-    """Let the application describe itself so that every error is a problem."""
+    """Describe every error of the application as a problem."""
 
     def described() -> dict[str, Any]:
         if app.openapi_schema is None:

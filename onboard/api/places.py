@@ -1,4 +1,4 @@
-"""So many requests at once, and of each token a share of them: whoever finds no place is asked to come again."""
+"""Limits of concurrent requests, with a share per token; further requests are refused for now."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ from typing import Final
 from onboard.domain.access import current_actor
 from onboard.errors import RateLimitError, UnavailableError
 
-_NOBODY: Final = "nobody"  # where no request acts, as in tests
+_NOBODY: Final = "nobody"  # without an acting request, as in tests
 
 
 def caller() -> str:
-    """Whose share it is: the token's, or that of the browser that came by the sign-in link."""
+    """Return the owner of the share: the token, or the browser of the sign-in link."""
     return current_actor() or _NOBODY
 
 
 def share_of(most: int) -> int:
-    """How many of so many places one token may hold: half of them, so that others always find some."""
+    """Return how many places one token may hold: half, so that others always find some."""
     return max(1, most // 2)
 
 
 def require_share(held: int, most: int, retry_seconds: int) -> None:
-    """Refuse a place to a token that holds its share already. Raises RateLimitError."""
+    """Refuse a place to a token that already holds its share. Raises RateLimitError."""
     share = share_of(most)
     if held >= share:
         raise RateLimitError("too-many-requests-of-token", retry_after_seconds=retry_seconds, share=share)
 
 
 class Places:
-    """Places that requests hold while they are at work. Safe in threads.
+    """Places that requests hold while they run. Thread-safe.
 
     Args:
-        most: how many there are; one token gets half of them.
-        full: what whoever finds none reads; they may come again in `retry_seconds`.
-        error: how.
+        most: number of places; one token gets half of them.
+        full: message if there is none; clients may retry after `retry_seconds`.
+        error: class of that error.
     """
 
     def __init__(
@@ -56,16 +56,16 @@ class Places:
 
     @property
     def held(self) -> int:
-        """How many are taken just now."""
+        """Number of occupied places."""
         return self._held.total()
 
     @contextmanager
     def place(self) -> Iterator[None]:
-        """A place of whoever asks until the block ends; it counts from here on.
+        """Hold a place of the caller until the block ends.
 
         Raises:
             UnavailableError (`error`): there is none.
-            RateLimitError: the caller holds its share already.
+            RateLimitError: the caller already holds its share.
         """
         holder = caller()
         with self._guard:

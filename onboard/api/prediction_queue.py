@@ -1,7 +1,7 @@
-"""Predictions: one copy of the model, one batch at a time, and a short queue before it.
+"""Predictions: one copy of the model, one batch at a time, and a short queue.
 
-Small requests that come together are answered together; larger ones take turns with them batch by batch, so that a
-text alone does not wait for the hundreds of another request.
+Small simultaneous requests are answered together. Larger ones alternate with them batch by batch, so that a single text
+does not wait for the hundreds of another request.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
     from onboard.registry.services import Services
     from onboard.serving.predictor import Predictor
 
-MOST_WAITING: Final = 32  # requests that are answered or wait for it
+MOST_WAITING: Final = 32  # requests that are answered or wait
 MOST_WAITING_CHARACTERS: Final = 16 << 20  # of all their texts
-MOST_TOGETHER: Final = 64  # texts of small requests that are answered together; a larger request goes alone
-DEADLINE_SECONDS: Final = 300.0  # of a request that names none
+MOST_TOGETHER: Final = 64  # texts of small requests that are answered together; larger requests run alone
+DEADLINE_SECONDS: Final = 300.0  # default deadline of a request
 _FULL: Final = "Too many predictions wait."
 _REMEDY: Final = "Try again in a second."
 
 
 class PredictionQueue:
-    """Answers predictions. The model is loaded by the first one, and once."""
+    """Answers predictions. The first one loads the model, once."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
@@ -44,11 +44,11 @@ class PredictionQueue:
         self._predictor: Predictor | None = None
 
     def load(self) -> None:
-        """Load the model before anybody asks, and let it answer a text of its own.
+        """Load the model and answer a test input.
 
         Raises:
-            DamagedError: the files of the base are broken.
-            OutOfMemoryError: the GPU has no room for it.
+            DamagedError: the files of the base are damaged.
+            OutOfMemoryError: the GPU cannot hold it.
         """
         with self._turns.taken():
             self._loaded().warm_up()
@@ -59,16 +59,16 @@ class PredictionQueue:
         left: Callable[[], bool] = lambda: False,
         seconds: float = DEADLINE_SECONDS,
     ) -> Sequence[Outcome]:
-        """Answers in input order. Of several inputs those that cannot be answered are `Unanswered`.
+        """Return answers in input order. If there are several inputs, those that cannot be answered are `Unanswered`.
 
         Args:
-            left: whether the client has gone; asked before every batch that is this request's alone.
-            seconds: after which nobody waits for the answer any more.
+            left: whether the client has disconnected; called before every batch of this request alone.
+            seconds: deadline of the request.
 
         Raises:
-            RateLimitError: too many wait already.
-            DeadlineError: the time is over.
-            InputError: the client has gone, or an input is wrong.
+            RateLimitError: too many requests are waiting.
+            DeadlineError: the deadline has passed.
+            InputError: the client has disconnected, or an input is invalid.
             NotFoundError, PinMismatchError, DamagedError: the only input cannot be answered.
         """
         from onboard.contract.requests import parse_requests
@@ -94,10 +94,10 @@ class PredictionQueue:
 
     @contextmanager
     def _room(self, requests: Sequence[PredictionRequest]) -> Iterator[None]:
-        """Room for their texts until the block ends; one token gets half of it, unless it asks for nothing else.
+        """Reserve memory for their texts until the block ends; one token gets half, unless it is the only one.
 
         Raises:
-            RateLimitError: there is none.
+            RateLimitError: there is no room.
         """
         holder, length = caller(), sum(len(request.text_a) + len(request.text_b or "") for request in requests)
         with self._guard:
@@ -116,12 +116,12 @@ class PredictionQueue:
                     del self._characters[holder]
 
     def _answered(self, requests: Sequence[PredictionRequest], before_batch: Callable[[], None]) -> Sequence[Outcome]:
-        """By whoever has its turn."""
+        """Answer requests when the model is free."""
         outcomes: Sequence[Outcome] = [] if self._predictor else self._unknown(requests)
         return outcomes or self._loaded().answer_others(requests, before_batch)
 
     def _unknown(self, requests: Sequence[PredictionRequest]) -> list[Outcome]:
-        """The requests' errors where not one names a version: no model is loaded for them. Raises InputError."""
+        """Return the requests' errors if none names a version, without loading a model. Raises InputError."""
         from onboard.bases import find_base
         from onboard.hypernetworks.register import register_base
         from onboard.serving.unloaded import look_up, unless_any

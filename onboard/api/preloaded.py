@@ -1,6 +1,6 @@
-"""Modules that checking and submitting import, once for all children that are forked of the server that holds them.
+"""Modules that checks and submissions import, loaded once in the server for all forked children.
 
-A child that imports them itself takes a second of a core for every dataset. A test fails for one that is missing here.
+Importing them in a child would take a second of CPU for every dataset. A test fails if one is missing here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Errors as application/problem+json (RFC 9457), each with a stable `code` and what mends it."""
+"""Errors as application/problem+json (RFC 9457), each with a stable `code` and a remedy."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from onboard.errors import (
 
 MEDIA_TYPE: Final = "application/problem+json"
 RETRY_AFTER_SECONDS: Final = 2
-_CODES: Final = {401: "sign_in", 403: "not_allowed", 413: "too_large"}  # of what no route of ours refuses
+_CODES: Final = {401: "sign_in", 403: "not_allowed", 413: "too_large"}  # of errors without a route
 _logger = logging.getLogger(__name__)
 
 
 def answer(request: Request, error: Exception) -> Response:
-    """Any error as a problem; what is not the caller's fault is logged."""
+    """Return any error as a problem; log it unless it is the caller's fault."""
     if isinstance(error, OnboardError):
         log(request.method, request.url.path, error)
         return of_error(error)
@@ -41,7 +41,7 @@ def answer(request: Request, error: Exception) -> Response:
 
 
 def _answer(document: Mapping[str, Any], headers: Mapping[str, str] | None) -> Response:
-    # ASCII, because what was handed in may hold what UTF-8 has no bytes for
+    # ASCII, because submitted content may contain characters that UTF-8 cannot encode
     return Response(json.dumps(document, default=str), document["status"], headers, MEDIA_TYPE)
 
 
@@ -60,7 +60,7 @@ def _document(
 
 
 def document_of(error: OnboardError) -> dict[str, Any]:
-    """The problem of an error that is a part of an answer: one row of many."""
+    """Return the problem of an error within a response, such as one row of many."""
     plain: dict[str, Any] = json.loads(json.dumps(_told(error.outside), default=str))
     return plain
 
@@ -72,7 +72,7 @@ def _told(error: OnboardError) -> dict[str, Any]:
 
 
 def of_error(error: OnboardError, headers: Mapping[str, str] | None = None) -> Response:
-    """The problem of one of our errors."""
+    """Return the problem of an onboard error."""
     error = error.outside
     sent = dict(headers or {})
     if error.http_status == HTTPStatus.UNAUTHORIZED:
@@ -83,7 +83,7 @@ def of_error(error: OnboardError, headers: Mapping[str, str] | None = None) -> R
 
 
 def log(method: str, path: str, error: OnboardError) -> None:
-    """Log what is not the caller's fault, with what callers are not told."""
+    """Log an error unless it is the caller's fault, with details that callers do not see."""
     if error.outside.http_status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         _logger.warning("%s %s: %s", method, path, error.message)
 
@@ -119,7 +119,7 @@ def _finding(error: Mapping[str, Any]) -> dict[str, str]:
 
 
 def error_of_http(request: Request, error: HTTPException) -> OnboardError:
-    """The error of a request that met no route of ours."""
+    """Return the error of a request that matched no route."""
     if error.status_code == HTTPStatus.NOT_FOUND:
         return NotFoundError("unknown-path", path=request.url.path)
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
@@ -128,7 +128,7 @@ def error_of_http(request: Request, error: HTTPException) -> OnboardError:
 
 
 def fault() -> InternalError:
-    """What callers learn of a fault of the service."""
+    """Return the error that callers see for a fault of the service."""
     return InternalError("service-failed")
 
 
@@ -141,6 +141,6 @@ def _of_http(request: Request, error: HTTPException) -> Response:
 
 
 def _of_a_fault(request: Request, error: Exception) -> Response:
-    """The server logs what happened; who asked learns nothing of the inside."""
+    """Answer an internal error; details are only in the server's log."""
     _logger.error("%s %s failed", request.method, request.url.path, exc_info=error)
-    return of_error(fault(), HEADERS)  # this is answered outside of all middleware
+    return of_error(fault(), HEADERS)  # this response bypasses all middleware

@@ -1,4 +1,4 @@
-"""From an upload to a submission: the form is checked like any request."""
+"""Convert an upload to a submission; the form is validated like any request."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ _HUB = "hf://"
 
 @dataclass(frozen=True)
 class Received:
-    """A checked form and its files."""
+    """A validated form and its files."""
 
     form: BaseModel
     dataset: str | None
     upload: Upload
 
     def submission(self, **more: Any) -> Submission:
-        """The submission; `more` are its fields that do not stand in the form."""
+        """Return the submission; `more` are fields outside the form."""
         given = self.form.model_dump(exclude_none=True)
         if "task" not in given and "dataset" in self.upload.names:
             given["task"] = _task_of(self.upload.names["dataset"])
         return Submission(**{**self.upload.files, **given, "dataset": self.dataset, **more})
 
     def evaluation(self) -> Evaluation:
-        """The labeled rows to measure versions on. Raises InputError: they are not a file."""
+        """Return the labeled rows to measure versions on. Raises InputError: they are not a file."""
         return Evaluation(dataset=self._file(), **self.form.model_dump(exclude_none=True))
 
     def addition(self, **more: Any) -> Addition:
-        """The rows for a task. Raises InputError: they are not a file."""
+        """Return the rows for a task. Raises InputError: they are not a file."""
         return Addition(dataset=self._file(), **self.form.model_dump(exclude_none=True), **more)
 
     def _file(self) -> str:
@@ -83,7 +83,7 @@ async def _typed(request: Request) -> AsyncIterator[Received]:
 
 
 def _drop_blanks(upload: Upload) -> None:
-    """Browsers send what nobody filled in: empty texts, and files without a name; and many values as lines of one."""
+    """Remove empty fields and files, which browsers send; split multi-line fields."""
     upload.fields = {
         name: filled for name, given in upload.fields.items() if (filled := [text for text in given if text.strip()])
     }
@@ -105,13 +105,13 @@ async def _received(request: Request) -> AsyncIterator[Upload]:
 
 ReceivedDataset = Annotated[Received, Depends(_dataset)]
 ReceivedJob = Annotated[Received, Depends(_job)]
-ReceivedRows = Annotated[Received, Depends(_labelled)]  # of a program or a browser
+ReceivedRows = Annotated[Received, Depends(_labelled)]  # from a program or a browser
 ReceivedAddition = Annotated[Received, Depends(_addition)]  # likewise
-TypedJob = Annotated[Received, Depends(_typed)]  # a job's form as a browser sends it
+TypedJob = Annotated[Received, Depends(_typed)]  # a job's form from a browser
 
 
 def read_form(form: type[BaseModel], upload: Upload) -> Received:
-    """An upload as the form has it. Raises RequestValidationError, InputError."""
+    """Validate an upload with the form. Raises RequestValidationError, InputError."""
     fields = dict(upload.fields)
     dataset = _source(fields, upload) if "labels" not in fields or _has_dataset(fields, upload) else None
     try:
@@ -127,18 +127,18 @@ def _has_dataset(fields: Mapping[str, list[str]], upload: Upload) -> bool:
 
 
 def _source(fields: dict[str, list[str]], upload: Upload) -> str:
-    """The file of the dataset, or its name on the hub; never a path of the caller's."""
+    """Return the file of the dataset, or its name on the hub; never a path from the caller."""
     named = fields.pop("dataset", [])
     if "dataset" in upload.files and not named:
         return str(upload.files["dataset"])
     if "dataset" not in upload.files and len(named) == 1 and named[0].startswith(_HUB):
-        upload.content_bytes = MAX_FILE_BYTES  # nobody knows before it is fetched
+        upload.content_bytes = MAX_FILE_BYTES  # unknown before it is downloaded
         return named[0]
     raise InputError("dataset-not-one-file", field="dataset")
 
 
 def _task_of(name: str) -> str:
-    """The task's name from that of the file as it was sent: on disk it has another. Raises InputError."""
+    """Return the task's name from the uploaded file's name, which differs on disk. Raises InputError."""
     try:
         return task_name_of(name)
     except InputError as error:
@@ -146,7 +146,7 @@ def _task_of(name: str) -> str:
 
 
 def _values(fields: Mapping[str, list[str]]) -> dict[str, Any]:
-    """Fields as the form has them: few may be given more than once."""
+    """Return fields for validation; few may be repeated."""
     values: dict[str, Any] = {}
     for name, given in fields.items():
         if name in REPEATED:

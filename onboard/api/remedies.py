@@ -1,7 +1,7 @@
-"""Remedies in the words of HTTP: commands become requests, options fields of forms.
+"""Remedies for HTTP clients: commands become requests, options become form fields.
 
-Errors are made for the command line. Whoever asks over HTTP has no command, and `onboard`, which does, is told the
-original as `command`.
+Errors are written for the command line. HTTP clients have no commands; for `onboard` itself, the original is sent as
+`command`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _FIELDS: Final = {
     for declaration in (Addition, Submission) for field in fields_of(declaration) if field.option.form is not None
 }  # fmt: skip
 _OPTION: Final = re.compile(
-    r"onboard [a-z][^.,;:]*"  # a command without a counterpart stays as a whole
+    r"onboard [a-z][^.,;:]*"  # keep commands without a counterpart
     r"|(?P<flag>--[a-z][a-z-]*)"
     r"(?: (?P<value>[A-Z][A-Z0-9,…]*\b|\d+|auto|random|drop|refuse|classification|regression|text\b"
     r"|(?<=--task )[a-z0-9][a-z0-9_-]*(?![\w,])|(?<=--metric )\w+|(?<=--method )[\w+]+))?"
@@ -58,36 +58,36 @@ _OPTION: Final = re.compile(
 
 
 def in_requests(remedy: str) -> str:
-    """A remedy with requests and fields in place of commands and options; what has no counterpart stays."""
+    """Replace commands and options in a remedy by requests and fields, if they have a counterpart."""
     for command, request in _REQUESTS:
         remedy = command.sub(request, remedy)
     return _OPTION.sub(_field, remedy)
 
 
 def told_over_http(remedy: str) -> dict[str, str]:
-    """The members of a problem: `remedy`, and the original as `command` where it is another."""
+    """Return the members of a problem: `remedy`, and the original as `command` if it differs."""
     translated = in_requests(remedy)
     return {"remedy": translated} if translated == remedy else {"remedy": translated, "command": remedy}
 
 
 def data_over_http(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Facts of an error; the problems of a dataset have remedies, too."""
+    """Convert the facts of an error, including the remedies of a dataset's problems."""
     problems = data.get("problems")
     return {**data, "problems": findings_over_http(problems)} if isinstance(problems, list) else dict(data)
 
 
 def findings_over_http(findings: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Problems or warnings of a dataset, their remedies as `told_over_http` tells them."""
+    """Convert the remedies of a dataset's problems or warnings with `told_over_http`."""
     return [_told(finding) for finding in findings]
 
 
 def job_over_http(job: Mapping[str, Any]) -> dict[str, Any]:
-    """A job's document, brief or in full: its error, wait, events and warnings with remedies as `told_over_http`."""
+    """Convert the remedies in a job's document, brief or full: error, wait, events and warnings."""
     return reworded_job(job, _told)
 
 
 def event_over_http(event: Mapping[str, Any]) -> dict[str, Any]:
-    """One line of a job's log, likewise."""
+    """Convert the remedies in an event of a job's log."""
     return reworded_event(event, _told)
 
 

@@ -1,7 +1,7 @@
-"""A path prefix: a reverse proxy may offer the service below a path, such as /onboard, with or without cutting it off.
+"""Serve below a path prefix of a reverse proxy, such as /onboard, which may or may not strip it.
 
-Within the application every path begins at "/". Only what leaves it has the prefix: addresses on pages (`root` in the
-templates), and here the headers that send a browser elsewhere.
+Within the application every path begins at "/". Only the output contains the prefix: addresses on pages (`root` in the
+templates), and the headers that redirect a browser, which are handled here.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ _ADDRESSES: Final = ("location", "content-location", "hx-redirect")
 
 
 def install(app: FastAPI, root: str) -> None:
-    """Let the application be asked below a path; after the guard, which then sees paths without it.
+    """Serve the application below a path; install it after the guard, which then sees paths without the prefix.
 
     Args:
-        root: the prefix, as the settings have it; "" for none.
+        root: the prefix, as in the settings; "" for none.
 
     Raises:
-        InputError: the application has paths of that beginning itself.
+        InputError: the application itself has paths with this prefix.
     """
     if not root:
         return
@@ -35,7 +35,7 @@ def install(app: FastAPI, root: str) -> None:
 
 
 class RootPath:
-    """ASGI middleware that takes the prefix off what comes and puts it on the addresses that leave.
+    """ASGI middleware that strips the prefix from requests and adds it to addresses in responses.
 
     Args:
         root: begins with a slash and does not end with one.
@@ -46,14 +46,14 @@ class RootPath:
         self._root = root
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on as if it had been asked at "/"."""
+        """Pass a request on as if it had been sent to "/"."""
         if scope["type"] == "http":
             scope, send = self._within(scope), self._outwards(send)
         await self._app(scope, receive, send)
 
     def _within(self, scope: Scope) -> Scope:
         if not _is_below(scope["path"], self._root):
-            return scope  # the proxy has cut the prefix off, or it was not asked
+            return scope  # the proxy has stripped the prefix, or it was not used
         without: dict[str, Any] = {**scope, "path": scope["path"][len(self._root) :] or "/"}
         raw = scope.get("raw_path")
         if raw and raw.startswith(self._root.encode()):

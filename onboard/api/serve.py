@@ -1,4 +1,4 @@
-"""The server process: where it listens, who may sign in, and how it ends."""
+"""The server process: listening, sign-in, shutdown."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ from onboard.operations.memory import keep_memory_steady
 from onboard.registry.database import Database
 from onboard.settings import Settings
 
-GRACE_SECONDS: Final = 10  # that open requests have to end; streams of events end at once
-_IDLE_SECONDS: Final = 30  # that a connection stays open without a request
+GRACE_SECONDS: Final = 10  # time for open requests to end; event streams end at once
+_IDLE_SECONDS: Final = 30  # lifetime of an idle connection
 _WAITING: Final = 2048  # connections that wait to be accepted
 _END: Final = (signal.SIGTERM, signal.SIGINT)
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A listening socket.
+    """Return a listening socket.
 
     Args:
-        port: 0 takes a free one.
+        port: 0 chooses a free one.
 
     Raises:
-        InputError: the host is no address of this machine.
-        NotAllowedError: the port is for the superuser only.
+        InputError: the host is not an address of this machine.
+        NotAllowedError: only the superuser may use the port.
         UnavailableError: the port is in use.
     """
     family, address = _addresses(host, port)[0]
     try:
         listening = socket.create_server(address[:2], family=family, backlog=_WAITING)
-        # asyncio sets it for sockets that name TCP only; without it every answer with a body waits 40 ms for an ACK
+        # asyncio sets it for sockets that name TCP only; without it every response with a body waits 40 ms for an ACK
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return listening
     except PermissionError as error:
@@ -53,12 +53,12 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach the host. Raises InputError when it is none."""
+    """Return whether only this machine can reach the host. Raises InputError if the host is invalid."""
     return all(ipaddress.ip_address(address[0]).is_loopback for _, address in _addresses(host, 0))
 
 
 def admit(database: Database, settings: Settings, host: str) -> str | None:
-    """See that somebody can sign in, before anybody is listened to.
+    """Make sure that somebody can sign in, before listening.
 
     Returns:
         The single-use code of a link, on loopback; else None.
@@ -75,29 +75,29 @@ def admit(database: Database, settings: Settings, host: str) -> str | None:
 
 
 def url_of(host: str, listening: socket.socket) -> str:
-    """How to ask for what the socket listens to."""
+    """Return the URL of the socket."""
     name = f"[{host}]" if ":" in host else host
     return f"http://{name}:{listening.getsockname()[1]}"
 
 
 def serve(settings: Settings, listening: socket.socket, *, preload: bool = False) -> None:
-    """Answer until SIGTERM or Ctrl-C, then let open requests end.
+    """Serve until SIGTERM or Ctrl-C, then let open requests end.
 
     Args:
-        preload: whether the model is loaded before the first request is answered.
+        preload: load the model before the first request is answered.
 
     Raises:
-        UnavailableError: it could not start; the log says why.
+        UnavailableError: it could not start; the log contains the reason.
     """
     keep_memory_steady()
     proxies = settings.trusted_proxies.split()
     config = uvicorn.Config(
         create_app(settings, preload=preload),
         log_config=None,
-        access_log=False,  # its lines would have the codes of links in them
+        access_log=False,  # its lines would contain the codes of links
         server_header=False,
         ws="none",
-        http=Deadlines,  # on h11, which bounds what is kept of a head that does not end
+        http=Deadlines,  # on h11, which limits the memory for an unfinished head
         h11_max_incomplete_event_size=HEAD_BYTES,
         proxy_headers=bool(proxies),
         forwarded_allow_ips=proxies,
@@ -105,7 +105,7 @@ def serve(settings: Settings, listening: socket.socket, *, preload: bool = False
         timeout_graceful_shutdown=GRACE_SECONDS,
     )
     server = _Server(config)
-    # from now on; when all is over uvicorn raises the signal again, which would end us with its number
+    # after shutdown, uvicorn raises the signal again, which would set our exit status
     for ending in _END:
         signal.signal(ending, server.handle_exit)
     with closing(listening):
@@ -115,7 +115,7 @@ def serve(settings: Settings, listening: socket.socket, *, preload: bool = False
 
 
 class _Server(uvicorn.Server):
-    """Ends event streams and checks when it is told to leave: they would hold it until the grace is over."""
+    """Ends event streams and checks on shutdown; they would otherwise delay it."""
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         super().handle_exit(sig, frame)

@@ -1,4 +1,4 @@
-"""What never changes, kept at hand: embeddings by their artifact's digest, as bytes and as documents."""
+"""Cache of immutable data: embeddings by their artifact's digest, as bytes and as documents."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from onboard.versions.describe import current, named, published, resolve
 from onboard.versions.fetch import verify
 from onboard.versions.measure import evaluate_version
 
-_KEPT: Final = 2048  # embeddings, of each form; some kilobytes each
-_KEPT_LISTS: Final = 4  # of all tasks, one a name
+_KEPT: Final = 2048  # embeddings in each form; some kilobytes each
+_KEPT_LISTS: Final = 4  # lists of all tasks, one per alias
 _KEPT_COMPARISONS: Final = 128
 
 
 class Shelf:
-    """Embeddings of a service, verified when they are read, then kept in memory.
+    """Embeddings of a service, verified when they are read, then cached in memory.
 
     Args:
-        services: where they lie.
+        services: services with the artifacts.
     """
 
     def __init__(self, services: Services) -> None:
@@ -43,15 +43,15 @@ class Shelf:
         self.manifests = Manifests()
 
     def current(self, reference: Reference) -> Current:
-        """What the reference names just now: one query. Raises NotFoundError."""
+        """Return the version that the reference names now, with one query. Raises NotFoundError."""
         return current(self._services.database, reference)
 
     def content(self, artifact: str) -> bytes:
-        """A file by its digest. Raises DamagedError (its bytes are gone, too), StorageError."""
+        """Return a file by its digest. Raises DamagedError (also if it is missing), StorageError."""
         return self._bytes.get(artifact, lambda: self._services.read(artifact))
 
     def readout(self, reference: Reference) -> tuple[int, str]:
-        """Number and readout's digest of the version that is named. Raises NotFoundError, also where it has none."""
+        """Return number and readout's digest of a version. Raises NotFoundError, also if it has no readout."""
         named_now = self.current(reference)
         (version,) = published(self._services.database, [(named_now.task, named_now.version)])
         if version.readout is None:
@@ -59,25 +59,25 @@ class Shelf:
         return version.version, version.readout
 
     def document(self, current: Current) -> bytes:
-        """The version with its numbers as JSON. Raises as `content` does."""
+        """Return the version with its numbers as JSON. Raises like `content`."""
         key = f"{current.task}@v{current.version} {current.tag}"
         return self._documents.get(key, lambda: self._rendered(current))
 
     def everything(self, alias: str, files: bool = False) -> tuple[str, Callable[[], bytes]]:
-        """The tag of the embeddings that the alias names in all tasks, and what makes the JSON document of them.
+        """Return the tag of the embeddings that the alias names in all tasks, and a function that renders them as JSON.
 
         Args:
-            files: with the bytes of every `embedding.safetensors`.
+            files: include the bytes of every `embedding.safetensors`.
         """
         present = named(self._services.database, alias)
         lines = "".join(f"{version.task}@v{version.version} {version.artifact}\n" for version in present)
         tag = "sha256:" + hashlib.sha256(f"{alias} {files}\n{lines}".encode()).hexdigest()
         numbers = [(version.task, version.version) for version in present]
-        # it holds every task, and all clients ask for it at the same moment
+        # it contains every task, and all clients request it at the same time
         return tag, lambda: self._lists.get_alone(tag, lambda: self._rendered_list(alias, numbers, files))
 
     def comparison(self, earlier: Reference, later: Reference) -> bytes:
-        """Two versions side by side as JSON; what was once measured of them stays true. Raises as `compare` does."""
+        """Compare two versions, as JSON; measured results are cached permanently. Raises like `compare`."""
         a, b = resolve(self._services.database, earlier, later)
         key = _key(a, b)
         known = self._comparisons.find(key)
@@ -85,21 +85,21 @@ class Shelf:
             return known
         comparison = compare_versions(self._services, a, b, self.manifests)
         document = comparison.to_document().model_dump_json().encode()
-        if comparison.measured is not None:  # else a base or rows may come to hand
+        if comparison.measured is not None:  # otherwise a base or rows may become available
             self._comparisons.keep(key, document)
         return document
 
     def comparison_at_hand(self, earlier: Reference, later: Reference) -> bytes | None:
-        """The same where it was made before; else None. Raises NotFoundError."""
+        """Return a cached comparison, else None. Raises NotFoundError."""
         return self._comparisons.find(_key(*resolve(self._services.database, earlier, later)))
 
     def comparison_on(self, earlier: EmbeddingVersion, later: EmbeddingVersion, file: LabelledRows) -> bytes:
-        """Two versions side by side on the rows of a file, as JSON; nothing is kept. Raises as `compare` does."""
+        """Compare two versions on the rows of a file, as JSON, without caching. Raises like `compare`."""
         comparison = compare_versions(self._services, earlier, later, self.manifests, file)
         return comparison.to_document().model_dump_json().encode()
 
     def evaluation(self, version: EmbeddingVersion, file: LabelledRows) -> bytes:
-        """A version measured on the rows of a file, as JSON; nothing is kept. Raises as `evaluate_version` does."""
+        """Measure a version on the rows of a file, as JSON, without caching. Raises like `evaluate_version`."""
         evaluated = evaluate_version(self._services, version, file, self.manifests)
         return evaluated.to_document().model_dump_json().encode()
 

@@ -1,4 +1,4 @@
-"""The one page that needs no session: the form to sign in."""
+"""The sign-in form, the only page that needs no session."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ $trouble
 
 
 def sign_in_page(status: int = 200, trouble: str = "", place: str = "/", root: str = "") -> HTMLResponse:
-    """The form to sign in.
+    """Return the sign-in form.
 
     Args:
-        trouble: what went wrong before, in one sentence.
-        place: the page of ours that was asked for.
+        trouble: the previous error, in one sentence.
+        place: the requested page.
         root: the path prefix that browsers see (ONBOARD_ROOT_PATH).
     """
     said = f'<p role="alert">{escape(trouble)}</p>' if trouble else ""
@@ -59,6 +59,6 @@ def sign_in_page(status: int = 200, trouble: str = "", place: str = "/", root: s
 
 
 def own_place(given: str) -> str:
-    """An address of ours that a form named, to lead there afterwards; the first page in place of anything else."""
+    """Return the address from a form if it is on this service, else the first page."""
     ours = given.startswith("/") and not given.startswith("//") and given.isprintable() and "\\" not in given
     return given if ours and len(given) <= MOST_LETTERS else "/"

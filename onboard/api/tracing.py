@@ -1,4 +1,4 @@
-"""Requests as spans, by what FastAPI brings for it: off unless ONBOARD_TRACES is on."""
+"""Trace requests with FastAPI's OpenTelemetry support, if ONBOARD_TRACES is on."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
     from onboard.settings import Settings
 
-# Asked every few seconds by whoever watches; and the address of the sign-in page holds a code.
+# Requested every few seconds by monitoring; and the address of the sign-in page contains a code.
 _SILENT: Final = ("/healthz", "/readyz", "/metrics", "/login")
 
 
 def telemetry(settings: Settings) -> TelemetryConfig:
-    """What FastAPI is told. A request that names its trace (`traceparent`) goes on with it.
+    """Return the configuration for FastAPI. A request with a `traceparent` continues its trace.
 
     Raises:
         NotFoundError: the extra `otel` is not installed.

@@ -1,4 +1,4 @@
-"""A lock that is lent: whoever computes lets others go between two batches."""
+"""A fair lock that its holder can lend to others between two batches."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class Turns:
 
     @contextmanager
     def taken(self, seconds: float | None = None) -> Iterator[bool]:
-        """Hold it within the block, which hears whether it does: not when its turn did not come within so many seconds.
+        """Hold the lock within the block; yields False if it was not available within `seconds`.
 
-        None waits for ever.
+        None waits without limit.
         """
         held = self._take(seconds)
         try:
@@ -30,7 +30,7 @@ class Turns:
                 self._pass_on()
 
     def give_way(self) -> None:
-        """By its holder: everybody who waits now has a turn first."""
+        """Let everybody who waits now go first; only for the holder."""
         self._pass_on()
         self._take()
 
@@ -43,7 +43,7 @@ class Turns:
             self._waiting.append(mine)
         if not mine.wait(seconds):
             with self._guard:
-                if mine in self._waiting:  # else it was given just now
+                if mine in self._waiting:  # otherwise it was granted just now
                     self._waiting.remove(mine)
                     return False
         return True

@@ -1,4 +1,4 @@
-"""The folder of uploads: one of this process under the home, so that what a killed server left is found again."""
+"""The folder of uploads, per process and under the home, so that leftovers of a killed server are found."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LOCK: Final = "lock"
 
 @contextmanager
 def upload_folder(home: Path) -> Iterator[Path]:
-    """A folder for uploads that is gone afterwards. Those of servers that live no more are removed first.
+    """Create a folder for uploads that is deleted afterwards; first delete those of dead servers.
 
     Raises:
         NotAllowedError: the home is read-only.

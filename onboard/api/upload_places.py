@@ -1,4 +1,4 @@
-"""Places for uploads while they come in: a slow one gives its place up when somebody else needs it."""
+"""Places for uploads in progress; a slow upload loses its place when another client needs it."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from anyio import CancelScope
 from onboard.api.places import caller, require_share
 from onboard.errors import UnavailableError
 
-PACE_BYTES_PER_SECOND: Final = 64 * 1024  # whoever is slower than that, over all of its upload, may be displaced
-SETTLED_SECONDS: Final = 2.0  # before that nobody knows how fast it will be
+PACE_BYTES_PER_SECOND: Final = 64 * 1024  # slower uploads, on average, may be displaced
+SETTLED_SECONDS: Final = 2.0  # before that, the speed of an upload is unknown
 _RETRY_SECONDS: Final = 10
 
 
 @dataclass(eq=False)
 class Sender:
-    """One upload on its way.
+    """An upload in progress.
 
     Args:
-        began_at: by a clock that only grows.
-        caller: whose share the place is of.
-        received_bytes: of its body so far.
-        has_arrived: whether all of it has come; then it is no sender any more.
+        began_at: by a monotonic clock.
+        caller: owner of the share that it counts towards.
+        received_bytes: size of its body so far.
+        has_arrived: whether it is complete and can no longer be displaced.
     """
 
     began_at: float
@@ -36,16 +36,16 @@ class Sender:
     scope: CancelScope = field(default_factory=CancelScope)
 
     def pace(self, now: float) -> float:
-        """Bytes a second so far."""
+        """Return bytes per second so far."""
         return self.received_bytes / max(now - self.began_at, 1e-9)
 
 
 class UploadPlaces:
-    """So many uploads that are received or lie on disk at once. All of it in the thread of the event loop.
+    """Limits uploads that are received or on disk at the same time. Only for the event loop's thread.
 
     Args:
-        most: how many there are; one token gets half of them.
-        clock: seconds that only grow.
+        most: number of places; one token gets half of them.
+        clock: a monotonic clock.
     """
 
     def __init__(self, most: int, clock: Callable[[], float] = time.monotonic) -> None:
@@ -55,11 +55,11 @@ class UploadPlaces:
 
     @contextmanager
     def place(self) -> Iterator[Sender]:
-        """A place until the block ends, if need be that of the slowest sender.
+        """Hold a place until the block ends, if necessary that of the slowest sender.
 
         Raises:
-            UnavailableError: there is none; or it was given to somebody else.
-            RateLimitError: the caller has its share of them already.
+            UnavailableError: there is none, or it was given to another client.
+            RateLimitError: the caller already has its share.
         """
         mine = caller()
         require_share(sum(sender.caller == mine for sender in self._senders), self._most, _RETRY_SECONDS)
@@ -90,7 +90,7 @@ class UploadPlaces:
 
 
 def displaced() -> UnavailableError:
-    """What a sender is told whose place was given to another."""
+    """Return the error for a displaced sender."""
     return UnavailableError("upload-too-slow", kibibytes_per_second=PACE_BYTES_PER_SECOND // 1024, **_LATER)
 
 

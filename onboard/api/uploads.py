@@ -1,4 +1,4 @@
-"""Uploads: multipart/form-data streamed to disk as it comes, all of it capped. What was cut off leaves nothing."""
+"""Stream multipart/form-data uploads to disk, with limits. Interrupted uploads are deleted."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from onboard.domain.limits import MAX_LABELS
 from onboard.domain.submission import Submission, fields_of
 from onboard.errors import InputError, StorageError, TooLargeError
 
-MAX_UPLOAD_BYTES: Final = MAX_FILE_BYTES + (1 << 20)  # a whole request: one file of the largest size, and its fields
-MAX_AT_ONCE: Final = 8  # uploads that lie on disk; one may have a gigabyte
+MAX_UPLOAD_BYTES: Final = MAX_FILE_BYTES + (1 << 20)  # a whole request: one file of the maximum size, and its fields
+MAX_AT_ONCE: Final = 8  # uploads on disk; one may have a gigabyte
 FILE_FIELDS: Final = tuple(entry.name for entry in fields_of(Submission) if entry.is_file)
 _MAX_FIELD_BYTES: Final = 1 << 16
 _MAX_PARTS: Final = 64 + MAX_LABELS  # fields and files, and a description of each label
@@ -35,10 +35,10 @@ _NAME_CHARACTERS: Final = 100
 
 @dataclass
 class Upload:
-    """What came: fields of text, and files on disk by the name of their field.
+    """An upload: its fields, and its files on disk by the name of their field.
 
     Args:
-        content_bytes: of all files together after decompression; the most there may be where nobody knows.
+        content_bytes: decompressed size of all files; the maximum if unknown.
     """
 
     folder: Path
@@ -50,17 +50,17 @@ class Upload:
 
 @asynccontextmanager
 async def received(request: Request, parent: Path, sender: Sender) -> AsyncIterator[Upload]:
-    """The upload of a request in a folder of its own, which is gone afterwards.
+    """Receive the upload of a request into a temporary folder.
 
     Args:
-        parent: folder for it; has to exist.
-        sender: whose place it has; it hears how much has come, and may be displaced meanwhile.
+        parent: parent folder; must exist.
+        sender: its place; counts received bytes, and may be displaced.
 
     Raises:
-        InputError: it is not multipart/form-data, is damaged, was cut off, or a file is a decompression bomb.
+        InputError: it is not multipart/form-data, is damaged or incomplete, or a file is a decompression bomb.
         TooLargeError: it is larger than allowed.
         StorageError: the disk is full.
-        UnavailableError: it was slow, and its place was given to another.
+        UnavailableError: it was slow, and its place was given to another client.
     """
     parser = _parser_of(request)
     folder = await run_in_threadpool(_own_folder, parent)
@@ -111,7 +111,7 @@ async def _stream(request: Request, parser: MultipartParser, writer: _Writer, se
 
 
 class _Writer:
-    """Gets the parts as they are parsed: files go to disk, fields are kept."""
+    """Receives parsed parts: files go to disk, fields into memory."""
 
     def __init__(self, upload: Upload) -> None:
         self.ended = False
@@ -125,7 +125,7 @@ class _Writer:
         self._file: BinaryIO | None = None
 
     def callbacks(self) -> Any:
-        """For the parser; it calls them in the order of the bytes."""
+        """Return the parser's callbacks, which it calls in the order of the bytes."""
         return {
             "on_part_begin": self._begin,
             "on_header_field": self._header_field,
@@ -138,7 +138,7 @@ class _Writer:
         }
 
     def close(self) -> None:
-        """Close the file of a part that did not end."""
+        """Close the file of an unfinished part."""
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -208,18 +208,18 @@ class _Writer:
 
 
 def last_part(given: str) -> str:
-    """A file's name without its folders, whichever way they are written."""
+    """Return a file's name without folders, whatever their separator."""
     return re.split(r"[/\\]", given)[-1]
 
 
 def safe_name(given: str) -> str:
-    """A file's name that means no folder: the last part of what was given, of plain letters; its suffix is kept."""
+    """Return a safe file name: the last part, with plain letters and the original suffix."""
     plain = re.sub(r"[^A-Za-z0-9._-]+", "_", last_part(given))[-_NAME_CHARACTERS:].lstrip(".")
     return plain or "upload"
 
 
 def _measure(upload: Upload) -> None:
-    """Add up the content. Raises InputError for a bomb, TooLargeError for too much."""
+    """Add up the decompressed size. Raises InputError for a bomb, TooLargeError if it is too large."""
     upload.content_bytes = sum(content_bytes(path, name) for name, path in upload.files.items())
 
 

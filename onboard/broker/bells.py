@@ -44,7 +44,7 @@ def require_bell(raw: bytes) -> None:
         raise NotABellError(f"it is longer than {MOST_BYTES:,} bytes")
     message = _parsed(raw)
     if not isinstance(message, dict):
-        raise NotABellError("it is no JSON object")
+        raise NotABellError("it is not a JSON object")
     headers = message.get("headers")
     if not isinstance(headers, dict) or headers.get("task") != BELL:
         raise NotABellError(f"its task is not {BELL}")
@@ -101,9 +101,7 @@ class Edge:
             if now - self._told_at < _SILENCE_SECONDS:
                 return
             self._told_at = now
-        _logger.warning(
-            "Dropped a message from the broker that is no bell: %s. %d since this worker began", reason, count
-        )
+        _logger.warning("Dropped an invalid message from the broker: %s. %d since this worker started", reason, count)
 
     def go_on(self, dropped: int) -> None:
         """Count on from what this worker had dropped before it began anew."""
@@ -118,7 +116,7 @@ def _parsed(raw: bytes) -> Any:
     try:
         return parse_json(raw)
     except ValueError as error:
-        raise NotABellError("it is no JSON") from error
+        raise NotABellError("it is not JSON") from error
 
 
 def _work_in(message: Mapping[str, Any]) -> Any:

@@ -84,7 +84,7 @@ def _content(path: Path) -> bytes:
         raise NotABellError("it cannot be read") from error
     with os.fdopen(opened, "rb") as file:
         if not stat.S_ISREG(os.fstat(opened).st_mode):
-            raise NotABellError("it is no file")
+            raise NotABellError("it is not a file")
         return file.read(MOST_BYTES + 1)
 
 

@@ -145,7 +145,7 @@ def bucket_finding(values: Sequence[float]) -> Finding | None:
         return None
     message = (
         f"{rows:,} of {len(values):,} training rows share one of the {BUCKETS} buckets between {buckets.low:g} and "
-        f"{buckets.high:g}: their values are told apart no more."
+        f"{buckets.high:g}: they can no longer be distinguished."
     )
     return Finding("crowded_bucket", message, rows, "Correct or leave out the values that lie far from all others.")
 

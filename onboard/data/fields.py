@@ -98,7 +98,9 @@ def _texts(columns: Sequence[str], asked: Sequence[str], questions: Sequence[str
     by_name = _by_name(columns)
     if "text" in by_name and by_name.keys() & {"text_a", "text_b"}:
         mixed = ", ".join(sorted(by_name.keys() & _OWN_NAMES))
-        raise UnreadableError("text_field", f"has {mixed}: each may be the text", "Say it: --text-field text", row=None)
+        raise UnreadableError(
+            "text_field", f"has {mixed}: each may be the text", "Name it: --text-field text", row=None
+        )
     for names in _TEXT_FIELDS:
         if all(name in by_name for name in names):
             return tuple(by_name[name] for name in names)

@@ -62,8 +62,8 @@ def words_finding(labels: Sequence[Label], words: Sequence[str]) -> Finding | No
         return None
     label, word = other[0]
     message = (
-        f"{len(other):,} of {len(labels):,} labels cannot go by their own words, first {preview(label_text(label))!r}: "
-        f"to the base it is {word!r}, unless the start brings words of its own. Answers say it as it was submitted."
+        f"{len(other):,} of {len(labels):,} labels cannot use their own words, first {preview(label_text(label))!r}: "
+        f"for the base it becomes {word!r}, unless the start defines other words. Answers use the submitted label."
     )
     shown = tuple({"label": label, "words": word} for label, word in other[:MAX_EXAMPLES])
     return Finding(

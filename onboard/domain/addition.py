@@ -30,14 +30,14 @@ class Addition:
         ),
     ]
     _: KW_ONLY
-    replace: Annotated[bool, Option("Correct the labels of rows that the task has; new texts are added too.")] = False
+    replace: Annotated[bool, Option("Correct the labels of existing rows; new texts are added too.")] = False
     remove: Annotated[bool, Option("Remove the rows with these texts.")] = False
-    new_labels: Annotated[bool, Option("Let the rows bring labels that the task does not have yet.")] = False
+    new_labels: Annotated[bool, Option("Allow rows with labels that the task does not have.")] = False
     text_field: Annotated[Sequence[str], Option("Field of the text; twice for pairs.", limits={"max_length": 2})] = ()
     label_field: Annotated[str | None, Option("Field of the label.", limits={"max_length": 200})] = None
-    fast: Annotated[bool, Option("Stop after the readout, which takes seconds; learn no embedding.")] = False
-    queue: Annotated[str, Option("Queue that the job waits in.", limits={"pattern": NAME_PATTERN})] = "default"
-    priority: Annotated[int, Option("More urgent is higher.", limits={"ge": -(2**31), "lt": 2**31})] = 0
+    fast: Annotated[bool, Option("Stop after the readout, which takes seconds, without an embedding.")] = False
+    queue: Annotated[str, Option("Queue of the job.", limits={"pattern": NAME_PATTERN})] = "default"
+    priority: Annotated[int, Option("Priority; higher is more urgent.", limits={"ge": -(2**31), "lt": 2**31})] = 0
     time_limit: Annotated[
         float | None, Option("Seconds after which an attempt fails.", limits={"gt": 0, "allow_inf_nan": False})
     ] = None

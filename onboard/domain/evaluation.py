@@ -28,7 +28,9 @@ class Evaluation:
     label_field: Annotated[str | None, Option("Field of the label.", limits={"max_length": 200})] = None
     unknown_labels: Annotated[
         UnknownLabels,
-        Option("Rows of a label that the task lacks: refuse, or drop.", wrong="is not a choice of --unknown-labels"),
+        Option(
+            "Rows with labels that the task does not have: refuse or drop.", wrong="is not a choice of --unknown-labels"
+        ),
     ] = "refuse"
 
     def __post_init__(self) -> None:

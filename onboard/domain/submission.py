@@ -60,63 +60,68 @@ class Submission:
     dataset: Annotated[
         str | Path | None,
         Option(
-            "JSONL, CSV, TSV, Parquet (.gz may follow) or Arrow file, folder, or hf://NAME[/CONFIG][@REVISION].",
+            "JSONL, CSV, TSV, Parquet (optionally .gz) or Arrow file, folder, or hf://NAME[/CONFIG][@REVISION].",
             checked=True,
             form="JSONL, CSV, TSV, Parquet (plain or gzip) or Arrow; or, as a text, hf://NAME[/CONFIG][@REVISION]. "
             "Without one, the task starts from its labels alone.",
         ),
     ] = None  # fmt: skip
-    task: Annotated[str | None, Option("Name of the task; default: the file's stem.", checked=True, limits=_NAME)] = (
-        None
-    )
+    task: Annotated[
+        str | None, Option("Name of the task. Defaults to the file's stem.", checked=True, limits=_NAME)
+    ] = None
     _: KW_ONLY
-    init: Annotated[str, Option("auto (probes what fits), random, mean, fingerprint, TASK[@REF].", limits=_SHORT)] = (
-        "auto"
-    )
+    init: Annotated[
+        str,
+        Option(
+            "Start of the training: auto (best candidate), random, mean, fingerprint, or TASK[@REF].", limits=_SHORT
+        ),
+    ] = "auto"
     probe: Annotated[
         ProbeStrategy,
-        Option("How auto chooses: race, or exhaustive (all on all rows).", wrong="is no strategy of the probe"),
+        Option(
+            "How auto chooses: race, or exhaustive (all candidates on all rows).",
+            wrong="is not a strategy of the probe",
+        ),
     ] = "race"
     tune_hypernetwork: Annotated[
         TuneHypernetwork,
         Option(
-            "Tune the shared hypernetwork too, if no earlier task loses: never, auto (where it pays), always.",
-            wrong="is no choice of --tune-hypernetwork",
+            "Tune the shared hypernetwork as well, if no earlier task loses: never, auto (if worthwhile), always.",
+            wrong="is not a choice of --tune-hypernetwork",
         ),
     ] = "auto"
     readout: Annotated[
         ReadoutChoice,
         Option(
             "Add a closed-form readout of the frozen encoder to the answers: never, auto (if it helps).",
-            wrong="is no choice of --readout",
+            wrong="is not a choice of --readout",
         ),
     ] = "auto"
     method: Annotated[
         str,
         Option(
-            "Method; default: an embedding. Others: auto, linear, compacter, … (docs/reference/methods.md).",
+            "Method. Defaults to an embedding; others: auto, linear, compacter, … (docs/reference/methods.md).",
             limits=_SHORT,
         ),
     ] = ""
     method_setting: Annotated[
         Sequence[str],
-        Option("Setting of the method, such as reduction_factor=16; once for each.", limits={"max_length": 8}),
+        Option("Setting of the method, such as reduction_factor=16. Repeatable.", limits={"max_length": 8}),
     ] = ()
     fast: Annotated[
         bool,
-        Option(
-            "Stop after the first version, a readout alone, which takes seconds; it has no embedding.", checked=True
-        ),
+        Option("Stop after the first version, a readout without an embedding, which takes seconds.", checked=True),
     ] = False
     validation: Annotated[str | Path | None, Option("File with the validation split.", checked=True)] = None
     test: Annotated[str | Path | None, Option("File with the test split.", checked=True)] = None
     unlabelled: Annotated[
-        str | Path | None, Option("File of texts: the report names up to 20 to label next.", checked=True)
+        str | Path | None,
+        Option("File of unlabeled texts, from which the report suggests up to 20 to label next.", checked=True),
     ] = None
     kind: Annotated[
         KindChoice,
         Option(
-            "auto, classification, multilabel (several labels per text) or regression.",
+            "Kind of the task: auto, classification, multilabel (several labels per text) or regression.",
             checked=True,
             wrong="is not a kind of task",
         ),
@@ -124,7 +129,7 @@ class Submission:
     labels: Annotated[
         str,
         Option(
-            "The label set, A,B,…; labels outside it are errors. Without a dataset: all that the task starts from.",
+            "Label set, A,B,…; any other label is an error. Without a dataset, the task is learned from it alone.",
             checked=True,
             limits={"max_length": 65_536},
         ),
@@ -132,7 +137,7 @@ class Submission:
     label_description: Annotated[
         Sequence[str],
         Option(
-            'What a label means, LABEL=TEXT, such as card="lost or stolen bank card"; once for each.',
+            'Description of a label, LABEL=TEXT, such as card="lost or stolen bank card". Repeatable.',
             checked=True,
             letters=1_300,
             lines=True,
@@ -142,8 +147,9 @@ class Submission:
     unknown_labels: Annotated[
         UnknownLabels,
         Option(
-            "Rows of a label that training, or --labels, lacks: refuse, or drop.", checked=True,
-            wrong="is no choice of --unknown-labels",
+            "Rows with labels outside the label set: refuse or drop.",
+            checked=True,
+            wrong="is not a choice of --unknown-labels",
         ),
     ] = "refuse"  # fmt: skip
     text_field: Annotated[
@@ -151,22 +157,24 @@ class Submission:
     ] = ()
     label_field: Annotated[str | None, Option("Field of the label.", checked=True, limits=_SHORT)] = None
     metric: Annotated[
-        str, Option("Metric that decides; default accuracy or spearman.", checked=True, limits=_SHORT)
+        str, Option("Deciding metric. Defaults to accuracy or spearman.", checked=True, limits=_SHORT)
     ] = ""
     shots: Annotated[
-        int | None, Option("Training rows in total, drawn balanced.", checked=True, limits={"ge": 1, "le": 2**31})
+        int | None,
+        Option("Total number of training rows, drawn balanced by label.", checked=True, limits={"ge": 1, "le": 2**31}),
     ] = None
     seed: Annotated[int, Option("Seed of every random draw.", checked=True, limits={"ge": 0, "lt": 2**31})] = 0
     base: Annotated[
         str | None,
         Option(
-            "Name or folder of the base; default ONBOARD_BASE.", form="Name of the base; default: the deployment's.",
+            "Name or folder of the base. Defaults to ONBOARD_BASE.",
+            form="Name of the base. Defaults to the deployment's.",
             limits=_NAME,
         ),
-    ] = None  # fmt: skip
-    new_labels: Annotated[bool, Option("Let an existing task have another label set.")] = False
-    queue: Annotated[str, Option("Queue that the job waits in.", limits=_NAME)] = "default"
-    priority: Annotated[int, Option("More urgent is higher.", limits={"ge": -(2**31), "lt": 2**31})] = 0
+    ] = None
+    new_labels: Annotated[bool, Option("Allow a label set that differs from the existing task's.")] = False
+    queue: Annotated[str, Option("Queue of the job.", limits=_NAME)] = "default"
+    priority: Annotated[int, Option("Priority; higher is more urgent.", limits={"ge": -(2**31), "lt": 2**31})] = 0
     time_limit: Annotated[
         float | None, Option("Seconds after which an attempt fails.", limits={"gt": 0, "allow_inf_nan": False})
     ] = None

@@ -83,7 +83,7 @@ def _classification(name: str, labels: list[Any], words: list[Any]) -> SourceTas
 
 def _regression(name: str, low: float, high: float, words: Any) -> SourceTask:
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
-        raise _unusable(name, f"{low:g} to {high:g} is no range")
+        raise _unusable(name, f"{low:g} to {high:g} is not a range")
     spelt = Buckets(low, high).words if words is None else _words(name, words, BUCKETS)
     return SourceTask(name, "regression", (), spelt, low, high, {})
 

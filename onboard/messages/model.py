@@ -50,10 +50,10 @@ MODEL: Final[Mapping[str, Message]] = {
     ),
     "backbone-has-bias": Message("{name} of this backbone has a bias.", "Use a stock T5, which does not have one."),
     "backbone-unreadable": Message(
-        "The model in {source} cannot be loaded: {reason}", "It must hold config.json and model.safetensors."
+        "The model in {source} cannot be loaded: {reason}", "It must contain config.json and model.safetensors."
     ),
-    "checkpoint-config-wrong": Message("config.json does not describe a T5: {reason}", "Correct it, or take it away."),
-    "checkpoint-json-not-object": Message("{path} does not hold a JSON object.", "Copy the checkpoint again."),
+    "checkpoint-config-wrong": Message("config.json does not describe a T5: {reason}", "Correct or remove it."),
+    "checkpoint-json-not-object": Message("{path} does not contain a JSON object.", "Copy the checkpoint again."),
     "checkpoint-json-unreadable": Message("{path} cannot be read as JSON: {reason}", "Copy the checkpoint again."),
     "checkpoint-missing": Message(
         "There is no model.safetensors and no pytorch_model.bin in {folder}.",
@@ -61,7 +61,7 @@ MODEL: Final[Mapping[str, Message]] = {
     ),
     "checkpoint-not-a-t5": Message("config.json says that this is a {kind} model, not a T5.", "{remedy}"),
     "checkpoint-of-several-tasks": Message(
-        "The checkpoint holds adapters of several tasks: {tasks}.",
+        "The checkpoint contains adapters of several tasks: {tasks}.",
         (
             "Only Adapters, Pfeiffer-Adapter, AdapterDrop, Adapter-LowRank, PHM-Adapter, Compacter, Compacter++, "
             "prompt tuning and BitFit can be read."
@@ -71,7 +71,8 @@ MODEL: Final[Mapping[str, Message]] = {
         "{path} cannot be read as safetensors: {reason}", "Copy the checkpoint again."
     ),
     "checkpoint-tensors-differ": Message(
-        "The checkpoint {trouble} {named}{more}.", "Is it whole, and of an unchanged {repository}? {only}"
+        "The checkpoint {trouble} {named}{more}.",
+        "Check that it is complete and from an unchanged {repository}. {only}",
     ),
     "dimension-too-large": Message(
         "dimension of {method} is {dimension}, more than the backbone's matrices have numbers.", "Use 1 to {most}."
@@ -86,7 +87,8 @@ MODEL: Final[Mapping[str, Message]] = {
         "The model {source} cannot be loaded from the hub: {reason}", "Check the name and network, or name a folder."
     ),
     "hypernetwork-file-damaged": Message(
-        "{path} does not hold the hypernetwork that it describes: {reason}", "Copy the file again from where it came."
+        "{path} does not contain the hypernetwork that it describes: {reason}",
+        "Copy the file again from where it came.",
     ),
     "hypernetwork-method-unknown": Message(
         "{path} has the method {method!r}, which this version does not know.", "Upgrade Onboard: pip install -U onboard"
@@ -102,7 +104,7 @@ MODEL: Final[Mapping[str, Message]] = {
         "Two labels have the same tokens, or one begins with the other.", "Choose other words."
     ),
     "method-only-for-comparison": Message(
-        "{method} is there to compare with: it publishes nothing.", "Submit with another method."
+        "{method} is only for comparisons: it publishes nothing.", "Submit with another method."
     ),
     "method-seed-wrong": Message("seed of {method} is {seed!r}.", "Give a whole number from 0 on, such as 0."),
     "method-setting-not-divisor": Message(
@@ -124,14 +126,14 @@ MODEL: Final[Mapping[str, Message]] = {
     ),
     "not-a-hypernetwork": Message("{path} is not a hypernetwork.", "Name a hypernetwork.safetensors."),
     "not-a-pytorch-file": Message(
-        "{path} is not a PyTorch file, or holds more than tensors; none of it was executed.",
+        "{path} is not a PyTorch file, or contains more than tensors; none of it was executed.",
         (
             "On a machine where you trust its origin, save its state_dict as model.safetensors: "
             "safetensors.torch.save_model(model, 'model.safetensors')"
         ),
     ),
     "not-a-state-dict": Message(
-        "{path} is not a model's state_dict: it holds more than named tensors.",
+        "{path} is not a model's state_dict: it contains more than named tensors.",
         (
             "On a machine where you trust its origin, save its state_dict as model.safetensors: "
             "safetensors.torch.save_model(model, 'model.safetensors')"
@@ -161,7 +163,7 @@ MODEL: Final[Mapping[str, Message]] = {
         "Fetch the version again, or take an earlier one.",
     ),
     "stored-tensor-not-finite": Message(
-        "{tensor} of the stored {method} holds values that are not finite.",
+        "{tensor} of the stored {method} contains values that are not finite.",
         "Fetch the version again, or take an earlier one.",
     ),
     "stored-tensor-shape-differs": Message(
@@ -173,17 +175,17 @@ MODEL: Final[Mapping[str, Message]] = {
     ),
     "tensor-missing": Message(
         "There is no tensor {tensor} in {path}.",
-        "Copy the base again from where it came, or make it again: onboard base train",
+        "Copy the base again from its source, or create it again: onboard base train",
     ),
     "tensor-name-taken": Message(
         "The name {name}.scale is reserved for the scale of {name}.", "Rename one of the tensors."
     ),
     "tensor-not-described": Message(
         "The config.json next to {path} does not describe the tensor {tensor}.",
-        "Copy the base again from where it came, or make it again: onboard base train",
+        "Copy the base again from its source, or create it again: onboard base train",
     ),
     "tensor-not-finite": Message(
-        "{tensor} holds NaN, infinity or a number too large to be stored.",
+        "{tensor} contains NaN, infinity or a number too large to be stored.",
         "Train again with a lower learning rate, or from the last checkpoint with a finite loss.",
     ),
     "tensor-not-floating": Message(
@@ -191,23 +193,23 @@ MODEL: Final[Mapping[str, Message]] = {
     ),
     "tensor-scale-missing": Message(
         "{tensor} in {source} has no scale.",
-        "Copy the base again from where it came, or make it again: onboard base train",
+        "Copy the base again from its source, or create it again: onboard base train",
     ),
     "tensor-scale-not-positive": Message(
         "The scale of {tensor} in {source} is not a positive number in every row.",
-        "Copy the base again from where it came, or make it again: onboard base train",
+        "Copy the base again from its source, or create it again: onboard base train",
     ),
     "tensor-scale-shape-differs": Message(
         "The scale of {tensor} in {source} is {dtype} {shape}, not {expected_dtype} {expected_shape}.",
-        "Copy the base again from where it came, or make it again: onboard base train",
+        "Copy the base again from its source, or create it again: onboard base train",
     ),
     "tensor-shape-differs": Message(
         "{tensor} in {path} has the shape {shape}, but config.json describes {expected}.",
-        "Copy the base again from where it came, or make it again: onboard base train",
+        "Copy the base again from its source, or create it again: onboard base train",
     ),
     "tensor-type-unknown": Message(
         "{tensor} in {source} is {dtype}, which is never stored.",
-        "Copy the base again from where it came, or make it again: onboard base train",
+        "Copy the base again from its source, or create it again: onboard base train",
     ),
     "tokenizer-lacks-special-tokens": Message(
         "The tokenizer lacks an end-of-sequence or padding token, which T5 tokenizers have.",
@@ -216,7 +218,7 @@ MODEL: Final[Mapping[str, Message]] = {
     "tokenizer-unreadable": Message(
         "The tokenizer of {called} cannot be loaded: {reason}",
         (
-            "The folder has to hold tokenizer.json and tokenizer_config.json, as save_pretrained writes them; "
+            "The folder must contain tokenizer.json and tokenizer_config.json, as save_pretrained writes them; "
             "for spiece.model alone: pip install sentencepiece protobuf"
         ),
     ),

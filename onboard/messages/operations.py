@@ -14,7 +14,9 @@ OPERATIONS: Final[Mapping[str, Message]] = {
     ),
     "backup-damaged": Message("{file} is damaged, or no backup: {reason}.", "Use another backup."),
     "backup-digest-invalid": Message("The backup contains an invalid artifact digest.", "Use another backup."),
-    "backup-folder-occupied": Message("{target} holds something that is no backup.", "Name a new or empty folder."),
+    "backup-folder-occupied": Message(
+        "{target} contains something other than a backup.", "Name a new or empty folder."
+    ),
     "backup-format-unknown": Message(
         "The backup {place} has format {version}; this code reads format {known}.",
         "Install the version of onboard that made it, or a later one.",
@@ -26,9 +28,9 @@ OPERATIONS: Final[Mapping[str, Message]] = {
     "backup-into-store": Message("{target} is the artifact store itself.", "Name a folder elsewhere."),
     "backup-manifest-damaged": Message("The manifest of the backup {place} is damaged.", "Use another backup."),
     "backup-of-other-service": Message(
-        "{target} holds backups of another service ({present}).", "Use a separate folder or file for each service."
+        "{target} contains backups of another service ({present}).", "Use a separate folder or file for each service."
     ),
-    "backup-part-unreadable": Message("A part of the backup holds no rows: {reason}.", "Use another backup."),
+    "backup-part-unreadable": Message("A part of the backup contains no rows: {reason}.", "Use another backup."),
     "backup-row-count-differs": Message(
         "The backup has {count} rows of {name} instead of {rows}.", "Use another backup."
     ),
@@ -47,7 +49,7 @@ OPERATIONS: Final[Mapping[str, Message]] = {
         "Create one: onboard token create NAME --scope admin (or set ONBOARD_BOOTSTRAP_TOKEN_FILE)",
     ),
     "maintenance-at-work": Message(
-        "Other maintenance is at work: {holder}.",
+        "Other maintenance is running: {holder}.",
         "Let it finish. If it was killed, try again in {minutes:.0f} minutes.",
     ),
     "session-over": Message(

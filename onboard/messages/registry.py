@@ -18,7 +18,7 @@ REGISTRY: Final[Mapping[str, Message]] = {
         "Name a version: onboard promote {task}@vN --alias {alias}",
     ),
     "attempt-fenced": Message(
-        "Attempt {attempt} no longer owns job {job}.", "Nothing needs to be done: the later attempt goes on."
+        "Attempt {attempt} no longer owns job {job}.", "No action is needed: the later attempt continues."
     ),
     "backup-columns-differ": Message(
         "Rows of {table} in the backup have other columns than its schema.", "Use another backup."
@@ -51,10 +51,10 @@ REGISTRY: Final[Mapping[str, Message]] = {
     ),
     "database-read-only": Message(
         "The database {place} takes no changes: {reason}.",
-        ("Let ONBOARD_DATABASE_URL name the primary, no replica; a primary may say so when its disk is nearly full."),
+        ("Set ONBOARD_DATABASE_URL to the primary, not a replica. A primary may also refuse if its disk is full."),
     ),
     "database-right-missing": Message(
-        "The user of the database {place} lacks a right: {reason}.",
+        "The user of the database {place} lacks a permission: {reason}.",
         "Make that user its owner: ALTER DATABASE {database} OWNER TO {username}",
     ),
     "database-server-damaged": Message("The database {place} is damaged: {reason}.", "Restore it from a backup."),
@@ -68,15 +68,15 @@ REGISTRY: Final[Mapping[str, Message]] = {
     ),
     "database-url-parameter": Message(
         "ONBOARD_DATABASE_URL has the parameter {parameter!r}, which the driver of PostgreSQL does not know.",
-        "Take it away; PostgreSQL's documentation of libpq lists the parameters (sslmode, sslrootcert, …).",
+        "Remove it; PostgreSQL's documentation of libpq lists the parameters (sslmode, sslrootcert, …).",
     ),
     "database-url-parameter-of-pooler": Message(
         "ONBOARD_DATABASE_URL has the parameter {parameter!r}, which the driver of PostgreSQL does not know.",
-        "Take it away. Behind a transaction pooler set ONBOARD_DATABASE_PREPARED_STATEMENTS=false.",
+        "Remove it. Behind a transaction pooler set ONBOARD_DATABASE_PREPARED_STATEMENTS=false.",
     ),
     "database-url-password": Message(
         "ONBOARD_DATABASE_URL has an @ or / after its password, which is cut off there.",
-        "Write such letters of user and password as %XX: @ is %40, / is %2F, ? is %3F, # is %23, % is %25.",
+        "Percent-encode user and password: @ is %40, / is %2F, ? is %3F, # is %23, % is %25.",
     ),
     "database-url-unusable": Message(
         "{named} is not a database that Onboard can use.",
@@ -113,11 +113,11 @@ REGISTRY: Final[Mapping[str, Message]] = {
     ),
     "labels-differ": Message(
         "Task {task!r} has other labels: {had} instead of {now}.",
-        "Give the new task another name with --task, or say --new-labels.",
+        "Give the new task another name with --task, or use --new-labels.",
     ),
     "task-kind-differs": Message(
         "Task {task!r} is of kind {present}, and these rows are of kind {wanted}.",
-        "Give the new task another name with --task, or say --new-labels.",
+        "Give the new task another name with --task, or use --new-labels.",
     ),
     "prior-refitted-meanwhile": Message(
         "The prior was refitted by another process meanwhile.", "List its versions with: onboard prior list"
@@ -125,9 +125,7 @@ REGISTRY: Final[Mapping[str, Message]] = {
     "rows-dangling": Message(
         "{rows} rows refer to rows that do not exist; nothing was changed.", "Restore the database from a backup."
     ),
-    "s3-key-incomplete": Message(
-        "{missing} is not set though the other of the two is.", "Set {missing}, or unset both."
-    ),
+    "s3-key-incomplete": Message("{missing} is not set, but its counterpart is.", "Set {missing}, or unset both."),
     "schema-missing": Message("The database has no tables yet.", "Run: onboard db upgrade"),
     "schema-outdated": Message("The database's schema is older ({found}) than this code.", "Run: onboard db upgrade"),
     "schema-too-new": Message(
@@ -139,14 +137,14 @@ REGISTRY: Final[Mapping[str, Message]] = {
     ),
     "shard-fenced": Message(
         "Attempt {attempt} no longer owns shard {shard} of job {job}.",
-        "Nothing needs to be done: the later attempt goes on.",
+        "No action is needed: the later attempt continues.",
     ),
     "sqlite-damaged": Message(
         "The database {file} is damaged: {reason}.",
         "Move it away with its log, then restore a backup: mv {file}* ELSEWHERE && onboard restore BACKUP",
     ),
     "sqlite-disk-failed": Message(
-        "The disk of the database {file} answers with an error: {reason}.",
+        "The disk of the database {file} failed: {reason}.",
         "Look whether the disk is well (dmesg), then try again.",
     ),
     "sqlite-forbidden": Message(
@@ -155,7 +153,7 @@ REGISTRY: Final[Mapping[str, Message]] = {
     ),
     "sqlite-unusable": Message("The database {file} cannot be used: {reason}.", "Try again in a moment."),
     "tables-of-other-program": Message(
-        "The database has tables of another program: {tables}.",
+        "The database contains tables of another program: {tables}.",
         "Let ONBOARD_DATABASE_URL name a database that only Onboard uses.",
     ),
     "token-name-ambiguous": Message("{count} tokens are named {which!r}.", "Name one by its id: {ids}"),
@@ -176,7 +174,7 @@ REGISTRY: Final[Mapping[str, Message]] = {
     "unknown-version-reference": Message("There is no {named}.", "List its versions with: onboard versions {task}"),
     "unknown-worker": Message("There is no worker {worker!r}.", "List them with: onboard workers list"),
     "value-not-storable": Message(
-        "A value cannot be stored: it holds a NUL or half a surrogate pair, or is too large.",
+        "A value cannot be stored: it contains a NUL or half a surrogate pair, or is too large.",
         "Correct it, then try again.",
     ),
     "version-being-rebuilt": Message(
@@ -186,7 +184,7 @@ REGISTRY: Final[Mapping[str, Message]] = {
     "version-not-yet-learned": Message(
         "There is no {named} yet: a job is learning the task, {where}.", "Wait for it with: onboard jobs watch {job}"
     ),
-    "version-number-missing": Message("{reference!r} names no number.", "Name a version: TASK@vN"),
+    "version-number-missing": Message("{reference!r} does not have a version number.", "Name a version: TASK@vN"),
     "worker-name-taken": Message(
         "A worker called {worker!r} is running already (process {pid} on {host}).", "Give this one another --name."
     ),

@@ -18,19 +18,19 @@ SERVING: Final[Mapping[str, Message]] = {
     ),
     "bundle-hypernetwork-missing": Message(
         (
-            "The folder {folder} does not hold hypernetwork version {hypernetwork_version}, which its embedding "
+            "The folder {folder} does not contain hypernetwork version {hypernetwork_version}, which its embedding "
             "is pinned to."
         ),
         "Fetch it again: onboard fetch TASK",
     ),
     "bundle-of-other-base": Message(
-        "The folder {folder} holds another base than its {part} is pinned to.", "Fetch it again: onboard fetch TASK"
+        "The folder {folder} contains another base than its {part} is pinned to.", "Fetch it again: onboard fetch TASK"
     ),
     "bundle-part-damaged": Message(
         "The {part} of the folder {folder} does not match its digest.", "Fetch it again: onboard fetch TASK"
     ),
     "bundle-readout-missing": Message(
-        "The folder {folder} does not hold the readout of its embedding.", "Fetch it again: onboard fetch TASK"
+        "The folder {folder} does not contain the readout of its embedding.", "Fetch it again: onboard fetch TASK"
     ),
     "embedding-width-differs": Message(
         "{task}@v{version} has {shape} numbers, but this hypernetwork takes {size}.",
@@ -59,29 +59,30 @@ SERVING: Final[Mapping[str, Message]] = {
     "input-mixes-pairs": Message("{single} has one text a row, {width} has two.", "Ask for them in two runs."),
     "input-name-invalid": Message("Input {row}: {field}: {reason}", "{remedy}"),
     "input-not-object": Message("Input {row} is not a JSON object.", 'Give {{"task": …, "text": …}}.'),
-    "input-pairs-differ": Message("{task} takes {taken}, and the input has {has}.", "Say which they are: {fields}"),
+    "input-pairs-differ": Message("{task} takes {taken}, and the input has {has}.", "Name them: {fields}"),
     "input-path-missing": Message("There is no {root}.", "Check the path."),
     "input-texts-differ": Message(
         "Input {row}: {version} takes {taken}, and {got} given.", "Give {wanted} for {task}."
     ),
     "input-url-missing": Message("There is no {place}.", "Check the URL: `aws s3 ls` lists the files there."),
-    "input-without-files": Message("{place} holds no files.", "Give a folder of JSONL, CSV, TSV or Parquet files."),
-    "input-without-rows": Message("None of the {files:,} files holds a row.", "Pass files with rows in them."),
+    "input-without-files": Message("{place} contains no files.", "Give a folder of JSONL, CSV, TSV or Parquet files."),
+    "input-without-rows": Message("None of the {files:,} files contains a row.", "Pass files with rows in them."),
     "output-being-written": Message(
         "Job {job} is writing to {output}.",
         "Name another folder with --output, or wait for the job: onboard jobs watch {job}",
     ),
     "output-has-other-files": Message(
-        "{output} holds files that do not belong to a run.", "Name another folder with --output."
+        "{output} contains files that do not belong to a run.", "Name another folder with --output."
     ),
     "output-inside-input": Message(
         "{output} is inside {place}, which is read.", "Name a folder outside of it with --output."
     ),
     "output-of-other-input": Message(
-        "{output} holds the answers of another run: {place} has other files now.", "Name another folder with --output."
+        "{output} contains the answers of another run: {place} has other files now.",
+        "Name another folder with --output.",
     ),
     "output-of-other-request": Message(
-        "{output} holds the answers of another run with other options.", "Name another folder with --output."
+        "{output} contains the answers of another run with other options.", "Name another folder with --output."
     ),
     "output-taken": Message(
         "Job {job} is writing to {output}.", "Wait for it, then submit this again: onboard jobs watch {job}"
@@ -93,7 +94,7 @@ SERVING: Final[Mapping[str, Message]] = {
         "There is no plan in {output}.", "The folder has to be one that all workers of the queue see."
     ),
     "shard-lost": Message(
-        "Shard {shard} has cost as many workers as it may.",
+        "Shard {shard} has used up its attempts.",
         "Look for the cause in their logs (out of memory?), then: onboard jobs retry {id}",
     ),
     "shard-rows-differ": Message(

@@ -10,7 +10,7 @@ from onboard.messages.message import Message
 STORAGE: Final[Mapping[str, Message]] = {
     "artifact-damaged": Message("The artifact {digest} {damaged}", "{remedy}"),
     "artifact-damaged-in-store": Message("The artifact {digest} in {url} {damaged}", "{remedy}"),
-    "artifact-gone": Message("The artifact {digest} is gone.", "Restore it from a backup."),
+    "artifact-gone": Message("The artifact {digest} is missing.", "Restore it from a backup."),
     "artifact-not-in-store": Message("The artifact {digest} is not in {url}.", "Restore it from a backup."),
     "bucket-not-writable": Message("{url} cannot be written: {reason}.", "Make the bucket, then retry."),
     "credentials-in-url": Message(
@@ -22,7 +22,7 @@ STORAGE: Final[Mapping[str, Message]] = {
         "The embedding of {version} does not match its digest.", "Restore it from a backup."
     ),
     "embedding-not-finite": Message(
-        "The stored task embedding holds values that are not finite.", "Restore it from a backup."
+        "The stored task embedding contains values that are not finite.", "Restore it from a backup."
     ),
     "embedding-unreadable": Message(
         "The bytes do not hold a task embedding.", "Check the service with: onboard doctor"
@@ -35,7 +35,7 @@ STORAGE: Final[Mapping[str, Message]] = {
         "The novelty statistics of the version do not match their digest.", "Fetch the version again."
     ),
     "novelty-unreadable": Message(
-        "The file of the version does not hold its novelty statistics.", "Check the service with: onboard doctor"
+        "The file of the version does not contain its novelty statistics.", "Check the service with: onboard doctor"
     ),
     "output-forbidden": Message(
         "{output} cannot be written: {reason}.", "Name a folder that you can write to with --output."

@@ -19,7 +19,7 @@ VERSIONS: Final[Mapping[str, Message]] = {
     "hub-unreachable-for-version": Message("The hub cannot be reached for {place}: {reason}.", "Try again later."),
     "hub-version-gated": Message("{place} is gated.", "Accept its terms on the hub and sign in: hf auth login"),
     "hub-without-version": Message(
-        "{place} holds no version of Onboard.", "Push one: onboard push TASK hf://OWNER/NAME"
+        "{place} contains no version of Onboard.", "Push one: onboard push TASK hf://OWNER/NAME"
     ),
     "hub-write-forbidden": Message("The hub does not let you write to {place}.", "{remedy}"),
     "hypernetwork-moved-while-carrying": Message(
@@ -39,7 +39,7 @@ VERSIONS: Final[Mapping[str, Message]] = {
         "ONNX needs a package that is not installed: {reason}.", "Install it: pip install 'onboard[onnx]'"
     ),
     "onnx-too-large": Message(
-        "The T5 of base {base} has {gigabytes:.1f} GB, and a file of ONNX holds 2 GB.",
+        "The T5 of base {base} has {gigabytes:.1f} GB, and a file of ONNX contains 2 GB.",
         "Export it with --format adapters.",
     ),
     "pull-bytes-differ": Message(
@@ -54,7 +54,8 @@ VERSIONS: Final[Mapping[str, Message]] = {
     ),
     "pull-file-missing": Message("{place} lacks {file}.", "Have it pushed again."),
     "pull-file-name-invalid": Message(
-        "{place} lists {file!r}, which is not taken.", "A version has {own_files} and the files of a base in base/."
+        "{place} lists {file!r}, which is not a file of a version.",
+        "A version has {own_files} and the files of a base in base/.",
     ),
     "pull-folder-occupied": Message("{folder} has other content.", "Name another folder with --output."),
     "pull-manifest-damaged": Message("{file} of {place} cannot be read: {reason}.", "Have it pushed again."),
@@ -64,15 +65,15 @@ VERSIONS: Final[Mapping[str, Message]] = {
         "If going back is meant: --allow-older",
     ),
     "pull-older-than-expected": Message(
-        "{place} holds {reference}, and version {lowest} or a later one is expected.", "Ask whoever pushes it."
+        "{place} contains {reference}, and version {lowest} or a later one is expected.", "Ask whoever pushes it."
     ),
     "pull-record-damaged": Message(
-        "{path} cannot be read: {reason}.", "Delete it; then nothing is known of what was pulled before."
+        "{path} cannot be read: {reason}.", "Delete it; the record of earlier pulls is then lost."
     ),
     "pull-too-large": Message("{place} has more than {limit_gibibytes} GiB.", "Pull it without the base."),
     "pull-too-many-files": Message("{place} lists {files:,} files; the limit is {limit}.", "Have it pushed again."),
     "pull-unexpected-task": Message(
-        "{place} holds {version}, and the task {expected} is expected.", "Check the place, or leave --expect out."
+        "{place} contains {version}, and the task {expected} is expected.", "Check the place, or leave --expect out."
     ),
     "push-file-foreign": Message(
         "{name} is not a file of a version, and is not pushed.",
@@ -83,12 +84,12 @@ VERSIONS: Final[Mapping[str, Message]] = {
     ),
     "readout-labels-differ": Message("The readout of {version} has other labels.", "Restore it from a backup."),
     "signature-invalid": Message(
-        "The signature model.sig does not hold under {key}: {reason}.",
+        "The signature model.sig does not contain under {key}: {reason}.",
         "Use the public key of whoever pushed it, or have it pushed again.",
     ),
     "signature-missing": Message(
         "It is not signed, and a signature that {key} verifies is demanded.",
-        "Have it pushed with --signing-key, or leave the trusted key away.",
+        "Have it pushed with --signing-key, or unset the trusted key.",
     ),
     "signature-of-other-place": Message(
         "The files in {place} were signed for {signed_for:.200}.",

@@ -39,22 +39,22 @@ WORKERS: Final[Mapping[str, Message]] = {
     ),
     "broker-url-parameter-of-tls": Message(
         "ONBOARD_BROKER_URL has the parameter {parameter!r}, which is for TLS, and begins with redis://.",
-        "Write rediss:// for redis://, or take the parameter away.",
+        "Write rediss:// for redis://, or remove the parameter.",
     ),
     "broker-url-parameter-unknown": Message(
         "ONBOARD_BROKER_URL has the parameter {parameter!r}, which Onboard does not know.",
-        "Take it away; known are {known}.",
+        "Remove it; known are {known}.",
     ),
     "broker-url-parameter-wrong": Message(
         "{parameter} in ONBOARD_BROKER_URL is {value!r}.", "Set it to one of: {plain_value}."
     ),
     "broker-url-password-at": Message(
         "ONBOARD_BROKER_URL has an @ or % within its user or password, written as such.",
-        ("Write such letters of user and password as %XX: @ is %40, / is %2F, : is %3A, ? is %3F, # is %23, % is %25."),
+        ("Percent-encode user and password: @ is %40, / is %2F, : is %3A, ? is %3F, # is %23, % is %25."),
     ),
     "broker-url-password-slash": Message(
         "ONBOARD_BROKER_URL has a /, ? or # within its user or password, which ends there.",
-        ("Write such letters of user and password as %XX: @ is %40, / is %2F, : is %3A, ? is %3F, # is %23, % is %25."),
+        ("Percent-encode user and password: @ is %40, / is %2F, : is %3A, ? is %3F, # is %23, % is %25."),
     ),
     "broker-url-port-invalid": Message(
         "The port in ONBOARD_BROKER_URL is not a number from 1 to 65535.",
@@ -76,7 +76,7 @@ WORKERS: Final[Mapping[str, Message]] = {
         "The broker {broker} does not speak TLS.",
         "Write redis:// for rediss:// in ONBOARD_BROKER_URL, or switch TLS on there.",
     ),
-    "claim-fenced": Message("Another attempt owns {name} now.", "Nothing needs to be done: the later attempt goes on."),
+    "claim-fenced": Message("Another attempt owns {name} now.", "No action is needed: the later attempt continues."),
     "claim-stopped": Message("The job of {name} was stopped while it ran.", "Submit it again if it is still needed."),
     "detached-worker-left": Message(
         "The job waits: worker {last} has left. {reason}",
@@ -89,7 +89,7 @@ WORKERS: Final[Mapping[str, Message]] = {
         "Submit it again if it is still needed.",
     ),
     "job-fenced": Message(
-        "Attempt {attempt} no longer owns job {job}.", "Nothing needs to be done: the later attempt goes on."
+        "Attempt {attempt} no longer owns job {job}.", "No action is needed: the later attempt continues."
     ),
     "metrics-host-unknown": Message("This machine has no address {host!r}.", "Correct --metrics-host."),
     "metrics-not-served": Message(
@@ -102,10 +102,10 @@ WORKERS: Final[Mapping[str, Message]] = {
         "Report it as a bug, with the log of the job: onboard jobs logs JOB",
     ),
     "worker-machine-fails": Message(
-        "The worker's machine cannot go on: {reason}.", "The job is tried again by itself."
+        "The worker's machine cannot continue: {reason}.", "The job is tried again by itself."
     ),
     "worker-machine-full": Message(
-        "The worker's machine cannot go on: {reason} ({error}).",
+        "The worker's machine cannot continue: {reason} ({error}).",
         "Free some space or memory there; the job is tried again by itself.",
     ),
 }

@@ -156,7 +156,7 @@ def _of_transitions(seen: _Seen) -> Iterator[Metric]:
         return transition.state is JobState.QUEUED and not retried(transition)
 
     for name, help_text, counts in (
-        ("received", "Jobs that were submitted, or asked for again by a person.", received),
+        ("received", "Jobs that were submitted or retried by a person.", received),
         ("started", "Attempts that began.", entered(JobState.RUNNING)),
         ("succeeded", "Jobs that published a version.", entered(JobState.SUCCEEDED)),
         ("failed", "Jobs that failed or are dead.", entered(*_UNSUCCESSFUL)),
@@ -208,10 +208,12 @@ def _of_workers(seen: _Seen) -> Iterator[Metric]:
 def _of_hearing(seen: _Seen) -> Iterator[Metric]:
     """As each worker tells it: these counters begin at zero with each worker."""
     deaf = [((worker.name,), worker.deaf_seconds) for worker in seen.workers]
-    yield _gauge("onboard_worker_deaf_seconds", "How long jobs wait beside it, though it is free.", ("worker",), deaf)
+    yield _gauge(
+        "onboard_worker_deaf_seconds", "How long jobs have waited while the worker was idle.", ("worker",), deaf
+    )
     for name, help_text, fact in (
-        ("onboard_worker_renewals", "How often the worker turned deaf and began anew.", "renewals"),
-        ("onboard_dropped_messages", "Messages of the broker that were no bells and were dropped.", "dropped_messages"),
+        ("onboard_worker_renewals", "How often the worker was unresponsive and restarted.", "renewals"),
+        ("onboard_dropped_messages", "Invalid messages of the broker that were dropped.", "dropped_messages"),
     ):
         family = CounterMetricFamily(name, help_text, labels=("worker",))
         for worker in seen.workers:

@@ -109,7 +109,7 @@ def guard_newcomers(
     """
     assert outcome.tuned is not None
     names = ", ".join(version.reference for version in versions)
-    attempt.progress.note(f"guarding what was published meanwhile: {names}")
+    attempt.progress.note(f"guarding versions published meanwhile: {names}")
     whole_step = replace(GuardSettings(), shares=(1.0,))
     judgement = _judged(attempt, outcome.tuned, versions, outcome.trained.z, whole_step)
     verdict = guarded.guard

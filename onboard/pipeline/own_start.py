@@ -59,7 +59,7 @@ def _at_adapters(attempt: Run, alone: ProbeOutput, rows: np.ndarray) -> ProbeOut
         alone,
         z=named.z,
         init={
-            **alone.init, "reason": f"It starts at the adapters of {named.embedding}, which was asked for.",
+            **alone.init, "reason": f"It starts at the adapters of {named.embedding}, as requested.",
             "generated_by": named.embedding,
         },
         known=np.union1d(alone.known, rows[np.isin(rows, trained)]),

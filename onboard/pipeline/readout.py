@@ -220,7 +220,7 @@ def _facts(asked: str, trained: TrainOutput, answered: Answered, evidence: str) 
         reason += " So small a loss may be chance, and on other tasks a readout helps."
     if not share:
         which = "The embedding is" if trained.has_embedding else "The task's own weights are"
-        reason = f"{which} clearly better without it {seen} ({before:.3f} nats): no readout answers beside."
+        reason = f"{which} clearly better without it {seen} ({before:.3f} nats), so no readout is used."
     return {
         "asked": asked, "share": share, "reason": reason, "before": before, "after": after, "evidence": evidence,
         "rows": len(targets),

@@ -45,7 +45,7 @@ def tune_stage(attempt: Run, probed: ProbeOutput, trained: TrainOutput, alone: J
     Raises:
         SlotTakenError, HeadMovedError: see `take_slot`.
     """
-    worth = Worth(True, "It was asked for.")
+    worth = Worth(True, "It was requested.")
     if attempt.job.spec.tune_hypernetwork == "auto":
         worth = worth_tuning(_embedding_alone(attempt, probed, trained, alone))
     if not worth.tune:

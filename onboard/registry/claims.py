@@ -344,7 +344,7 @@ def _overdue(job: Job) -> dict[str, Any]:
     return {
         "code": "time_limit",
         "message": f"The job took longer than {limit:.6g} s, its time limit.",
-        "remedy": f"onboard jobs retry {job.id} --time-limit SECONDS; it goes on after its last finished stage",
+        "remedy": f"onboard jobs retry {job.id} --time-limit SECONDS; it continues after its last finished stage",
         "time_limit_seconds": round(limit, 3),
     }
 

@@ -107,7 +107,7 @@ class VersionRepository(Repository):
         version = self.add(draft, task, move_latest=move_latest, present=present, new_labels=new_labels)
         OutboxRepository(self._session).add(PUBLISHED, published_facts(version))
         moved = self._aliases.find(task.name, LATEST) == version.version
-        message = f"{version.reference} is published as provisional: its readout answers already, the job goes on"
+        message = f"{version.reference} is published as provisional: its readout already answers, and the job continues"
         facts = {"provisional": True, "version": version.version, "latest": moved}
         claims.append(draft.job, attempt, "note", message, stage=Stage.READOUT, numbers=facts)
         return version

@@ -1,4 +1,4 @@
-"""What a job's document says to people: a self-contained HTML page and a view for the terminal, from the same facts."""
+"""Present a job's document to people: a self-contained HTML page and a terminal view with the same facts."""
 
 from onboard.report.html import render
 from onboard.report.sentences import headline

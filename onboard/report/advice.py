@@ -1,4 +1,4 @@
-"""What a reader should know before the numbers, and what to do about it."""
+"""Remarks above the numbers of a report, with suggestions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from onboard.report.reading import bulk_request, mapping, mappings, number, text
 from onboard.report.sentences import TRIVIAL_BASELINES, baseline_name, better, deciding_metric, fair_split, value_text
 from onboard.report.submit_again import own_start, submit_again
 
-FEW_ROWS = 100  # training rows below which more of them help most
+FEW_ROWS = 100  # training rows; with fewer, more rows help most
 
 Tone = Literal["bad", "warn", "info"]
 
@@ -30,7 +30,7 @@ class Callout:
 
 
 def callouts(document: Mapping[str, Any]) -> list[Callout]:
-    """Everything to know before the numbers, the most serious first."""
+    """Return all remarks above the numbers, most serious first."""
     error = _error(document)
     if bulk_request(document):
         return [] if error is None else [error]
@@ -58,7 +58,7 @@ def _error(document: Mapping[str, Any]) -> Callout | None:
         steps.append(f"Run it again from its last finished stage: `onboard jobs retry {job}`")
     if job:
         steps.append(f"Read its log: `onboard jobs logs {job}`")
-    if document.get("state") in ("failed", "cancelled", "dead"):  # the headline has said why
+    if document.get("state") in ("failed", "cancelled", "dead"):  # the headline contains the reason
         return Callout("bad", "What to do", steps=tuple(filter(None, steps)))
     return Callout("bad", "An attempt of this job failed", text(error.get("message")), tuple(filter(None, steps)))
 
@@ -79,7 +79,7 @@ def _weak(document: Mapping[str, Any]) -> Callout | None:
 
 
 def next_steps(document: Mapping[str, Any]) -> list[str]:
-    """What to try after a weak result, the most promising first."""
+    """Return suggestions after a weak result, most promising first."""
     dataset, init = mapping(document.get("dataset")), mapping(document.get("init"))
     steps = []
     if mappings(dataset.get("warnings")):
@@ -88,7 +88,7 @@ def next_steps(document: Mapping[str, Any]) -> list[str]:
     if rows is not None and rows < FEW_ROWS and not neglect(document):
         again = submit_again(document)
         steps.append(f"Add labelled rows ({rows:.0f} were trained on) and submit again: `{again}`")
-    if dataset.get("kind") == MULTILABEL:  # there is no other method for it
+    if dataset.get("kind") == MULTILABEL:  # other methods do not support it
         return [*steps, *_words_alone(document)]
     if own_start(document):
         steps.append("See what other methods make of these rows: `onboard compare-methods FILE`")
@@ -101,13 +101,13 @@ def next_steps(document: Mapping[str, Any]) -> list[str]:
 
 
 def _words_alone(document: Mapping[str, Any]) -> list[str]:
-    """The step to a baseline that is better than the version; none where there is none."""
+    """Return the suggestion for a baseline that is better than the version, if there is one."""
     stronger = _stronger_baseline(document)
     return [f"{stronger} on the same rows: for this task words alone may be enough."] if stronger else []
 
 
 def _stronger_baseline(document: Mapping[str, Any]) -> str:
-    """One that is better than the version, and is itself shown to be better than the trivial answer."""
+    """Return a baseline that is better than the version and clearly better than the trivial answer."""
     split, deciding = fair_split(document), deciding_metric(document)
     if split is None or deciding is None:
         return ""
@@ -125,7 +125,7 @@ def _stronger_baseline(document: Mapping[str, Any]) -> str:
 
 
 def unmeasured(document: Mapping[str, Any]) -> bool:
-    """Whether a job has published a version of which no rows say how good it is."""
+    """Return whether a job has published a version without rows that show how good it is."""
     return document.get("state") == "succeeded" and not bulk_request(document) and fair_split(document) is None
 
 
@@ -174,7 +174,7 @@ def _latest(document: Mapping[str, Any]) -> Callout | None:
 
 
 def _changed(document: Mapping[str, Any]) -> Callout | None:
-    """What a version was made of, and how it compares with the one before where `latest` followed."""
+    """Describe the change of a version, and how it compares with the previous one if `latest` followed."""
     change, move = mapping(document.get("change")), mapping(document.get("latest"))
     if not change.get("action") or document.get("version") is None:
         return None

@@ -1,4 +1,4 @@
-"""Each label by itself: how it was answered, and what to do where one never or hardly ever gets an answer."""
+"""Results by label, and suggestions for labels that are never or hardly ever predicted."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ from onboard.report.sentences import deciding_metric, fair_split
 from onboard.report.submit_again import submit_again
 
 BY_LABEL_HEAD: Final = ["label", "precision", "recall", "F1", "rows", "answered"]
-MOST_LABELS: Final = 20  # of a table; of more the worst
-_ALIKE: Final = frozenset({"macro_f1", "mcc"})  # metrics in which a rare label weighs as much as a common one
+MOST_LABELS: Final = 20  # rows of a table; the worst ones if there are more
+_ALIKE: Final = frozenset({"macro_f1", "mcc"})  # metrics in which rare and frequent labels have the same weight
 
 
 def by_label_rows(metrics: Mapping[str, Any]) -> list[list[str]]:
-    """The cells of `BY_LABEL_HEAD` of each label that has rows or answers; of many labels those of least F1."""
+    """Return the cells of `BY_LABEL_HEAD` for each label with rows or answers; those with the lowest F1 if there are
+    many.
+    """
     scores = [score for score in label_scores(metrics) if score.f1 is not None]
     if len(scores) > MOST_LABELS:
         scores = sorted(scores, key=lambda score: (score.f1 or 0.0, -score.rows))[:MOST_LABELS]
@@ -29,18 +31,18 @@ def by_label_rows(metrics: Mapping[str, Any]) -> list[list[str]]:
 
 
 def by_label_notes(metrics: Mapping[str, Any]) -> list[str]:
-    """How many labels the table leaves out."""
+    """State how many labels the table leaves out."""
     hidden = sum(score.f1 is not None for score in label_scores(metrics)) - MOST_LABELS
     return [f"{hidden:,} labels with a higher F1 are not shown."] if hidden > 0 else []
 
 
 def neglect(document: Mapping[str, Any]) -> str:
-    """Which labels the version never or hardly ever answers, on the rows that say most fairly how good it is."""
+    """State which labels the version never or hardly ever predicts, on the fairest split."""
     return neglect_sentence(_scores(document), label_name)
 
 
 def neglect_steps(document: Mapping[str, Any]) -> list[str]:
-    """What to do for labels that get no answers, by how they were trained and with what flags."""
+    """Return suggestions for labels without answers, by training method and options."""
     labels = [score.label for score in neglected(_scores(document))]
     if not labels:
         return []

@@ -1,5 +1,8 @@
-"""Geometry of the charts. Positions are per cent of the plot's width, so that an SVG without a view box fits any screen
-and its text never shrinks; the learning curve is stretched, and its text stands outside of the SVG."""
+"""Geometry of the charts.
+
+Positions are per cent of the plot's width, so that an SVG without a view box fits any screen and its text never
+shrinks. The learning curve is stretched, with its text outside the SVG.
+"""
 
 from __future__ import annotations
 
@@ -8,30 +11,30 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 MOST_POINTS = 300
-SMOOTHED_FROM = 20  # steps; shorter curves are shown as they are
+SMOOTHED_FROM = 20  # steps; shorter curves are not smoothed
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Linear scale from `low`…`high` to 0…100 per cent; what lies outside is put on the edge."""
+    """Linear scale from `low`…`high` to 0…100 per cent; values outside are clipped."""
 
     low: float
     high: float
 
     @classmethod
     def around(cls, values: Sequence[float], *, least: float = -math.inf, most: float = math.inf) -> Scale:
-        """A scale of all values, with a twentieth of their span on each side as far as `least` and `most` let it."""
+        """Return a scale of all values, with margins of a twentieth of their span within `least` and `most`."""
         room = (max(values) - min(values)) * 0.05 or 0.05
         return cls(max(least, min(values) - room), min(most, max(values) + room))
 
     def at(self, value: float) -> float:
-        """Position of a value in per cent."""
+        """Return the position of a value in per cent."""
         span = self.high - self.low
         position = (value - self.low) / span if span > 0 else 0.5
         return round(100 * min(1.0, max(0.0, position)), 3)
 
     def ticks(self, count: int = 5) -> list[float]:
-        """About `count` round numbers on the scale."""
+        """Return about `count` round numbers on the scale."""
         span = self.high - self.low
         if span <= 0:
             return [self.low]
@@ -45,7 +48,7 @@ class Scale:
 
 @dataclass(frozen=True, slots=True)
 class Track:
-    """One row of a chart: a bar or a dot with its interval. Positions in per cent, None where there is nothing."""
+    """A row of a chart: a bar or a dot with its interval. Positions in per cent, None if absent."""
 
     label: str
     shown: str
@@ -81,9 +84,9 @@ class Curve:
 
 
 def curve(title: str, values: Sequence[float], *, smoothed: bool, every: int = 1) -> Curve | None:
-    """The line of a number for each step, or for each so many, with its moving average where it is `smoothed`.
+    """Return the line of a number per step, or per `every` steps, with its moving average if `smoothed`.
 
-    None where there are fewer than two.
+    None for fewer than two values.
     """
     if len(values) < 2:
         return None
@@ -104,7 +107,7 @@ def curve(title: str, values: Sequence[float], *, smoothed: bool, every: int = 1
 
 
 def moving_average(values: Sequence[float], width: int) -> list[float]:
-    """Mean over a centred window of up to 2·width + 1 values, narrower at the ends; the length stays."""
+    """Return the mean over a centered window of up to 2·width + 1 values, narrower at the ends; the length stays."""
     sums = [0.0]
     for value in values:
         sums.append(sums[-1] + value)

@@ -1,4 +1,4 @@
-"""From a job's document to its charts: results beside baselines, candidates of the probe, training, times, labels."""
+"""The charts of a job's document: results with baselines, candidates of the probe, training, times, labels."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CORRELATIONS = frozenset({"mcc", "pearson", "spearman"})
 
 
 def results_chart(metrics: Mapping[str, Any], baselines: Mapping[str, Any], deciding: str) -> RowChart | None:
-    """The deciding metric of the version and of its baselines on one split, as bars with their intervals."""
+    """Chart the deciding metric of the version and its baselines on one split, as bars with intervals."""
     own = mapping(metrics.get(deciding))
     if number(own.get("value")) is None:
         return None
@@ -90,7 +90,7 @@ def _place(scale: Scale, value: Any) -> float | None:
 
 
 def candidates_chart(init: Mapping[str, Any]) -> RowChart | None:
-    """The probe's candidates as dots with intervals, those of the table in its order; a mixture has no dot."""
+    """Chart the probe's candidates as dots with intervals, in the order of the table; a mixture has no dot."""
     shown, hidden = shown_candidates(init)
     measured = [(candidate, *own_loss(candidate)) for candidate in shown]
     ends = [end for _, *of_loss in measured for end in of_loss if end is not None]
@@ -127,13 +127,13 @@ def _probe_caption(init: Mapping[str, Any], hidden: int) -> str:
         sentences.append(f"{known} had been trained on {overlap:,.0f} of the task's rows.")
     if hidden:
         sentences.append(f"{hidden:,} worse {'candidate is' if hidden == 1 else 'candidates are'} not shown.")
-    if not init.get("reason"):  # else nothing was chosen
+    if not init.get("reason"):  # otherwise nothing was chosen
         sentences.append("These numbers chose the start, so they do not say how good the version is.")
     return " ".join(sentences)
 
 
 def curves(training: Mapping[str, Any]) -> list[Curve]:
-    """The training loss and the norm of the embedding over the steps."""
+    """Chart the training loss and the norm of the embedding over the steps."""
     drawn = [
         curve("Training loss in nats", numbers(training.get("loss")), smoothed=True),
         curve("Norm of the embedding ‖z‖", numbers(training.get("z_norm")), smoothed=False),
@@ -142,7 +142,7 @@ def curves(training: Mapping[str, Any]) -> list[Curve]:
 
 
 def live_curves(events: Sequence[Mapping[str, Any]]) -> list[Curve]:
-    """The losses that the notes of the present attempt tell while it trains, one line a training; the newest four."""
+    """Chart the losses of the current attempt from its notes, one line per training; the newest four."""
     attempt = max((number(event.get("attempt")) or 0 for event in events), default=0)
     losses: dict[str, list[float]] = {}
     for event in events:
@@ -157,7 +157,7 @@ def live_curves(events: Sequence[Mapping[str, Any]]) -> list[Curve]:
 
 
 def times_chart(seconds: Mapping[str, Any]) -> RowChart | None:
-    """Time by stage."""
+    """Chart the time by stage."""
     stages = [(text(stage), value) for stage, taken in seconds.items() if (value := number(taken)) is not None]
     if not stages:
         return None
@@ -171,7 +171,7 @@ def times_chart(seconds: Mapping[str, Any]) -> RowChart | None:
 
 
 def labels_chart(dataset: Mapping[str, Any]) -> RowChart | None:
-    """Training rows per label, in the order of the labels."""
+    """Chart the training rows per label, in the order of the labels."""
     counts = [
         (label, count) for label in mappings(dataset.get("labels")) if (count := number(label.get("count"))) is not None
     ]

@@ -1,4 +1,4 @@
-"""One self-contained HTML page: no script, no network, everything that users wrote escaped."""
+"""Render a self-contained HTML page: no script, no network, all user content escaped."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 
 
 def render(document: JobReport | Mapping[str, Any]) -> str:
-    """The HTML page of a job's document (`onboard.domain.report.JobReport`), whose every key may be absent or null."""
+    """Render the HTML page of a job's document (`onboard.domain.report.JobReport`); every key may be absent or null."""
     return environment().get_template("report.html").render(page=page_of(document))
 
 
 @cache
 def environment() -> Environment:
-    """The templates of the report."""
+    """Return the templates of the report."""
     return make_environment()
 
 
 def make_environment(*folders: Path) -> Environment:
-    """The templates that lie in the folders, and behind them those of the report; what they are given is escaped."""
+    """Return the templates in these folders and those of the report; values are escaped."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     environment = Environment(
@@ -44,7 +44,7 @@ def make_environment(*folders: Path) -> Environment:
 
 
 def explained(cell: str) -> Markup:
-    """A cell or a name, with the explanation of a term that stands in it alone."""
+    """Return a cell or a name, with an explanation if it is a known term."""
     from markupsafe import Markup, escape
 
     explanation = TERMS.get(cell)
@@ -52,10 +52,10 @@ def explained(cell: str) -> Markup:
 
 
 def code(sentence: str) -> Markup:
-    """What stands between backticks as code; everything is escaped. An odd backtick stays a backtick."""
+    """Format text between backticks as code; everything is escaped. An unmatched backtick stays."""
     from markupsafe import Markup, escape
 
-    # no line break inside of "73–87%" and "n = 30"
+    # no line break inside "73–87%" and "n = 30"
     sentence = sentence.replace("–", "\u2060–\u2060").replace(" = ", "\u00a0=\u00a0")
     parts = sentence.split("`")
     if len(parts) % 2 == 0:

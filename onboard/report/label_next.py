@@ -1,4 +1,4 @@
-"""What to label next, in words: texts of which the version is unsure, and how many labels more are worth."""
+"""Describe what to label next: texts that the version is unsure about, and the gain from more labels."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any, Final
 from onboard.domain.report import decimals_of
 from onboard.report.reading import label_name, mapping, mappings, number, text, within
 
-FEWEST_ROWS: Final = 24  # training rows below which nothing is extrapolated (`onboard.train.learning_curve`)
-MOST_SHARES: Final = 12  # labels whose share of the unlabelled texts is shown
-FEWEST_HELD_OUT: Final = 16  # held-out rows below which the curve is not tried (`onboard.train.learning`)
+FEWEST_ROWS: Final = 24  # minimum training rows for an extrapolation (`onboard.train.learning_curve`)
+MOST_SHARES: Final = 12  # labels shown with their share of the unlabeled texts
+FEWEST_HELD_OUT: Final = 16  # minimum held-out rows for a curve (`onboard.train.learning`)
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A text to label next, or a pair of them, and what is answered now."""
+    """A text or a pair to label next, with its current answer."""
 
     answer: str
     texts: list[str]
@@ -24,14 +24,14 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class MoreLabels:
-    """What more labels would bring, in sentences, and what to label next."""
+    """The gain from more labels, in sentences, and what to label next."""
 
     sentences: list[str]
     rows: list[Asked]
 
 
 def more_labels(document: Mapping[str, Any]) -> MoreLabels | None:
-    """What the document says of more labels and of unlabelled texts; None where it says nothing."""
+    """Return the document's part about more labels and unlabeled texts; None without any."""
     asked = mapping(document.get("label_next"))
     rows = mappings(asked.get("rows"))
     sentences = [*_worth(document), *_shares(asked), *([_sentence(asked, len(rows))] if rows else [])]
@@ -39,7 +39,7 @@ def more_labels(document: Mapping[str, Any]) -> MoreLabels | None:
 
 
 def _shares(asked: Mapping[str, Any]) -> list[str]:
-    """How the unlabelled texts are answered now, the commonest answer first."""
+    """Describe the current answers to the unlabeled texts, most frequent first."""
     shares = [
         (share, label_name(answered.get("label")))
         for answered in mappings(asked.get("shares"))
@@ -52,17 +52,17 @@ def _shares(asked: Mapping[str, Any]) -> list[str]:
 
 
 def _worth(document: Mapping[str, Any]) -> list[str]:
-    """What more labelled rows would bring, and the learning curve that says so."""
+    """Describe the gain from more labeled rows, with the learning curve."""
     worth = mapping(document.get("more_rows"))
     more = number(worth.get("more"))
     if more is None:
         return list(filter(None, [_too_few(document)]))
     gain, low, high = (number(worth.get(key)) for key in ("gain", "low", "high"))
     reason = text(worth.get("reason")) or "It was not measured."
-    said = f"What {more:.0f} more labels would bring cannot be told. {reason}"
+    said = f"The gain from {more:.0f} more labels is unknown. {reason}"
     if gain is not None and low is not None and high is not None:
         interval = f"95% interval {_points(low)} to {_points(high)}"
-        untold = "" if round(100 * low) > 0 else ": no gain can be told"
+        untold = "" if round(100 * low) > 0 else ": the gain is not significant"
         said = (
             f"With {more:.0f} more labels accuracy would change by about {_points(gain)} points ({interval}){untold}."
         )
@@ -76,7 +76,7 @@ def _worth(document: Mapping[str, Any]) -> list[str]:
 
 
 def _too_few(document: Mapping[str, Any]) -> str:
-    """Why nothing is said of more labels, where no row was held out and the training rows are too few to try."""
+    """Explain that there are too few training rows for an estimate, if no row was held out."""
     dataset = mapping(document.get("dataset"))
     rows = number(within(dataset, "rows", "train"))
     if document.get("state") != "succeeded" or not rows or dataset.get("kind") != "classification":
@@ -85,18 +85,18 @@ def _too_few(document: Mapping[str, Any]) -> str:
         held = number(within(dataset, "rows", "validation"))
         if held is None or held >= FEWEST_HELD_OUT:
             return ""
-        return f"What more labels would bring cannot be told by fewer than {FEWEST_HELD_OUT} held-out rows."
+        return f"The gain from more labels cannot be estimated with fewer than {FEWEST_HELD_OUT} held-out rows."
     counts = [number(label.get("count")) for label in mappings(dataset.get("labels"))]
     if counts and all(count == 1 for count in counts):
-        return "What more labels would bring cannot be told: every label has one training row."
-    if rows >= FEWEST_ROWS:  # without an estimate there is no curve either, and its reason is told
+        return "The gain from more labels cannot be estimated: every label has one training row."
+    if rows >= FEWEST_ROWS:  # the estimate gives the reason if there is no curve
         reason = "" if document.get("validation_kind") else text(document.get("validation_reason"))
-        return f"What more labels would bring cannot be told. {reason}" if reason else ""
-    return f"What more labels would bring cannot be told with fewer than {FEWEST_ROWS} training rows."
+        return f"The gain from more labels is unknown. {reason}" if reason else ""
+    return f"The gain from more labels cannot be estimated with fewer than {FEWEST_ROWS} training rows."
 
 
 def _points(share: float) -> str:
-    """ "+5", "0" or "−4": per cent with their sign."""
+    """Return "+5", "0" or "−4": per cent with their sign."""
     points = round(100 * share)
     return f"{points:+d}".replace("-", "−") if points else "0"
 
@@ -118,7 +118,7 @@ def _answer(row: Mapping[str, Any]) -> str:
     if value is not None:
         if not spread:
             return f"{value:g}"
-        decimals = decimals_of(spread, 2)  # they tell what is known
+        decimals = decimals_of(spread, 2)  # as many as are significant
         return f"{value:.{decimals}f} ± {spread:.{decimals}f}"
     return " or ".join(
         f"{label_name(answer.get('label'))} {100 * (number(answer.get('probability')) or 0.0):.0f}%"

@@ -1,6 +1,6 @@
-"""A lineage as an SVG picture: a column for what versions are made of, then a column a generation of versions.
+"""Draw a lineage as SVG: a column for the inputs of versions, then a column per generation.
 
-Presentation attributes only (no style, no script), so that it shows under any content security policy.
+Uses presentation attributes only (no style, no script), so that it works under any content security policy.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _HEIGHT: Final = 34
 _GAP_X: Final = 70
 _GAP_Y: Final = 14
 _MARGIN: Final = 20
-_MOST_LETTERS: Final = 30  # of a label; the whole one stands in its title
+_MOST_LETTERS: Final = 30  # of a label; its title shows it in full
 _FILLS: Final = {"dataset": "#e3effb", "init": "#f2f2f2", "hypernetwork": "#efe6fa", "version": "#e2f4e6"}
 _STROKES: Final = {"dataset": "#3b77b5", "init": "#777777", "hypernetwork": "#7a4fb0", "version": "#2f8a4c"}
 _LINES: Final[dict[EdgeKind, str]] = {
@@ -35,7 +35,7 @@ Places = dict[str, tuple[int, int]]  # left and upper edge of each node's box
 
 
 def render_lineage(lineage: LineageDocument) -> str:
-    """The picture as an SVG document; every text in it is escaped."""
+    """Return the picture as an SVG document; all text is escaped."""
     places = _places(lineage)
     width = max(x for x, _ in places.values()) + _WIDTH + _MARGIN if places else 2 * _MARGIN
     height = max(y for _, y in places.values()) + _HEIGHT + _MARGIN if places else 2 * _MARGIN
@@ -67,14 +67,14 @@ def _places(lineage: LineageDocument) -> Places:
 
 
 def _columns(lineage: LineageDocument) -> Iterator[tuple[LineageNode, int]]:
-    """Each node with its column: 0, and for a version one more than the furthest of what it comes from."""
+    """Yield each node with its column: 0, or for a version one more than the rightmost of its inputs."""
     sources: dict[str, list[str]] = {}
     for edge in lineage.edges:
         sources.setdefault(edge.target, []).append(edge.source)
     columns: dict[str, int] = {}
     for start in sources:
         waiting = [start]
-        while waiting:  # a loop, not a recursion: a line of ancestors may be long
+        while waiting:  # not recursive, as a line of ancestors may be long
             missing = [source for source in sources.get(waiting[-1], []) if source not in columns]
             if missing:
                 waiting.extend(missing)

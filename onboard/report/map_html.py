@@ -1,4 +1,4 @@
-"""The map of tasks as one self-contained HTML page: SVG, no script, no network, every name escaped."""
+"""The map of tasks as a self-contained HTML page: SVG, no script, no network, all names escaped."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from onboard.report.html import environment
 from onboard.report.map_layout import FONT_SIZE, NARROW, WIDE, lay_out, nearest_text, outline
 from onboard.report.reading import mappings, text
 
-_LETTER: Final = 0.62 * FONT_SIZE  # pixels; no letter of the fixed-width fonts is wider
+_LETTER: Final = 0.62 * FONT_SIZE  # pixels; the maximum width in fixed-width fonts
 
 
 def render_map(document: Mapping[str, Any]) -> str:
-    """The page of the document of `onboard.versions.task_map.map_tasks`."""
+    """Render the page of the document of `onboard.versions.task_map.map_tasks`."""
     return environment().get_template("map.html").render(**map_parts(document))
 
 
 def map_parts(document: Mapping[str, Any]) -> dict[str, Any]:
-    """What map_body.html and map_style.html show of it.
+    """Return the data of map_body.html and map_style.html.
 
-    It holds the map twice, and shows the one that fits: a wide map would have its letters too small on a phone.
+    The page contains two maps and shows the one that fits, as letters of a wide map would be too small on a phone.
     """
     wide, narrow = (lay_out(document, lambda name, _: _LETTER * len(name), canvas) for canvas in (WIDE, NARROW))
     rows, tasks = map_rows(document), mappings(document.get("tasks"))
@@ -37,7 +37,7 @@ def map_parts(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def map_rows(document: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
-    """Task, version, nearest source family and nearest tasks, as people read them."""
+    """Return task, version, nearest source family and nearest tasks for display."""
     return [
         (
             printable(text(task.get("task"))),

@@ -1,4 +1,4 @@
-"""The map's geometry: where each task's mark and name stand, in pixels, the same for the page and the picture."""
+"""The layout of the map: positions of marks and names in pixels, shared by the page and the picture."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ WIDTH: Final = 960  # pixels, as all below
 HEIGHT: Final = 620
 FONT_SIZE: Final = 13
 _LINE: Final = 16
-_MOST_NAMES: Final = 80  # more are a carpet
+_MOST_NAMES: Final = 80  # more are unreadable
 _MOST_TRIED: Final = 1_000
-_CROWD: Final = 150  # tasks from which on marks are small
+_CROWD: Final = 150  # tasks; with more, marks are small
 OTHER: Final = "other"
-_REST: Final = ""  # the name of no family
-# Okabe and Ito's colours, which people with any colour vision tell apart; the marks differ in shape too.
+_REST: Final = ""  # tasks without a family
+# Okabe and Ito's colors, which are distinguishable with any color vision; the marks differ in shape too.
 COLOURS: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 GREY: Final = "#8a8f98"
 SHAPES: Final = ("circle", "square", "triangle", "diamond", "inverted", "plus")
-MOST_FAMILIES: Final = len(COLOURS) * len(SHAPES)  # each with a pair of its own
+MOST_FAMILIES: Final = len(COLOURS) * len(SHAPES)  # each with a unique pair
 
 
 @dataclass(frozen=True, slots=True)
 class Canvas:
-    """What a map is drawn on, in pixels.
+    """The area of a map, in pixels.
 
     Args:
         margin: around the marks.
-        letters: most of a name; the whole one stands in the mark's title.
+        letters: maximum length of a name; the mark's title shows it in full.
     """
 
     width: int
@@ -48,7 +48,7 @@ class Canvas:
 
 
 WIDE: Final = Canvas(WIDTH, HEIGHT, 44, 24)
-NARROW: Final = Canvas(340, 400, 26, 16)  # as wide as a phone shows it without making its letters smaller
+NARROW: Final = Canvas(340, 400, 26, 16)  # fits a phone without scaling
 
 Box = tuple[float, float, float, float]  # left, top, right, bottom
 WidthOf = Callable[[str, bool], float]  # of a text in pixels, bold or not
@@ -56,7 +56,7 @@ WidthOf = Callable[[str, bool], float]  # of a text in pixels, bold or not
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """What the marks of one family look like."""
+    """The appearance of a family's marks."""
 
     name: str
     tasks: int
@@ -78,7 +78,7 @@ class Mark:
 
     @property
     def rim(self) -> float:
-        """Width of the line around it: learned tasks stand out from those that came with the base."""
+        """Width of the outline: learned tasks stand out from shipped ones."""
         return self.radius / 6 if self.source else 1.6
 
     @property
@@ -89,7 +89,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A task's name beside its mark; `x` is its left edge, `y` its middle."""
+    """A task's name next to its mark; `x` is its left edge, `y` its middle."""
 
     text: str
     x: float
@@ -99,7 +99,7 @@ class Name:
 
 @dataclass(frozen=True, slots=True)
 class MapLayout:
-    """Everything that is drawn."""
+    """Everything to draw."""
 
     canvas: Canvas
     headline: str
@@ -110,7 +110,7 @@ class MapLayout:
 
 
 def lay_out(document: Mapping[str, Any], width_of: WidthOf, canvas: Canvas = WIDE) -> MapLayout:
-    """The layout of the document of `onboard.versions.task_map.map_tasks`."""
+    """Lay out the document of `onboard.versions.task_map.map_tasks`."""
     tasks = [task for task in mappings(document.get("tasks")) if text(task.get("task"))]
     families = _families(tasks, document)
     marks = _marks(tasks, families, canvas)
@@ -121,13 +121,13 @@ def lay_out(document: Mapping[str, Any], width_of: WidthOf, canvas: Canvas = WID
     if any(mark.source for mark in marks) and not all(mark.source for mark in marks):
         notes.append("Large marks with a rim were learned here; small ones came with the base.")
     if unnamed:
-        notes.append(f"{unnamed:,} {'name has' if unnamed == 1 else 'names have'} no room beside the marks.")
-    on_top = sorted(marks, key=lambda mark: not mark.source)  # drawn one after the other
+        notes.append(f"{unnamed:,} {'name has' if unnamed == 1 else 'names have'} no room next to the marks.")
+    on_top = sorted(marks, key=lambda mark: not mark.source)  # in drawing order
     return MapLayout(canvas, headline(document), notes, shown, on_top, names)
 
 
 def headline(document: Mapping[str, Any]) -> str:
-    """How many tasks, and how they are placed."""
+    """Describe how many tasks there are, and how they are placed."""
     tasks = len(listing(document.get("tasks")))
     if document.get("layout") == "neighbours":
         learned = sum(not task.get("source") for task in mappings(document.get("tasks")))
@@ -143,7 +143,7 @@ def headline(document: Mapping[str, Any]) -> str:
 
 
 def map_notes(document: Mapping[str, Any]) -> list[str]:
-    """What a reader of the map has to know."""
+    """Return notes for readers of the map."""
     by_neighbours = document.get("layout") == "neighbours"
     notes = [
         "Neighbors and groups mean something; distances between groups and directions do not."
@@ -164,9 +164,9 @@ def map_notes(document: Mapping[str, Any]) -> list[str]:
 
 
 def _families(tasks: Sequence[Mapping[str, Any]], document: Mapping[str, Any]) -> dict[str, Family]:
-    """By name; the largest have a pair of colour and shape each, all others share one.
+    """Return families by name; the largest have a unique pair of color and shape, all others share one.
 
-    The pairs go by name, so that a family keeps its own as long as the largest are the same.
+    Pairs are assigned by name, so that a family keeps its own as long as the largest are the same.
     """
     known = [(text(family.get("family")), number(family.get("tasks"))) for family in mappings(document.get("families"))]
     families = {}
@@ -184,7 +184,7 @@ def _marks(tasks: Sequence[Mapping[str, Any]], families: Mapping[str, Family], c
     left, right = min(x for x, _ in places), max(x for x, _ in places)
     low, high = min(y for _, y in places), max(y for _, y in places)
     room = canvas.width - 2 * canvas.margin, canvas.height - 2 * canvas.margin
-    # one scale for both directions: a distance means the same whichever way it points
+    # one scale for both directions, so that distances are comparable
     scale = min((size / span for size, span in zip(room, (right - left, high - low), strict=True) if span), default=0.0)
     small = 3.0 if len(tasks) > _CROWD else 4.5
     learned = 3.5 if sum(not task.get("source") for task in tasks) > _CROWD else 7.0
@@ -209,7 +209,7 @@ def _title(task: Mapping[str, Any]) -> str:
 
 
 def nearest_text(task: Mapping[str, Any]) -> str:
-    """The nearest tasks with their cosines."""
+    """Return the nearest tasks with their cosines."""
     return ", ".join(
         f"{printable(text(neighbour.get('task')))} {number(neighbour.get('similarity')) or 0.0:.2f}"
         for neighbour in mappings(task.get("nearest"))
@@ -217,9 +217,9 @@ def nearest_text(task: Mapping[str, Any]) -> str:
 
 
 def _names(tasks: Sequence[Mapping[str, Any]], marks: Sequence[Mark], width_of: WidthOf, canvas: Canvas) -> list[Name]:
-    """Names where they cover neither one another nor a mark: learned tasks first, then from the rim inwards.
+    """Place names without covering one another or marks: learned tasks first, then from the rim inwards.
 
-    A learned task's name may cover the marks of sources: it is what a reader looks for.
+    A learned task's name may cover marks of sources, as readers look for it.
     """
     if not marks:
         return []
@@ -240,7 +240,7 @@ def _names(tasks: Sequence[Mapping[str, Any]], marks: Sequence[Mark], width_of: 
 
 
 class _Rooms:
-    """Where there is still room for a name."""
+    """The free space for names."""
 
     def __init__(self, marks: Sequence[Mark], canvas: Canvas) -> None:
         import numpy as np
@@ -253,7 +253,7 @@ class _Rooms:
         self._names: list[Box] = []
 
     def take(self, mark: Mark, width: float, *, over_sources: bool = False) -> tuple[float, float] | None:
-        """The left edge and the middle of a name beside this mark; None where all eight places are taken."""
+        """Return the left edge and the middle of a name next to this mark; None if all eight positions are taken."""
         import numpy as np
 
         marks, names = self._learned if over_sources else self._marks, np.array(self._names).reshape(-1, 4)
@@ -279,13 +279,13 @@ def _inside(box: Box, canvas: Canvas) -> bool:
 
 
 def _meets(box: Box, others: np.ndarray) -> bool:
-    """Whether it overlaps one of the others (n, 4)."""
+    """Return whether it overlaps one of the others (n, 4)."""
     left, top, right, bottom = others.T
     return bool(((box[0] < right) & (box[2] > left) & (box[1] < bottom) & (box[3] > top)).any())
 
 
 def outline(shape: str, x: float, y: float, radius: float) -> list[tuple[float, float]] | None:
-    """The corners of a mark's shape, of about one area whatever the shape; None for a circle."""
+    """Return the corners of a mark's shape, with about the same area for all shapes; None for a circle."""
     corners = _CORNERS.get(shape)
     return [(round(x + radius * dx, 1), round(y + radius * dy, 1)) for dx, dy in corners] if corners else None
 

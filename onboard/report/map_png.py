@@ -1,4 +1,4 @@
-"""The map of tasks as a PNG picture: the page's shapes, drawn with Pillow at twice their size."""
+"""The map of tasks as PNG: the page's shapes, drawn with Pillow at twice their size."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from PIL.ImageFont import FreeTypeFont, ImageFont
 
 _SCALE: Final = 2  # sharp on dense screens and in print
-_SMOOTH: Final = 2  # drawn so much larger, then made smaller: Pillow's polygons have steps
+_SMOOTH: Final = 2  # oversampling, as Pillow's polygons are not smooth
 _PAPER, _PANEL, _INK, _SOFT = "#ffffff", "#f6f8fa", "#1b2330", "#566273"
 _EDGE: Final = 20  # pixels of the page, as all below
 _ROW: Final = 22
@@ -22,7 +22,7 @@ _BOLD: Final = 0.35  # the font has one weight: letters are drawn this much wide
 
 
 def draw_map(document: Mapping[str, Any]) -> bytes:
-    """The PNG file of the document of `onboard.versions.task_map.map_tasks`."""
+    """Return the PNG file for the document of `onboard.versions.task_map.map_tasks`."""
     from PIL import Image
 
     factor = _SCALE * _SMOOTH
@@ -66,14 +66,14 @@ def _png(image: Image) -> bytes:
 
 
 class _Fonts:
-    """Pillow's own font, the same everywhere, in every size that is asked for."""
+    """Pillow's font, which is the same everywhere, in every requested size."""
 
     def __init__(self, factor: int) -> None:
         self._factor = factor
         self._sizes: dict[float, FreeTypeFont | ImageFont] = {}
 
     def of(self, size: float) -> FreeTypeFont | ImageFont:
-        """The font for an image that is `factor` times as large as the page."""
+        """Return the font for an image that is `factor` times as large as the page."""
         from PIL import ImageFont
 
         if size not in self._sizes:
@@ -81,7 +81,7 @@ class _Fonts:
         return self._sizes[size]
 
     def width(self, text: str, bold: bool = False) -> float:
-        """Of a text, in the page's pixels."""
+        """Return the width of a text, in the page's pixels."""
         return float(self.of(FONT_SIZE).getlength(text)) / self._factor + 2 * _BOLD * bold
 
 
@@ -96,23 +96,23 @@ class _Page:
         self._factor = factor
 
     def text(self, x: float, y: float, text: str, colour: str, size: float = FONT_SIZE, stroke: float = 0.0) -> None:
-        """A line of text from its left edge and its middle; letters are as much wider as the `stroke`."""
+        """Draw a line of text from its left edge and its middle; `stroke` widens the letters."""
         place, font = (x * self._factor, y * self._factor), self._fonts.of(size)
         self._draw.text(place, text, fill=colour, font=font, anchor="lm", stroke_width=stroke * self._factor)
 
     def name(self, x: float, y: float, text: str, *, bold: bool) -> None:
-        """A name on the map, to be read above marks too."""
+        """Draw a name on the map, readable on top of marks."""
         stroke = _BOLD if bold else 0.0
         self.text(x, y, text, _PANEL, stroke=stroke + 1.5)
         self.text(x, y, text, _INK, stroke=stroke)
 
     def panel(self, x: float, y: float, width: float, height: float) -> None:
-        """The ground of the map."""
+        """Draw the background of the map."""
         box = [edge * self._factor for edge in (x, y, x + width, y + height)]
         self._draw.rounded_rectangle(box, radius=8 * self._factor, fill=_PANEL)
 
     def mark(self, mark: Mark, x: float, y: float) -> None:
-        """A task's mark at that place."""
+        """Draw a task's mark."""
         rim = _PAPER if mark.source else _INK
         corners = outline(mark.family.shape, x, y, mark.radius)
         line = max(1, round(mark.rim * self._factor))
@@ -125,7 +125,7 @@ class _Page:
 
 
 def _legend_rows(layout: MapLayout, fonts: _Fonts) -> list[list[tuple[float, Mark, str]]]:
-    """The families in as many rows as they need."""
+    """Arrange the families in as many rows as they need."""
     rows: list[list[tuple[float, Mark, str]]] = [[]]
     x = _EDGE + 8.0
     for family in layout.families:
@@ -140,7 +140,7 @@ def _legend_rows(layout: MapLayout, fonts: _Fonts) -> list[list[tuple[float, Mar
 
 
 def _wrapped(note: str, fonts: _Fonts) -> list[str]:
-    """A note in lines that fit the page."""
+    """Wrap a note to the width of the page."""
     lines = [""]
     for word in note.split():
         longer = f"{lines[-1]} {word}".strip()

@@ -1,4 +1,4 @@
-"""Methods side by side on the same rows: what each came to, as a document, and as a picture of score against bytes."""
+"""Compare methods on the same rows, as a document and as a plot of score against bytes."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from onboard.report.reading import mapping, number, text, within
 from onboard.report.sentences import deciding_metric, fair_split, metric_name, metric_text, value_text
 
 _WIDTH, _HEIGHT = 640, 360  # pixels of the picture
-_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 150, 24, 48  # of its margins: axes left and below, names to the right of a point
+_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 150, 24, 48  # margins: axes left and below, names to the right of a point
 _LETTERS: Final = "12px ui-sans-serif, system-ui, sans-serif"
 _LINES_APART: Final = 14  # pixels between names
 
 
 @dataclass(frozen=True)
 class MethodResult:
-    """What one method came to.
+    """The result of a method.
 
     Args:
         method: its name.
-        state: of its job; "refused" where it was not queued.
-        job, version: that learned it, and the version that was published.
+        state: state of its job; "refused" if it was not queued.
+        job, version: its job, and the published version.
         score: the deciding metric with its interval.
-        weak: whether the version is no better than the commonest answer.
-        stored_bytes: of the version's files.
-        trained: how many numbers of the task's own were trained.
+        weak: whether the version is not better than the most frequent answer.
+        stored_bytes: size of the version's files.
+        trained: number of trained task-specific parameters.
         seconds: of all stages together.
-        memory_bytes: the most that was held meanwhile, with the base.
+        memory_bytes: peak memory, including the base.
         error: why there is no version.
     """
 
@@ -50,7 +50,7 @@ class MethodResult:
 
     @classmethod
     def of(cls, method: str, job: Mapping[str, Any], version: Mapping[str, Any] | None) -> MethodResult:
-        """Of the documents of its job, which has ended, and of the version that it published, if it did."""
+        """Create from the documents of its job, which has ended, and of the published version, if any."""
         split, metric = fair_split(job), deciding_metric(job)
         score = mapping(within(job, "metrics", split, metric)) if split and metric else None
         seconds = [taken for value in mapping(job.get("seconds")).values() if (taken := number(value)) is not None]
@@ -72,10 +72,10 @@ class MethodsCompared:
     """Methods on the same rows, with the same seed.
 
     Args:
-        task: whose versions they are.
-        metric: that decides; "" where nothing was measured.
-        split: that it was measured on.
-        results: in the order in which they were asked for.
+        task: task of the versions.
+        metric: the deciding metric; "" if nothing was measured.
+        split: split that it was measured on.
+        results: in the requested order.
     """
 
     task: str
@@ -85,24 +85,24 @@ class MethodsCompared:
 
     @classmethod
     def of(cls, task: str, jobs: Sequence[Mapping[str, Any]], results: Sequence[MethodResult]) -> MethodsCompared:
-        """The same; the first job that measured anything says what and where."""
+        """Create from jobs; metric and split are those of the first job with a measurement."""
         measured = next((job for job in jobs if fair_split(job)), {})
         return cls(task, deciding_metric(measured) or "", fair_split(measured) or "", results)
 
     def to_json(self) -> dict[str, Any]:
-        """The document of `onboard compare-methods --json`."""
+        """Return the document of `onboard compare-methods --json`."""
         return asdict(self)
 
     @property
     def by_score(self) -> list[MethodResult]:
-        """The results, the best first; what has none comes last."""
+        """Return the results, best first; those without a score last."""
         sign = -1.0 if self.metric in LOWER_IS_BETTER else 1.0
         return sorted(
             self.results, key=lambda result: -sign * float(result.score["value"]) if result.score else math.inf
         )
 
     def rows(self) -> list[tuple[str, ...]]:
-        """Method, score with interval, bytes, numbers trained, seconds, memory, version or reason: the best first."""
+        """Return method, score with interval, bytes, parameters, seconds, memory, version or reason: best first."""
         return [
             (
                 f"{result.method}{' (weak)' if result.weak else ''}",
@@ -116,12 +116,12 @@ class MethodsCompared:
         ]  # fmt: skip
 
     def heads(self) -> tuple[str, ...]:
-        """Of the columns of `rows`."""
+        """Return the column headings of `rows`."""
         measured = f"{metric_name(self.metric)}, {self.split}" if self.metric else "score"
         return "method", measured, "bytes", "trained", "seconds", "memory", "version"
 
     def plot(self) -> str:
-        """An SVG picture: score with its interval against the bytes that a task takes, on a logarithmic axis."""
+        """Return an SVG plot: score with its interval against the bytes of a task, on a logarithmic axis."""
         shown = [result for result in self.by_score if result.score and result.stored_bytes]
         ends = [end for result in shown for end in _ends(result)] or [0.0, 1.0]
         sizes = [math.log10(result.stored_bytes or 1) for result in shown] or [0.0, 1.0]
@@ -131,7 +131,7 @@ class MethodsCompared:
 
 @dataclass(frozen=True)
 class _Plot:
-    """Scales of a picture: powers of ten of bytes, and the score."""
+    """Scales of the plot: powers of ten of bytes, and the score."""
 
     bytes: Scale
     score: Scale
@@ -197,6 +197,6 @@ def _count(count: int | None) -> str:
 
 
 def _power(power: int) -> str:
-    """1 kB for three, 100 kB for five."""
+    """Return 1 kB for three, 100 kB for five."""
     unit, rest = divmod(power, 3)
     return f"{10**rest} {('bytes', 'kB', 'MB', 'GB', 'TB')[min(unit, 4)]}"

@@ -8,13 +8,13 @@ from typing import Any
 
 from onboard.report.reading import label_name, listing, number, text
 
-MOST_HEATED = 20  # labels; a larger matrix is told by its mistakes alone
+MOST_HEATED = 20  # labels; a larger matrix is only described by its mistakes
 MOST_MISTAKES = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """Rows of one true label that got one predicted label; `share` is of the true label's rows."""
+    """Rows of one true label with one predicted label; `share` is of the true label's rows."""
 
     count: int
     share: float
@@ -24,7 +24,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """So many rows of `true` were answered `predicted`, out of `of`."""
+    """A mistake: how many rows of `true`, out of `of`, were predicted as `predicted`."""
 
     true: str
     predicted: str
@@ -34,7 +34,7 @@ class Mistake:
 
 @dataclass(frozen=True, slots=True)
 class Mistakes:
-    """Heat map (labels, cells) where it is small enough, else no cells; and the most frequent mistakes."""
+    """Heat map (labels, cells) if it is small enough, else no cells; and the most frequent mistakes."""
 
     labels: list[str]
     cells: list[list[Cell]]
@@ -44,7 +44,7 @@ class Mistakes:
 
 
 def mistakes(confusion: Mapping[str, Any]) -> Mistakes | None:
-    """The confusion matrix of a document; None where it is missing or not square."""
+    """Read the confusion matrix of a document; None if it is missing or not square."""
     labels = [label_name(label) for label in listing(confusion.get("labels"))]
     matrix = [[int(number(count) or 0) for count in listing(row)] for row in listing(confusion.get("matrix"))]
     if not labels or len(matrix) != len(labels) or any(len(row) != len(labels) for row in matrix):

@@ -1,6 +1,6 @@
-"""A job as a run of MLflow: parameters, metrics, tags, and the report with its document as files.
+"""Log a job as an MLflow run: parameters, metrics, tags, and the report with its document as files.
 
-A job is logged once to an experiment: its run is known by the tag `onboard.job`. A run is logged whole, or deleted.
+A job is logged once per experiment; the tag `onboard.job` identifies its run. Incomplete runs are deleted.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _OF_THE_SPEC: Final = ("base", "init", "tune_hypernetwork", "method", "seed", "s
 
 @dataclass(frozen=True)
 class JobRun:
-    """What MLflow is told of a job.
+    """The contents of a run.
 
     Args:
         job: its id.
-        name: of the run: the version that the job published.
-        parameters: what was asked, and what was chosen.
+        name: name of the run: the version that the job published.
+        parameters: requested and chosen options.
         metrics: by split ("test/accuracy"), baseline ("test/majority/accuracy") and stage ("seconds/train").
         tags: job, task, version, digests.
     """
@@ -47,7 +47,7 @@ class JobRun:
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> JobRun:
-        """The run of a job's document, as `onboard jobs show --json` prints it.
+        """Create from a job's document, as `onboard jobs show --json` prints it.
 
         Raises:
             ConflictError: the job has not published a version.
@@ -67,20 +67,20 @@ class JobRun:
 
 
 def log_job(document: Mapping[str, Any], uri: str, experiment: str) -> tuple[str, bool]:
-    """Log a job to the MLflow at `uri`, unless it is there already.
+    """Log a job to the MLflow at `uri`, unless it is already there.
 
     Args:
-        document: the job's.
-        uri: of the tracking server, or of another store that MLflow knows.
-        experiment: its name; made where there is none.
+        document: the job's document.
+        uri: URI of the tracking server, or of another store that MLflow supports.
+        experiment: its name; created if it does not exist.
 
     Returns:
         The run's id, and whether it is new.
 
     Raises:
-        ConflictError: the job has published no version.
+        ConflictError: the job has not published a version.
         NotFoundError: the extra `mlflow` is not installed.
-        InputError, UnavailableError: MLflow refuses the address or what it is told, or cannot be reached.
+        InputError, UnavailableError: MLflow rejects the address or the data, or cannot be reached.
     """
     run = JobRun.of(document)
     switch_off_mlflow_telemetry()
@@ -94,7 +94,7 @@ def log_job(document: Mapping[str, Any], uri: str, experiment: str) -> tuple[str
         for logged in client.search_runs([place], f"tags.`{JOB_TAG}` = '{run.job}'"):
             if logged.info.status == _FINISHED:
                 return str(logged.info.run_id), False
-            _withdraw(client, logged.info.run_id)  # an attempt that was killed on its way left it half logged
+            _withdraw(client, logged.info.run_id)  # an interrupted attempt left it incomplete
         return _log(client, place, run, document), True
 
 
@@ -118,7 +118,7 @@ def _log(client: MlflowClient, experiment: str, run: JobRun, document: Mapping[s
 
 
 def _withdraw(client: MlflowClient, run: str) -> None:
-    """Delete a run that is half logged, as far as MLflow can be reached; the next attempt looks for it again."""
+    """Delete an incomplete run if MLflow can be reached; otherwise the next attempt does."""
     from mlflow.exceptions import MlflowException
 
     with suppress(MlflowException, OSError):
@@ -155,7 +155,7 @@ def _milliseconds(moment: str | None) -> int | None:
 
 
 def _require_reachable(uri: str) -> None:
-    """MLflow's own client tries a server that is away for minutes. Raises UnavailableError."""
+    """Fail early: MLflow's client retries an unreachable server for minutes. Raises UnavailableError."""
     if uri.startswith(("http://", "https://")):
         import httpx
 
@@ -175,5 +175,5 @@ def _errors_in_our_words(uri: str) -> Iterator[None]:
         yield
     except MlflowException as error:
         raise InputError("mlflow-refuses", uri=uri, reason=error.message) from error
-    except OSError as error:  # of the store of its files, which need not be where the server is
+    except OSError as error:  # from the file store, which may be on another host than the server
         raise UnavailableError("mlflow-artifacts-unavailable", uri=uri, reason=error) from error

@@ -1,4 +1,4 @@
-"""Everything that both reports show, decided, and in their order: HTML template and terminal only place it."""
+"""The contents of both reports, in order; the HTML template and the terminal only format them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class SplitResults:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """All that one page shows, in its order. Empty lists and None leave their section out."""
+    """The contents of a report, in order. Empty lists and None omit their section."""
 
     title: str
     state: str
@@ -89,7 +89,7 @@ class Page:
 
 
 def page_of(document: Mapping[str, Any]) -> Page:
-    """The page of a job's document."""
+    """Return the contents for a job's document."""
     init, training = mapping(document.get("init")), mapping(document.get("training"))
     dataset = mapping(document.get("dataset"))
     task, version = text(document.get("task")), document.get("version")
@@ -131,7 +131,7 @@ def page_of(document: Mapping[str, Any]) -> Page:
 
 
 def changed_facts(document: Mapping[str, Any]) -> Facts:
-    """How the dataset was made of the task's earlier one; empty where it was submitted as a whole."""
+    """Describe how the dataset was changed from an earlier one; empty if it was submitted as a whole."""
     change = mapping(document.get("change"))
     return [("made of", change_sentence(cast(ChangeJson, change)))] if change.get("action") else []
 
@@ -144,7 +144,7 @@ def _commands(task: str, version: Any, *, pair: bool) -> list[str]:
 
 
 def split_results(document: Mapping[str, Any]) -> Iterator[SplitResults]:
-    """The results of every split that was measured, test first."""
+    """Yield the results of every measured split, test first."""
     deciding = deciding_metric(document)
     for split in ("test", "validation"):
         metrics = mapping(within(document, "metrics", split))
@@ -190,7 +190,7 @@ def _notes(owners: Sequence[str], columns: Sequence[Mapping[str, Any]]) -> list[
 
 
 def training_facts(training: Mapping[str, Any]) -> Facts:
-    """Method, its settings, what it was made of without rows, numbers trained, steps, learning rate and padding."""
+    """Return method, settings, inputs without rows, number of parameters, steps, learning rate and padding."""
     steps, rate = number(training.get("steps")), number(training.get("learning_rate"))
     trained, settings = number(training.get("trained")), mapping(training.get("settings"))
     padding, share = number(training.get("padding_share")), number(training.get("share"))
@@ -208,7 +208,7 @@ def training_facts(training: Mapping[str, Any]) -> Facts:
 
 
 def _made_of(without_rows: Mapping[str, Any]) -> str:
-    """What a version without labeled rows was made of; empty of any other."""
+    """Describe the inputs of a version without labeled rows; empty for any other."""
     labels, described, texts = (number(without_rows.get(key)) for key in ("labels", "described", "texts"))
     if not labels:
         return ""
@@ -218,7 +218,7 @@ def _made_of(without_rows: Mapping[str, Any]) -> str:
 
 
 def memory_facts(document: Mapping[str, Any]) -> Facts:
-    """Where the GPU's memory was too small for a batch."""
+    """Describe batches that did not fit into the GPU's memory."""
     return [
         (
             "GPU memory",
@@ -230,7 +230,7 @@ def memory_facts(document: Mapping[str, Any]) -> Facts:
 
 
 def dataset_facts(dataset: Mapping[str, Any]) -> Facts:
-    """Name, kind, rows by split and digest of the dataset."""
+    """Return name, kind, rows by split and digest of the dataset."""
     rows = mapping(dataset.get("rows"))
     shown = ", ".join(f"{count:,.0f} {name}" for name, amount in rows.items() if (count := number(amount)) is not None)
     named = [
@@ -243,7 +243,7 @@ def dataset_facts(dataset: Mapping[str, Any]) -> Facts:
 
 
 def pinned_facts(document: Mapping[str, Any]) -> Facts:
-    """What identifies the version and what it depends on."""
+    """Return the identity and the dependencies of the version."""
     plain = ("job", "task", "version", "embedding_digest", "hypernetwork_version", "created_at", "finished_at")
     pins = mapping(document.get("pins"))
     named = {key: document.get(key) for key in plain} | {key: pins[key] for key in pins}

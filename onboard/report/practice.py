@@ -1,4 +1,4 @@
-"""What a practice task of a base is, in words: its name says kind and label words, as the curriculum made it."""
+"""Describe a practice task of a base from its name, which contains kind and label words."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOST_WORDS: Final = 4  # of the labels
 
 
 def practice_task(name: str) -> str:
-    """One line: "a practice task of the base: what a text is about (films, sport, food)".
+    """Return a line such as "a practice task of the base: what a text is about (films, sport, food)".
 
     Args:
         name: of an anchor, `topics-all-40-films-sport-food`.

@@ -1,4 +1,4 @@
-"""Reading a document in which every key may be absent, null, or written by another version of the code."""
+"""Read a document in which every key may be absent, null, or written by another version of the code."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _LABEL_CHARACTERS: Final = 40  # of a label in a table, a chart or a sentence
 
 
 def mapping(value: Any) -> Mapping[str, Any]:
-    """The value if it is a JSON object, else an empty one."""
+    """Return the value if it is a JSON object, else an empty one."""
     return value if isinstance(value, Mapping) else {}
 
 
 def mappings(value: Any) -> list[Mapping[str, Any]]:
-    """The JSON objects of a list; an empty list for anything else."""
+    """Return the JSON objects of a list; an empty list for anything else."""
     return [entry for entry in listing(value) if isinstance(entry, Mapping)]
 
 
 def within(document: Mapping[str, Any], *keys: str) -> Any:
-    """What lies at these keys, one inside of the other; None where one is missing."""
+    """Return a nested value; None if a key is missing."""
     value: Any = document
     for key in keys:
         value = mapping(value).get(key)
@@ -32,38 +32,38 @@ def within(document: Mapping[str, Any], *keys: str) -> Any:
 
 
 def bulk_request(document: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What a job that answers files reads, asks and writes; empty of a job that learns."""
+    """Return the request of a job that answers files; empty for other jobs."""
     return mapping(within(document, "spec", "options", BULK))
 
 
 def listing(value: Any) -> Sequence[Any]:
-    """The value if it is a list, else an empty one."""
+    """Return the value if it is a list, else an empty one."""
     return value if isinstance(value, (list, tuple)) else []
 
 
 def number(value: Any) -> float | None:
-    """The value as a finite number, else None. Booleans are no numbers."""
+    """Return the value if it is a finite number, not a boolean, else None."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     return float(value) if math.isfinite(value) else None
 
 
 def numbers(value: Any) -> list[float]:
-    """The finite numbers of a list, in order."""
+    """Return the finite numbers of a list, in order."""
     return [finite for entry in listing(value) if (finite := number(entry)) is not None]
 
 
 def text(value: Any) -> str:
-    """The value as text; "" for None."""
+    """Return the value as text; "" for None."""
     return "" if value is None else str(value)
 
 
 def any_label(label: Any) -> str:
-    """A label as people write it; whatever is no label of a dataset, as its plain text."""
+    """Return a label for display; anything else as plain text."""
     is_label = isinstance(label, (str, bool)) or number(label) is not None
     return label_text(label) if is_label else text(label)
 
 
 def label_name(label: Any) -> str:
-    """A label as people write it; of a sentence the beginning and the end."""
+    """Return a label for display; long ones are shortened in the middle."""
     return both_ends(any_label(label), _LABEL_CHARACTERS)

@@ -1,4 +1,4 @@
-"""The facts of a job's document in plain words and numbers, the same for the HTML page and the terminal."""
+"""The facts of a job's document in sentences, shared by the HTML page and the terminal."""
 
 from __future__ import annotations
 
@@ -29,34 +29,34 @@ BASELINE_NAMES: Final = {
     "tfidf_one_vs_rest": "TF-IDF + one-vs-rest",
 }
 TRIVIAL_BASELINES: Final = ("majority", "mean", "commonest_set")
-ROWS_FOR_A_DECIMAL = 1000  # from here on a tenth of a per cent means something
+ROWS_FOR_A_DECIMAL = 1000  # with this many rows, a tenth of a per cent is meaningful
 
 
 def metric_name(name: str) -> str:
-    """A metric as people write it."""
+    """Return the display name of a metric."""
     return METRIC_NAMES.get(name, name.replace("_", " "))
 
 
 def baseline_name(name: str) -> str:
-    """A baseline as people write it."""
+    """Return the display name of a baseline."""
     return BASELINE_NAMES.get(name, name.replace("_", " "))
 
 
 def better(name: str) -> str:
-    """Which way a metric is better: "higher" or "lower"."""
+    """Return whether "higher" or "lower" values of a metric are better."""
     return "lower" if name in LOWER_IS_BETTER else "higher"
 
 
 def value_text(name: str, value: float, rows: float | None = None) -> str:
-    """A value as people write it: shares as per cent, everything else with two or three digits."""
+    """Format a value: shares as per cent, everything else with two or three digits."""
     if name in SHARE_METRICS:
-        nearly = value not in (0, 1) and round(value, 2) in (0, 1)  # 249 of 250 are not all
+        nearly = value not in (0, 1) and round(value, 2) in (0, 1)  # 249 of 250 must not become 100%
         return f"{100 * value:.{1 if nearly else _decimals(rows)}f}%"
     return plain_number(value, 2) if abs(value) < 100 else f"{value:,.0f}"
 
 
 def interval_text(name: str, metric: Mapping[str, Any]) -> str:
-    """A metric's interval, "73–87%" or "0.41 to 0.66"; "" where it has none."""
+    """Return a metric's interval, "73–87%" or "0.41 to 0.66"; "" without one."""
     low, high, rows = number(metric.get("low")), number(metric.get("high")), number(metric.get("n"))
     if low is None or high is None:
         return ""
@@ -67,7 +67,7 @@ def interval_text(name: str, metric: Mapping[str, Any]) -> str:
 
 
 def metric_text(name: str, metric: Any) -> str:
-    """A metric with its interval, "81% (73–87%)"; "" where there is no value."""
+    """Return a metric with its interval, "81% (73–87%)"; "" without a value."""
     document = mapping(metric)
     value = number(document.get("value"))
     if value is None:
@@ -82,13 +82,13 @@ def _decimals(rows: float | None) -> int:
 
 
 def fair_split(document: Mapping[str, Any]) -> str | None:
-    """The split that says most fairly how good a version is: test, else validation; None where nothing was measured."""
+    """Return the fairest measured split: test, else validation; None without any."""
     metrics = mapping(document.get("metrics"))
     return next((split for split in ("test", "validation") if mapping(metrics.get(split))), None)
 
 
 def deciding_metric(document: Mapping[str, Any]) -> str | None:
-    """The metric that decides: the one that the document names, else the first that it has of a kind's list."""
+    """Return the document's deciding metric, else the first that it has of the kind's list."""
     split = fair_split(document)
     metrics = mapping(within(document, "metrics", split)) if split else {}
     order = [text(document.get("metric")), *(name for names in METRICS.values() for name in names), *metrics]
@@ -96,14 +96,14 @@ def deciding_metric(document: Mapping[str, Any]) -> str | None:
 
 
 def version_name(document: Mapping[str, Any]) -> str:
-    """ "Version 3 of `tickets`", as far as the document knows it."""
+    """Return "Version 3 of `tickets`", as far as known."""
     task, version = text(document.get("task")), document.get("version")
     named = f"`{task}`" if task else "the task"
     return f"Version {version} of {named}" if version is not None else named[0].upper() + named[1:]
 
 
 def headline(document: Mapping[str, Any]) -> str:
-    """What came of the job, in one sentence. Names stand between backticks."""
+    """Describe the result of the job in one sentence, with names between backticks."""
     state = text(document.get("state"))
     if state in ("queued", "running", "failed", "cancelled", "dead"):
         return _unfinished(document, state)

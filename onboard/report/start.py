@@ -1,4 +1,4 @@
-"""Why training started where it did, in plain sentences and a table."""
+"""Explain the start of the training in sentences and a table."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from onboard.report.practice import practice_task
 from onboard.report.reading import any_label, label_name, listing, mapping, mappings, number, text, within
 
 MOST_TIES = 5
-MOST_CANDIDATES: Final = 10  # shown; a registry may hold a thousand
-MOST_LABELS: Final = 8  # of a mapping that are named
+MOST_CANDIDATES: Final = 10  # shown; a registry may have a thousand
+MOST_LABELS: Final = 8  # of a mapping that are listed
 CANDIDATE_HEAD: Final = ["starting point", "loss (95%)", "right", "rows", "round", "tuned", ""]
-FEWEST_ROWS: Final = 8  # of a loss that has an interval: of fewer the normal distribution is no guide
-UNLIKE_FROM: Final = 52  # measured embeddings: 32 tasks that are like it, 8 that are not, 12 anchors (see `prefilter`)
+FEWEST_ROWS: Final = 8  # of a loss with an interval: with fewer, the normal distribution is a poor approximation
+UNLIKE_FROM: Final = 52  # measured embeddings: 32 similar tasks, 8 others, 12 anchors (see `prefilter`)
 _MIXTURE: Final = "mixture"
 _WHAT: Final = {
     "random": "random numbers, no earlier task",
@@ -25,11 +25,11 @@ _WHAT: Final = {
     _MIXTURE: "a mixture of the best",
 }
 
-_PLAIN = ("random", "mean")  # starts that have learned nothing of their own
+_PLAIN = ("random", "mean")  # starts that contain nothing learned
 
 
 def start_notes(init: Mapping[str, Any]) -> list[str]:
-    """What the probe's numbers do not say: an alarm, ties, what a mixture is made of, what was not even measured."""
+    """Explain the probe's numbers: an alarm, ties, the parts of a mixture, embeddings that were not measured."""
     if init.get("chosen") == OWN_START:
         return []
     notes = (
@@ -45,12 +45,12 @@ def start_notes(init: Mapping[str, Any]) -> list[str]:
 
 
 def what_it_is(name: str) -> str:
-    """What stands behind the name of a starting point, where the name does not say it; "" for a task's version."""
+    """Describe a starting point if its name does not; "" for a task's version."""
     return _WHAT.get(name) or ("" if "@" in name or not name else practice_task(name))
 
 
 def shown_candidates(init: Mapping[str, Any]) -> tuple[list[Mapping[str, Any]], int]:
-    """Those of the table and the chart, in the probe's order, the chosen one first; and how many are left out."""
+    """Return the candidates to show, in the probe's order, the chosen one first; and how many are left out."""
     chosen = text(init.get("chosen"))
     candidates = [
         candidate for candidate in mappings(init.get("candidates")) if number(candidate.get("loss")) is not None
@@ -60,9 +60,9 @@ def shown_candidates(init: Mapping[str, Any]) -> tuple[list[Mapping[str, Any]], 
 
 
 def own_loss(candidate: Mapping[str, Any]) -> tuple[float | None, float | None, float | None]:
-    """A candidate's loss before any training, and its interval where it was measured on rows enough.
+    """Return a candidate's loss before any training, and its interval if there were enough rows.
 
-    A mixture has none: it is made by training, and what stands there is its loss after it.
+    A mixture has none: it results from training, and its stored loss is that after the training.
     """
     if text(candidate.get("embedding")) == _MIXTURE and number(candidate.get("tuned")) is not None:
         return None, None, None
@@ -73,7 +73,7 @@ def own_loss(candidate: Mapping[str, Any]) -> tuple[float | None, float | None, 
 
 
 def candidate_detail(candidate: Mapping[str, Any]) -> str:
-    """ "31% right, after training 0.412", or "31% right, round 1, 8 rows"."""
+    """Return "31% right, after training 0.412", or "31% right, round 1, 8 rows"."""
     accuracy, tuned = number(candidate.get("accuracy")), number(candidate.get("tuned"))
     rows, of_round = number(candidate.get("rows")), number(candidate.get("round"))
     right = "" if accuracy is None else f"{100 * accuracy:.0f}% right"
@@ -84,7 +84,7 @@ def candidate_detail(candidate: Mapping[str, Any]) -> str:
 
 
 def candidate_rows(init: Mapping[str, Any]) -> list[list[str]]:
-    """The table of candidates in the probe's own order, the chosen one first: a cell for each of `CANDIDATE_HEAD`."""
+    """Return the cells of `CANDIDATE_HEAD` per candidate in the probe's order, the chosen one first."""
     last = max((number(candidate.get("round")) or 0.0 for candidate in mappings(init.get("candidates"))), default=0.0)
     ties, chosen = [text(name) for name in listing(init.get("ties"))], text(init.get("chosen"))
     rows = []
@@ -99,14 +99,14 @@ def candidate_rows(init: Mapping[str, Any]) -> list[list[str]]:
 
 
 def word_rows(document: Mapping[str, Any]) -> list[list[str]]:
-    """Which word stands for which label, of each row of `candidate_rows`: [name, mapping]; empty for a regression."""
+    """Return [name, label mapping] for each row of `candidate_rows`; empty for a regression."""
     shown, _ = shown_candidates(mapping(document.get("init")))
     pairs = ((text(candidate.get("embedding")), _words(document, candidate)) for candidate in shown)
     return [[name, _mapping_text(words)] for name, words in pairs if words]
 
 
 def word_notes(document: Mapping[str, Any]) -> list[str]:
-    """The chosen candidate's mapping, and those of the last round that differ from it, each with all who have it."""
+    """Return the chosen candidate's mapping, and others of the last round, each with its candidates."""
     shown, _ = shown_candidates(mapping(document.get("init")))
     if not shown or not (chosen := _words(document, shown[0])):
         return []
@@ -122,14 +122,14 @@ def word_notes(document: Mapping[str, Any]) -> list[str]:
 
 
 def _words(document: Mapping[str, Any], candidate: Mapping[str, Any]) -> list[tuple[Any, str]]:
-    """(label, word) of a candidate; empty where nothing is known, or the labels are the buckets of a number."""
+    """Return (label, word) pairs of a candidate; empty if unknown or for a regression."""
     labels = [label.get("label") for label in mappings(within(document, "dataset", "labels"))]
     words = [text(word) for word in listing(candidate.get("words"))]
     return list(zip(labels, words, strict=True)) if len(words) == len(labels) else []
 
 
 def _mapping_text(words: Sequence[tuple[Any, str]]) -> str:
-    """ "“good” for positive, “bad” for negative", or that it is the labels' own words."""
+    """Return "“good” for positive, “bad” for negative", or that these are the labels' own words."""
     if all(_own_words(label) == words_of(word) for label, word in words):
         return "the labels' own"
     named = ", ".join(f"“{label_name(word)}” for {label_name(label)}" for label, word in words[:MOST_LABELS])
@@ -137,7 +137,7 @@ def _mapping_text(words: Sequence[tuple[Any, str]]) -> str:
 
 
 def _own_words(label: Any) -> str:
-    """ "1" for 1.0, but "1.0" for "1.0"."""
+    """Return "1" for 1.0, but "1.0" for "1.0"."""
     return words_of(any_label(label) if number(label) is None else label)
 
 
@@ -188,7 +188,7 @@ def _prefilter(init: Mapping[str, Any]) -> str:
 
 
 def _known(init: Mapping[str, Any]) -> str:
-    if init.get("known_too") is not True or init.get("reason"):  # one that was asked for is measured in any case
+    if init.get("known_too") is not True or init.get("reason"):  # a requested start is always measured
         return ""
     return (
         "The base or earlier versions had been trained on all of these rows, or nearly all: "
@@ -197,7 +197,7 @@ def _known(init: Mapping[str, Any]) -> str:
 
 
 def _strategy(init: Mapping[str, Any]) -> list[str]:
-    """How it was chosen, as far as it was: few rows are one round, and too few for a little training."""
+    """Describe how it was chosen: few rows allow one round only, and no trial training."""
     candidates = mappings(init.get("candidates"))
     raced = any((number(candidate.get("round")) or 0.0) > 1 for candidate in candidates)
     tuned = any(number(candidate.get("tuned")) is not None for candidate in candidates)

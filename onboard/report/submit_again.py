@@ -1,4 +1,4 @@
-"""The command that submits a job's dataset again, with the flags that it was submitted with."""
+"""The command that submits a job's dataset again with the same options."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from onboard.report.reading import listing, mapping, number, text, within
 
 
 def submit_again(document: Mapping[str, Any], **changed: str) -> str:
-    """`onboard submit …` as the job was asked, as far as its document knows, but for what is changed.
+    """Return `onboard submit …` with the job's options as far as known, except for changes.
 
     Args:
-        document: of the job.
+        document: the job's document.
         changed: options by their names with underscores, for example `metric="macro_f1"`.
     """
     task = text(document.get("task")) or "NAME"
@@ -28,12 +28,12 @@ def submit_again(document: Mapping[str, Any], **changed: str) -> str:
 
 
 def own_start(document: Mapping[str, Any]) -> bool:
-    """Whether the job trained no embedding, so that it started from nothing."""
+    """Return whether the job trained no embedding, so that it had no start."""
     return bool(within(document, "init", "chosen") == OWN_START)
 
 
 def _asked(document: Mapping[str, Any]) -> dict[str, str]:
-    """Options that the document shows to have been given, by name."""
+    """Return the options that were given according to the document, by name."""
     asked = {}
     init, tuning = mapping(document.get("init")), mapping(document.get("tuning"))
     if mapping(document.get("methods")):
@@ -47,7 +47,7 @@ def _asked(document: Mapping[str, Any]) -> dict[str, str]:
         asked["metric"] = metric
     if tuning.get("asked") == "always":
         asked["tune_hypernetwork"] = "always"
-    elif document.get("tuning", tuning) is None and not own_start(document):  # of a job that was to tune nothing
+    elif document.get("tuning", tuning) is None and not own_start(document):  # the job was not allowed to tune
         asked["tune_hypernetwork"] = "never"
     if within(document, "dataset", "kind") == MULTILABEL:
         asked["kind"] = MULTILABEL

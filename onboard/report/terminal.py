@@ -1,4 +1,4 @@
-"""What `onboard jobs show ID` prints: the facts of the HTML page, in a screenful; bare columns where no terminal is."""
+"""The output of `onboard jobs show ID`: the facts of the HTML page in one screen; plain columns without a terminal."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 SPARKS = "▁▂▃▄▅▆▇█"
 SPARKLINE_CHARACTERS = 40
-NAME_CHARACTERS = 34  # of a starting point in the table: two lines of 80 columns; the end tells names apart
+NAME_CHARACTERS = 34  # of a starting point in the table: two lines of 80 columns; names differ at the end
 STYLES = {"bad": "bold red", "warn": "bold yellow", "info": "bold blue"}
 
 
 def render_text(document: JobReport | Mapping[str, Any]) -> RenderableType:
-    """A rich renderable of a job's document, whose every key may be absent or null."""
+    """Return a rich renderable of a job's document; every key may be absent or null."""
     return _TerminalReport(page_of(document), numbers(within(document, "training", "loss")))
 
 
@@ -71,7 +71,7 @@ class _TerminalReport:
             yield _heading("Warnings about the dataset", STYLES["warn"])
         for warning in warnings:
             yield from map(_text, _bulleted([f"{warning.message} {warning.remedy}"]))
-            if warning.to_look_at:  # the message names the first
+            if warning.to_look_at:  # the message contains the first
                 yield from (_text(f"  {line}") for line in _bulleted(warning.examples[1:]))
 
     def _mistakes(self, plain: bool) -> Iterator[RenderableType]:
@@ -132,7 +132,7 @@ class _TerminalReport:
 
 
 def sparkline(values: Sequence[float]) -> str:
-    """The course of the values in at most `SPARKLINE_CHARACTERS` block characters."""
+    """Draw the values with at most `SPARKLINE_CHARACTERS` block characters."""
     width = min(len(values), SPARKLINE_CHARACTERS)
     smooth = moving_average(values, len(values) // (2 * width))
     columns = [smooth[index * (len(values) - 1) // max(1, width - 1)] for index in range(width)]
@@ -145,7 +145,7 @@ def _bulleted(lines: Iterable[str]) -> list[str]:
 
 
 def _command_below(step: str) -> str:
-    """A step whose command, if it ends in one, stands alone on the next line, where it can be copied."""
+    """Move a command at the end of a step to a separate line, where it can be copied."""
     sentence, marked, command = step.partition(": `")
     return f"{sentence}:\n    {command.removesuffix('`')}" if marked else step
 
@@ -157,7 +157,7 @@ def _heading(title: str, style: str = "bold") -> Text:
 def _text(content: str, style: str = "") -> Text:
     from rich.text import Text
 
-    return Text(printable(content), style)  # Text knows no markup: [red] in a label stays what it is
+    return Text(printable(content), style)  # Text ignores markup: [red] in a label is printed as it is
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]], plain: bool) -> RenderableType:

@@ -1,4 +1,4 @@
-"""The words of statistics and of transfer in reports, each explained in a sentence where the reader points at it."""
+"""Statistical and transfer terms in reports, each with a one-sentence explanation as a tooltip."""
 
 from __future__ import annotations
 

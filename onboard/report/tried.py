@@ -1,4 +1,4 @@
-"""What a report says of the methods that `--method auto` tried: a row each, the cheapest first; why one was taken."""
+"""The methods that `--method auto` tried: one row each, cheapest first, and why one was chosen."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NONE: Final = "–"
 
 @dataclass(frozen=True, slots=True)
 class MethodsTried:
-    """A table (head, rows), and why this one, why no further one, and by which rows."""
+    """A table (head, rows), and why the method was chosen, why no further one was tried, and by which rows."""
 
     head: list[str]
     rows: list[list[str]]
@@ -22,7 +22,7 @@ class MethodsTried:
 
 
 def methods_tried(document: Mapping[str, Any]) -> MethodsTried | None:
-    """Per method the cells of `TRIED_HEAD`; what came to nothing tells why in the second. None where none was asked."""
+    """Return the cells of `TRIED_HEAD` per method; the second gives the reason of a failure. None if none was tried."""
     methods = mapping(document.get("methods"))
     if not methods:
         return None

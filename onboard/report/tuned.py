@@ -1,4 +1,4 @@
-"""What a report says of a tuned hypernetwork: what the new task gained, what the guard found for the earlier ones."""
+"""The report on a tuned hypernetwork: the gain of the new task, and the guard's verdicts on earlier ones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PASSED: Final = "pass"
 
 
 def guard_rows(guard: Mapping[str, Any]) -> list[list[str]]:
-    """Per earlier task, those that did not pass first, the cells of `GUARD_HEAD`."""
+    """Return the cells of `GUARD_HEAD` per earlier task, those that did not pass first."""
     tasks = sorted(mappings(guard.get("tasks")), key=lambda task: text(task.get("verdict")) == _PASSED)
     return [
         [text(task.get("task")), _verdict(task), _evidence(task), _change(task), _flipped(task)] for task in tasks
@@ -22,12 +22,12 @@ def guard_rows(guard: Mapping[str, Any]) -> list[list[str]]:
 
 
 def guard_notes(guard: Mapping[str, Any]) -> list[str]:
-    """What the table does not say: the share of the step, what could have been seen, what was not looked at."""
+    """Add notes to the table: the share of the step, the detectable loss, tasks that were not checked."""
     return [note for note in (_share(guard), _detectable(guard), _unchecked(guard)) if note]
 
 
 def answering_facts(document: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """What answers beside what was trained, how sure it sounds, what is unknown to it, and the hypernetwork."""
+    """Return facts on readout, calibration, novelty and hypernetwork."""
     parts = (
         provisional_facts, readout_facts, prior_facts, calibration_facts, unknown_facts, tuning_facts,
     )  # fmt: skip
@@ -35,7 +35,7 @@ def answering_facts(document: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def provisional_facts(document: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """What became of the version that the job published first, and why."""
+    """Explain whether the provisional version was confirmed, and why."""
     first = mapping(document.get("provisional"))
     if not first:
         return []
@@ -49,7 +49,7 @@ def provisional_facts(document: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def readout_facts(document: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """How much of the answer is the readout's, and what it adds."""
+    """Return the readout's share and benefit."""
     readout = mapping(document.get("readout"))
     if not readout:
         return []
@@ -61,7 +61,7 @@ def readout_facts(document: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def prior_facts(document: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """What earlier tasks contributed to the readout, in points, and the tasks that contributed most."""
+    """Return the contribution of earlier tasks to the readout, in points, and the tasks that contributed most."""
     prior = mapping(document.get("prior"))
     scale = number(prior.get("scale"))
     if scale is None:
@@ -80,7 +80,7 @@ def prior_facts(document: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def calibration_facts(document: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The temperature of the probabilities, and what it changes."""
+    """Return the temperature of the probabilities and its effect."""
     calibration = mapping(document.get("calibration"))
     temperature, rows = number(calibration.get("temperature")), number(calibration.get("rows"))
     if temperature is None:
@@ -95,7 +95,7 @@ def calibration_facts(document: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def unknown_facts(document: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """How often it is wrong to say that a text is unlike the task's data, and how often it is missed."""
+    """Return the false alarms and misses of the novelty detector."""
     novelty = mapping(document.get("unknown"))
     alarms, misses = number(novelty.get("false_alarms")), number(novelty.get("misses"))
     if alarms is None or misses is None:
@@ -108,19 +108,19 @@ def unknown_facts(document: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def tuning_facts(document: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Whether the hypernetwork was tuned with the embedding, why, and what the new task gained by it."""
+    """Explain whether the hypernetwork was tuned, why, and the gain of the new task."""
     tuning = mapping(document.get("tuning"))
     if not tuning:
         return []
     facts = [("hypernetwork", "tuned too" if tuning.get("kept") else "as it was")]
-    if text(within(document, "guard", "verdict")) != "rejected":  # else the verdict's callout has the reason
+    if text(within(document, "guard", "verdict")) != "rejected":  # otherwise the verdict's callout gives the reason
         facts.append(("why", text(tuning.get("reason"))))
     facts.append(("how much of it", _proposed(tuning)))
     return [(name, value) for name, value in facts if value]
 
 
 def _proposed(tuning: Mapping[str, Any]) -> str:
-    """Where the new task itself wanted less than the whole step."""
+    """State that the new task itself wanted less than the whole step."""
     share = number(tuning.get("proposed"))
     if not share or share == 1.0:
         return ""
@@ -152,7 +152,7 @@ def _flipped(task: Mapping[str, Any]) -> str:
 
 
 def _share(guard: Mapping[str, Any]) -> str:
-    """Which part of the step was taken, and who did not let more of it through."""
+    """State the accepted share of the step, and which task limited it."""
     share = number(guard.get("share"))
     if not share or share == 1.0:
         return ""
@@ -162,7 +162,7 @@ def _share(guard: Mapping[str, Any]) -> str:
         if (more := number(objection.get("share")))
     ]
     why = "; ".join(stood_by) or "with more of it an earlier task may have lost too much"
-    return f"{100 * share:.4g}% of the step was let through: {why}."
+    return f"{100 * share:.4g}% of the step was accepted: {why}."
 
 
 def _named(tasks: Sequence[Any]) -> str:
@@ -171,7 +171,7 @@ def _named(tasks: Sequence[Any]) -> str:
 
 
 def _detectable(guard: Mapping[str, Any]) -> str:
-    """The worst of them, so that nobody takes a verdict for more than it is. Texts without labels detect nothing."""
+    """State the worst detectable loss, so that nobody overestimates a verdict. Texts without labels detect nothing."""
     seen = [
         detectable
         for task in mappings(guard.get("tasks"))

@@ -1,4 +1,4 @@
-"""The versions of a task beside one another: one metric with its intervals."""
+"""Compare the versions of a task by one metric with intervals."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ MOST_SHOWN: Final = 30
 
 
 def measured(version: Mapping[str, Any]) -> tuple[str, str, Mapping[str, Any]]:
-    """The metric that a version's document is known by: the split, its name, its numbers; "", "" and {} without one."""
+    """Return the metric that represents a version's document: the split, its name, its numbers; "", "" and {} without
+    one.
+    """
     for split in ("test", "validation"):
         metrics = mapping(mapping(version.get("metrics")).get(split))
         for name in METRICS.get(text(version.get("task_kind")), ()):
@@ -25,7 +27,7 @@ def measured(version: Mapping[str, Any]) -> tuple[str, str, Mapping[str, Any]]:
 
 
 def measured_text(version: Mapping[str, Any]) -> str:
-    """ "accuracy 81% (73–87%) on 120 test rows"; "" of a version that was not measured."""
+    """Return "accuracy 81% (73–87%) on 120 test rows"; "" for an unmeasured version."""
     split, name, metric = measured(version)
     if not name:
         return ""
@@ -35,10 +37,10 @@ def measured_text(version: Mapping[str, Any]) -> str:
 
 
 def result_of(version: Mapping[str, Any]) -> dict[str, Any]:
-    """What a version was measured at, for a row of a table: `metric`, `value`, `split`, `rows`, `shown` and `metrics`.
+    """Return a version's result for a table: `metric`, `value`, `split`, `rows`, `shown` and `metrics`.
 
-    `shown` is short ("81%"); `metrics` has every metric of that split by its name, as text. Nothing was measured: all
-    are empty.
+    `shown` is short ("81%"); `metrics` has every metric of that split by name, as text. Everything is empty for an
+    unmeasured version.
     """
     split, name, metric = measured(version)
     metrics = mapping(mapping(version.get("metrics")).get(split))
@@ -60,7 +62,7 @@ def result_of(version: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def versions_chart(versions: Sequence[Mapping[str, Any]]) -> RowChart | None:
-    """The metric of the newest version that was measured, over all that have it, as dots with intervals.
+    """Chart the metric of the newest measured version for all versions with it, as dots with intervals.
 
     Args:
         versions: their documents, newest first.
@@ -77,7 +79,7 @@ def versions_chart(versions: Sequence[Mapping[str, Any]]) -> RowChart | None:
     scale = Scale.around(ends, least=0.0, most=1.0) if deciding in SHARE_METRICS else Scale.around(ends)
     return RowChart(
         title=f"{'MCC' if deciding == 'mcc' else metric_name(deciding).capitalize()} of each version",
-        caption=f"{better(deciding).capitalize()} is better. The lines are 95% intervals; each on rows of its own.",
+        caption=f"{better(deciding).capitalize()} is better. The lines are 95% intervals on each version's rows.",
         tracks=[_track(version, split, metric, deciding, scale) for version, split, metric in shown],
         ticks=[(scale.at(tick), value_text(deciding, tick)) for tick in scale.ticks()],
     )

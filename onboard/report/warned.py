@@ -1,4 +1,4 @@
-"""What the checks warned of in a dataset, in words; an example is a sentence where its form is known."""
+"""The warnings about a dataset in words; examples of known form become sentences."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ Example = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Warned:
-    """A warning about the dataset, and what to do about it."""
+    """A warning about the dataset, and a remedy."""
 
     message: str
     remedy: str
     examples: list[str]
-    to_look_at: bool = False  # every example, by the person who labelled it
+    to_look_at: bool = False  # whether the labeler should look at every example
 
 
 def dataset_warnings(dataset: Mapping[str, Any]) -> list[Warned]:
-    """The warnings about the dataset, with a few examples each."""
+    """Return the warnings about the dataset, with a few examples each."""
     return [
         Warned(
             text(warning.get("message")),
@@ -37,7 +37,7 @@ def dataset_warnings(dataset: Mapping[str, Any]) -> list[Warned]:
 
 
 def in_words(example: Example) -> str:
-    """An example of a warning as a sentence, or its facts one after the other."""
+    """Describe an example of a warning in a sentence, or list its facts."""
     write = _SENTENCES.get(frozenset(example))
     return write(example) if write else _facts(example)
 
@@ -45,7 +45,7 @@ def in_words(example: Example) -> str:
 def _likelier(example: Example) -> str:
     subject = f"Row {text(example['row'])}, {_quoted(example)}," if "row" in example else _quoted(example)
     label, likelier = (label_name(example[key]) for key in ("label", "likelier"))
-    return f"{subject} is labelled {label}; {likelier} looks likelier."
+    return f"{subject} is labeled {label}; {likelier} looks more likely."
 
 
 def _shared(example: Example) -> str:
@@ -105,7 +105,7 @@ def _counted(count: Any) -> str:
 
 
 def _value(value: Any) -> str:
-    """A fact of an example, whatever it is: never as a program would write it."""
+    """Format a fact of an example for people."""
     if isinstance(value, Mapping):
         return " ".join(f"{key.replace('_', ' ')} {_value(part)}" for key, part in value.items())
     return _listed([_value(part) for part in value]) if isinstance(value, (list, tuple)) else any_label(value)

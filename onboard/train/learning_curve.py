@@ -87,7 +87,8 @@ def _extrapolated(
     constant = [rows[share] for share in shares if _constant(scores[share].argmax(1), targets.argmax(1), fold)]
     if constant:
         reason = (
-            f"Trained on {max(constant):.0f} rows it gave every text the same answer, which no curve can go on from."
+            f"Trained on {max(constant):.0f} rows it gave every text the same answer, "
+            "so the curve cannot be extrapolated."
         )
         return MoreRows((), reason=reason)
     right = np.stack([scores[share].argmax(1) == targets.argmax(1) for share in shares]).astype(np.float64)  # (P, n)

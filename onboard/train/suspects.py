@@ -49,10 +49,10 @@ def warning_of(suspects: Sequence[Doubt], dataset: Dataset) -> WarningJson:
     ]
     rows = "1 training row looks" if len(suspects) == 1 else f"{len(suspects)} training rows look"
     first, likelier = (beginning(label_text(examples[0][key]), _LABEL_CHARACTERS) for key in ("label", "likelier"))
-    sentence = f"“{examples[0]['text']}” is labelled {first}; {likelier} looks likelier."
+    sentence = f"“{examples[0]['text']}” is labeled {first}; {likelier} looks more likely."
     return {
         "code": "contradicted_labels",
-        "message": f"{rows} mislabelled to what was trained without them: {sentence}",
+        "message": f"{rows} mislabeled to models trained without them: {sentence}",
         "remedy": "Look at these rows; they are used as they are.",
         "count": len(suspects),
         "examples": examples,

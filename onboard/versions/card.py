@@ -55,7 +55,7 @@ def render_card(version: EmbeddingVersion) -> str:
 def _files(version: EmbeddingVersion) -> list[str]:
     """Which files answer, how large they are together, and a program that asks them."""
     named = ["`embedding.safetensors`" if version.has_embedding else "`weights.safetensors`"]
-    named += ["`readout.safetensors`, which answers beside it"] if version.readout is not None else []
+    named += ["`readout.safetensors`, which complements it"] if version.readout is not None else []
     size = "" if version.stored_bytes is None else f"{version.stored_bytes:,} bytes: "
     text = {"text_a": "…", "text_b": "…"} if version.pairs else {"text": "…"}
     asked = ", ".join(f'"{name}": "{value}"' for name, value in {"task": version.task, **text}.items())

@@ -179,7 +179,7 @@ class _Work:
         try:
             SnapshotRepository(self.session).get(version.dataset_digest)
         except NotFoundError:
-            return "its dataset is gone"
+            return "its dataset is missing"
         task = TaskRepository(self.session).get(version.task)
         if _labels(task.kind, task.labels) != _labels(version.task_kind, version.labels):
             return "its task has other labels now"

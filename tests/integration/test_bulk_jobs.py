@@ -311,7 +311,7 @@ def test_objects_of_a_bucket_are_read_by_pattern_and_answered_into_it(
     for words, message in (
         (("--input", f"{place}/nothing", "--output", f"{place}/o"), "There is no s3://onboard/nothing"),
         (("--input", "s3://absent/in", "--output", f"{place}/o"), "There is no s3://absent/in"),
-        (("--input", f"{place}/in", "--output", f"{place}/out"), "holds the answers of another run"),
+        (("--input", f"{place}/in", "--output", f"{place}/out"), "contains the answers of another run"),
         (("--input", "s3://key:secret@onboard/in", "--output", f"{place}/o"), "credentials"),
     ):
         said = command("predict", "mood", *words, "--queue", "default")

@@ -200,7 +200,7 @@ def test_what_works_on_the_machine_of_the_service_only_says_so(said: Said, path:
     code, out = said("there", *path, *NEEDED.get(path, "").split())
     error = json.loads(out)["error"]
     assert (code, error["code"]) == (6, "not_allowed")
-    assert error["message"].startswith(f"onboard {' '.join(path)} works on the machines of a service only")
+    assert error["message"].startswith(f"onboard {' '.join(path)} only works on the machines of a service")
     assert error["remedy"].endswith("unset ONBOARD_API_URL")
 
 

@@ -97,8 +97,8 @@ def test_a_broker_that_can_be_used_is_not_refused(url: str) -> None:
 @pytest.mark.parametrize(
     ("query", "remedy"),
     [("pgbouncer=true", "PREPARED_STATEMENTS=false"), ("prepare_threshold=0", "PREPARED_STATEMENTS=false"),
-     ("pool_size=5", "PREPARED_STATEMENTS=false"), ("nonsense=1", "Take it away"),
-     ("sslmode=require&schema=public", "Take it away")],
+     ("pool_size=5", "PREPARED_STATEMENTS=false"), ("nonsense=1", "Remove it"),
+     ("sslmode=require&schema=public", "Remove it")],
 )  # fmt: skip
 def test_a_parameter_that_the_driver_does_not_know_is_named(query: str, remedy: str) -> None:
     with pytest.raises(InputError, match="has the parameter") as caught:

@@ -1,4 +1,4 @@
-"""The pages that `onboard serve` shows in a browser; `ROUTERS` is what the application includes."""
+"""The pages that `onboard serve` shows in a browser; the application includes `ROUTERS`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may, and who did: tokens are made and ended, and every change is listed."""
+"""Pages for tokens and the audit log."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ router = APIRouter(include_in_schema=False, dependencies=_ADMIN)
 def show_tokens(
     request: Request, services: OpenServices, include_ended: Annotated[bool, Query(alias="all")] = False
 ) -> Response:
-    """The tokens that work now, or all of them, without their secrets; and the browsers that are signed in."""
+    """Show the valid tokens, or all of them, without secrets; and the signed-in browsers."""
     tokens = list_tokens(services.database, include_ended=include_ended)
     sessions = [SessionDocument.of(session).to_json() for session in list_sessions(services.database)]
     document = {"tokens": [TokenDocument.of(token).to_json() for token in tokens], "sessions": sessions}
@@ -41,14 +41,14 @@ def make_token(
     name: Annotated[str, Form(max_length=_MOST_LETTERS)] = "",
     expires: Annotated[str, Form(max_length=_MOST_LETTERS)] = LIFETIME,
 ) -> Response:
-    """Make a token; its secret is shown this once."""
+    """Create a token; its secret is shown only once."""
     token, secret = create_token(services.database, name.strip() or None, scope or [], expires.strip())
     return page(request, "token.html", TokenDocument.of(token), secret=secret)
 
 
 @router.post("/tokens/revoke")
 def end_token(services: OpenServices, token: Annotated[str, Form(max_length=_MOST_LETTERS)]) -> Response:
-    """End a token for good."""
+    """Revoke a token permanently."""
     revoke_token(services.database, token)
     return to("/tokens")
 
@@ -65,5 +65,5 @@ def sign_browser_out(services: OpenServices, session: Annotated[str, Form(max_le
 def show_changes(
     request: Request, services: OpenServices, before: Annotated[str | None, Query(max_length=_MOST_LETTERS)] = None
 ) -> Response:
-    """Who changed what, newest first."""
+    """Show who changed what, newest first."""
     return page(request, "audit.html", changes(services.database, PAGE, decode_number(before)), before=before)

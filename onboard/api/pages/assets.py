@@ -1,4 +1,4 @@
-"""Style sheet and scripts of the pages: files of this package, asked for by the digest of their bytes."""
+"""Style sheet and scripts of the pages, addressed by digest."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _REPORT: Final = Path(report.__file__).parent
 _FOR_EVER: Final = "public, max-age=31536000, immutable"
 _ANEW: Final = "public, no-cache"
 
-# The pages look like the report of a job: its style comes first, theirs adds to it.
+# The pages extend the style of job reports.
 _PARTS: Final = {
     "onboard.css": ("text/css; charset=utf-8", (_REPORT / "style.html", FOLDER / "pages.css")),
     "htmx.js": ("text/javascript; charset=utf-8", (FOLDER / "htmx.min.js",)),
@@ -36,7 +36,7 @@ router = APIRouter(include_in_schema=False)
 
 @dataclass(frozen=True, slots=True)
 class Asset:
-    """One file as browsers get it."""
+    """A file as browsers get it."""
 
     content: bytes
     media_type: str
@@ -49,7 +49,7 @@ def send_asset(
     digest: str | None = None,
     if_none_match: Annotated[str | None, Header()] = None,
 ) -> Response:
-    """One of the files; kept for ever where it was asked for by its digest."""
+    """Send a file; cached forever if it was addressed by digest."""
     asset = assets().get(name)
     if asset is None:
         raise NotFoundError("unknown-path", path=f"/static/{name}")
@@ -59,18 +59,18 @@ def send_asset(
 
 @router.get("/favicon.ico")
 def send_icon(if_none_match: Annotated[str | None, Header()] = None) -> Response:
-    """The icon where browsers look for one that no page names."""
+    """Send the icon at its default address."""
     return send_asset("icon.svg", None, if_none_match)
 
 
 def address(name: str) -> str:
-    """Where pages find a file."""
+    """Return the address of a file."""
     return f"/static/{name}?digest={assets()[name].digest}"
 
 
 @cache
 def assets() -> dict[str, Asset]:
-    """All files by name, read once."""
+    """Return all files by name, read once."""
     return {name: _asset(media_type, paths) for name, (media_type, paths) in _PARTS.items()}
 
 

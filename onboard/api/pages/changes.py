@@ -1,4 +1,4 @@
-"""A task's rows and labels, changed in the browser; then the page of the job that learns them, or of the task."""
+"""Change a task's rows and labels in the browser; then show the job or the task."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ router = APIRouter(prefix="/tasks/{task}", include_in_schema=False)
 @router.get("/change", dependencies=_SUBMIT)
 @router.get("/change.json", dependencies=_SUBMIT)
 def show_changes(task: TaskName, request: Request, services: OpenServices) -> Response:
-    """The labels of a task's newest rows, and the forms that change rows and labels."""
+    """Show the labels of a task's newest rows, and the forms to change rows and labels."""
     return page(request, "change.html", list_labels(services, task), key=secrets.token_hex(12))
 
 
@@ -47,7 +47,7 @@ def add_rows(
     left: ClientLeft,
     key: Key,
 ) -> Response:
-    """Add, correct or remove rows; the same form sent twice is one job."""
+    """Add, correct or remove rows; sending the same form twice creates one job."""
     intake: Intake = request.app.state.intake
     asked = received.addition(key=key)
     added = intake.add(task, asked, identity.name, received.upload.content_bytes, left)

@@ -1,4 +1,4 @@
-"""Versions of a task side by side, and measured on an uploaded file of labeled rows."""
+"""Compare versions of a task, and measure them on an uploaded file of labeled rows."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ router = APIRouter(prefix="/tasks/{task}", include_in_schema=False)
 @router.get("/compare", dependencies=_READ)
 @router.get("/compare.json", dependencies=_READ)
 def compare(task: TaskName, a: Ref, b: Ref, request: Request, shelf: OpenShelf, now: Now = False) -> Response:
-    """Two versions on rows that neither was trained on; the verdict is about `b`.
+    """Compare two versions on rows that neither was trained on; the verdict is about `b`.
 
-    The first comparison may have to load a model: the page comes at once, and asks for what it takes time to make.
+    The first comparison may have to load a model, so the page appears at once and requests the slow part later.
     """
     earlier, later = Reference.parse(f"{task}@{a}"), Reference.parse(f"{task}@{b}")
     made = shelf.comparison_at_hand(earlier, later)
@@ -41,19 +41,19 @@ def compare(task: TaskName, a: Ref, b: Ref, request: Request, shelf: OpenShelf, 
 
 @router.post("/compare", dependencies=_SUBMIT)
 def compare_on_rows(task: TaskName, a: Ref, b: Ref, request: Request, file: OpenFile) -> Response:
-    """The same on the rows of a file."""
+    """Compare them on the rows of a file."""
     made = file.compared(Reference.parse(f"{task}@{a}"), Reference.parse(f"{task}@{b}"))
     return page(request, "compare.html", json.loads(made), a=a, b=b)
 
 
 @router.get("/evaluate", dependencies=_SUBMIT)
 def show_evaluation(task: TaskName, request: Request, ref: Ref = LATEST) -> Response:
-    """The form that a file of labeled rows is measured with."""
+    """Show the form to measure a file of labeled rows."""
     return page(request, "evaluate.html", {"task": task, "ref": ref, "measured": None})
 
 
 @router.post("/evaluate", dependencies=_SUBMIT)
 def evaluate(task: TaskName, request: Request, file: OpenFile, ref: Ref = LATEST) -> Response:
-    """A version measured on the rows of a file."""
+    """Measure a version on the rows of a file."""
     measured = json.loads(file.evaluated(Reference.parse(f"{task}@{ref}")))
     return page(request, "evaluate.html", {"task": task, "ref": ref, "measured": measured})

@@ -1,4 +1,4 @@
-"""Errors as pages for people, with what mends them; programs get problems."""
+"""Errors as pages with remedies for browsers; other clients get problem documents."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from onboard.api.pages.frame import rendered
 from onboard.errors import OnboardError
 
 _PART: Final = re.compile("[a-z-]{1,32}")
-_OF_PROGRAMS: Final = "/v1/"  # what is asked for here may say that it takes HTML (Java's client does), and reads JSON
+_OF_PROGRAMS: Final = "/v1/"  # clients here read JSON even if they accept HTML (as Java's client does)
 _OWN_HEADERS: Final = ("content-type", "content-length")
-_MAY_BE: Final = {"bool_parsing": "true or false"}  # where the check does not say it
+_MAY_BE: Final = {"bool_parsing": "true or false"}  # if the validation error does not list them
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What a page says of an error.
+    """The content of an error page.
 
     Args:
-        problems: rows and fields that are wrong, each with a message and a remedy.
+        problems: invalid rows and fields, each with a message and a remedy.
     """
 
     message: str
@@ -37,17 +37,17 @@ class Shown:
 
 
 def install(app: FastAPI) -> None:
-    """Let every error of the application be answered, as a page or as a problem."""
+    """Answer every error of the application as a page or a problem document."""
     for kind in (OnboardError, RequestValidationError, HTTPException, Exception):
         app.add_exception_handler(kind, answer)
 
 
 def answer(request: Request, error: Exception) -> Response:
-    """The error as a page to who looks at pages, as a problem to everybody else."""
+    """Return the error as a page for browsers, otherwise as a problem document."""
     problem = problems.answer(request, error)
     if not is_for_people(request):
         return problem
-    target = request.headers.get("hx-target", "")  # the part of the page that it is shown in
+    target = request.headers.get("hx-target", "")  # the part of the page that shows it
     page = rendered(
         request,
         "error.html",
@@ -60,7 +60,7 @@ def answer(request: Request, error: Exception) -> Response:
 
 
 def is_for_people(request: Request) -> bool:
-    """Whether a browser asks for a page, or for a part of one."""
+    """Return whether a browser requests a page or a part of one."""
     if request.url.path.endswith(".json") or request.url.path.startswith(_OF_PROGRAMS):
         return False
     return "text/html" in request.headers.get("accept", "") or "hx-request" in request.headers
@@ -82,9 +82,9 @@ def _shown(request: Request, error: Exception) -> Shown:
 
 
 def _of_validation(error: RequestValidationError) -> Shown:
-    """The first thing that is wrong with an address or a form, with what it may be."""
+    """Describe the first invalid field of an address or a form, with allowed values."""
     (first, *_) = error.errors()
-    named = first["loc"][1:] if first["type"] != "json_invalid" else ()  # whose location is a character
+    named = first["loc"][1:] if first["type"] != "json_invalid" else ()  # its location is a character
     field = ".".join(map(str, named)) or str(first["loc"][0])
     may_be = (first.get("ctx") or {}).get("expected") or _MAY_BE.get(first["type"])
     remedy = f"It may be {may_be}." if may_be else "Correct it in the address or in the form."

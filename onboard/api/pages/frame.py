@@ -1,4 +1,4 @@
-"""What all pages have in common: how they are rendered, and their `.json` twins."""
+"""Common parts of all pages: rendering, and their `.json` twins."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 NOT_KNOWN: Final = "–"
 _TEMPLATES: Final = Path(__file__).parent / "templates"
-_AFTERWARDS: Final = 303  # See Other: the answer to what was posted is another page
+_AFTERWARDS: Final = 303  # See Other: redirect after a POST
 _MEBIBYTE: Final = 2**20
 
-# Address, name, key after `g`, and the scope that it takes, of every page that the frame leads to.
+# Address, name, key after `g`, and required scope of every page in the navigation.
 NAVIGATION: Final = (
     ("/", "Overview", "o", Scope.READ),
     ("/jobs", "Jobs", "j", Scope.READ),
@@ -49,10 +49,10 @@ NAVIGATION: Final = (
 def page(
     request: Request, template: str, shown: Mapping[str, Any] | Document, /, status: int = HTTPStatus.OK, **more: Any
 ) -> Response:
-    """A document as a page; at an address that ends in .json as it is.
+    """Render a document as a page, or return it unchanged at an address that ends in .json.
 
     Args:
-        more: what only the page shows.
+        more: data that only the page shows.
     """
     document = shown.to_json() if isinstance(shown, Document) else dict(shown)
     if request.url.path.endswith(".json"):
@@ -61,7 +61,7 @@ def page(
 
 
 def rendered(request: Request, template: str, **given: Any) -> str:
-    """A template as the one who asks sees it: with the pages that he may see, or none before he has signed in."""
+    """Render a template with the navigation that the user may see; none before signing in."""
     identity: Identity | None = getattr(request.state, "identity", None)
     may = {scope: identity is not None and identity.may(scope) for scope in Scope}
     return (
@@ -80,7 +80,7 @@ def rendered(request: Request, template: str, **given: Any) -> str:
 
 
 async def came_from(back: Annotated[str, Form(max_length=MOST_LETTERS)] = "/") -> str:
-    """The page of ours that a form stood on, as it says itself; not every browser names it."""
+    """Return the page of a form, from the form itself, as not every browser sends it."""
     return own_place(back)
 
 
@@ -88,19 +88,19 @@ CameFrom = Annotated[str, Depends(came_from)]
 
 
 def to(place: str) -> Response:
-    """To another page, after something was changed. A path prefix is added by `onboard.api.root_path`."""
+    """Redirect to another page after a change. `onboard.api.root_path` adds a path prefix."""
     return RedirectResponse(place, _AFTERWARDS)
 
 
 def place_of(path: str, given: Mapping[str, Any]) -> str:
-    """An address with a query of all that is given and not empty; a list stands there once for each of its values."""
+    """Return an address with a query of all non-empty values; lists are repeated."""
     query = urlencode({name: value for name, value in given.items() if value}, doseq=True)
     return f"{path}?{query}" if query else path
 
 
 @cache
 def environment() -> Environment:
-    """The templates of the pages, and behind them the charts of the report; what they are given is escaped."""
+    """Return the templates of the pages and the charts of reports; values are escaped."""
     environment = make_environment(_TEMPLATES)
     environment.filters.update(moment=moment, duration=duration, count=count, size=size)
     environment.globals.update(
@@ -110,7 +110,7 @@ def environment() -> Environment:
 
 
 def moment(iso: str | None) -> Markup:
-    """A moment (ISO 8601) as people read it; scripts put it into the reader's zone, the exact one stands in a title."""
+    """Format a time (ISO 8601); scripts convert it to the reader's zone, and its title shows it exactly."""
     from markupsafe import Markup
 
     if iso is None:
@@ -120,15 +120,15 @@ def moment(iso: str | None) -> Markup:
 
 
 def duration(seconds: float | None) -> str:
-    """ "3 min 20 s"; a dash where it is not known."""
+    """Return "3 min 20 s"; a dash if unknown."""
     return NOT_KNOWN if seconds is None else seconds_text(max(seconds, 0.0))
 
 
 def count(number: float | None) -> str:
-    """ "12,345"; a dash where it is not known."""
+    """Return "12,345"; a dash if unknown."""
     return NOT_KNOWN if number is None else f"{number:,.0f}"
 
 
 def size(bytes_: float | None) -> str:
-    """ "1,024 MiB"; a dash where it is not known."""
+    """Return "1,024 MiB"; a dash if unknown."""
     return NOT_KNOWN if bytes_ is None else f"{bytes_ / _MEBIBYTE:,.0f} MiB"

@@ -1,4 +1,4 @@
-"""Hypernetworks: the line of a base, one version with the guard's verdict on every earlier task, and going back."""
+"""Pages for hypernetworks: the versions of a base, one version with the guard's verdicts, and reverting."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ router = APIRouter(prefix="/hypernetworks", include_in_schema=False)
 @router.get("", dependencies=_READ)
 @router.get(".json", dependencies=_READ)
 def show_line(request: Request, services: OpenServices, base: BaseDigest = None) -> Response:
-    """The line of a base, the newest first on the page."""
+    """Show the versions of a base, newest first."""
     return page(request, "hypernetworks.html", list_hypernetworks(services.database, digest_of_base(services, base)))
 
 
 @router.get("/{version}", dependencies=_READ)
 @router.get("/{version}.json", dependencies=_READ)
 def show_one(version: Number, request: Request, services: OpenServices, base: BaseDigest = None) -> Response:
-    """One version: what is pinned to it, and what the guard found of each earlier task."""
+    """Show a version: what is pinned to it, and the guard's verdict on each earlier task."""
     document = show_hypernetwork(services.database, digest_of_base(services, base), version)
     guard = {} if document.guard is None else document.guard.to_json()
     more: dict[str, Any] = {"guard_head": GUARD_HEAD, "guard": guard_rows(guard), "notes": guard_notes(guard)}

@@ -1,4 +1,4 @@
-"""One job: its way through the stages, its log, what it chose and found, and what can be done about it."""
+"""The page of a job: stages, log, choices, results and actions."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ router = APIRouter(prefix="/jobs/{job}", include_in_schema=False)
 @router.get("", dependencies=_READ)
 @router.get(".json", dependencies=_READ)
 def show_job(job: JobId, request: Request, services: OpenServices) -> Response:
-    """One job, by its id or by its task's name for the newest."""
+    """Show a job, by its id or by its task's name for the newest."""
     present = find_job(services.database, job)
     document = full_document(services.database, present)
     shown = page_of(document)
     if document.get("version") is None:
-        shown = replace(shown, facts=[])  # there is nothing that is pinned
+        shown = replace(shown, facts=[])  # nothing is pinned
     finished = present.state.finished
     more: dict[str, Any] = {
         "shown": shown,
@@ -66,7 +66,7 @@ def learn_relabeled(
     left: ClientLeft,
     label: Annotated[list[str] | None, Form(max_length=_MOST_SUSPECTS)] = None,
 ) -> Response:
-    """Correct the labels of the task's rows as they were chosen, like `onboard add --replace`."""
+    """Correct the labels of the task's rows as chosen, like `onboard add --replace`."""
     present, document, places = _picked(services, job, label)
     rows = as_jsonl(corrected(services, present, document, places))
     intake: Intake = request.app.state.intake
@@ -85,7 +85,7 @@ def download_relabeled(
     services: OpenServices,
     label: Annotated[list[str] | None, Form(max_length=_MOST_SUSPECTS)] = None,
 ) -> Response:
-    """The training rows with those labels, as a file for `onboard submit`."""
+    """Download the training rows with those labels, as a file for `onboard submit`."""
     present, document, places = _picked(services, job, label)
     dataset = relabeled(services, present, document, places)
     disposition = f'attachment; filename="{present.spec.task}.jsonl"'
@@ -95,7 +95,7 @@ def download_relabeled(
 
 
 def _picked(services: Services, name: str, label: list[str] | None) -> tuple[Job, dict[str, Any], list[int | None]]:
-    """The job, its document, and the place of the label that was picked for each suspect."""
+    """Return the job, its document, and the index of the label chosen for each suspect."""
     present = find_job(services.database, name)
     places = [int(place) if place.isdecimal() and len(place) < _MOST_DIGITS else None for place in label or []]
     return present, full_document(services.database, present), places

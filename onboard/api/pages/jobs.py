@@ -1,4 +1,4 @@
-"""Jobs: filtered, counted, paged by key; some or all that fit cancelled or tried again."""
+"""The list of jobs: filters, counts, pages; cancel or retry some or all matching jobs."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ router = APIRouter(include_in_schema=False)
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """What the address says: a link that is sent shows the same jobs."""
+    """Filters from the address, so that a shared link shows the same jobs."""
 
     search: JobSearch
     sort: JobOrder
 
     def address(self, **changes: Any) -> str:
-        """The address of the same list, or of one that differs in this."""
+        """Return the address of the same list, with changes."""
         search = self.search
         given: dict[str, Any] = {
             "state": [state.value for state in search.states], "task": search.task, "queue": search.queue,
@@ -64,7 +64,7 @@ class Filters:
 
     @property
     def command(self) -> str:
-        """The command that lists the same."""
+        """Return the command that lists the same."""
         options = [f"--state {state.value}" for state in self.search.states]
         if self.search.task:
             options.append(f"--task {self.search.task}")
@@ -75,7 +75,7 @@ class Filters:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a change of all jobs that fit has come: where to go on, and what was done before."""
+    """Progress of a change of all matching jobs: where to continue, and previous results."""
 
     after: str
     done: int
@@ -114,7 +114,7 @@ def _progress(after: FormText = "", done: Number = 0, refused: Number = 0) -> Pr
 def list_jobs(
     request: Request, services: OpenServices, filters: Annotated[Filters, Depends(_filters)], after: Text = ""
 ) -> Response:
-    """A page of the jobs that fit, newest first or as is asked."""
+    """Show a page of the matching jobs, newest first by default."""
     jobs = jobs_page(services.database, filters.search, after or None, PAGE, filters.sort)
     document = {
         "jobs": with_results(services.database, jobs),
@@ -138,7 +138,7 @@ def change_jobs(
     filters: Annotated[Filters, Depends(_posted)],
     job: Annotated[list[str] | None, Form(max_length=PAGE)] = None,
 ) -> Response:
-    """Cancel or retry the jobs whose boxes are ticked."""
+    """Cancel or retry the selected jobs."""
     if not job:
         raise InputError("no-job-selected")
     changed = change_selected(services.database, change, job)
@@ -153,13 +153,13 @@ def change_all_jobs(
     filters: Annotated[Filters, Depends(_posted)],
     progress: Annotated[Progress, Depends(_progress)],
 ) -> Response:
-    """Cancel or retry the next hundred jobs that fit; the page that answers asks for those after them by itself."""
+    """Cancel or retry the next hundred matching jobs; the returned page then requests the next ones itself."""
     changed = change_matching(services.database, change, filters.search, progress.after or None, MOST_AT_ONCE)
     return _told(request, services, change, changed, filters, progress)
 
 
 def with_results(database: Database, jobs: JobPage) -> list[dict[str, Any]]:
-    """The jobs of a page as documents, each with its times and what its version was measured at."""
+    """Return the jobs of a page as documents, each with its times and the metric of its version."""
     documents = [
         {**brief(job), "waited_seconds": job.waited_seconds(jobs.now), "ran_seconds": job.ran_seconds(jobs.now)}
         for job in jobs.jobs

@@ -1,6 +1,6 @@
-"""What tells an open page that something happened, by server-sent events.
+"""Notify open pages of events by server-sent events.
 
-The overview gets its live part, made once for all who have it open and may the same; another page asks for its own.
+The overview gets its live part, which is rendered once for all users with the same rights; other pages reload theirs.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from onboard.registry.database import Database
 
 _AWAY: Final = "away"
 _NEWS: Final = "event: news\ndata:\n\n"
-LOOK_SECONDS: Final = 0.7  # at a time, and so old may what was seen be: together under two seconds
-AGE_SECONDS: Final = 10.0  # ages grow though nothing happens
+LOOK_SECONDS: Final = 0.7  # interval of checks, and maximum age of cached data: together under two seconds
+AGE_SECONDS: Final = 10.0  # displayed ages grow even without events
 _READ: Final = [Depends(requires(Scope.READ))]
 Say = Callable[[], Awaitable[str]]
 
@@ -40,8 +40,10 @@ router = APIRouter(include_in_schema=False)
 
 
 class Pulse:
-    """The present pulse of the service, and the parts of pages that go with it, each read or made once in
-    `LOOK_SECONDS` however many pages are open. Used on the event loop only.
+    """The current pulse of the service with rendered parts of pages, each made once per `LOOK_SECONDS` for all open
+    pages.
+
+    Only for the event loop.
 
     Attributes:
         read_at: when the pulse was read, by `time.monotonic`.
@@ -54,7 +56,7 @@ class Pulse:
         self._parts: dict[Hashable, tuple[float, str]] = {}
 
     async def read(self, database: Database) -> str:
-        """What `onboard.jobs.status.pulse` said lately. Raises UnavailableError."""
+        """Return the recent result of `onboard.jobs.status.pulse`. Raises UnavailableError."""
         async with self._lock:
             if time.monotonic() - self.read_at >= LOOK_SECONDS:
                 self._beat = await run_in_threadpool(pulse, database)
@@ -62,11 +64,11 @@ class Pulse:
             return self._beat
 
     async def part(self, readers: Hashable, make: Callable[[], str]) -> str:
-        """A part of a page as it is since the pulse was read.
+        """Return a part of a page, no older than the pulse.
 
         Args:
-            readers: for whom it is the same.
-            make: makes it, in a thread.
+            readers: users with the same content.
+            make: renders it, in a thread.
         """
         async with self._lock:
             made_at, text = self._parts.get(readers, (-1.0, ""))
@@ -84,7 +86,7 @@ async def follow_all(
     identity: Annotated[Identity, Depends(requires(Scope.READ))],
     of: Annotated[Literal["", "overview"], Query()] = "",
 ) -> StreamingResponse:
-    """An event `news` whenever something happened to a job, a worker or a queue; of the overview its live part."""
+    """Send an event `news` after every change of a job, worker or queue; for the overview, its live part."""
     heart: Pulse = request.app.state.pulse
 
     async def part() -> str:
@@ -104,14 +106,14 @@ def follow_one(
     readers: Reading,
     since: Annotated[int, Query(ge=0, lt=2**53)] = 0,
 ) -> StreamingResponse:
-    """The events of one job after `since`, as `/v1/jobs/{job}/events` has them."""
+    """Send the events of a job after `since`, like `/v1/jobs/{job}/events`."""
     events = readers.follow(services.database, find_job(services.database, job).id, since)
     return event_stream(while_signed_in(events, identifying(request)))
 
 
 def _overview(request: Request, database: Database, heart: Pulse) -> str:
     overview: Overview = request.app.state.overview
-    document = overview.read(database, since=heart.read_at)  # one for all, whatever they may
+    document = overview.read(database, since=heart.read_at)  # shared, independent of rights
     return json.dumps(rendered(request, "overview_part.html", document=document))
 
 
@@ -122,13 +124,13 @@ async def _news() -> str:
 async def _beats(
     pulse: Pulse, database: Database, readers: Readers, say: Say = _news, again_seconds: float = math.inf
 ) -> AsyncIterator[str]:
-    """What `say` says at once and whenever something happened, and again after so long without."""
+    """Yield the result of `say` at once, after every event, and after some time without."""
     last, said_at = None, time.monotonic()
     while not readers.ending:
         try:
             beat = await pulse.read(database)
             if beat != last or time.monotonic() - said_at > again_seconds:
-                # the first one too: something may have happened since the page was rendered
+                # also the first one: something may have happened since the page was rendered
                 yield await say()
                 last, said_at = beat, time.monotonic()
         except UnavailableError:

@@ -1,4 +1,4 @@
-"""The first page: queues, workers, what runs and waits, and what failed lately; to be left open by the ops team."""
+"""The first page, for operators: queues, workers, running and waiting jobs, and recent failures."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from onboard.registry.database import Database
 from onboard.report.versions import measured_text
 
 _FRESH_SECONDS: Final = 1.0
-_MOST_WAITING: Final = 10  # jobs that are named
+_MOST_WAITING: Final = 10  # jobs listed
 _READ: Final = [Depends(requires(Scope.READ))]
 _OPS: Final = [Depends(requires(Scope.OPS))]
 QueueName = Annotated[str, Form(pattern=NAME, max_length=MOST_LETTERS)]
@@ -34,7 +34,7 @@ router = APIRouter(include_in_schema=False)
 
 
 class Overview:
-    """The overview's document, read once a second however many have the page open. Safe in threads."""
+    """The overview's document, read at most once a second for all open pages. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -43,10 +43,10 @@ class Overview:
         self._lately = Lately()
 
     def read(self, database: Database, since: float = -math.inf) -> dict[str, Any]:
-        """The document, at most a second old.
+        """Return the document, at most a second old.
 
         Args:
-            since: it has to know what had happened by this moment of `time.monotonic`.
+            since: it must be read after this time of `time.monotonic`.
         """
         with self._lock:
             begun_at = time.monotonic()
@@ -56,20 +56,20 @@ class Overview:
             return self._document
 
     def forget(self) -> None:
-        """Read anew next time: somebody changed something, and looks at what became of it."""
+        """Read it again next time, as somebody changed something and looks at the result."""
         with self._lock:
             self._read_at = -_FRESH_SECONDS
 
 
 @router.get("/overview.json", dependencies=_READ)
 def read_overview(request: Request, services: OpenServices) -> Response:
-    """The overview as a document."""
+    """Return the overview as a document."""
     return page(request, "overview.html", _overview(request).read(services.database))
 
 
 @router.get("/")
 def show_start(request: Request, services: OpenServices, identity: Annotated[Identity, Depends(signed_in)]) -> Response:
-    """The overview; to who may not read it, what he may."""
+    """Show the overview; users who may not read it see what they may do."""
     if not identity.may(Scope.READ):
         return page(request, "start.html", {"scopes": sorted_scopes(identity.scopes)})
     return page(request, "overview.html", _overview(request).read(services.database))
@@ -77,14 +77,14 @@ def show_start(request: Request, services: OpenServices, identity: Annotated[Ide
 
 @router.post("/queue/pause", dependencies=_OPS)
 def pause_queue(request: Request, services: OpenServices, queue: QueueName, back: CameFrom) -> Response:
-    """Hold a queue's waiting jobs back."""
+    """Pause a queue."""
     set_paused(services.database, queue, paused=True)
     return _changed(request, back)
 
 
 @router.post("/queue/resume", dependencies=_OPS)
 def resume_queue(request: Request, services: OpenServices, queue: QueueName, back: CameFrom) -> Response:
-    """Let a paused queue go on."""
+    """Resume a queue."""
     set_paused(services.database, queue, paused=False)
     wake(services, queue, outside=True)
     return _changed(request, back)
@@ -92,7 +92,7 @@ def resume_queue(request: Request, services: OpenServices, queue: QueueName, bac
 
 @router.post("/workers/drain", dependencies=_OPS)
 def drain_worker(request: Request, services: OpenServices, worker: WorkerName, back: CameFrom) -> Response:
-    """Let a worker finish its job, take no other, and leave."""
+    """Let a worker finish its job and exit."""
     drain(services.database, worker)
     return _changed(request, back)
 

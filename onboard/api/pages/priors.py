@@ -1,4 +1,4 @@
-"""Priors: what earlier tasks teach, and a chart of how much that helped the tasks that came after them."""
+"""Pages for priors, with a chart of their benefit for later tasks."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ router = APIRouter(prefix="/priors", include_in_schema=False)
 @router.get("", dependencies=_READ)
 @router.get(".json", dependencies=_READ)
 def show_priors(request: Request, services: OpenServices, base: BaseDigest = None) -> Response:
-    """The versions of a base's priors, and what they contributed."""
+    """Show the versions of a base's priors, and their contributions."""
     document = list_priors(services.database, digest_of_base(services, base))
     return page(request, "priors.html", document, chart=chart_of(document.helped))
 
 
 def chart_of(helped: Sequence[HelpedDocument]) -> dict[str, Any] | None:
-    """A bar for every version whose rows say what earlier tasks contributed, oldest first; None where there is none."""
+    """Return a bar per version with a measured contribution of earlier tasks, oldest first; None without any."""
     judged = [line for line in helped if line.prior.gain is not None][-_MOST_BARS:]
     gains = [line.prior.gain or 0.0 for line in judged]
     if not gains:

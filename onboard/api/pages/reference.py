@@ -1,4 +1,4 @@
-"""The reference of the API: Swagger UI, which ships with the package, on the OpenAPI document."""
+"""The API reference: Swagger UI, which ships with the package, on the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ router = APIRouter(include_in_schema=False, dependencies=[Depends(requires(Scope
 
 @router.get("/docs")
 def show_reference(request: Request) -> Response:
-    """Every operation, with examples that can be sent from the page."""
+    """Show every operation, with examples that can be sent from the page."""
     return HTMLResponse(rendered(request, "reference.html"))

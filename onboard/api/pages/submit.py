@@ -1,4 +1,4 @@
-"""Submitting a dataset: checked before anything is queued, then the page of its job."""
+"""Submit a dataset: check it first, then queue it and show its job."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ router = APIRouter(include_in_schema=False)
 @router.get("/submit", dependencies=_SUBMIT)
 @router.get("/submit.json", dependencies=_SUBMIT)
 def show_form(request: Request, task: Annotated[str, Query(max_length=_MOST_LETTERS)] = "") -> Response:
-    """The form of a submission, made of its declaration."""
+    """Show the form of a submission, generated from its declaration."""
     shown = [field for field in fields_of(Submission) if field.option.form is not None]
     document = {"fields": [_described(field) for field in shown]}
     return page(request, "submit.html", document, first=_FIRST, task=task, key=secrets.token_hex(12))
@@ -39,7 +39,7 @@ def show_form(request: Request, task: Annotated[str, Query(max_length=_MOST_LETT
 
 @router.post("/submit/check", dependencies=_SUBMIT)
 def check_dataset(received: TypedJob, services: OpenServices, request: Request, left: ClientLeft) -> Response:
-    """What the checks say of a dataset, and how long its job would take; nothing is queued."""
+    """Check a dataset and estimate its job's duration; nothing is queued."""
     intake: Intake = request.app.state.intake
     submission = received.submission()
     pace = pace_of(services.database, submission.queue)
@@ -51,7 +51,7 @@ def check_dataset(received: TypedJob, services: OpenServices, request: Request, 
 def submit_job(
     identity: Submitter, received: TypedJob, services: OpenServices, request: Request, left: ClientLeft, key: Key
 ) -> Response:
-    """Submit a dataset; the same form sent twice is one job."""
+    """Submit a dataset; sending the same form twice creates one job."""
     intake: Intake = request.app.state.intake
     job, _ = intake.submit(received.submission(key=key), identity.name, received.upload.content_bytes, left)
     start_worker(services, job.queue)
@@ -74,7 +74,7 @@ def _described(field: Field) -> dict[str, Any]:
 
 
 def _kind(field: Field) -> str:
-    """Of its control in the form."""
+    """Return the kind of the form control."""
     if field.option.lines:
         return "lines"
     return "file" if field.is_file else "flag" if field.type is bool else "text"

@@ -1,4 +1,4 @@
-"""One task: its versions and aliases, moved forwards and back; fetched, and tried on texts."""
+"""The page of a task: versions, aliases, promotion, rollback, download, and trying texts."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ from onboard.versions.promote import alias_history, promote, rollback
 PAGE: Final = 50  # versions
 _RUNS: Final = 20
 _MOVES: Final = 20  # of an alias that are shown
-_MOST_DIGITS: Final = 10  # of a version's number
-_MOST_REASON: Final = 200  # letters
+_MOST_DIGITS: Final = 10  # of a version number
+_MOST_REASON: Final = 200  # characters
 _READ: Final = [Depends(requires(Scope.READ))]
 _PROMOTE: Final = [Depends(requires(Scope.PROMOTE))]
 Alias = Annotated[str, Form(pattern=NAME, max_length=MOST_LETTERS)]
@@ -46,11 +46,11 @@ Text = Annotated[str, Form(max_length=MAX_TEXT_CHARACTERS)]
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """How an alias is to be moved.
+    """A requested move of an alias.
 
     Args:
-        seen: what each alias meant when the page was made.
-        because: why, in one line.
+        seen: the version of each alias when the page was rendered.
+        because: the reason, in one line.
     """
 
     seen: dict[str, int]
@@ -91,13 +91,13 @@ def show_task(
     before: Annotated[str | None, Query(max_length=MOST_LETTERS)] = None,
     ref: Annotated[str, Query(max_length=MOST_LETTERS)] = "",
 ) -> Response:
-    """A task with a page of its versions and its last runs, newest first, and the last moves of its aliases.
+    """Show a task with a page of its versions and recent jobs, newest first, and recent moves of its aliases.
 
     Args:
-        ref: the version that the forms of the page begin with.
+        ref: the version that is selected in the forms.
     """
     listed = versions_page(services.database, task, PAGE, decode_number(before))
-    listed["versions"].reverse()  # the newest first
+    listed["versions"].reverse()  # newest first
     runs = with_results(services.database, jobs_page(services.database, JobSearch(task=task), None, _RUNS))
     document = {
         **describe_task(services.database, task),
@@ -130,7 +130,7 @@ def promote_version(
     alias: Alias,
     move: Annotated[Move, Depends(_move)],
 ) -> Response:
-    """Let an alias mean a version, if it still means what the page said."""
+    """Move an alias to a version, if it has not changed since the page was rendered."""
     expected = move.seen.get(alias, 0)
     promote(
         services, f"{task}@v{version}", alias, if_better=move.if_better, as_before=move.as_before, expected=expected,
@@ -142,7 +142,7 @@ def promote_version(
 
 @router.post("/rollback", dependencies=_PROMOTE)
 def roll_back(task: TaskName, services: OpenServices, alias: Alias, seen: Seen, because: Because = "") -> Response:
-    """Let an alias mean what it meant before, if it still means what the page said."""
+    """Move an alias back, if it has not changed since the page was rendered."""
     rollback(services, task, alias, expected=seen, because=_one_line(because))
     start_webhook_worker(services)
     return to(f"/tasks/{task}")
@@ -156,7 +156,7 @@ def try_texts(
     texts: Annotated[dict[str, str], Depends(_texts)],
     ref: Annotated[str, Form(pattern=NAME, max_length=MOST_LETTERS)] = LATEST,
 ) -> Response:
-    """The answer to a text, or to a pair of them, with every label's probability."""
+    """Show the answer to a text or a pair, with every label's probability."""
     (answer,) = request.app.state.predictions.predict([{"task": task, "ref": ref, **texts}], left)
     document = {**answer.to_json(probabilities=True), "weak": answer.weak}
     return page(request, "tried.html", document, chart=_shares(document), texts=texts)
@@ -168,7 +168,7 @@ def _moves(services: Any, task: str, alias: str) -> list[dict[str, Any]]:
 
 
 def _shares(answer: dict[str, Any]) -> RowChart:
-    """Every label with its probability as a bar, the likeliest first; those of the answer stand out."""
+    """Return a bar per label with its probability, most likely first; those of the answer are highlighted."""
     shares = sorted(answer["probabilities"], key=lambda share: -share["probability"])
     scale, answered = Scale(0.0, 1.0), answer.get("labels")
     return RowChart(

@@ -1,4 +1,4 @@
-"""The map of tasks: every task in two dimensions by what it shares with others, with its nearest tasks."""
+"""The map of tasks in two dimensions by similarity, with the nearest tasks of each."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ router = APIRouter(include_in_schema=False)
 
 
 class Maps:
-    """The map of the latest versions, laid out again once one of them changes. Safe in threads.
+    """The map of the latest versions, computed again when one changes. Thread-safe.
 
     Args:
-        services: where they lie.
+        services: services of the tasks.
     """
 
     def __init__(self, services: Services) -> None:
@@ -35,11 +35,11 @@ class Maps:
         self._drawn = Cache[str, str](_KEPT)
 
     def document(self) -> dict[str, Any]:
-        """The document of `onboard tasks map --json`. Raises DamagedError, StorageError."""
+        """Return the document of `onboard tasks map --json`. Raises DamagedError, StorageError."""
         return self._tagged()[1]
 
     def drawn(self, draw: Callable[[dict[str, Any]], str]) -> tuple[dict[str, Any], str]:
-        """The document, and what `draw` makes of it, which is the same for everybody."""
+        """Return the document, and the result of `draw`, cached for all users."""
         tag, document = self._tagged()
         return document, self._drawn.get_alone(tag, lambda: draw(document))
 
@@ -51,7 +51,7 @@ class Maps:
 @router.get("/map", dependencies=_READ)
 @router.get("/map.json", dependencies=_READ)
 def show_map(request: Request) -> Response:
-    """Where the tasks lie beside one another."""
+    """Show which tasks are similar."""
     maps: Maps = request.app.state.maps
     if request.url.path.endswith(".json"):
         return page(request, "map_page.html", maps.document())

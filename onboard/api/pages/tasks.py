@@ -1,4 +1,4 @@
-"""Tasks: searched by name, label, family and how good they are; those that came with the base apart."""
+"""The list of tasks: search by name, label, family and quality; shipped tasks are listed separately."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ router = APIRouter(include_in_schema=False)
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """What the address says: a link that is sent shows the same tasks."""
+    """Filters from the address, so that a shared link shows the same tasks."""
 
     name: str
     label: str
@@ -40,13 +40,13 @@ class Filters:
 
     @property
     def search(self) -> TaskSearch:
-        """The tasks that are looked for."""
+        """Return the search."""
         return TaskSearch(
             label=self.label or None, weak=_CHOSEN[self.weak], name=self.name or None, shipped=_CHOSEN[self.shipped]
         )
 
     def address(self, **changes: Any) -> str:
-        """The address of the same list, or of one that differs in this."""
+        """Return the address of the same list, with changes."""
         given = {
             "name": self.name,
             "label": self.label,
@@ -65,7 +65,7 @@ def _filters(
 
 
 def _of_family(maps: Maps, family: str) -> frozenset[str]:
-    """The tasks that the map shows in a family. Raises InputError: there is none such."""
+    """Return the tasks of a family on the map. Raises InputError: it does not exist."""
     document = maps.document()
     names = frozenset(task["task"] for task in document["tasks"] if task["family"] == family)
     if not names:
@@ -79,7 +79,7 @@ def _of_family(maps: Maps, family: str) -> frozenset[str]:
 def show_tasks(
     request: Request, services: OpenServices, filters: Annotated[Filters, Depends(_filters)], after: Text = ""
 ) -> Response:
-    """A page of the tasks that fit, by name."""
+    """Show a page of the matching tasks, by name."""
     search = filters.search
     if filters.family:
         search = replace(search, names=_of_family(request.app.state.maps, filters.family))

@@ -1,4 +1,4 @@
-"""The way of a job, attempt by attempt, read from its events: wait, then the stages, each with its time."""
+"""The history of a job, from its events: the wait and the stages of each attempt, with their times."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Step:
     """A stage of an attempt, or the wait before it.
 
     Args:
-        state: done, now, stopped (the attempt ended in it) or open (still to come).
-        seconds: that it took; None while it lasts, and where an earlier attempt had done it.
-        began_at: ISO 8601; None where it has not begun in this attempt.
+        state: done, now, stopped (the attempt ended in it) or open (not yet started).
+        seconds: its duration; None until it ends, and if an earlier attempt had done it.
+        began_at: ISO 8601; None if it has not begun in this attempt.
     """
 
     name: str
@@ -34,19 +34,19 @@ class Step:
 
 @dataclass(slots=True)
 class Attempt:
-    """One attempt of a job; number 0 is a job that nobody has claimed yet."""
+    """An attempt of a job; number 0 is a job that was never claimed."""
 
     number: int
     steps: list[Step] = field(default_factory=list)
 
     def stop(self) -> None:
-        """Whatever it was in the middle of has ended there."""
+        """Mark the current step as stopped."""
         for step in self.steps:
             step.state = "stopped" if step.state == "now" else step.state
 
 
 def timeline(job: Mapping[str, Any], events: Sequence[Mapping[str, Any]]) -> list[Attempt]:
-    """The attempts of a job, in their order; the last one with the stages that are still to come.
+    """Return the attempts of a job, in order; the last one includes the stages that have not started.
 
     Args:
         job: its document.
@@ -87,14 +87,14 @@ def _stages_of(job: Mapping[str, Any]) -> Sequence[Stage]:
     spec = job.get("spec") or {}
     if BULK in (spec.get("options") or {}):
         return BULK_STAGES
-    asked = JobSpec.known_part({"task": "", "dataset": "", "method": AUTO, **spec})  # where nothing says it, it may
+    asked = JobSpec.known_part({"task": "", "dataset": "", "method": AUTO, **spec})  # without other information it may
     skipped = set() if asked.method == AUTO else {Stage.CHOOSE}
     skipped |= _BEYOND_THE_FIRST if asked.fast else set() if asked.provisional else {Stage.READOUT}
     return [stage for stage in LEARNING_STAGES if stage not in skipped]
 
 
 def _still_to_come(attempts: Sequence[Attempt], stages: Sequence[Stage]) -> list[Step]:
-    """Stages that the last attempt has not entered; what an earlier one finished is not done again."""
+    """Return stages that the last attempt has not entered, without those that an earlier one finished."""
     entered = {step.name for step in attempts[-1].steps}
     done = {step.name for attempt in attempts[:-1] for step in attempt.steps if step.state == "done"}
     last = max(_ORDER[name] for name in entered)

@@ -1,4 +1,4 @@
-"""Webhooks: what waits for which endpoint, and why."""
+"""The page of webhooks: pending deliveries by endpoint, with errors."""
 
 from __future__ import annotations
 
@@ -22,6 +22,6 @@ router = APIRouter(include_in_schema=False)
 @router.get("/webhooks", dependencies=_OPS)
 @router.get("/webhooks.json", dependencies=_OPS)
 def show_webhooks(request: Request, services: OpenServices) -> Response:
-    """How deliveries stand, by endpoint; those that arrived are not listed."""
+    """Show the state of deliveries by endpoint, without delivered ones."""
     document = {"endpoints": [asdict(endpoint) for endpoint in webhook_standing(services.database)]}
     return page(request, "webhooks.html", document)

@@ -1,4 +1,4 @@
-"""The routes, one module a group; `ROUTERS` is what the application includes."""
+"""The API routes, one module per group; the application includes `ROUTERS`."""
 
 from __future__ import annotations
 

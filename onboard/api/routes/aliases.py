@@ -1,4 +1,4 @@
-"""Aliases: what they mean, moved with If-Match, their history, and back."""
+"""Aliases: show, move with If-Match, history, rollback."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MOVES = 100  # that are shown
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """What the client says that it saw of an alias: its ETag, or that there is none."""
+    """The state of an alias that the client has seen: its ETag, or that it does not exist."""
 
     if_match: str | None
     nothing: bool
@@ -43,7 +43,7 @@ async def _seen(if_match: IfMatch = None, if_none_match: IfNew = None) -> _Seen:
 
 @router.get("/{alias}", dependencies=[Depends(requires(Scope.READ))])
 def show_alias(task: TaskName, alias: AliasName, services: OpenServices, response: Response) -> AliasDocument:
-    """The version that the alias means, its ETag for a later change, and its history."""
+    """Return the version that the alias names, its ETag for a later change, and its history."""
     version, history = alias_history(services.database, task, alias, _MOVES)
     response.headers.update({"ETag": _tag(version), "Cache-Control": REVALIDATE})
     moves = tuple(AliasMoveDocument.of(move) for move in history)
@@ -61,7 +61,7 @@ def move_alias(
     response: Response,
     seen: Annotated[_Seen, Depends(_seen)],
 ) -> AliasMoveDocument:
-    """Let the alias mean a version. Needs If-Match, or `If-None-Match: *` for a new alias."""
+    """Move the alias to a version. Requires If-Match, or `If-None-Match: *` for a new alias."""
     expected = 0 if seen.nothing else _expected(services, task, alias, seen.if_match)
     version, better = f"{task}@v{body.version}", body.if_better
     move = promote(
@@ -76,7 +76,7 @@ def move_alias(
 def roll_alias_back(
     task: TaskName, alias: AliasName, services: OpenServices, response: Response, if_match: IfMatch = None
 ) -> AliasMoveDocument:
-    """Let the alias mean what it meant before; again goes one further back. Needs If-Match."""
+    """Move the alias back to the previous version; repeat to go back further. Requires If-Match."""
     expected = _expected(services, task, alias, if_match)
     move = rollback(services, task, alias, expected=expected)
     start_webhook_worker(services)
@@ -84,7 +84,7 @@ def roll_alias_back(
 
 
 def _expected(services: Services, task: str, alias: str, if_match: str | None) -> int:
-    """The version that the alias means now, if the client has seen that; the move compares once more."""
+    """Return the version that the alias names now, if the client has seen it; the move checks it again."""
     if if_match is None:
         raise PreconditionRequiredError("if-match-missing", field="If-Match")
     present = meaning(services.database, task, alias)

@@ -1,4 +1,4 @@
-"""Bases: their files, for whoever predicts elsewhere. Files are looked up in a list; no path comes from a client."""
+"""Bases: their files, for predictions elsewhere. Files are looked up in a list; no path comes from a client."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ FileName = Annotated[str, Path(max_length=200, description="Name of one of its f
 def list_bases(
     name: Annotated[str | None, Query(max_length=MOST_LETTERS, description="Only the base of this name.")] = None,
 ) -> dict[str, Any]:
-    """The bases that jobs can name, without their files."""
+    """List the bases that jobs can name, without their files."""
     documents = [_described(str(base.folder), (base.folder / "base.json").stat().st_mtime_ns) for base in named_bases()]
     return {"bases": [document for document in documents if name in (None, document["base"])]}
 
 
 @router.get("/{digest}", response_model=BaseDocument)
 def show_base(digest: Digest, services: OpenServices, shelf: OpenShelf) -> dict[str, Any]:
-    """The files of a base with their digests; together with an embedding all that predictions need."""
+    """List the files of a base with their digests; together with an embedding, they are sufficient for predictions."""
     return shelf.manifests.of(services, digest).to_json()
 
 
@@ -42,7 +42,7 @@ def show_base(digest: Digest, services: OpenServices, shelf: OpenShelf) -> dict[
 def download_base_file(
     digest: Digest, file: FileName, services: OpenServices, shelf: OpenShelf, if_none_match: IfNoneMatch = None
 ) -> Response:
-    """One file of a base; its SHA-256 is the ETag."""
+    """Download a file of a base; its SHA-256 is the ETag."""
     listed = shelf.manifests.of(services, digest).file(file)
     tag = etag(listed.digest)
     if matches(if_none_match, tag):
@@ -52,5 +52,5 @@ def download_base_file(
 
 @lru_cache(maxsize=32)
 def _described(folder: str, _changed_ns: int) -> dict[str, Any]:
-    """Kept: hashing the files of a base takes a while."""
+    """Describe a base; cached, as hashing its files takes a while."""
     return {**base_document(find_base(folder)), "folder": None}

@@ -1,4 +1,4 @@
-"""Tasks that are pinned to another hypernetwork than the head move to it, where the guard clears them."""
+"""Carry tasks that are pinned to an earlier hypernetwork to the head, if the guard accepts it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TASKS = "carry"
 def carry_tasks(
     services: OpenServices, shelf: OpenShelf, body: Annotated[CarrySome | None, Body(title="Wanted")] = None
 ) -> CarriedDocument:
-    """Carry the next few tasks by name that are not at the head; `next` leads to those after them. One at a time."""
+    """Carry the next few tasks by name that are not at the head; `next` continues. One request at a time."""
     body = body or CarrySome()
     after = decode_name(_TASKS, body.cursor)
     carried = carry_some(
@@ -40,7 +40,7 @@ def carry_one_task(
     shelf: OpenShelf,
     body: Annotated[CarryTask | None, Body(title="Wanted")] = None,
 ) -> CarriedDocument:
-    """Carry what a task's `latest` names to the head of its base. Nothing is listed where it is there already."""
+    """Carry the version that a task's `latest` names to the head of its base. Lists nothing if it is already there."""
     dry_run = body is not None and body.dry_run
     return _told(services, carry_task(services, task, dry_run=dry_run, bounded=True, manifests=shelf.manifests))
 

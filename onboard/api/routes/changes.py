@@ -1,4 +1,4 @@
-"""What is done to a task that exists: rows are added, corrected and removed; labels renamed, merged and deleted."""
+"""Change an existing task: add, correct and remove rows; rename, merge and delete labels."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def add_rows(
     left: ClientLeft,
     idempotency_key: Key = None,
 ) -> dict[str, Any]:
-    """Add rows to a task, correct labels or remove rows: a new version learns what the task has then."""
+    """Add, correct or remove rows of a task; a job then learns a new version from all its rows."""
     intake: Intake = request.app.state.intake
     asked = received.addition(key=idempotency_key)
     added = intake.add(task, asked, identity.name, received.upload.content_bytes, left)
@@ -50,7 +50,7 @@ def add_rows(
 
 @router.get("/labels", response_model=LabelList, dependencies=_READ)
 def show_labels(task: TaskName, services: OpenServices) -> dict[str, Any]:
-    """The labels of a task's newest rows: words, training rows, descriptions."""
+    """List the labels of a task's newest rows: words, training rows, descriptions."""
     return list_labels(services, task)
 
 
@@ -58,9 +58,9 @@ def show_labels(task: TaskName, services: OpenServices) -> dict[str, Any]:
 def change_labels_of_task(
     task: TaskName, body: LabelsWanted, identity: Submitter, services: OpenServices, response: Response
 ) -> dict[str, Any]:
-    """Rename a label, merge some, delete one with its rows, or describe one; a new version each time, no alias moves.
+    """Rename a label, merge some, delete one with its rows, or describe one. Creates a new version; no alias moves.
 
-    A renaming is answered with the version (200), any other change with the job that makes it (202).
+    Renaming returns the version (200); any other change returns the job that makes it (202).
     """
     asked = LabelChange(body.action, tuple(body.labels), body.to, body.description)
     how = Queueing(owner=identity.name)

@@ -1,4 +1,4 @@
-"""Checking a dataset: nothing is queued, nothing is kept."""
+"""Check a dataset without queuing or keeping anything."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ router = APIRouter(prefix="/v1/check", tags=["jobs"], dependencies=[Depends(requ
 def check_dataset(
     received: ReceivedDataset, services: OpenServices, request: Request, left: ClientLeft
 ) -> dict[str, Any]:
-    """The checks of a dataset and an estimate of its job's time."""
+    """Check a dataset and estimate the duration of its job."""
     intake: Intake = request.app.state.intake
     pace = pace_of(services.database)
     report = intake.check(received.submission(), received.upload.content_bytes, left, pace)

@@ -1,4 +1,4 @@
-"""Two versions of a task side by side, and versions measured on a file of labeled rows."""
+"""Compare two versions of a task, and measure versions on a file of labeled rows."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from onboard.domain.names import LATEST, MOST_LETTERS, Reference
 
 router = APIRouter(prefix="/v1/tasks/{task}", tags=["versions"])
 _READ = [Depends(requires(Scope.READ))]
-_SUBMIT = [Depends(requires(Scope.SUBMIT))]  # a file is read, as of a submission
+_SUBMIT = [Depends(requires(Scope.SUBMIT))]  # reads a file, like a submission
 _BODY = described(EvaluationForm, Evaluation)
 Ref = Annotated[str, Query(pattern=NAME, max_length=MOST_LETTERS, description="latest, vN or an alias.")]
 
 
 @router.get("/compare", response_model=ComparisonDocument, dependencies=_READ)
 def compare_versions(task: TaskName, a: Ref, b: Ref, shelf: OpenShelf) -> Response:
-    """Metrics, confusion, flipped answers and the paired interval; the verdict is about `b`. One at a time is made."""
+    """Compare metrics, confusion, flipped answers and the paired interval; the verdict is about `b`. One at a time."""
     comparison = shelf.comparison(Reference.parse(f"{task}@{a}"), Reference.parse(f"{task}@{b}"))
     return Response(comparison, media_type="application/json")
 
 
 @router.post("/compare", response_model=ComparisonDocument, dependencies=_SUBMIT, openapi_extra=_BODY)
 def compare_versions_on_rows(task: TaskName, a: Ref, b: Ref, file: OpenFile) -> Response:
-    """The same on the rows of a file, without those that either was trained on."""
+    """Compare two versions on the rows of a file, without rows that either was trained on."""
     comparison = file.compared(Reference.parse(f"{task}@{a}"), Reference.parse(f"{task}@{b}"))
     return Response(comparison, media_type="application/json")
 
 
 @router.post("/evaluate", response_model=EvaluationDocument, dependencies=_SUBMIT, openapi_extra=_BODY)
 def evaluate_version_on_rows(task: TaskName, file: OpenFile, ref: Ref = LATEST) -> Response:
-    """A version measured on the rows of a file, without those that it was trained on."""
+    """Measure a version on the rows of a file, without rows that it was trained on."""
     return Response(file.evaluated(Reference.parse(f"{task}@{ref}")), media_type="application/json")

@@ -1,4 +1,4 @@
-"""The description of the door for generators of clients; `pages/reference.py` shows it to people."""
+"""The API description for client generators; `pages/reference.py` shows it to people."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ router = APIRouter(include_in_schema=False, dependencies=[Depends(requires(Scope
 
 @router.get("/openapi.json")
 def describe(request: Request) -> JSONResponse:
-    """The OpenAPI document."""
+    """Return the OpenAPI document."""
     return JSONResponse(request.app.openapi())

@@ -1,6 +1,6 @@
-"""Embeddings: a version never changes (ETag = digest of its file), `latest` and other aliases are asked for anew.
+"""Embeddings: a version never changes (its ETag is the digest of its file); aliases must be revalidated.
 
-A provisional version may lose its mark, so its document is asked for again as well; its file never changes.
+A provisional version may lose its mark, so its document must be revalidated as well; its file never changes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _READOUT: Final = file_answers("readout.safetensors")
 
 
 async def shelf(request: Request) -> Shelf:
-    """What was opened when the application started."""
+    """Return the shelf that was opened when the application started."""
     opened: Shelf = request.app.state.shelf
     return opened
 
@@ -41,14 +41,16 @@ def list_embeddings(
     files: Annotated[bool, Query(description="With the bytes of each embedding.safetensors, in Base64.")] = False,
     if_none_match: IfNoneMatch = None,
 ) -> Response:
-    """What an alias means in every task that has it, with the numbers, under one ETag; without tasks that have none."""
+    """List the version that an alias names in each task, with the numbers, under one ETag. Tasks without it are left
+    out.
+    """
     tag, make = shelf.everything(require_alias(ref), files)
     return answer(make, etag(tag), if_none_match, _JSON, REVALIDATE)
 
 
 @router.get("/tasks/{task}/embeddings/{ref}.safetensors", responses=_FILE, response_class=Response)
 def download_embedding(task: TaskName, ref: Ref, shelf: OpenShelf, if_none_match: IfNoneMatch = None) -> Response:
-    """The file of a version; its SHA-256 is the ETag. Without an embedding it is weights.safetensors."""
+    """Download the file of a version; its SHA-256 is the ETag. Without an embedding it is weights.safetensors."""
     reference = Reference.parse(f"{task}@{ref}")
     current = shelf.current(reference)
     headers = {
@@ -63,7 +65,7 @@ def download_embedding(task: TaskName, ref: Ref, shelf: OpenShelf, if_none_match
 
 @router.get("/tasks/{task}/embeddings/{ref}", response_model=EmbeddingDocument, responses=UNCHANGED)
 def show_embedding(task: TaskName, ref: Ref, shelf: OpenShelf, if_none_match: IfNoneMatch = None) -> Response:
-    """A version with its numbers, if it is an embedding, and everything that it is pinned to."""
+    """Return a version with everything that it is pinned to and, if it is an embedding, its numbers."""
     reference = Reference.parse(f"{task}@{ref}")
     current = shelf.current(reference)
     headers = {"Content-Location": f"/v1/tasks/{task}/embeddings/v{current.version}"}
@@ -73,7 +75,7 @@ def show_embedding(task: TaskName, ref: Ref, shelf: OpenShelf, if_none_match: If
 
 @router.get("/tasks/{task}/readouts/{ref}.safetensors", responses=_READOUT, response_class=Response)
 def download_readout(task: TaskName, ref: Ref, shelf: OpenShelf, if_none_match: IfNoneMatch = None) -> Response:
-    """The readout that answers beside the embedding or weights of a version; its SHA-256 is the ETag."""
+    """Download the readout of a version with an embedding or weights; its SHA-256 is the ETag."""
     reference = Reference.parse(f"{task}@{ref}")
     number, artifact = shelf.readout(reference)
     headers = {"Content-Location": f"/v1/tasks/{task}/readouts/v{number}.safetensors"}

@@ -1,4 +1,4 @@
-"""Whether the service answers, whether it is ready, and its metrics."""
+"""Health, readiness and metrics of the service."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ router = APIRouter(tags=["health"])
 
 @router.get("/healthz", response_model=Health)
 async def is_alive() -> dict[str, str]:
-    """That the process answers; nothing else is asked, and no thread that other work may hold is waited for."""
+    """Return 200 if the process is alive, without checks and without waiting for a thread."""
     return {"status": "ok"}
 
 
 @router.get("/readyz", response_model=Health)
 def is_ready(services: OpenServices) -> dict[str, str]:
-    """That the database answers too; else 503."""
+    """Return 200 if the database can be used; else 503."""
     database_clock(services.database)
     return {"status": "ready"}
 
@@ -36,6 +36,6 @@ def is_ready(services: OpenServices) -> dict[str, str]:
     responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
 )
 def show_metrics(request: Request, accept: Annotated[str, Header(max_length=1000)] = "") -> Any:
-    """Metrics of the deployment, for Prometheus."""
+    """Return metrics of the deployment, for Prometheus."""
     encode, media_type = choose_encoder(accept)
     return Response(encode(request.app.state.metrics), headers={"Content-Type": media_type})

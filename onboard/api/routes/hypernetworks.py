@@ -1,4 +1,4 @@
-"""Hypernetworks: the line of a base, the weights of each version, and going back to one."""
+"""Hypernetworks: the versions of a base, their weights, and reverting."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _FILE = file_answers("The weights.")
 
 @router.get("", dependencies=_READ)
 def list_line(services: OpenServices, base: BaseDigest = None) -> HypernetworkList:
-    """The line of a base, oldest first; `head` marks the one that new tasks are learned with."""
+    """List the hypernetworks of a base, oldest first; `head` marks the one that new tasks are learned with."""
     return list_hypernetworks(services.database, digest_of_base(services, base))
 
 
@@ -37,22 +37,22 @@ def list_line(services: OpenServices, base: BaseDigest = None) -> HypernetworkLi
 def download_hypernetwork(
     version: Number, services: OpenServices, base: BaseDigest = None, if_none_match: IfNoneMatch = None
 ) -> Response:
-    """The weights of a version; their SHA-256 is the ETag."""
+    """Download the weights of a version; their SHA-256 is the ETag."""
     artifact = hypernetwork_artifact(services.database, digest_of_base(services, base), version)
-    # without a digest of the base the same address may mean another file some day
+    # without a digest of the base, the address may later mean another file
     caching = IMMUTABLE if base else REVALIDATE
     return answer(lambda: _weights(services, artifact), etag(artifact), if_none_match, SAFETENSORS, caching)
 
 
 @router.get("/{version}", dependencies=_READ)
 def show_version(version: Number, services: OpenServices, base: BaseDigest = None) -> HypernetworkDetail:
-    """One version: digest, parent, the job that tuned it, what is pinned to it, the guard's verdict."""
+    """Return a version: digest, parent, the job that tuned it, what is pinned to it, the guard's verdict."""
     return show_hypernetwork(services.database, digest_of_base(services, base), version)
 
 
 @router.post("/{version}/revert", dependencies=[Depends(requires(Scope.OPS))])
 def revert_to_version(version: Number, services: OpenServices, base: BaseDigest = None) -> HypernetworkReverted:
-    """Make a version the head again: new tasks are learned under it, and nothing that is published changes."""
+    """Make a version the head again: new tasks are learned under it, and published versions do not change."""
     return revert_hypernetwork(services.database, digest_of_base(services, base), version)
 
 
@@ -61,11 +61,13 @@ def _weights(services: Services, artifact: str) -> FilePath | bytes:
 
 
 def digest_of_base(services: Services, digest: str | None) -> str:
-    """The digest, of the default base where none is given."""
+    """Return the digest, by default of the default base."""
     return digest or _default_digest(services.settings.base)
 
 
 @lru_cache(maxsize=8)
 def _default_digest(name: str) -> str:
-    """Read once: a base's files do not change while a service runs, and hashing them takes a while."""
+    """Return the digest of a base; cached, as its files do not change while a service runs, and hashing
+    takes a while.
+    """
     return find_base(name).digest

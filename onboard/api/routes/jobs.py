@@ -48,7 +48,7 @@ def submit_job(
     left: ClientLeft,
     idempotency_key: Key = None,
 ) -> dict[str, Any]:
-    """Submit a dataset: it is checked, queued, and learned by a worker."""
+    """Submit a dataset: it is checked and queued, and a worker learns it."""
     submission = received.submission(key=idempotency_key)
     job, warning = request.app.state.intake.submit(submission, identity.name, received.upload.content_bytes, left)
     start_worker(services, job.queue)
@@ -74,10 +74,10 @@ def list_jobs(
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> dict[str, Any]:
-    """Jobs, newest first or as `sort` says."""
+    """List jobs, newest first or by `sort`."""
     try:
         jobs, following = listed_jobs(services.database, search, decode_name("jobs", cursor), limit, sort)
-    except (InputError, NotFoundError) as error:  # a place of another order, or the job there is gone
+    except (InputError, NotFoundError) as error:  # the cursor belongs to another order, or its job was deleted
         raise wrong_cursor() from error
     return {
         "jobs": [job_over_http(brief(job)) for job in jobs],
@@ -91,7 +91,7 @@ def show_job(
     services: OpenServices,
     since: Annotated[int, Query(ge=0, lt=2**53, description="Only events after this one.")] = 0,
 ) -> dict[str, Any]:
-    """A job in full: why it waits, where it is, result, candidates, events."""
+    """Return a job in full: why it waits, its progress, result, candidates, events."""
     return job_over_http(full_document(services.database, find_job(services.database, job), since))
 
 
@@ -102,7 +102,7 @@ def log_job(
     attempt: Annotated[int | None, Query(ge=1, lt=2**31, description="Only this attempt.")] = None,
     cursor: LogCursor = None,
 ) -> dict[str, Any]:
-    """A job's events, and what its worker logged about it where that can be read by the service."""
+    """Return a job's events, and its worker's log lines about it if the service can read them."""
     from onboard.operations.worker_logs import log_files
 
     return job_over_http(read_log(services.database, log_files(services.settings), job, attempt, cursor))
@@ -122,20 +122,20 @@ def follow_job(
     services: OpenServices,
     request: Request,
     readers: Reading,
-    last_event_id: Annotated[int, Header(ge=0, lt=2**53, description="Go on after this event.")] = 0,
+    last_event_id: Annotated[int, Header(ge=0, lt=2**53, description="Continue after this event.")] = 0,
 ) -> Response:
-    """A job's events as they come (server-sent events), and an event `end` with the job once it has ended."""
+    """Stream a job's events (server-sent events), and an event `end` with the job once it has ended."""
     job_id = find_job(services.database, job).id
     present, events = news_of(services.database, job_id, last_event_id)
     if present.state.finished and last_event_id and not events:
-        return Response(status_code=204)  # tells a browser not to come again
+        return Response(status_code=204)  # tells a browser not to reconnect
     texts = readers.follow(services.database, job_id, last_event_id)
     return event_stream(while_signed_in(texts, identifying(request)))
 
 
 @router.get("/{job}/report", response_class=HTMLResponse, dependencies=[Depends(requires(Scope.READ))])
 def report_job(job: JobId, services: OpenServices) -> HTMLResponse:
-    """The report as one HTML page."""
+    """Return the report as an HTML page."""
     from onboard.report import render
 
     return HTMLResponse(render(job_over_http(report_document(services.database, find_job(services.database, job)))))
@@ -149,7 +149,7 @@ def cancel_job(job: JobId, services: OpenServices) -> dict[str, Any]:
 
 @router.post("/{job}/retry", response_model=JobBrief, dependencies=[Depends(requires(Scope.SUBMIT))])
 def retry_job(job: JobId, services: OpenServices, body: Retry | None = None) -> dict[str, Any]:
-    """Queue a failed, cancelled or dead job again; it goes on after its last finished stage."""
+    """Queue a failed, cancelled or dead job again; it continues after its last finished stage."""
     queued = retry(services.database, job, body.time_limit if body else None)
     wake(services, queued.queue, outside=True)
     return job_over_http(brief(queued))

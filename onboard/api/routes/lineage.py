@@ -1,4 +1,4 @@
-"""Where the versions of a task come from, as JSON and as a picture."""
+"""The lineage of a task's versions, as JSON and as a picture."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _PICTURE: dict[int | str, dict[str, Any]] = {
 
 @router.get("/lineage")
 def show_lineage(task: TaskName, services: OpenServices, versions: Versions = MOST_VERSIONS) -> LineageDocument:
-    """Dataset, init and hypernetwork of each version, over all its ancestors."""
+    """Return dataset, init and hypernetwork of each version, over all its ancestors."""
     return lineage(services, task, versions)
 
 
 @router.get("/lineage.svg", response_class=Response, responses=_PICTURE)
 def draw_lineage(task: TaskName, services: OpenServices, versions: Versions = MOST_VERSIONS) -> Response:
-    """The same as a picture."""
+    """Draw the lineage as a picture."""
     return Response(render_lineage(lineage(services, task, versions)), media_type="image/svg+xml")

@@ -1,4 +1,4 @@
-"""Who asks: what a token is good for, and which version answers."""
+"""The caller: its token's scopes, and the version of the service."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ router = APIRouter(prefix="/v1/me", tags=["access"])
 
 @router.get("", response_model=Me)
 async def show_me(identity: Annotated[Identity, Depends(signed_in)]) -> dict[str, Any]:
-    """The token that was sent, and the version of the service; any token will do."""
+    """Return the caller's token and the version of the service; accepts any token."""
     return {
         "name": identity.name,
         "actor": identity.actor,

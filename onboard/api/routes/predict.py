@@ -26,7 +26,9 @@ router = APIRouter(prefix="/v1/predict", tags=["predictions"], dependencies=[Dep
 def predict(
     body: PredictionInputs, request: Request, left: ClientLeft, deadline: Deadline = DEADLINE_SECONDS
 ) -> dict[str, Any]:
-    """Answers in the order of the inputs. Of several, those that cannot be answered have an `error` instead."""
+    """Predict, in the order of the inputs. If there are several, those that cannot be answered have an
+    `error` instead.
+    """
     inputs = [asked.model_dump(exclude_none=True) for asked in body.inputs]
     if body.unknown:
         inputs = [{**asked, "unknown": True} for asked in inputs]

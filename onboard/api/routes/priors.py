@@ -1,4 +1,4 @@
-"""Priors: what earlier tasks teach a base, version by version, and how much that helped."""
+"""Priors: the versions of a base's priors, and their benefit."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Number = Annotated[int | None, Query(ge=1, le=999_999_999, description="Number o
 
 @router.get("", dependencies=_READ)
 def list_priors_of_base(services: OpenServices, base: BaseDigest = None) -> PriorList:
-    """The versions of a base's priors, the heads marked, and how much earlier tasks helped its newest versions."""
+    """List the versions of a base's priors, with marked heads, and their benefit for its newest versions."""
     return list_priors(services.database, digest_of_base(services, base))
 
 
@@ -30,5 +30,5 @@ def list_priors_of_base(services: OpenServices, base: BaseDigest = None) -> Prio
 def show_prior_version(
     form: OfForm, services: OpenServices, version: Number = None, base: BaseDigest = None
 ) -> PriorDetail:
-    """One version, the head unless its number is given, with the tasks that taught it."""
+    """Return a version, by default the head, with the tasks that taught it."""
     return show_prior(services.database, digest_of_base(services, base), form, version)

@@ -1,4 +1,4 @@
-"""Queues: how many jobs wait and run, how long they take; pausing."""
+"""Queues: waiting and running jobs, durations; pausing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ router = APIRouter(prefix="/v1/queue", tags=["operations"])
 
 @router.get("", response_model=QueueList, dependencies=[Depends(requires(Scope.READ))])
 def show_queues(services: OpenServices) -> dict[str, Any]:
-    """Every queue: what waits and runs and since when, who serves it, and what ended lately."""
+    """List queues: waiting and running jobs with their age, workers, and recently ended jobs."""
     return queues(services.database).to_json()
 
 
@@ -29,20 +29,20 @@ def show_open_jobs(
     services: OpenServices,
     limit: Annotated[int, Query(ge=0, le=MAX_PAGE, description="At most so many that wait, the most urgent.")] = 20,
 ) -> dict[str, Any]:
-    """What runs and how far it is, and what waits in the order in which it will be taken."""
+    """List running jobs with their progress, and waiting ones in the order in which they will be claimed."""
     return open_jobs(services.database, limit).to_json()
 
 
 @router.post("/pause", response_model=QueuePaused, dependencies=[Depends(requires(Scope.OPS))])
 def pause_queue(choice: QueueChoice, services: OpenServices) -> dict[str, Any]:
-    """Hold a queue's waiting jobs back; running ones go on."""
+    """Pause a queue: waiting jobs stay queued, running ones continue."""
     set_paused(services.database, choice.queue, paused=True)
     return {"queue": choice.queue, "paused": True}
 
 
 @router.post("/resume", response_model=QueuePaused, dependencies=[Depends(requires(Scope.OPS))])
 def resume_queue(choice: QueueChoice, services: OpenServices) -> dict[str, Any]:
-    """Let a paused queue go on."""
+    """Resume a paused queue."""
     set_paused(services.database, choice.queue, paused=False)
     warning, _ = wake(services, choice.queue, outside=True)
     return {"queue": choice.queue, "paused": False, "warning": warning}

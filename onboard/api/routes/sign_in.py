@@ -1,4 +1,4 @@
-"""Signing a browser in, by a token or by the link that a start printed, and out again."""
+"""Sign a browser in, by a token or by the link that the start printed, and out again."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from onboard.errors import SignInError
 from onboard.operations.access import SESSION_SECONDS, sign_in, sign_in_by_code, sign_out
 
 router = APIRouter(include_in_schema=False)
-_AFTERWARDS: Final = 303  # See Other: the answer to what was posted is another page
+_AFTERWARDS: Final = 303  # See Other: redirect after a POST
 _MOST_LETTERS: Final = 256
 
 
@@ -26,8 +26,8 @@ _MOST_LETTERS: Final = 256
 def show_form(
     request: Request, services: OpenServices, code: Annotated[str | None, Query(max_length=_MOST_LETTERS)] = None
 ) -> Response:
-    """The form; with the code of a link, the session that it is good for."""
-    if code is None or asks_for_head(request):  # a look at the headers uses no code up
+    """Show the form, or begin a session for the code of a link."""
+    if code is None or asks_for_head(request):  # a HEAD does not use up a code
         return sign_in_page(root=request.app.state.settings.root_path)
     return _signed_in(request, lambda: sign_in_by_code(services.database, code))
 
@@ -39,7 +39,7 @@ def sign_in_by_form(
     token: Annotated[str, Form(max_length=_MOST_LETTERS)],
     place: Annotated[str, Form(max_length=MOST_LETTERS)] = "/",
 ) -> Response:
-    """A session by a token; then the page that was asked for."""
+    """Begin a session with a token; then redirect to the requested page."""
     return _signed_in(request, lambda: sign_in(services.database, token.strip()), own_place(place))
 
 
@@ -55,7 +55,9 @@ def sign_browser_out(request: Request, services: OpenServices) -> Response:
 
 
 def _signed_in(request: Request, begin: Callable[[], str], place: str = "/") -> Response:
-    """To the place with the cookie of a new session, or the form again. Raises RateLimitError: too many failed."""
+    """Redirect with the cookie of a new session, or show the form again. Raises RateLimitError: too many attempts
+    failed.
+    """
     failures: RateLimit = request.app.state.failures
     address = caller_address(request.scope)
     failures.require(address)
@@ -72,11 +74,11 @@ def _signed_in(request: Request, begin: Callable[[], str], place: str = "/") -> 
         path=_cookie_path(request),
         httponly=True,
         secure=request.url.scheme == "https",
-        samesite="lax",  # a link on another site leads to our page; what changes anything says where it comes from
+        samesite="lax",  # links from other sites may open pages; changes must state their origin
     )
     return answer
 
 
 def _cookie_path(request: Request) -> str:
-    """Under a path prefix the cookie is not sent to the other services of the same host."""
+    """Return the cookie's path: with a path prefix, other services of the host do not receive it."""
     return request.app.state.settings.root_path or "/"

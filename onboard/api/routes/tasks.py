@@ -43,7 +43,7 @@ def list_tasks(
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> dict[str, Any]:
-    """Tasks by name, each with its latest version."""
+    """List tasks by name, each with its latest version."""
     documents = tasks.list_tasks(services.database, search, limit + 1, decode_name("tasks", cursor))
     page = documents[:limit]
     return {"tasks": page, "next": encode_cursor("tasks", page[-1]["task"]) if len(documents) > limit else None}
@@ -51,7 +51,7 @@ def list_tasks(
 
 @router.get("/{task}", response_model=TaskDetail, dependencies=_READ)
 def show_task(task: TaskName, services: OpenServices) -> dict[str, Any]:
-    """A task with its latest version and its aliases."""
+    """Return a task with its latest version and its aliases."""
     return tasks.describe_task(services.database, task)
 
 
@@ -62,7 +62,7 @@ def delete_task(
     unlearn: Annotated[bool, Query(description="Rebuild what descends from it, from its own rows.")] = False,
     dry_run: Annotated[bool, Query(description="Only say what would go, and what descends from it.")] = False,
 ) -> dict[str, Any]:
-    """Delete a task for good: rows, versions, requests, results. Its version numbers are never given out again."""
+    """Delete a task permanently: rows, versions, requests, results. Its version numbers are never reused."""
     deleted = delete.delete_task(services, task, unlearning=unlearn, dry_run=dry_run)
     if not dry_run:
         for queue in sorted(deleted.queues):
@@ -78,5 +78,5 @@ def list_versions(
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> dict[str, Any]:
-    """The newest versions of a task, by number."""
+    """List the newest versions of a task, by number."""
     return tasks.versions_page(services.database, task, limit, decode_number(cursor))

@@ -1,4 +1,4 @@
-"""Tokens: made, listed, revoked; signed-in browsers; and the log of every change."""
+"""Tokens: create, list, revoke; signed-in browsers; and the audit log."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def list_tokens(
     services: OpenServices,
     include_ended: Annotated[bool, Query(alias="all", description="Also those that are expired or revoked.")] = False,
 ) -> TokenList:
-    """The tokens that work now, without their secrets."""
+    """List the valid tokens, without their secrets."""
     tokens = access.list_tokens(services.database, include_ended=include_ended)
     return TokenList(tokens=tuple(TokenDocument.of(token) for token in tokens))
 
 
 @router.post("/tokens", status_code=201)
 def create_token(body: TokenRequest, services: OpenServices) -> TokenCreated:
-    """Make a token; its secret is shown this once."""
+    """Create a token; its secret is returned only once."""
     token, secret = access.create_token(services.database, body.name, body.scopes, body.expires)
     return TokenCreated.of(token, secret=secret)
 
@@ -45,13 +45,13 @@ def revoke_token(
     token: Annotated[str, Path(max_length=64, description="Its id, or a name that only one token has.")],
     services: OpenServices,
 ) -> TokenDocument:
-    """End a token for good; it is refused from the next request on."""
+    """Revoke a token permanently, effective from the next request."""
     return TokenDocument.of(access.revoke_token(services.database, token))
 
 
 @router.get("/sessions")
 def list_sessions(services: OpenServices) -> SessionList:
-    """The browsers that are signed in, by a token or by the link of a start."""
+    """List the signed-in browsers."""
     return SessionList(sessions=tuple(map(SessionDocument.of, access.list_sessions(services.database))))
 
 
@@ -59,11 +59,11 @@ def list_sessions(services: OpenServices) -> SessionList:
 def end_session(
     session: Annotated[str, Path(max_length=64, description="Its id.")], services: OpenServices
 ) -> SessionDocument:
-    """Sign a browser out; it is refused from the next request on."""
+    """Sign a browser out, effective from the next request."""
     return SessionDocument.of(access.end_session(services.database, session))
 
 
 @router.get("/audit", response_model=ChangeList)
 def list_changes(services: OpenServices, limit: Limit = 50, cursor: Cursor = None) -> dict[str, Any]:
-    """Who changed what, newest first."""
+    """List who changed what, newest first."""
     return access.changes(services.database, limit, decode_number(cursor))

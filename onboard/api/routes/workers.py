@@ -1,4 +1,4 @@
-"""Workers: who works, on what, and how its machine is; draining."""
+"""Workers: their jobs and machines; draining."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ router = APIRouter(prefix="/v1/workers", tags=["operations"])
 
 @router.get("", response_model=WorkerList, dependencies=[Depends(requires(Scope.READ))])
 def list_workers(services: OpenServices) -> dict[str, Any]:
-    """Workers with device, GPU, memory, heartbeat, job and the time that it still takes."""
+    """List workers with device, GPU, memory, heartbeat, job and its remaining time."""
     return workers(services.database).to_json()
 
 
@@ -26,6 +26,6 @@ def list_workers(services: OpenServices) -> dict[str, Any]:
 def drain_worker(
     worker: Annotated[str, Path(max_length=200, description="Name of a worker.")], services: OpenServices
 ) -> dict[str, Any]:
-    """Let a worker finish its job, take no other, and leave."""
+    """Let a worker finish its job and exit."""
     drain(services.database, worker)
     return {"worker": worker, "state": "draining"}

@@ -53,7 +53,7 @@ class _Table(NamedTuple):
         start = at + self._unsigned(at)
         end = start + 4 + self._unsigned(start) * layout.size
         if end > len(self.data):
-            raise struct.error("a vector goes on after the end")
+            raise struct.error("a vector continues after the end")
         return layout.iter_unpack(memoryview(self.data)[start + 4 : end])
 
     def _field(self, slot: int) -> int | None:
@@ -126,7 +126,7 @@ def _count(stream: BinaryIO, at: int, size: int, budget: Budget) -> int:
     body = stream.tell()
     end = body + message.number(3, "q")
     if not body <= end <= size:
-        raise struct.error("a message goes on after the end of the file")
+        raise struct.error("a message continues after the end of the file")
     kind, header = message.number(1, "B"), message.table(2)
     if header is None:
         raise struct.error("a message has no header")

@@ -120,7 +120,7 @@ def _array(path: Path) -> Iterator[object]:
             yield text.value(number)
         text.take("]")
         if text.next():
-            raise UnreadableError("bad_json", "goes on after the end of its array", _ARRAY_REMEDY, row=number)
+            raise UnreadableError("bad_json", "continues after the end of its array", _ARRAY_REMEDY, row=number)
 
 
 class _Text:
@@ -141,7 +141,7 @@ class _Text:
     def take(self, mark: str, row: int | None = None) -> None:
         """Consume a required mark."""
         if self.next() != mark:
-            message = f"is no JSON array any more: {mark!r} is missing" + (f" after object {row}" if row else "")
+            message = f"is not a valid JSON array: {mark!r} is missing" + (f" after object {row}" if row else "")
             raise UnreadableError("bad_json", message, _ARRAY_REMEDY, row=row)
         self._at += 1
 

@@ -226,7 +226,7 @@ def _made(document: Mapping[str, Any]) -> str:
 
 def _backbone_text(backbone: Mapping[str, Any], learned: str) -> str:
     if not backbone.get("from"):
-        return "A T5 of its own"
+        return "A new T5"
     at = f" at {backbone['revision']}" if backbone.get("revision") else ""
     return f"The T5 {backbone['from']}{at}, {learned} trained on the sources"
 

@@ -164,7 +164,7 @@ class _Loop:
         if first:
             self.best.restore()
             if self.first_process:
-                self.running.say(f"{self.stage.name}: goes on at step {first} of {self.stage.schedule.steps}")
+                self.running.say(f"{self.stage.name}: resumes at step {first} of {self.stage.schedule.steps}")
         elif self.first_process:
             self.best.forget()
         self.running.processes.wait()  # nobody removes or writes what another still reads

@@ -97,7 +97,7 @@ class SourceEntry(Section):
         if _FORBIDS.search(licence):
             raise ValueError(
                 f"{licence!r} does not allow weights to be trained on the rows for everyone; "
-                "leave the source out, or say the licence under which you have them"
+                "leave the source out, or state the license under which you have them"
             )
         return licence
 

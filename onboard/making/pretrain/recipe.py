@@ -69,7 +69,7 @@ class KeepsTeacher(Section):
     teacher_share: float = Field(
         default=0.0,
         ge=0,
-        description="Weight of the distance to the teacher's vectors of texts, beside 1 of the tasks.",
+        description="Weight of the distance to the teacher's vectors of texts, relative to 1 for the tasks.",
     )
     teacher_tokens: int = Field(default=800, ge=1, description="Padded tokens of those texts, a step.")
 
@@ -80,7 +80,9 @@ class BackboneStage(Schedule, KeepsTeacher):
     dropout: float = Field(ge=0, lt=1, description="As T5 has it.")
     label_smoothing: float = Field(ge=0, lt=1, description="Share of the target spread evenly over the labels.")
     shares: dict[str, Annotated[float, Field(gt=0)]] = Field(min_length=1, description="Of the steps, by kind of task.")
-    decoder_rate: float = Field(gt=0, description="Multiple of the learning rate for the decoder, which begins anew.")
+    decoder_rate: float = Field(
+        gt=0, description="Multiple of the learning rate for the decoder, which starts from scratch."
+    )
     temperature: float = Field(
         default=10.0, gt=0, description="T: a task is drawn in proportion to (its rows)^(1/T), within its kind."
     )

@@ -103,7 +103,7 @@ def _of_right_form(document: dict[str, Any]) -> dict[str, Any]:
 
 def _digest_in(text: object) -> str:
     if not is_digest(text):
-        raise ValueError(f"{text!r} is no digest")
+        raise ValueError(f"{text!r} is not a digest")
     return str(text)
 
 

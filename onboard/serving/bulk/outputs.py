@@ -146,7 +146,7 @@ class LocalOutputs:
     @contextmanager
     def in_our_words(self) -> Iterator[None]:
         """Convert write failures; also create the folder."""
-        with output_in_our_words(self.place, "free some space, then the same command goes on"):
+        with output_in_our_words(self.place, "free some space, then repeat the command to continue"):
             self._folder.mkdir(parents=True, exist_ok=True)
             yield
 

@@ -14,10 +14,10 @@ from onboard.model.engine import Engine
 _ADAPTERS: Final = """\
 # Adapters of {version.reference}
 
-Weights that stand after the sub-layers of one frozen T5 and make it answer this task.
-They belong to the T5 of the base `{base.name}`, whose digest is `{version.backbone_digest}`.
+Adapter weights for the sub-layers of a frozen T5, which make it answer this task.
+They belong to the T5 of the base `{base.name}` with the digest `{version.backbone_digest}`.
 
-`adapters.safetensors` holds float32 tensors named `STACK.block.LAYER.POSITION.PART`:
+`adapters.safetensors` contains float32 tensors named `STACK.block.LAYER.POSITION.PART`:
 
 - STACK: `encoder` ({sizes[encoder_layers]} layers), `decoder` ({sizes[decoder_layers]} layers)
 - POSITION: `feed_forward`, `self_attention` (the decoder's cross-attention has none)
@@ -31,28 +31,28 @@ The output y of the sub-layer, before its dropout and its skip connection, becom
 with the tanh form of GELU, and a layer norm over h (epsilon {epsilon:g}).
 
 {asking}
-The answer is the likeliest of these words, each of which ends in end-of-sequence. At every step only the tokens with \
-which one of the words goes on compete (a softmax over these); where there is one, its probability is 1.
+The answer is the most likely of these words, each followed by end-of-sequence. At every step, the softmax is only \
+over tokens that continue one of the words; if there is only one, its probability is 1.
 {number}
 {words}
 {temperature}{readout}"""
 _TEMPERATURE: Final = """
-Probabilities p become p^(1/{temperature:g}), normalised{after}: that is how sure the answers are to sound.
+Probabilities p become p^(1/{temperature:g}), normalized{after}: this calibrates the answers.
 """
 _READOUT: Final = """
 ## The readout
 
-`readout.safetensors` answers beside the adapters: softmax(scale · root_weights · r + bias), where r = sign(x)·√|x| of \
+`readout.safetensors` complements the adapters: softmax(scale · root_weights · r + bias), where r = sign(x)·√|x| of \
 the means x over the tokens of the encoder's states, without adapters: the last ones, those halfway up and those \
 before the last layer; of a pair then the same of the second text's tokens less those of the first's. `share` of the \
-probabilities is its own, the rest that of the words. (A version of before has `weights`, for x itself, without the \
+probabilities is the readout's, the rest that of the words. (Older versions have `weights`, for x itself, without the \
 states before the last layer.)
 """
 _ONNX: Final = """\
 # {version.reference} as one ONNX model
 
-`model.onnx` takes int64 `input_ids` and `attention_mask` (rows, tokens), the mask 1 where a token is no padding, and \
-gives float32 `log_probabilities` (rows, labels), in the order of `labels.json`.
+`model.onnx` takes int64 `input_ids` and `attention_mask` (rows, tokens), the mask 1 for tokens and 0 for padding, and \
+returns float32 `log_probabilities` (rows, labels), in the order of `labels.json`.
 The T5 of the base `{base.name}` (`{version.backbone_digest}`), the task's adapters, its words{readout} are in it. \
 When it was written its answers were compared with those of the service: they agree to {agrees:g}.
 

@@ -32,7 +32,7 @@ def said(tiny_services: Services, tiny_base: Base, monkeypatch: pytest.MonkeyPat
 def test_it_says_what_went_and_what_descends_and_how_to_rebuild_that(said: Run) -> None:
     code, dry, _ = said("tasks delete mood --dry-run")
     assert code == 0
-    assert dry.startswith("task mood would be deleted\n  gone: 1 versions, 0 jobs, 0 datasets, 1 files (")
+    assert dry.startswith("task mood would be deleted\n  deleted: 1 versions, 0 jobs, 0 datasets, 1 files (")
     assert said("tasks show mood")[0] == 0
     code, out, _ = said("tasks delete mood")
     assert code == 0
@@ -66,14 +66,14 @@ def test_every_kind_of_unlearning_has_its_line(monkeypatch: pytest.MonkeyPatch, 
             "rebuilding": [{"versions": ["b@v1"], "job": "0123456789ab"}, {"versions": ["c@v1"], "job": None}],
             "restored": [{"version": "d@v2", "to": "d@v1"}],
             "removed": ["a@v1"],
-            "cannot": [{"version": "e@v1", "why": "its dataset is gone"}],
+            "cannot": [{"version": "e@v1", "why": "its dataset is missing"}],
         },
     }  # fmt: skip
     service = SimpleNamespace(delete_task=lambda *_, **options: document)
     monkeypatch.setattr(cli.delete, "connected", lambda: nullcontext(service))
     assert command_line("tasks", "delete", "mood").out.splitlines() == [
         "task mood is deleted",
-        "  gone: 1 versions, 1 jobs, 0 datasets, 3 files (2 kB)",
+        "  deleted: 1 versions, 1 jobs, 0 datasets, 3 files (2 kB)",
         "  a dataset stays, for it is also that of: same",
         "what descends from it:",
         "  a@v1: started from mood@v1",
@@ -84,5 +84,5 @@ def test_every_kind_of_unlearning_has_its_line(monkeypatch: pytest.MonkeyPatch, 
         "  c@v1: rebuilt by a job",
         "  d@v2: its aliases name d@v1",
         "  a@v1: removed, no alias names it",
-        "  e@v1: cannot be rebuilt and stays, its dataset is gone",
+        "  e@v1: cannot be rebuilt and stays, its dataset is missing",
     ]

@@ -64,7 +64,7 @@ def test_waiting_jobs_without_a_worker_are_no_health_anywhere(database: Database
 
 def test_a_deaf_worker_is_named_and_one_that_was_is_told(database: Database) -> None:
     past.worker(database, "w1", renewals=2, deaf_seconds=0.0)
-    assert standing(database) == "w1 on cpu (was deaf, began anew 2 times)"
+    assert standing(database) == "w1 on cpu (was unresponsive, restarted 2 times)"
     past.worker(database, "w1", renewals=2, deaf_seconds=31.4)
     with error_of("worker-does-not-listen"):
         standing(database)

@@ -184,7 +184,7 @@ def test_nothing_that_helps_is_told_above_the_numbers(document):
 def test_a_row_that_looks_mislabelled_is_told_in_a_sentence(document):
     example = {"text": "premise | hypothesis", "label": 1, "likelier": True}
     document["dataset"]["warnings"][0]["examples"] = [example]
-    assert "“premise | hypothesis” is labelled 1; true looks likelier." in visible(render(document))
+    assert "“premise | hypothesis” is labeled 1; true looks more likely." in visible(render(document))
 
 
 def test_an_alias_that_stayed_and_a_refused_tuning_are_told(document):

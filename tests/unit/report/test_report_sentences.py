@@ -105,7 +105,7 @@ def test_what_more_labels_would_buy_is_said_or_why_it_cannot_be() -> None:
     untold = {"points": [], "more": 32, "gain": None, "low": None, "high": None, "reason": "16 rows are too few."}
     section = more_labels({"more_rows": untold})
     assert section is not None
-    assert section.sentences == ["What 32 more labels would bring cannot be told. 16 rows are too few."]
+    assert section.sentences == ["The gain from 32 more labels is unknown. 16 rows are too few."]
     for nothing in ({}, {"more_rows": None}, {"more_rows": {"gain": "much"}}):
         assert more_labels(nothing) is None
 
@@ -113,9 +113,9 @@ def test_what_more_labels_would_buy_is_said_or_why_it_cannot_be() -> None:
 @pytest.mark.parametrize(
     ("gain", "low", "high", "said"),
     [
-        (-0.04, -0.15, 0.002, "−4 points (95% interval −15 to 0): no gain can be told."),
-        (-0.001, -0.004, 0.004, "0 points (95% interval 0 to 0): no gain can be told."),
-        (0.02, 0.004, 0.05, "+2 points (95% interval 0 to +5): no gain can be told."),
+        (-0.04, -0.15, 0.002, "−4 points (95% interval −15 to 0): the gain is not significant."),
+        (-0.001, -0.004, 0.004, "0 points (95% interval 0 to 0): the gain is not significant."),
+        (0.02, 0.004, 0.05, "+2 points (95% interval 0 to +5): the gain is not significant."),
         (0.02, 0.006, 0.05, "+2 points (95% interval +1 to +5)."),
     ],
 )
@@ -136,10 +136,10 @@ def test_too_few_rows_to_tell_what_more_would_bring_are_told() -> None:
     for few in (job(12, [6, 6], validation_kind="cross-validated"), job(4, [2, 2])):
         section = more_labels(few)
         assert section is not None
-        assert section.sentences == ["What more labels would bring cannot be told with fewer than 24 training rows."]
+        assert section.sentences == ["The gain from more labels cannot be estimated with fewer than 24 training rows."]
     section = more_labels(job(30, [1] * 30))
     assert section is not None
-    assert section.sentences == ["What more labels would bring cannot be told: every label has one training row."]
+    assert section.sentences == ["The gain from more labels cannot be estimated: every label has one training row."]
     dataset = {"kind": "regression", "rows": {"train": 12}}
     for nothing in (
         job(24, [12, 12]),
@@ -156,7 +156,7 @@ def test_few_held_out_rows_cannot_tell_either() -> None:
     dataset = {"kind": "classification", "rows": rows, "labels": [{"label": "a", "count": 20}] * 2}
     section = more_labels(job(40, [20, 20], validation_kind="held-out", dataset=dataset))
     assert section is not None
-    assert section.sentences == ["What more labels would bring cannot be told by fewer than 16 held-out rows."]
+    assert section.sentences == ["The gain from more labels cannot be estimated with fewer than 16 held-out rows."]
     rows["validation"] = FEWEST_HELD_OUT
     assert more_labels(job(40, [20, 20], validation_kind="held-out", dataset=dataset)) is None
 
@@ -164,7 +164,7 @@ def test_few_held_out_rows_cannot_tell_either() -> None:
 def test_without_an_estimate_its_reason_says_why_nothing_is_told_of_more_labels() -> None:
     section = more_labels(job(36, [18, 18], validation_kind=None, validation_reason="Fewer than 8 of them can."))
     assert section is not None
-    assert section.sentences == ["What more labels would bring cannot be told. Fewer than 8 of them can."]
+    assert section.sentences == ["The gain from more labels is unknown. Fewer than 8 of them can."]
 
 
 @pytest.mark.parametrize(

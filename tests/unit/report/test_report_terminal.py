@@ -78,10 +78,10 @@ def test_commands_stand_alone_on_their_line(document):
 
 def test_every_row_that_looks_mislabelled_is_named(document):
     rows = [{"text": f"text {number}", "label": "a", "likelier": "b"} for number in range(3)]
-    warning = {"code": "contradicted_labels", "message": "“text 0” is labelled a.", "remedy": "Look.", "examples": rows}
+    warning = {"code": "contradicted_labels", "message": "“text 0” is labeled a.", "remedy": "Look.", "examples": rows}
     document["dataset"]["warnings"] = [warning, {**warning, "code": "another"}]
     shown = printed(document)
-    assert "- “text 0” is labelled a. Look.\n  - “text 1” is labelled a; b looks likelier.\n  - “text 2”" in shown
+    assert "- “text 0” is labeled a. Look.\n  - “text 1” is labeled a; b looks more likely.\n  - “text 2”" in shown
     assert shown.count("“text 1”") == 1
 
 

@@ -35,7 +35,7 @@ def test_what_the_verdicts_cannot_show_is_said() -> None:
     shared, detectable, unchecked = guard_notes(
         {"share": 0.25, "tasks": [PASSED, FAILED], "unchecked": 1200, "chosen": rule}
     )
-    assert shared.startswith("25% of the step was let through")
+    assert shared.startswith("25% of the step was accepted")
     assert "0.006 nats" in detectable
     assert unchecked == f"1,200 more were not looked at. Looked at: {rule}."
     assert guard_notes({"share": 1.0, "tasks": [UNREADABLE], "unchecked": 0}) == []
@@ -47,7 +47,7 @@ def test_who_did_not_let_more_of_the_step_through_is_named() -> None:
         {"share": 0.25, "objections": [{"share": 1.0, "tasks": many}, {"share": 0.5, "tasks": ["trec@v2"]}]}
     )
     assert said == (
-        "25% of the step was let through: task-0@v1, task-1@v1, task-2@v1 and 2 more did not pass with 100%; "
+        "25% of the step was accepted: task-0@v1, task-1@v1, task-2@v1 and 2 more did not pass with 100%; "
         "trec@v2 did not pass with 50%."
     )
 

@@ -117,7 +117,9 @@ def test_a_constant_answer_has_no_curve() -> None:
     for first in (rare, np.log(np.abs(targets - 0.1))):
         more = more_rows({0.5: first, 1.0: common}, {0.5: 24.0, 1.0: 48.0}, targets, np.arange(64) % 4, 64)
         assert (more.gain, more.points) == (None, ())
-        assert more.reason == "Trained on 48 rows it gave every text the same answer, which no curve can go on from."
+        assert (
+            more.reason == "Trained on 48 rows it gave every text the same answer, so the curve cannot be extrapolated."
+        )
 
 
 def test_folds_that_answer_all_alike_have_no_curve_though_they_differ() -> None:
