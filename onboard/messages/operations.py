@@ -59,8 +59,8 @@ OPERATIONS: Final[Mapping[str, Message]] = {
     ),
     "trace-protocol-unsupported": Message(
         "{variable} is {protocol!r}, and Onboard sends traces by {known} only.",
-        "Unset {variable}, or set it to {known}, and let OTEL_EXPORTER_OTLP_ENDPOINT name the port of the collector that "
-        "speaks HTTP, usually 4318.",
+        "Unset {variable}, or set it to {known}. OTEL_EXPORTER_OTLP_ENDPOINT then names the collector's HTTP port, "
+        "usually 4318.",
     ),
     "token-not-valid": Message(
         "The token {token!r} is {state}.", "Send `Authorization: Bearer TOKEN`; `onboard token create` makes one."
