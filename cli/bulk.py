@@ -47,11 +47,6 @@ def skipped_rows(skipped: int, rows: int) -> str:
     return f"{skipped:,} of {counted(rows, 'row')} {'was' if skipped == 1 else 'were'} skipped"
 
 
-def bad_rows_refused(bad: int, rows: int) -> InputError:
-    """The error for rows that cannot be answered where none may be skipped."""
-    return InputError("rows-not-answerable", rows=rows, bad_rows=bad, rows_shown=counted(rows, 'row'))  # fmt: skip
-
-
 def answered_in_bulk(
     references: Sequence[Reference],
     source: str | None,
@@ -80,10 +75,8 @@ def answered_in_bulk(
         raise InputError("standard-input-once")
     if queue is None:
         _predict(references, source, str(output), as_json, asked, apart.on_error)
-    elif apart.on_error == REFUSE:
-        raise InputError("on-error-with-queue")
     else:
-        _queue(references, source, str(output), queue, as_json, asked)
+        _queue(references, source, str(output), queue, as_json, asked, apart.on_error == REFUSE)
     return True
 
 
@@ -128,7 +121,13 @@ def _predict(
 
 
 def _queue(
-    references: Sequence[Reference], source: str, output: str, queue: str, as_json: bool, asked: Mapping[str, Any]
+    references: Sequence[Reference],
+    source: str,
+    output: str,
+    queue: str,
+    as_json: bool,
+    asked: Mapping[str, Any],
+    refuses_bad_rows: bool,
 ) -> None:
     """The same as a job that the workers of a queue share. Raises as `onboard.serving.bulk.submit.submit_bulk`."""
     require_here("onboard predict --queue")
@@ -137,7 +136,8 @@ def _queue(
 
         gateway, names = LocalGateway(services), [str(reference) for reference in references]
         fields = fields_of(gateway, references, source, tuple(asked["text_fields"]))
-        queued = gateway.submit_bulk(names, source, output, queue, {**asked, "text_fields": fields})
+        question = {**asked, "text_fields": fields}
+        queued = gateway.submit_bulk(names, source, output, queue, question, refuses_bad_rows=refuses_bad_rows)
     emit(queued, as_json, lambda: f"job {queued['job']} is queued\nonboard jobs watch {queued['job']}")
 
 
@@ -151,6 +151,7 @@ def _predicted(
 ) -> BulkDone:
     from onboard.serving.bulk.answering import predict_files
     from onboard.serving.bulk.asked import BulkQuestion
+    from onboard.serving.bulk.plan import require_all_answerable
 
     versions = {str(reference): service.version(str(reference)) for reference in references}
     pinned = tuple(f"{version['task']}@v{version['version']}" for version in versions.values())
@@ -159,8 +160,8 @@ def _predicted(
     with row_progress() as rows:
 
         def begin(plan: Plan) -> None:
-            if on_error == REFUSE and plan.bad_rows:
-                raise bad_rows_refused(plan.bad_rows, plan.rows)
+            if on_error == REFUSE:
+                require_all_answerable(plan)
             answering = {reference: service.version(reference) for reference in plan.question.pinned}
             for reference, called in zip(plan.question.pinned, plan.question.names, strict=False):
                 labels = labels_called(answering[reference]["labels"], called)

@@ -210,13 +210,22 @@ class LocalGateway:
         return access.changes(self._database, limit, before)
 
     def submit_bulk(
-        self, references: Sequence[str], source: str, output: str, queue: str, asked: Mapping[str, Any]
+        self,
+        references: Sequence[str],
+        source: str,
+        output: str,
+        queue: str,
+        asked: Mapping[str, Any],
+        *,
+        refuses_bad_rows: bool,
     ) -> Document:
         """Queue a job that answers files; warnings are said. Raises as `onboard.serving.bulk.submit.submit_bulk`."""
         from onboard.jobs.submit import warn_of_queue
         from onboard.serving.bulk.submit import submit_bulk
 
-        job, warnings = submit_bulk(self._services, references, source, output, queue, asked)
+        job, warnings = submit_bulk(
+            self._services, references, source, output, queue, asked, refuses_bad_rows=refuses_bad_rows
+        )
         for warning in filter(None, [*warnings, warn_of_queue(self._services, queue)]):
             say(f"warning: {warning}")
         wake(self._services, queue)

@@ -333,6 +333,13 @@ def cuda_visible_devices() -> str | None:
     return os.environ.get("CUDA_VISIBLE_DEVICES")
 
 
+def trace_protocol() -> tuple[str, str]:
+    """The variable of OpenTelemetry that says how traces are sent, and what it says; empty where none does."""
+    names = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
+    said = [(name, os.environ[name].strip()) for name in names if os.environ.get(name, "").strip()]
+    return said[0] if said else ("", "")
+
+
 def switch_off_mlflow_telemetry() -> None:
     """Keep MLflow's client, where it is imported later, from telling its makers how it is used; unless it is set."""
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")

@@ -58,9 +58,6 @@ CLI: Final[Mapping[str, Message]] = {
         "Hand some in with it: onboard submit FILE --task {task} --unlabelled FILE",
     ),
     "no-worker-lives": Message("No worker is running, so jobs will wait.", "Start one: onboard worker"),
-    "on-error-with-queue": Message(
-        "A job skips rows that cannot be answered.", "Leave out --on-error, or leave out --queue."
-    ),
     "output-is-file": Message("{output} is a file.", "Name the file without the slash: --output {file}"),
     "output-is-file-for-source": Message(
         "{source} is {kind}, and {output} is a file.", "The answers need a folder: --output FOLDER/"
@@ -85,10 +82,6 @@ CLI: Final[Mapping[str, Message]] = {
     ),
     "queue-without-worker": Message(
         "Jobs wait in {names}, which no live worker serves{left}.", "{where}onboard worker --queue {queue}{idle}"
-    ),
-    "rows-not-answerable": Message(
-        "{bad_rows:,} of {rows_shown} cannot be answered; nothing was written.",
-        "Correct them, or skip them: --on-error skip",
     ),
     "service-of-other-release": Message(
         "The service is onboard {theirs}, and this is onboard 0.1.0.",

@@ -59,6 +59,11 @@ OPERATIONS: Final[Mapping[str, Message]] = {
         "This link has been used, or is too old; a new start of `onboard serve` prints another.",
         "Send `Authorization: Bearer TOKEN`; `onboard token create` makes one.",
     ),
+    "trace-protocol-unsupported": Message(
+        "{variable} is {protocol!r}, and Onboard sends traces by {known} only.",
+        "Unset {variable}, or set it to {known}. OTEL_EXPORTER_OTLP_ENDPOINT then names the collector's HTTP port, "
+        "usually 4318.",
+    ),
     "token-not-valid": Message(
         "The token {token!r} is {state}.", "Send `Authorization: Bearer TOKEN`; `onboard token create` makes one."
     ),

@@ -93,6 +93,10 @@ SERVING: Final[Mapping[str, Message]] = {
     "plan-missing": Message(
         "There is no plan in {output}.", "The folder has to be one that all workers of the queue see."
     ),
+    "rows-not-answerable": Message(
+        "{bad_rows:,} of {rows_shown} cannot be answered; nothing was written.",
+        "Correct them, or skip them: --on-error skip",
+    ),
     "shard-lost": Message(
         "Shard {shard} has used up its attempts.",
         "Look for the cause in their logs (out of memory?), then: onboard jobs retry {id}",

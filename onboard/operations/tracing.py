@@ -11,19 +11,30 @@ from typing import TYPE_CHECKING, Final
 
 from onboard import __version__
 from onboard.domain.extras import require_extra
+from onboard.errors import InputError
+from onboard.settings import trace_protocol
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
 
     from onboard.settings import Settings
 
+_PROTOCOL: Final = "http/protobuf"
 _SEND_SECONDS: Final = 3.0  # the exporter itself tries a collector that is away for 10
 
 
 def require_tracing(settings: Settings) -> None:
-    """Raise NotFoundError where traces are asked for and the extra `otel` is not installed."""
+    """Check that traces can be sent, if they are on.
+
+    Raises:
+        NotFoundError: the extra `otel` is not installed.
+        InputError: OpenTelemetry's variables name a protocol other than OTLP over HTTP.
+    """
     if settings.traces:
         require_extra("otel", "opentelemetry.sdk.trace", "opentelemetry.exporter.otlp.proto.http.trace_exporter")
+        variable, protocol = trace_protocol()
+        if protocol not in ("", _PROTOCOL):
+            raise InputError("trace-protocol-unsupported", variable=variable, protocol=protocol, known=_PROTOCOL)
 
 
 def make_provider(settings: Settings, part: str) -> TracerProvider | None:
@@ -34,7 +45,7 @@ def make_provider(settings: Settings, part: str) -> TracerProvider | None:
         part: of the service, in the name that OTEL_SERVICE_NAME may replace: `onboard-worker`, `onboard-api`.
 
     Raises:
-        NotFoundError: the extra `otel` is not installed.
+        NotFoundError, InputError: as `require_tracing`.
     """
     if not settings.traces:
         return None

@@ -77,13 +77,13 @@ class Evaluated:
     def sentence(self) -> str:
         """How good it is, on which rows, in one or two sentences."""
         left = f" {counted(self.trained, 'row')} that it was trained on were left out." if self.trained else ""
+        if self.left_out:
+            left += " A server answers no more rows at a time; `onboard evaluate` next to the database answers all."
         if not self.rows:
             return f"{self.version.reference} was trained on every row of {self.file.source}."
         name = METRICS[self.version.task_kind][0]
         metric, on_rows = self.metrics[name], f"on {counted(self.rows, 'row')}"
-        more = (
-            f", drawn from {self.rows + self.left_out:,}: a server answers no more at a time" if self.left_out else ""
-        )
+        more = f", drawn from {self.rows + self.left_out:,}" if self.left_out else ""
         shown = f"{metric.value:.3f}"
         if metric.low is not None and metric.high is not None:
             shown += f" (95%: {metric.low:.3f} to {metric.high:.3f})"

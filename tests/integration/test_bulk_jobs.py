@@ -123,6 +123,24 @@ def test_a_job_answers_every_row_and_says_how_far_it_is(
     require_whole(rows_in(tmp_path / "out"))
 
 
+def test_a_job_that_is_to_refuse_bad_rows_fails_before_it_answers_any(
+    command: CommandLine, tiny_services: Services, source: Path, tmp_path: Path
+) -> None:
+    asked = ("predict", "mood", "--input", source, "--queue", "default", "--on-error", "refuse", "--json")
+    assert command(*asked, "--output", tmp_path / "out").code == 0
+    failed = worked(tiny_services)
+    assert (failed.state, failed.attempt) == (JobState.FAILED, 1)  # another attempt would find the same rows
+    assert failed.error is not None
+    assert (failed.error["type"], failed.error["bad_rows"]) == ("rows-not-answerable", 1)
+    assert rows_in(tmp_path / "out") == []
+    (source / "a.parquet").unlink()  # the bad row was there
+    assert command(*asked, "--output", tmp_path / "out").code == 0
+    assert worked(tiny_services).state is JobState.SUCCEEDED
+    assert command(*asked[:-1], "--on-error", "anything", "--output", tmp_path / "more").code == 2
+    skipped = submit(command, source, tmp_path / "skipped")
+    assert (worked(tiny_services).id, rows_in(tmp_path / "skipped")) == (skipped, rows_in(tmp_path / "out"))
+
+
 def test_helpers_share_the_shards_of_a_job_that_runs(
     command: CommandLine, tiny_services: Services, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

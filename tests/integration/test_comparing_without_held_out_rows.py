@@ -214,7 +214,8 @@ def test_a_server_answers_some_of_many_rows_and_says_so_and_the_command_here_all
     files = upload(few.folder, opinions(20, start=500))
     measured = caller.post("/v1/tasks/mood/evaluate", files=files).raise_for_status().json()
     assert (measured["rows"], measured["rows_left_out"]) == (12, 8)
-    assert "on 12 rows, drawn from 20: a server answers no more at a time" in measured["reason"]
+    assert "on 12 rows, drawn from 20." in measured["reason"]
+    assert "`onboard evaluate` next to the database answers all." in measured["reason"]
     here = evaluate(few.services, "mood", Evaluation(few.folder / "sent.jsonl")).to_document().to_json()
     assert (here["rows"], here["rows_left_out"]) == (20, 0)
 

@@ -14,6 +14,7 @@ from support.registry_samples import add_job, register_sample_base, running_job,
 from support.suspected import job_with_suspects
 from support.watched_jobs import ended_together, running, worker
 
+from onboard import report
 from onboard.domain.access import ALL_SCOPES, Scope
 from onboard.domain.job import JobState, Stage
 from onboard.operations.access import create_token, offer_code, revoke_token
@@ -194,6 +195,17 @@ def test_a_row_with_a_wrong_label_gets_another_one_and_is_learned_again(
         page.context.close()
     rows = [json.loads(line) for line in sent[0].splitlines()]
     assert {row["label"] for row in rows if row["text"] == "it barks"} == {"dog"}
+
+
+@pytest.mark.parametrize("element", ["span", "code", "strong", "a", "small"])
+def test_a_name_that_turns_the_direction_of_writing_turns_only_itself(browser, element: str) -> None:
+    style = (Path(report.__file__).parent / "style.html").read_text(encoding="utf-8")
+    name = f"<{element}>\u202elive</{element}>"  # and never turns it back
+    page = browser.new_page()
+    page.set_content(f"<style>{style}</style><p>{name} <i id=first>12</i><i id=second>34</i></p>")
+    first, second = (page.locator(place).bounding_box() for place in ("#first", "#second"))
+    assert first["x"] < second["x"], "the words after it stand in their order"
+    page.close()
 
 
 def test_a_task_is_found_on_the_map_by_part_of_its_name(

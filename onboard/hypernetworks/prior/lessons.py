@@ -32,10 +32,10 @@ def present_lessons(session: Session, base: Base) -> Mapping[Form, list[Taught]]
     published, shipped = priors.present(base.digest), priors.shipped(base.digest)
     taught = {form: list(lessons) for form, lessons in published.items()}
     own = {lesson.task for lessons in published.values() for lesson in lessons}
+    digest = base.lessons_digest or ""  # of the whole file, so it is read once
     for task, lesson in base.lessons.items():
         if task in shipped and task not in own:
             pairs = lesson.weights.shape[1] != lesson.names.shape[1]
-            digest = base.lessons_digest or ""
             taught[form_of(pairs=pairs)].append(Taught(task, shipped[task], digest, shipped=True))
     return {form: sorted(taught[form], key=lambda lesson: lesson.task) for form in FORMS}
 

@@ -36,7 +36,7 @@ from onboard.serving.bulk.answering import (
 )
 from onboard.serving.bulk.inputs import Inputs, inputs_of, listing_digest
 from onboard.serving.bulk.outputs import Outputs, outputs_at
-from onboard.serving.bulk.plan import Plan, make_plan, read_plan, require_form
+from onboard.serving.bulk.plan import Plan, make_plan, read_plan, require_all_answerable, require_form
 from onboard.serving.bulk.request import BulkRequest
 from onboard.versions.describe import resolve
 
@@ -155,11 +155,15 @@ def _planned(
                 files_now=len(files),
                 size_bytes_now=sum(file.size_bytes for file in files),
             )
-        plan = begun_plan(inputs, outputs, request.question, files)
+        begun = begun_plan(inputs, outputs, request.question, files)
+        plan = begun
         if plan is None:
             plan = make_plan(request.question, inputs, files, progress.raise_if_cancelled_or_fenced)
             versions = resolve(services.database, *request.question.pinned)
             require_form(plan.pairs, {version.reference: version.pairs for version in versions})
+        if request.refuses_bad_rows:
+            require_all_answerable(plan)
+        if begun is None:
             write_plan(plan, outputs)
         _write_shards(job, services, plan, outputs)
     return plan

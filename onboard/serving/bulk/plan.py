@@ -10,6 +10,7 @@ from typing import Any, Final
 from onboard.contract.requests import PredictionRequest, label_places
 from onboard.data.text_stream import BadRow, stream_texts
 from onboard.data.texts import TextRow
+from onboard.domain.counting import counted
 from onboard.domain.dataset import Label
 from onboard.domain.names import Reference
 from onboard.domain.task import texts_taken
@@ -202,6 +203,14 @@ def require_form(pairs: bool, takes: Mapping[str, bool | None]) -> None:
             raise InputError(
                 "input-pairs-differ", task=reference, pairs=taken, taken=texts_taken(taken), has=has, fields=fields
             )
+
+
+def require_all_answerable(plan: Plan) -> None:
+    """Raise InputError where a row cannot be answered."""
+    if plan.bad_rows:
+        raise InputError(
+            "rows-not-answerable", rows=plan.rows, bad_rows=plan.bad_rows, rows_shown=counted(plan.rows, "row")
+        )
 
 
 def require_labels(reference: str, chosen: Sequence[Label], labels: Sequence[Label]) -> None:

@@ -19,6 +19,7 @@ class BulkRequest:
         source, output: absolute paths or URLs, which mean the same to every worker.
         listing: digest of the files' names, sizes and states at submission.
         files, size_bytes: number of files and their total size at submission.
+        refuses_bad_rows: whether the job fails before it answers any row if one row cannot be answered.
     """
 
     source: str
@@ -27,12 +28,14 @@ class BulkRequest:
     listing: str
     files: int
     size_bytes: int
+    refuses_bad_rows: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Return the request as a JSON-compatible document."""
         return {
             "input": self.source, "output": self.output, "question": self.question.to_json(),
             "listing": self.listing, "files": self.files, "size_bytes": self.size_bytes,
+            "refuses_bad_rows": self.refuses_bad_rows,
         }  # fmt: skip
 
     @classmethod
@@ -47,4 +50,5 @@ class BulkRequest:
     def _read(cls, document: Mapping[str, Any]) -> BulkRequest:
         question = BulkQuestion.from_json(document["question"])
         size = int(document["files"]), int(document["size_bytes"])
-        return cls(document["input"], document["output"], question, document["listing"], *size)
+        refuses = bool(document.get("refuses_bad_rows", False))  # earlier releases skipped them
+        return cls(document["input"], document["output"], question, document["listing"], *size, refuses)

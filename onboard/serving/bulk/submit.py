@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from itertools import islice
 from typing import Any, Final
 
@@ -30,7 +31,14 @@ _LOOKED_AT: Final = 100  # rows per file that are searched for texts
 
 
 def submit_bulk(
-    services: Services, references: Sequence[str], source: str, output: str, queue: str, asked: Mapping[str, Any]
+    services: Services,
+    references: Sequence[str],
+    source: str,
+    output: str,
+    queue: str,
+    asked: Mapping[str, Any],
+    *,
+    refuses_bad_rows: bool = False,
 ) -> tuple[Job, list[str]]:
     """Queue a job that answers every row. Does not wake a worker.
 
@@ -39,6 +47,7 @@ def submit_bulk(
         source: file, folder, pattern or URL that the workers can read.
         output: folder or URL: new, empty, or of the same run, which is then continued.
         asked: further fields of a `BulkQuestion`.
+        refuses_bad_rows: whether the job fails, before it answers any row, where one cannot be answered.
 
     Returns:
         The job, and warnings.
@@ -58,6 +67,7 @@ def submit_bulk(
     for version, called in zip(versions, names, strict=True):
         require_labels(version.reference, question.labels, labels_called(version.labels, called))
     request = _checked(_everywhere(source), _everywhere(output), question, versions)
+    request = replace(request, refuses_bad_rows=refuses_bad_rows)
     spec = JobSpec(
         Reference.parse(references[0]).task, dataset="", init="random", tune_hypernetwork="never",
         base=services.settings.base, options={BULK: request.to_json()},

@@ -130,3 +130,18 @@ def test_a_worker_that_lacks_the_extra_says_so_before_it_takes_a_job(
     settings = Settings(home=tmp_path, traces=True)
     with refused("extra-not-installed", extra="otel"):
         run_worker(WorkerPlan(settings=settings, name="w", queues=("default",), device="cpu"))
+
+
+@pytest.mark.parametrize("variable", ["OTEL_EXPORTER_OTLP_PROTOCOL", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"])
+def test_a_protocol_other_than_http_is_refused_before_anything_starts(
+    variable: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv(variable, "grpc")
+    settings = Settings(home=tmp_path, traces=True)
+    with refused("trace-protocol-unsupported", variable=variable, protocol="grpc"):
+        run_worker(WorkerPlan(settings=settings, name="w", queues=("default",), device="cpu"))
+    with refused("trace-protocol-unsupported", variable=variable):
+        make_provider(settings, "api")
+    assert make_provider(Settings(home=tmp_path), "api") is None
+    monkeypatch.setenv(variable, "http/protobuf")
+    assert make_provider(settings, "api") is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from support.registry_samples import ARTIFACT, BASE, register_sample_base
 
 from onboard.domain.access import ALL_SCOPES, Scope
 from onboard.domain.task import HypernetworkVersion
-from onboard.errors import SignInError
+from onboard.errors import SignInError, StorageError
 from onboard.operations.access import create_token, identify_session, offer_code, sign_in_by_code
 from onboard.registry.bases import BaseRepository
 from onboard.registry.database import Database
@@ -144,6 +145,39 @@ def test_the_map_is_made_once_for_what_is_there(
     (services.settings.resolved_home / STORED).unlink()
     assert browser.get("/map").text == page  # kept in memory too
     assert len(made) == 1
+
+
+def test_a_map_that_takes_long_after_a_change_is_shown_as_it_was_and_says_so(
+    browser: TestClient, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tag, release = ["sha256:a"], threading.Event()
+    release.set()
+
+    def mapped(*_: object) -> list[Mapped]:
+        name = "before" if tag == ["sha256:a"] else "after"
+        release.wait(60)
+        if tag == ["sha256:c"]:
+            raise StorageError("The store is away.", "Wait for it.")
+        numbers = np.random.default_rng(0).standard_normal((6, 8))
+        return [Mapped(f"{name}{row}", 1, BASE, False, False, Traits(z=z)) for row, z in enumerate(numbers)]
+
+    monkeypatch.setattr("onboard.versions.task_map.mapped_tasks", mapped)
+    monkeypatch.setattr("onboard.api.pages.task_map.map_tag", lambda _: tag[0])
+    monkeypatch.setattr("onboard.versions.task_map._read_stored", lambda *_: None)
+    assert "before0" in browser.get("/map").text
+    release.clear()
+    tag[0] = "sha256:b"
+    monkeypatch.setattr("onboard.api.pages.task_map._PATIENCE_SECONDS", 0.05)
+    page = browser.get("/map").text
+    assert "before0" in page
+    assert "The new map is being made" in page
+    release.set()
+    monkeypatch.setattr("onboard.api.pages.task_map._PATIENCE_SECONDS", 60)
+    page = browser.get("/map").text
+    assert "after0" in page
+    assert "The new map is being made" not in page
+    tag[0] = "sha256:c"
+    assert browser.get("/map.json").status_code == 503
 
 
 def test_who_may_only_read_makes_no_tokens_and_reverts_nothing(reader: TestClient, database: Database) -> None:
