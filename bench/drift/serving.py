@@ -26,12 +26,12 @@ from onboard.storage.readout import readout_tensors
 from onboard.storage.weights import described_readout, pack_weights, weights_digest
 
 SIZES: Final = (1, 16, 256)  # texts of a request
-_TEXTS: Final = 256  # of a timed step
+TEXTS: Final = 256  # of a timed step
 _WARM_UP: Final = 2
 
 
 def overhead(cell: Cell, version: Served, rounds: int) -> list[dict[str, Any]]:
-    """Median seconds of `_TEXTS` texts with and without the numbers, by the texts of a request.
+    """Median seconds of `TEXTS` texts with and without the numbers, by the texts of a request.
 
     The writing, which otherwise happens every 5 seconds, ends every step with them.
     """
@@ -60,7 +60,7 @@ def overhead(cell: Cell, version: Served, rounds: int) -> list[dict[str, Any]]:
 
 def _answer(predictor: Predictor, task: str, texts: Sequence[str], fresh: Any, size: int) -> None:
     """No text comes twice, as a repeated text would not be counted."""
-    for start in range(0, _TEXTS, size):
+    for start in range(0, TEXTS, size):
         predictor.predict([
             {"task": task, "text": f"{texts[place % len(texts)]} {next(fresh)}"} for place in range(start, start + size)
         ])  # fmt: skip

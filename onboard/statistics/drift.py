@@ -36,6 +36,7 @@ _SMOOTHING: Final = 0.5  # added to each count of a stability index (Jeffreys)
 _TESTS: Final = 8  # four, against the training rows and against the week before
 _LEAST_SPREAD: Final = 1e-9  # of a direction, relative to the largest: below it the direction says nothing
 _DIGITS: Final = 9  # of stored sums
+_ROUNDED: Final = 1e-7  # of the mean square of the features: a spread below this may come from rounded sums
 
 
 @dataclass(frozen=True)
@@ -323,6 +324,8 @@ def _of_confidence(now: np.ndarray, before: np.ndarray) -> Difference | None:
     from scipy.special import ndtr
 
     n, m = int(now.sum()), int(before.sum())
+    if not n or not m:
+        return None
     both = (now + before).astype(np.float64)
     every = n + m
     middle = both.cumsum() - both + (both + 1) / 2
@@ -360,10 +363,11 @@ def _of_features(now: Sums, before: Sums) -> Difference | None:
     means = now.total / n, before.total / m
     scatter = now.products - n * np.outer(means[0], means[0]) + before.products - m * np.outer(means[1], means[1])
     spread, axes = np.linalg.eigh(scatter / (n + m - 2))
-    told = spread > _LEAST_SPREAD * max(spread[-1], 1e-30)
+    size = float(np.trace(now.products) + np.trace(before.products)) / (n + m)
+    told = spread > max(_LEAST_SPREAD * float(spread[-1]), _ROUNDED * size)
     kept = int(told.sum())
     freedom = n + m - kept - 1
-    if spread[-1] <= 0 or not kept or freedom < kept:
+    if not kept or freedom < kept:
         return None
     apart = axes[:, told].T @ (means[0] - means[1])
     squared = float((apart**2 / spread[told]).sum())
