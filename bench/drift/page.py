@@ -82,12 +82,12 @@ def _caught(until: Sequence[int], week: int) -> tuple[str, str, str]:
 
 
 def _by_task(lines: Sequence[Row], week: int) -> list[tuple[str, ...]]:
-    found = []
+    found: list[tuple[str, ...]] = []
     for task in sorted({line["task"] for line in lines}):
         until = [line["new_second"] for line in lines if line["task"] == task]
         other = next(line["other"] for line in lines if line["task"] == task)
         soon, _, median = _caught(until, week)
-        found.append((task, other, soon, median))
+        found.append((str(task), str(other), soon, median))
     return found
 
 
