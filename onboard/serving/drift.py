@@ -60,13 +60,12 @@ class DriftRecorder:
 
     def __init__(self, services: Services, width: int, seconds: float = FLUSH_SECONDS) -> None:
         self._database, self._width, self._seconds = services.database, width, seconds
-        self._guard, self._flushing = threading.Lock(), threading.Lock()
+        self._guard, self._summing, self._writing = threading.Lock(), threading.Lock(), threading.Lock()
         self._waiting: list[_Answered] = []
         self._count = 0
         self._remembered: set[int] = set()
         self._today = 0
-        self._sums: dict[_Key, Sums] = {}
-        self._known: dict[_Key, Texts] = {}
+        self._sums: dict[_Key, tuple[Sums, Texts]] = {}
         self._closed = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -133,33 +132,45 @@ class DriftRecorder:
         self.flush()
 
     def _sum_up(self) -> None:
-        with self._flushing:
+        """Make sums of what waits. It never waits for the database."""
+        with self._summing:
             with self._guard:
                 waiting, self._waiting, self._count = self._waiting, [], 0
             groups: dict[_Key, list[_Answered]] = {}
             for one in waiting:
                 groups.setdefault((one.day, one.served.task.name, one.served.version), []).append(one)
             for key, some in groups.items():
-                sums = _sums(some, self._width)
-                before = self._sums.get(key)
-                self._sums[key] = sums if before is None else before + sums
                 served = some[0].served
                 several = served.task.kind == MULTILABEL
-                self._known[key] = Texts(served.task.name, served.version, served.training, several)
+                texts = Texts(served.task.name, served.version, served.training, several)
+                self._keep(key, _sums(some, self._width), texts)
+
+    def _keep(self, key: _Key, sums: Sums, texts: Texts) -> None:
+        """Add sums to those that are to be written, by the holder of the lock."""
+        before = self._sums.get(key)
+        self._sums[key] = (sums if before is None else before[0] + sums), texts
 
     def _write(self) -> None:
-        with self._flushing:
-            for day in sorted({key[0] for key in self._sums}):
-                keys = sorted(key for key in self._sums if key[0] == day)
-                for start in range(0, len(keys), _VERSIONS_AT_ONCE):
-                    self._write_some(day, keys[start : start + _VERSIONS_AT_ONCE])
+        with self._writing:
+            with self._summing:
+                left, self._sums = self._sums, {}
+            try:
+                for day in sorted({key[0] for key in left}):
+                    keys = sorted(key for key in left if key[0] == day)
+                    for start in range(0, len(keys), _VERSIONS_AT_ONCE):
+                        self._write_some(day, keys[start : start + _VERSIONS_AT_ONCE], left)
+            finally:
+                with self._summing:
+                    for key, (sums, texts) in left.items():
+                        self._keep(key, sums, texts)
 
-    def _write_some(self, day: int, keys: Sequence[_Key]) -> None:
-        sums = {(task, version): self._sums[_, task, version] for _, task, version in keys}
-        known = [self._known[key] for key in keys]
+    def _write_some(self, day: int, keys: Sequence[_Key], left: dict[_Key, tuple[Sums, Texts]]) -> None:
+        """Write the sums of some versions in one transaction; what is written is no longer left."""
+        sums = {(task, version): left[at, task, version][0] for at, task, version in keys}
+        known = [left[key][1] for key in keys]
         self._database.write_again(lambda session: add_texts(session, day, sums, known))
         for key in keys:
-            del self._sums[key], self._known[key]
+            del left[key]
 
 
 def _sums(some: Sequence[_Answered], width: int) -> Sums:

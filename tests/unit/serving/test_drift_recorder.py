@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
@@ -129,6 +130,31 @@ def test_what_cannot_be_written_is_written_later(home: Services, monkeypatch: py
     ask(predictor, some(5, 5))
     predictor.close()
     assert kept(home)[0]["answered"] == 10
+
+
+def test_an_answer_does_not_wait_for_the_database(home: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+    recorder = DriftRecorder(home, WIDTH, seconds=3600)
+    monkeypatch.setattr("onboard.serving.drift._MOST_WAITING", 10)
+    predictor = Predictor(home, record=True)
+    predictor._recorder = recorder
+    ask(predictor, some(5))
+    inside, goes_on = threading.Event(), threading.Event()
+    write_again = home.database.write_again
+
+    def slowly(work: Any) -> None:
+        inside.set()
+        goes_on.wait(60)
+        write_again(work)
+
+    monkeypatch.setattr(home.database, "write_again", slowly)
+    writer = threading.Thread(target=recorder.flush)
+    writer.start()
+    assert inside.wait(60)
+    ask(predictor, some(30, 5))  # so many that their sums are made at once
+    goes_on.set()
+    writer.join()
+    predictor.close()
+    assert kept(home)[0]["answered"] == 35
 
 
 def test_a_thread_writes_without_being_asked(home: Services) -> None:
