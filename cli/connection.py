@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -30,8 +30,8 @@ def connected(register: bool = True) -> Iterator[Gateway]:
     from cli.local import LocalGateway
     from cli.services import opened
 
-    with opened(register) as services:
-        yield LocalGateway(services)
+    with opened(register) as services, closing(LocalGateway(services)) as gateway:
+        yield gateway
 
 
 @contextmanager

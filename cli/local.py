@@ -31,6 +31,7 @@ from onboard.versions import carry, compare, delete, describe, fetch, promote, t
 
 if TYPE_CHECKING:
     from onboard.contract.carrying import CarriedTasks
+    from onboard.contract.drift import DriftDocument
     from onboard.contract.evaluations import ComparisonDocument, EvaluationDocument
     from onboard.contract.hypernetworks import HypernetworkDetail, HypernetworkList, HypernetworkReverted
     from onboard.contract.priors import PriorDetail, PriorList
@@ -264,11 +265,22 @@ class LocalGateway:
         unknown = [] if self._predictor else unless_any(requests, look_up(self._database, requests))
         return unknown or self._loaded().answer_others(requests)
 
+    def close(self) -> None:
+        """Write what was recorded of answered texts."""
+        if self._predictor is not None:
+            self._predictor.close()
+
+    def drift(self, reference: str) -> DriftDocument:
+        """How the texts of a version differ from earlier ones. Raises NotFoundError."""
+        from onboard.versions.drift import drift_of
+
+        return drift_of(self._services, reference)
+
     def _loaded(self) -> Predictor:
         if self._predictor is None:
             from onboard.serving.predictor import Predictor
 
-            self._predictor = Predictor(self._services)
+            self._predictor = Predictor(self._services, record=True)
         return self._predictor
 
     def tasks(self, search: TaskSearch) -> list[Document]:

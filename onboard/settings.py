@@ -34,6 +34,7 @@ SECRETS: Final = "/run/secrets"  # where Docker mounts them; Kubernetes where on
 _DAYS: Final = ("days", "a whole number of days, 0 for ever")
 _COUNTS: Final = {
     "retention_job_days": _DAYS, "retention_event_days": _DAYS, "retention_audit_days": _DAYS,
+    "retention_drift_days": _DAYS,
     "requests_per_minute": ("requests", "a whole number, 0 for any number"),
 }  # fmt: skip
 _OF_A_SERVICE: Final = ("api_url", "token", "api_insecure")  # one place gives them all, or a token goes astray
@@ -85,7 +86,14 @@ class Settings(BaseSettings):
         description="Days to keep the progress in a finished job's log, and its stage outputs for retries; 0 "
         "means for ever.",
     )
+    retention_drift_days: int = Field(
+        default=92, description="Days to keep the daily numbers about predicted texts; 0 means for ever."
+    )
     retention_audit_days: int = Field(default=0, description="Days to keep entries of the audit log; 0 means for ever.")
+    drift: bool = Field(
+        default=True,
+        description="Whether to keep daily numbers about predicted texts, never the texts, to detect drift.",
+    )
     start_worker: bool = Field(default=True, description="Whether `submit` starts a worker in embedded mode.")
     bootstrap_token_file: Path | None = Field(
         default=None,
@@ -131,7 +139,8 @@ class Settings(BaseSettings):
 
     webhook_urls: str = Field(
         default="",
-        description="URLs, separated by spaces, to notify of published versions and moved aliases; set for workers.",
+        description="URLs, separated by spaces, to notify of published versions, moved aliases and drift; set for "
+        "workers.",
     )
     webhook_hosts: str = Field(default="", description="Hosts, separated by spaces, that webhook URLs may use.")
     webhook_secret: SecretStr = Field(
@@ -191,8 +200,9 @@ class Settings(BaseSettings):
         return int(text)
 
     @field_validator(
-        "webhook_insecure", "api_insecure", "start_worker", "traces", "database_prepared_statements", mode="before"
-    )
+        "webhook_insecure", "api_insecure", "start_worker", "traces", "drift", "database_prepared_statements",
+        mode="before",
+    )  # fmt: skip
     @classmethod
     def _know_switch(cls, given: Any, info: ValidationInfo) -> bool:
         switch = str(given).strip().lower() or str(cls.model_fields[str(info.field_name)].default).lower()

@@ -1,13 +1,13 @@
 """Jobs of one priority are claimed in turns, so that many jobs of one owner do not delay another's.
 
-Revision: 20261129r, after 20261129a.
+Revision: 20261129r, after 20261129d.
 """
 
 import sqlalchemy as sa
 from alembic import op
 
 revision = "20261129r"
-down_revision = "20261129a"
+down_revision = "20261129d"
 branch_labels = None
 depends_on = None
 

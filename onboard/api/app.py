@@ -99,6 +99,8 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
             app.state.intake = intake
             yield
     finally:
+        if hasattr(app.state, "predictions"):
+            await run_in_threadpool(app.state.predictions.close)
         await run_in_threadpool(services.close)
 
 

@@ -115,6 +115,11 @@ class PredictionQueue:
                 if not self._characters[holder]:
                     del self._characters[holder]
 
+    def close(self) -> None:
+        """Write what was recorded of answered texts."""
+        if self._predictor is not None:
+            self._predictor.close()
+
     def _answered(self, requests: Sequence[PredictionRequest], before_batch: Callable[[], None]) -> Sequence[Outcome]:
         """Answer requests when the model is free."""
         outcomes: Sequence[Outcome] = [] if self._predictor else self._unknown(requests)
@@ -133,5 +138,5 @@ class PredictionQueue:
         if self._predictor is None:
             from onboard.serving.predictor import Predictor
 
-            self._predictor = Predictor(self._services)
+            self._predictor = Predictor(self._services, record=True)
         return self._predictor

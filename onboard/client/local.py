@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from typing import Any, Final
 
 from cli.check import pace_here
@@ -133,8 +134,8 @@ def predict(inputs: Sequence[Mapping[str, Any]]) -> list[Prediction]:
         InputError: an input is wrong; NotFoundError: no such task or version.
     """
     require_here("onboard.client.local")
-    with opened() as services:
-        return LocalGateway(services).predict(inputs, probabilities=True)
+    with opened() as services, closing(LocalGateway(services)) as gateway:
+        return gateway.predict(inputs, probabilities=True)
 
 
 def _waited(

@@ -13,6 +13,7 @@ from onboard.client.asking import Asking
 from onboard.client.bases import download_base, download_hypernetwork, download_readout, download_weights
 from onboard.client.connection import PATIENCE_SECONDS
 from onboard.client.document import Document
+from onboard.contract.drift import DriftDocument
 from onboard.contract.versions import AliasMoveDocument
 from onboard.domain.methods import content_of
 from onboard.domain.names import Reference, require_alias, require_name
@@ -87,6 +88,18 @@ class Versions(Asking):
             PreconditionFailedError: somebody else moved it just now.
         """
         return Aliases(self._connection, require_name(task)).rollback(require_alias(alias))
+
+    def drift(self, reference: str) -> DriftDocument:
+        """How a version's texts of the newest week differ from its training rows and from the week before.
+
+        Args:
+            reference: TASK[@latest|@vN|@ALIAS].
+
+        Raises:
+            NotFoundError: there is no such task or version.
+        """
+        named = Reference.parse(reference)
+        return self.get(f"/v1/tasks/{named.task}/drift?{urlencode({'ref': named.ref})}").parsed(DriftDocument)
 
     def labels_document(self, task: str) -> Document:
         """The labels of a task's newest rows, as `onboard labels TASK --json` prints them. Raises NotFoundError."""

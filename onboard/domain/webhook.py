@@ -19,6 +19,7 @@ PUBLISHED: Final = "version.published"
 CONFIRMED: Final = "version.confirmed"  # a provisional version became the final one of its job
 MOVED: Final = "alias.moved"
 DELETED: Final = "task.deleted"
+DRIFTED: Final = "task.drifted"  # a version's texts have changed; once a version and week
 
 _KEY_BYTES: Final = (24, 64)  # minimum and maximum by the specification
 _MARKS: Final = re.compile(r"[,;|]")  # separators of lists in other settings

@@ -23,13 +23,16 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 from onboard import __version__
+from onboard.domain.drift import day_of, week_of
 from onboard.domain.job import JobState
 from onboard.domain.release import code_version
 from onboard.domain.transition import BUCKET_SECONDS, LOST, Transition
 from onboard.domain.webhook import EndpointState
 from onboard.domain.worker import QueueStatus, WorkerRecord
 from onboard.errors import OnboardError
+from onboard.registry.clock import read_clock
 from onboard.registry.database import Database
+from onboard.registry.drift import DriftRepository
 from onboard.registry.outbox import OutboxRepository
 from onboard.registry.transitions import TransitionRepository
 from onboard.registry.workers import QueueRepository, WorkerRepository
@@ -68,6 +71,7 @@ class ServiceCollector(Collector):
                 _of_hearing,
                 _of_gpus,
                 _of_webhooks,
+                _of_drift,
             ):
                 yield from metrics(seen)
 
@@ -83,6 +87,7 @@ class ServiceCollector(Collector):
                     queues={queue.name: queue for queue in QueueRepository(session).list()},
                     workers=WorkerRepository(session).list(),
                     endpoints=OutboxRepository(session).standing(),
+                    drift=DriftRepository(session).weeks_now(week_of(day_of(read_clock(session)))),
                 )
         except OnboardError as error:
             _logger.warning("No metrics: %s", error.message)
@@ -100,6 +105,7 @@ class _Seen:
     queues: Mapping[str, QueueStatus]
     workers: Sequence[WorkerRecord]
     endpoints: Sequence[EndpointState]
+    drift: Sequence[tuple[str, int, int, bool]]
 
     @property
     def live(self) -> Sequence[WorkerRecord]:
@@ -249,6 +255,15 @@ def _of_webhooks(seen: _Seen) -> Iterator[Metric]:
         ("state",),
         [((state,), count) for state, count in counts.items()],
     )
+
+
+def _of_drift(seen: _Seen) -> Iterator[Metric]:
+    """Of the versions that answered texts this week, which begins on Monday (UTC)."""
+    labels = ("task", "version")
+    texts = [((task, str(version)), count) for task, version, count, _ in seen.drift]
+    alarms = [((task, str(version)), alarm) for task, version, _, alarm in seen.drift]
+    yield _gauge("onboard_drift_texts", "Texts of this week that drift is looked for in.", labels, texts)
+    yield _gauge("onboard_drift_alarm", "Whether the texts of this week differ from earlier ones.", labels, alarms)
 
 
 def _text(fact: object) -> str:

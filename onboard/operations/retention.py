@@ -37,6 +37,8 @@ def steps(settings: Settings, succeeded_hours: float = OLD_HOURS) -> dict[str, S
         steps["job_events"] = lambda rows: rows.notes(event_seconds)
     steps["stage_outputs"] = lambda rows: rows.stage_outputs(succeeded_seconds, event_seconds or None)
     steps["webhook_events"] = lambda rows: rows.webhook_events(WEBHOOK_DAYS * _DAY_SECONDS)
+    if settings.retention_drift_days:
+        steps["drift_days"] = lambda rows: rows.drift_days(settings.retention_drift_days)
     steps["sessions"] = lambda rows: rows.sessions()
     if audit_seconds:
         steps["audit_log"] = lambda rows: rows.audit_log(audit_seconds)

@@ -223,6 +223,16 @@ class Judged:
         answers = self._expectation(probabilities)[:, None] if regression else self.tempered(probabilities)
         return pack_out_of_fold(row_hashes(rows), answers)
 
+    def left_out(self) -> tuple[np.ndarray | None, bool]:
+        """Probabilities (n, K) of rows that were left out, None without any; and whether the version itself gave them.
+
+        Without validation rows they are those of the folds' models.
+        """
+        if not self._splits["validation"] and self._trained.folds is None:
+            return None, False
+        _, probabilities = self._answered("validation")
+        return self.tempered(probabilities), bool(self._splits["validation"])
+
     def _measured(self, rows: Sequence[Example], probabilities: np.ndarray) -> Metrics:
         if self.bench.buckets is not None:
             return evaluate_regression(_values(rows), self._expectation(probabilities), self.spec.metric)

@@ -18,6 +18,7 @@ from onboard.domain.report import AliasMoveJson
 from onboard.domain.task import FIRST_HYPERNETWORK, EmbeddingVersion
 from onboard.errors import InputError, PreconditionFailedError
 from onboard.pipeline.attempt import Run
+from onboard.pipeline.drift import training_of
 from onboard.pipeline.evaluate import Judged, judge, judge_briefly
 from onboard.pipeline.kept_features import keep_features, store_features
 from onboard.pipeline.label_next import labelling
@@ -116,6 +117,7 @@ def _published(
         own.progress.note(f"{earlier.reference} was published as provisional by an earlier attempt")
         return earlier
     novelty = novelty_of(own.bench, own.checkpoint)
+    training = training_of(own.bench, judged, novelty, own.checkpoint)
     outcome = Outcome(own.bench, trained)
     draft = replace(
         draft_of(own, probed, outcome, evaluated), provisional=True, out_of_fold=judged.out_of_fold(),
@@ -127,7 +129,7 @@ def _published(
         with own.services.database.read() as session:
             present = AliasRepository(session).find(draft.task, LATEST) or 0
         moves = bool(judged_against_present(own, judged, evaluated).latest["moved"])
-        version = with_file(own, drafts, trained, novelty)
+        version = with_file(own, drafts, trained, novelty, training)
         features = store_features(own)
         try:
             return _commit(own, version, moves, present, features)

@@ -26,6 +26,7 @@ from onboard.domain.task import EmbeddingVersion, HypernetworkVersion, Task
 from onboard.errors import ConflictError, NotFoundError, PreconditionFailedError
 from onboard.hypernetworks.engines import store_hypernetwork
 from onboard.pipeline.attempt import Run
+from onboard.pipeline.drift import training_of
 from onboard.pipeline.evaluate import Judged
 from onboard.pipeline.kept_features import keep_features, store_features
 from onboard.pipeline.novelty import novelty_of
@@ -42,7 +43,9 @@ from onboard.registry.hypernetworks import hold_hypernetwork
 from onboard.registry.in_use import InUseRepository
 from onboard.registry.jobs import JobRepository
 from onboard.registry.versions import VersionRepository
+from onboard.statistics.drift import Training
 from onboard.statistics.novelty import Novelty
+from onboard.storage.drift import training_facts
 from onboard.storage.embedding import embedding_digest, embedding_facts, pack_embedding
 from onboard.storage.lesson import LESSON, pack_lesson
 from onboard.storage.novelty import novelty_facts, novelty_tensors
@@ -99,6 +102,7 @@ def publish(
     """
     started = time.monotonic()
     novelty = novelty_of(attempt.bench, attempt.checkpoint)
+    training = training_of(attempt.bench, judged, novelty, attempt.checkpoint)
     draft = replace(draft_of(attempt, probed, outcome, evaluated), **_answers(attempt, judged, outcome))
     draft = drawn_towards(draft, outcome.trained)
     tuned = _stored_hypernetwork(attempt, outcome)
@@ -107,7 +111,7 @@ def publish(
         with attempt.services.database.read() as session:
             present = AliasRepository(session).find(draft.task, LATEST) or 0
         evaluated = judged_against_present(attempt, judged, evaluated)  # only after reading `present`
-        version = with_file(attempt, drafts, outcome.trained, novelty)
+        version = with_file(attempt, drafts, outcome.trained, novelty, training)
         features = store_features(attempt)
         attempt.seconds[Stage.PUBLISH.value] = round(time.monotonic() - started, 3)
         result = result_document(attempt, drafts.version, probed, outcome, evaluated)
@@ -174,13 +178,17 @@ def numbered(attempt: Run, draft: EmbeddingVersion, tuned: HypernetworkVersion |
     return Drafts(replace(version, hypernetwork_version=tuned.version), tuned)
 
 
-def with_file(attempt: Run, drafts: Drafts, trained: TrainOutput, novelty: Novelty | None) -> EmbeddingVersion:
+def with_file(
+    attempt: Run, drafts: Drafts, trained: TrainOutput, novelty: Novelty | None, training: Training | None
+) -> EmbeddingVersion:
     """Return the drafted version with its file, which contains its number and its hypernetwork's digest."""
     hypernetwork = drafts.hypernetwork
     if hypernetwork is None:
         with attempt.services.database.read() as session:
             hypernetwork = BaseRepository(session).hypernetwork(attempt.base.digest, attempt.base.head)
-    facts = {**embedding_facts(drafts.version, hypernetwork.digest), **novelty_facts(novelty)}
+    facts = {
+        **embedding_facts(drafts.version, hypernetwork.digest), **novelty_facts(novelty), **training_facts(training),
+    }  # fmt: skip
     known = novelty_tensors(novelty)
     if trained.has_embedding:
         content = pack_embedding(trained.z, facts, known)

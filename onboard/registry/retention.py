@@ -27,9 +27,11 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import InstrumentedAttribute
 
+from onboard.domain.drift import day_of
 from onboard.domain.job import JobState
 from onboard.registry.access_tables import AuditRow, SessionRow
-from onboard.registry.clock import database_now
+from onboard.registry.clock import database_now, read_clock
+from onboard.registry.drift import DriftRepository
 from onboard.registry.hypernetworks import unneeded
 from onboard.registry.repository import Repository
 from onboard.registry.snapshots import unnamed_snapshots
@@ -99,6 +101,11 @@ class RetentionRepository(Repository):
         return self._deleted(
             delete(WebhookEventRow).where(WebhookEventRow.id.in_(self._locked(WebhookEventRow.id, due)))
         )
+
+    def drift_days(self, older_than_days: int) -> int:
+        """Numbers about the texts of days that ended so long ago."""
+        today = day_of(read_clock(self._session))
+        return DriftRepository(self._session).remove_before(today - older_than_days, BATCH)
 
     def sessions(self) -> int:
         """Sessions of browsers that are over."""

@@ -33,6 +33,7 @@ from onboard.model.task_module import TaskModule
 from onboard.model.task_weights import Weights
 from onboard.registry.services import Services, open_services
 from onboard.serving.bundles import BundledVersions, base_of, bundle_at
+from onboard.serving.drift import DriftRecorder
 from onboard.serving.versions import (
     KEPT_BYTES,
     OF_A_ROW,
@@ -66,6 +67,8 @@ class Predictor:
     Args:
         base_or_home: a folder written by `onboard fetch`, a service's home folder or its opened services, a `Base`, the
             name or folder of a base, or None for the service that the environment names.
+        record: whether to keep daily sums of the predicted texts for `onboard drift`; only for a service, and unless
+            ONBOARD_DRIFT is false.
         kept_bytes: memory limit for cached versions: about 3 KB per embedding plus its readout and novelty detector, or
             the size of task-specific weights.
 
@@ -78,13 +81,18 @@ class Predictor:
         base_or_home: Base | Services | str | Path | None = None,
         device: str = "auto",
         kept_bytes: int = KEPT_BYTES,
+        *,
+        record: bool = False,
     ) -> None:
         services = _services_of(base_or_home)
+        self._recorder: DriftRecorder | None = None
         if services is not None:
             self._base = base = find_base(services.settings.base)
             register_base(services, base)
             self._engine = load_engine(base, services.device)
             self._versions: ServedVersions = RegistryVersions(services, base, self._engine, kept_bytes)
+            if record and services.settings.drift:
+                self._recorder = DriftRecorder(services, self._engine.backbone.config.d_model)
             return
         bundle = None if isinstance(base_or_home, Base) else bundle_at(Path(str(base_or_home)).expanduser())
         if bundle is not None:
@@ -221,7 +229,9 @@ class Predictor:
             scores = mixed_log_probabilities(self._engine, of_rows, weights, tries, whose, before_batch)
             probabilities[rows, : scores.shape[1]] = np.exp(scores.astype(np.float64))
         asking = np.array([request.unknown for request in requests])
-        unknown = self._read(probabilities, ids, tasks, served, asking, before_batch)
+        unknown, features = self._read(probabilities, ids, tasks, served, asking, before_batch)
+        if self._recorder is not None:
+            self._record(requests, tasks, served, probabilities, features)
         rows_of = zip(asked, probabilities, unknown, strict=True)
         return [_answer(version, row, strange) for version, row, strange in rows_of]
 
@@ -233,24 +243,28 @@ class Predictor:
         served: Sequence[ServedVersion],
         asking: np.ndarray,
         before_batch: Callable[[], None],
-    ) -> list[bool | None]:
+    ) -> tuple[list[bool | None], dict[int, np.ndarray]]:
         """Add the readouts' answers to the model's probabilities (n, K) in place; 0 for a readout that answers alone.
 
         Only rows of versions with a readout, and rows that are `asking` (n,) whether their text is unknown, go through
         the bare encoder. A text of several tasks is read once.
 
         Returns:
-            Whether each text is unknown; None for rows that do not ask.
+            Whether each text is unknown, None for rows that do not ask; and the features of each version's rows, by its
+            place, where the encoder has read all of them.
         """
         unknown: list[bool | None] = [None] * len(ids)
+        seen: dict[int, np.ndarray] = {}
         read = np.array([version.readout is not None for version in served])[tasks] | asking
         every = np.flatnonzero(read)
         if not len(every):
-            return unknown
+            return unknown, seen
         features = bare_features(self._engine, [ids[row] for row in every.tolist()], before_batch)
         for place in np.unique(tasks[every]).tolist():
             version, own = served[place], tasks[every] == place
             rows, of_rows = every[own], features[own]
+            if len(rows) == np.count_nonzero(tasks == place):
+                seen[place] = of_rows
             if version.readout is not None:
                 labels = slice(0, len(version.readout.bias))  # another task of the batch may have more
                 probabilities[rows, labels] = version.readout.beside(probabilities[rows, labels], of_rows)
@@ -259,7 +273,34 @@ class Predictor:
                 strange = version.novelty.unknown(of_rows[asked])
                 for row, of_row in zip(rows[asked].tolist(), strange.tolist(), strict=True):
                     unknown[row] = of_row
-        return unknown
+        return unknown, seen
+
+    def _record(
+        self,
+        requests: Sequence[PredictionRequest],
+        tasks: np.ndarray,
+        served: Sequence[ServedVersion],
+        probabilities: np.ndarray,
+        features: Mapping[int, np.ndarray],
+    ) -> None:
+        """Count the texts of each version (n,), but for those that were asked for some of its labels only."""
+        assert self._recorder is not None  # asked before
+        for place, version in enumerate(served):
+            if version.whole:
+                rows = np.flatnonzero(tasks == place)
+                texts = [hash((requests[row].text_a, requests[row].text_b)) for row in rows.tolist()]
+                own = probabilities[rows, : len(version.task.words)]
+                self._recorder.add(version, texts, own, features.get(place))
+
+    def flush(self) -> None:
+        """Write what is recorded of answered texts, where anything is."""
+        if self._recorder is not None:
+            self._recorder.flush()
+
+    def close(self) -> None:
+        """Write it, and record nothing more."""
+        if self._recorder is not None:
+            self._recorder.close()
 
 
 def _no_novelty(request: PredictionRequest, served: ServedVersion) -> InputError:

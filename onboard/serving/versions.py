@@ -26,9 +26,11 @@ from onboard.model.task_module import TaskModule
 from onboard.registry.search import Current, SearchRepository
 from onboard.registry.services import Services
 from onboard.registry.versions import VersionRepository
+from onboard.statistics.drift import Training
 from onboard.statistics.novelty import Novelty
 from onboard.statistics.readout import Readout
 from onboard.storage.cache import Cache
+from onboard.storage.drift import training_in
 from onboard.storage.embedding import verified_embedding
 from onboard.storage.novelty import novelty_in
 from onboard.versions.answers import module_of
@@ -54,6 +56,8 @@ class ServedVersion:
         readout: its readout, if any.
         temperature: divides its log-probabilities.
         novelty: novelty detector; None for older versions, few rows, and shipped tasks.
+        training: statistics of its training rows, to compare predicted texts with; None for older versions.
+        whole: whether it has all labels of its task.
     """
 
     task: Task
@@ -65,6 +69,8 @@ class ServedVersion:
     readout: Readout | None = None
     temperature: float = 1.0
     novelty: Novelty | None = None
+    training: Training | None = None
+    whole: bool = True
 
     @property
     def labels(self) -> tuple[Label, ...]:
@@ -85,7 +91,7 @@ class ServedVersion:
         labels = tuple(self.task.labels[place] for place in places)
         words = tuple(self.task.words[place] for place in places)
         readout = None if self.readout is None else self.readout.of_labels(places)
-        return replace(self, task=replace(self.task, labels=labels, words=words), readout=readout)
+        return replace(self, task=replace(self.task, labels=labels, words=words), readout=readout, whole=False)
 
     @property
     def kept_bytes(self) -> int:
@@ -94,7 +100,8 @@ class ServedVersion:
         readout = 0 if self.readout is None else self.readout.weights.nbytes + self.readout.bias.nbytes
         known = 0 if self.novelty is None else self.novelty.means.nbytes
         around = _AROUND_BYTES + letters + _LABEL_BYTES * len(self.task.words)
-        return around + _bytes_of(self.learned) + readout + known
+        compared = 0 if self.training is None else self.training.sums.products.nbytes
+        return around + _bytes_of(self.learned) + readout + known + compared
 
 
 class ServedVersions(Protocol):
@@ -216,6 +223,7 @@ class RegistryVersions:
                 readout,
                 version.temperature,
                 novelty_in(content),
+                training_in(content),
             )
             served = fitting(served, self._engine)
         except OF_A_ROW as error:

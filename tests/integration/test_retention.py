@@ -30,7 +30,7 @@ from onboard.registry.transitions import TransitionRepository
 from onboard.registry.versions import VersionRepository
 from onboard.registry.webhook_tables import WebhookDeliveryRow, WebhookEventRow
 
-OF_THE_DOOR = {"webhook_events": 0, "sessions": 0}
+OF_THE_DOOR = {"webhook_events": 0, "drift_days": 0, "sessions": 0}
 GIVEN_UP = {"hypernetworks": 0}
 
 
@@ -180,7 +180,7 @@ def test_sessions_that_are_over_and_webhooks_of_last_week_go_and_tokens_stay(ser
         session.execute(ended.values(expires_at=SessionRow.expires_at - DAY))
         session.execute(update(TokenRow).values(expires_at=TokenRow.expires_at - 1000 * DAY))
     done = collect_garbage(service)
-    assert {table: done.rows[table] for table in OF_THE_DOOR} == {"webhook_events": 1, "sessions": 1}
+    assert {table: done.rows[table] for table in OF_THE_DOOR} == {**OF_THE_DOOR, "webhook_events": 1, "sessions": 1}
     assert [count(service, table) for table in (WebhookEventRow, WebhookDeliveryRow, SessionRow)] == [1, 1, 1]
     assert [token.name for token in list_tokens(service.database, include_ended=True)] == ["reader"]
 

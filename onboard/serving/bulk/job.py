@@ -81,6 +81,8 @@ class ShardWork:
                 shard, self._plan, self._inputs, self._outputs, lines,
                 attempt=claim.attempt, publish=partial(self._publish, claim, shard.name),
             )  # fmt: skip
+        for _, predictor in _predictors:
+            predictor.flush()
 
     def close(self) -> None:
         """Delete copies of inputs."""
@@ -272,5 +274,5 @@ def _predictor(services: Services) -> Predictor:
     from onboard.serving.predictor import Predictor
 
     if not _predictors or _predictors[0][0] is not services:
-        _predictors[:] = [(services, Predictor(services))]
+        _predictors[:] = [(services, Predictor(services, record=True))]
     return _predictors[0][1]

@@ -18,6 +18,7 @@ from onboard.registry.outbox import OutboxRepository
 from onboard.registry.services import Services
 from onboard.registry.tasks import TaskRepository
 from onboard.registry.versions import VersionRepository, published_facts
+from onboard.storage.drift import training_facts, training_in
 from onboard.storage.embedding import embedding_facts, pack_embedding, verified_embedding
 from onboard.storage.novelty import novelty_facts, novelty_in, novelty_tensors
 from onboard.versions.carry.outcomes import Outcome
@@ -68,6 +69,9 @@ def _published(services: Services, outcome: Outcome) -> int:
     present, head = outcome.present, outcome.head
     content = services.read(present.artifact)
     z, novelty = verified_embedding(content, present), novelty_in(content)
+    training = training_in(content)
+    if training is not None:  # its answers were given under another hypernetwork
+        training = replace(training, held_out=False)
     draft = replace(
         present,
         kind="carried",
@@ -86,6 +90,7 @@ def _published(services: Services, outcome: Outcome) -> int:
             digest = BaseRepository(session).hypernetwork(present.base_digest, head).digest
             number = VersionRepository(session).next_number(present.task)
         facts = {**embedding_facts(replace(draft, version=number), digest), **novelty_facts(novelty)}
+        facts |= training_facts(training)
         packed = pack_embedding(z, facts, novelty_tensors(novelty))
         numbered = replace(draft, artifact=services.store(packed, "embedding"))
         try:

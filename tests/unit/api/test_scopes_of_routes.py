@@ -52,6 +52,8 @@ TABLE: Final = """
     GET     /tasks/{task}/compare                           read
     GET     /tasks/{task}/compare.json                      read
     POST    /tasks/{task}/compare                           submit
+    GET     /tasks/{task}/drift                             read
+    GET     /tasks/{task}/drift.json                        read
     GET     /tasks/{task}/evaluate                          submit
     POST    /tasks/{task}/evaluate                          submit
     GET     /tasks/{task}/change                            submit
@@ -115,6 +117,7 @@ TABLE: Final = """
     POST    /v1/tasks/{task}/evaluate                       submit
     POST    /v1/tasks/{task}/carry                          promote
     POST    /v1/carry                                       promote
+    GET     /v1/tasks/{task}/drift                          read
     GET     /v1/tasks/{task}/lineage                        read
     GET     /v1/tasks/{task}/lineage.svg                    read
     GET     /v1/tasks/{task}/embeddings/{ref}               read

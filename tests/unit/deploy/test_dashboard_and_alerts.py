@@ -14,10 +14,15 @@ import pytest
 import yaml
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
+from support.registry_samples import register_sample_base, sample_task, sample_version
 
+from onboard.domain.drift import day_of
 from onboard.domain.worker import WorkerState
 from onboard.operations.prometheus import make_registry
+from onboard.registry.clock import read_clock
+from onboard.registry.drift import DriftRepository
 from onboard.registry.services import Services
+from onboard.registry.versions import VersionRepository
 from onboard.registry.workers import WorkerRepository
 
 ROOT = Path(__file__).parents[3]
@@ -73,6 +78,10 @@ def exported(services: Services) -> dict[str, set[str]]:
         WorkerRepository(session).enter(
             "w", WorkerState.RUNNING, queues=["default"], host="h", device="cuda:0", pid=1, facts={"gpus": [GPU]}
         )
+    register_sample_base(services.database)
+    with services.database.write() as session:
+        VersionRepository(session).add(sample_version(), sample_task())
+        DriftRepository(session).add(day_of(read_clock(session)), {("colours", 1): {"answered": 1}})
     families = text_string_to_metric_families(generate_latest(make_registry(services.database)).decode())
     return {sample.name: set(sample.labels) for family in families for sample in family.samples}
 

@@ -1,0 +1,264 @@
+"""Use case: whether the texts that a version answers have changed, from the sums that serving keeps.
+
+A week's sums are compared with the version's own rows and with the week before. Whoever adds to them looks at set
+numbers of texts, so that all looks of a week together make a false alarm in at most one week of 20.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from onboard.contract.drift import DriftAlarm, DriftComparison, DriftDifference, DriftDocument, DriftLabel, DriftWeek
+from onboard.domain.dataset import label_text
+from onboard.domain.drift import DriftDay, day_of, days_of, moment_of, monday_of, together, week_of
+from onboard.domain.label_set import MULTILABEL
+from onboard.domain.names import Reference
+from onboard.domain.webhook import DRIFTED
+from onboard.errors import DamagedError, NotFoundError, StorageError
+from onboard.registry.clock import read_clock
+from onboard.registry.drift import DriftRepository
+from onboard.registry.outbox import OutboxRepository
+from onboard.statistics.drift import EVERY, Sums, Training, compare, level_of_look, look_at
+from onboard.storage.drift import training_in
+from onboard.versions.describe import resolve
+
+if TYPE_CHECKING:
+    from sqlalchemy.orm import Session
+
+    from onboard.domain.task import EmbeddingVersion
+    from onboard.registry.services import Services
+    from onboard.statistics.drift import Difference, Differences
+
+WEEKS: Final = 13  # that are shown
+TRAINING, WEEK_BEFORE = "training", "week_before"
+_FEW_LABELS: Final = 3  # that a sentence names
+
+
+@dataclass(frozen=True)
+class Texts:
+    """What is known of a version whose texts are looked at.
+
+    Args:
+        training: its own rows; None of versions from before these were kept.
+        several: whether an answer may name several labels.
+    """
+
+    task: str
+    version: int
+    training: Training | None
+    several: bool
+
+
+def add_texts(session: Session, day: int, sums: Mapping[tuple[str, int], Sums], known: Sequence[Texts]) -> None:
+    """Add sums to a day, and compare where a week has come to a number of texts at which that is due.
+
+    An alarm is noted once a version and week, and webhooks tell of it.
+
+    Args:
+        session: a writing transaction.
+        known: the versions of the sums.
+    """
+    repository = DriftRepository(session)
+    present = set(repository.add(day, {number: one.to_json() for number, one in sums.items()}))
+    for texts in known:
+        if (texts.task, texts.version) in present:
+            _look(session, repository, day, texts)
+
+
+def _look(session: Session, repository: DriftRepository, day: int, texts: Texts) -> None:
+    week, number = week_of(day), (texts.task, texts.version)
+    counted, looked, alarmed = repository.standing(*number, week)
+    look = look_at(counted)
+    if look <= looked:
+        return
+    found: dict[str, list[str]] = {}
+    if not alarmed:
+        days = repository.days(*number, days_of(week - 1)[0], days_of(week)[-1])
+        found = {
+            against: beyond
+            for against, differences, names in _comparisons(days, week, texts)
+            if (beyond := differences.beyond(level_of_look(look), names))
+        }
+    alarm = {"at": read_clock(session), "texts": counted, "found": found} if found else None
+    repository.set_look(number, day, look, alarm)
+    if alarm is not None:
+        data = {"task": texts.task, "version": texts.version, "week": monday_of(week), "texts": counted, **found}
+        OutboxRepository(session).add(DRIFTED, {TRAINING: [], WEEK_BEFORE: [], **data})
+
+
+def _comparisons(days: Sequence[DriftDay], week: int, texts: Texts) -> list[tuple[str, Differences, Sequence[str]]]:
+    """The week against the version's rows and the week before: the differences, and which of them may be an alarm."""
+    now = _sums_of(days, week)
+    if now is None:
+        return []
+    made = []
+    if texts.training is not None:
+        made.append((TRAINING, compare(now, texts.training.sums, several=texts.several), texts.training.names))
+    before = _sums_of(days, week - 1)
+    if before is not None:
+        made.append((WEEK_BEFORE, compare(now, before, several=texts.several), EVERY))
+    return made
+
+
+def _sums_of(days: Sequence[DriftDay], week: int) -> Sums | None:
+    try:
+        stored = together(day.sums for day in days if week_of(day.day) == week)
+        return None if stored is None else Sums.from_json(stored)
+    except (KeyError, TypeError, ValueError):  # of another release
+        return None
+
+
+def drift_of(services: Services, reference: str, *, weeks: int = WEEKS) -> DriftDocument:
+    """Whether the texts of a version's newest week differ from its own rows and from the week before.
+
+    Args:
+        reference: task, with a version or an alias.
+        weeks: how many are listed, at most.
+
+    Raises:
+        NotFoundError: there is no such task or version.
+    """
+    named = Reference.parse(reference)
+    (version,) = resolve(services.database, named)
+    with services.database.read() as session:
+        today = day_of(read_clock(session))
+        first = days_of(week_of(today) - weeks)[0]
+        days = DriftRepository(session).days(version.task, version.version, first, today + 1)
+    texts = Texts(version.task, version.version, _training(services, version), version.task_kind == MULTILABEL)
+    labels = _labels(version)
+    listed = _weeks(days, labels)[-weeks:]
+    week = week_of(days[-1].day) if days else week_of(today)
+    compared = [
+        _comparison(against, differences, days, week, texts, labels, names)
+        for against, differences, names in _comparisons(days, week, texts)
+    ]
+    alarm = _alarm(days, week)
+    return DriftDocument(
+        task=version.task, version=version.version, recorded=services.settings.drift, week=monday_of(week),
+        texts=sum(day.texts for day in days if week_of(day.day) == week), alarm=alarm,
+        comparisons=tuple(compared), weeks=tuple(listed),
+        advice=tuple(_advice(version, alarm, compared, listed, recorded=services.settings.drift)),
+    )  # fmt: skip
+
+
+def _training(services: Services, version: EmbeddingVersion) -> Training | None:
+    try:
+        return training_in(services.read(version.artifact))
+    except (NotFoundError, DamagedError, StorageError):
+        return None
+
+
+def _labels(version: EmbeddingVersion) -> list[str]:
+    """What its answers are called; of a regression the middles of its buckets."""
+    if version.low is None or version.high is None:
+        return [label_text(label) for label in version.labels]
+    from onboard.data.regression import Buckets
+
+    return [f"{value:.3g}" for value in Buckets(version.low, version.high).values]
+
+
+def _weeks(days: Sequence[DriftDay], labels: Sequence[str]) -> list[DriftWeek]:
+    weeks = []
+    for week in sorted({week_of(day.day) for day in days}):
+        sums = _sums_of(days, week)
+        if sums is None:
+            continue
+        shares = dict(zip(labels, sums.shares.tolist(), strict=False))
+        weeks.append(DriftWeek(
+            week=monday_of(week), texts=sum(day.texts for day in days if week_of(day.day) == week), labels=shares,
+            confidence=sums.sureness, unknown=sums.unknown / sums.judged if sums.judged else None,
+            histogram=tuple(sums.confidence.tolist()), alarm=_alarm(days, week) is not None,
+        ))  # fmt: skip
+    return weeks
+
+
+def _alarm(days: Sequence[DriftDay], week: int) -> DriftAlarm | None:
+    for day in days:
+        if week_of(day.day) == week and day.alarm is not None:
+            found: Mapping[str, Any] = day.alarm["found"]
+            return DriftAlarm(
+                at=moment_of(day.alarm["at"]), texts=day.alarm["texts"],
+                training=tuple(found.get(TRAINING, ())), week_before=tuple(found.get(WEEK_BEFORE, ())),
+            )  # fmt: skip
+    return None
+
+
+def _comparison(
+    against: str,
+    differences: Differences,
+    days: Sequence[DriftDay],
+    week: int,
+    texts: Texts,
+    labels: Sequence[str],
+    names: Sequence[str],
+) -> DriftComparison:
+    now = _sums_of(days, week)
+    own = None if texts.training is None else texts.training.sums
+    before = _sums_of(days, week - 1) if against == WEEK_BEFORE else own
+    assert now is not None  # they were compared
+    assert before is not None
+    by_label = [
+        DriftLabel(label=label, share=share, share_before=share_before, index=index, chance=chance)
+        for label, share, share_before, (index, chance) in zip(
+            labels, now.shares.tolist(), before.shares.tolist(), differences.by_label, strict=False
+        )
+    ]
+    made = {name: _difference(difference) for name, difference in differences.named().items()}
+    return DriftComparison(
+        against="week_before" if against == WEEK_BEFORE else "training", rows=max(before.answered, before.read),
+        by_label=tuple(by_label), left_out=tuple(name for name in made if name not in names), **made,
+    )  # fmt: skip
+
+
+def _difference(difference: Difference) -> DriftDifference:
+    return DriftDifference(
+        value=difference.value, chance=difference.chance, p=difference.p,
+        beyond_chance=difference.matters and difference.value > difference.chance,
+    )  # fmt: skip
+
+
+def _advice(
+    version: EmbeddingVersion,
+    alarm: DriftAlarm | None,
+    compared: Sequence[DriftComparison],
+    weeks: Sequence[DriftWeek],
+    *,
+    recorded: bool,
+) -> list[str]:
+    """What to do, in sentences."""
+    named, task = version.reference, version.task
+    if not recorded:
+        return ["Nothing is recorded: ONBOARD_DRIFT is false where this is answered."]
+    if not weeks:
+        return [f"No texts were answered by {named} in the last {WEEKS} weeks, or they were not recorded."]
+    if alarm is None:
+        return []
+    found = {*alarm.training, *alarm.week_before}
+    advice = []
+    if "unknown" in found or "features" in found:
+        advice.append(
+            f"Texts of another kind arrive. Answer a sample of this week's texts with `onboard predict {task} "
+            "--input FILE --unknown`, and label those that are unknown first."
+        )
+    if "labels" in found and (changed := _changed(compared)):
+        advice.append(f"Other labels are answered than before: {changed}. Label texts that get these answers.")
+    if "confidence" in found:
+        advice.append("Answers are less or more sure than before. Label the texts with the least probable answers.")
+    advice.append(
+        f"Add the labeled rows: `onboard add {task} --dataset FILE`, with `--new-labels` where no label fits."
+    )
+    return advice
+
+
+def _changed(compared: Sequence[DriftComparison]) -> str:
+    """The labels whose shares changed most, with both shares."""
+    for one in compared:
+        beyond = [label for label in one.by_label if label.index > label.chance]
+        if beyond:
+            most = sorted(beyond, key=lambda label: -label.index)[:_FEW_LABELS]
+            return ", ".join(
+                f"{label.label} ({100 * label.share_before:.0f}% → {100 * label.share:.0f}%)" for label in most
+            )
+    return ""
