@@ -166,6 +166,8 @@ def test_a_text_is_answered_with_every_probability(browser: TestClient, page_app
             asked.extend(inputs)
             return [Prediction("good", 0.75, "mood", 1, (0.25, 0.75), True, (EVIL, "good"))]
 
+        def close(self) -> None: ...
+
     page_app.state.predictions = Answers()
     answer = browser.post("/tasks/mood/try", data={"text": EVIL, "ref": "v1"})
     page = without_quoted_scripts(answer.text)
