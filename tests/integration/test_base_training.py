@@ -139,7 +139,7 @@ def test_two_processes_stop_together_go_on_and_give_what_one_gives_with_the_whol
     (document, said), (nothing, quiet) = (finished(process) for process in both)
     assert json.loads(document)["base"] == "trial"
     assert nothing == ""
-    assert "goes on at step" in said
+    assert "resumes at step" in said
     assert "hypernetwork" not in quiet  # only the first process speaks
     two, one = tensors(tmp_path / "two"), tensors(whole)
     assert two.keys() == one.keys()

@@ -265,7 +265,7 @@ def test_a_helper_that_cannot_answer_ends_the_job_and_a_shard_that_kills_too(
             ShardRepository(session).expire("w3", 3)
         ClaimRepository(session).expire("w1", 1)
     ended = worked(tiny_services)
-    assert "has cost as many workers" in (ended.error or {})["message"]
+    assert "has used up its attempts" in (ended.error or {})["message"]
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ def test_a_named_task_that_is_refused_ends_with_4_and_all_with_0(
     code, out, _ = onboard("mood")
     assert code == 4
     assert "stays" in out
-    assert "Submitted again" in out
+    assert "Submit them again" in out
     code, out, _ = onboard("--all", "--json")
     assert (code, "mood" in [outcome["task"] for outcome in json.loads(out)["refused"]]) == (0, True)
 

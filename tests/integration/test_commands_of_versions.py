@@ -84,7 +84,7 @@ def test_tasks_are_found_by_label_and_metric(tiny_services: Services, tiny_base:
     assert found("--metric", "log_loss", "--at-least", "0.4") == ["fine"]  # there, less is better
     assert found("--metric", "mcc", "--label", "sad") == []
     for words, said in (
-        (["--at-least", "0.8"], "no metric that it is for"),
+        (["--at-least", "0.8"], "minimum value needs a metric"),
         (["--metric", "accurancy"], "no metric 'accurancy'"),
         (["--metric", "mcc", "--at-least", "nan"], "nan is nothing that a metric could reach"),
     ):

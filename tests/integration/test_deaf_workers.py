@@ -65,7 +65,7 @@ def test_what_is_no_bell_neither_ends_nor_deafens_a_worker(deployment: Deploymen
         assert deployment.finished(deployment.submit()).state is JobState.SUCCEEDED
     assert worker.process.poll() is None
     assert row(deployment).facts["renewals"] == 0
-    assert "is no bell" in worker.log.read_text()
+    assert "Dropped an invalid message" in worker.log.read_text()
 
 
 @pytest.mark.services
@@ -99,6 +99,6 @@ def test_a_worker_that_turned_deaf_says_so_and_begins_anew(deployment: Deploymen
     assert worker.process.poll() is None
     (seen,) = deployment.rows()
     assert (seen.name, seen.pid, seen.state) == (worker.name, pid, WorkerState.RUNNING)
-    assert "begins anew" in worker.log.read_text()
+    assert "restarting it" in worker.log.read_text()
     assert deployment.finished(deployment.submit()).state is JobState.SUCCEEDED
     assert row(deployment).facts["renewals"] == 1

@@ -186,7 +186,7 @@ def test_a_model_that_answers_otherwise_is_not_exported(
     assert not (tmp_path / "out").exists()
     monkeypatch.setattr(onnx, "MOST_BYTES", 10)
     said = command_line("export", "mood", "--format", "onnx", "--output", tmp_path / "out")
-    assert (said.code, "holds 2 GB" in said.err) == (2, True)
+    assert (said.code, "contains 2 GB" in said.err) == (2, True)
 
 
 def test_without_its_packages_the_command_that_brings_them_is_named(

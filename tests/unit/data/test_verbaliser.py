@@ -119,5 +119,5 @@ def test_labels_that_do_not_go_by_their_own_words_are_told(given_labels, words, 
     assert [example["label"] for example in finding.examples] == renamed if finding else renamed == []
     if finding:
         word = repr(words[given_labels.index(renamed[0])])
-        assert f"to the base it is {word}, unless the start brings words of its own." in finding.message
+        assert f"for the base it becomes {word}, unless the start defines other words." in finding.message
         assert finding.remedy

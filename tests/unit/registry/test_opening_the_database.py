@@ -231,7 +231,7 @@ def test_a_postgresql_that_takes_no_changes_is_told(postgres_database: Database)
     with refusal as caught, postgres_database.write() as session:
         session.execute(text("SET TRANSACTION READ ONLY"))
         QueueRepository(session).set_paused("gpu", True)
-    assert "name the primary" in caught.value.remedy
+    assert "to the primary" in caught.value.remedy
 
 
 @pytest.mark.services
@@ -242,7 +242,7 @@ def test_a_replica_of_postgresql_is_not_read_it_lags_behind() -> None:
         server.start()
         with refused("database-read-only") as caught, database.read() as session:
             session.execute(text("SELECT 1"))
-    assert "name the primary" in caught.value.remedy
+    assert "to the primary" in caught.value.remedy
 
 
 def test_when_every_connection_is_busy_that_is_told_as_something_that_passes(sqlite_url: str) -> None:

@@ -203,7 +203,7 @@ def spoiled(document: dict[str, Any], **files: str) -> dict[str, Any]:
         (lambda document: {**document, "version": {**document["version"], "embedding_digest": "sha256:0"}},
          DamagedError, "does not match its digest"),
         (lambda document: {}, DamagedError, "cannot be read"),
-        *((lambda document, name=name: spoiled(document, **{name: "sha256:x"}), InputError, "not taken") for name in (
+        *((lambda document, name=name: spoiled(document, **{name: "sha256:x"}), InputError, "not a file") for name in (
             "card.md", "README.md", "onboard.json", "model.sig", "notes.txt", "base", "base/", "base/a/b/c.json",
             "base/a\0.json", "base/.hidden.json", "base/run.py", "embedding.safetensors/x.json", "Base/base.json",
             "base/" + "a" * 300 + ".json", "base/\ud800.json",

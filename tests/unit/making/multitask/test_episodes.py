@@ -189,7 +189,7 @@ def test_a_base_learns_on_and_goes_on_after_a_power_cut_to_the_same_bits(
     monkeypatch.setattr(Checkpoint, "save", saved)
     said: list[str] = []
     learn_by_episodes(whole, Running(tmp_path / "two", said.append), tmp_path / "second")
-    assert any("goes on at step 2" in line for line in said)
+    assert any("resumes at step 2" in line for line in said)
     first, second = find_base(str(tmp_path / "first")), find_base(str(tmp_path / "second"))
     assert first.digest == second.digest != given.digest
     assert first.backbone_digest != given.backbone_digest

@@ -224,7 +224,7 @@ def test_a_full_disk_leaves_the_last_good_checkpoint_and_says_what_to_do(
         patched.setattr(checkpoint, "open_new", lambda path: Full(open_new(path)))
         with refused("checkpoint-not-writable") as caught:
             train(path.parent)
-    assert "same command again" in caught.value.remedy
+    assert "repeat the command" in caught.value.remedy
     assert path.read_bytes() == good
     assert [file.name for file in path.parent.iterdir()] == [path.name]  # no half file is left
     resumed, steps = train(path.parent)
