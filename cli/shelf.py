@@ -35,7 +35,7 @@ def push(
 
     key, where = signing_key or Settings().signing_key, hub_place.Place.parse(place)
     with connected() as service, temporary_folder("onboard-push-") as folder:
-        document = service.version(task)
+        document = service.version_document(task)
         version = EmbeddingVersion.from_json(document)
         service.fetch(version.reference, folder, bundle)
         pushed = shelf.push(version, folder, where, licence=licence, private=private, key=key)

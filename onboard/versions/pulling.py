@@ -13,14 +13,15 @@ from typing import Final, NamedTuple
 
 from onboard.bases import file_digest
 from onboard.bases.placing import whole_folder
+from onboard.contract.card import render_card
+from onboard.contract.version_files import file_name, write_files, write_whole
 from onboard.data.hub_deadline import within_deadline
 from onboard.domain.names import Reference, require_name
 from onboard.domain.task import EmbeddingVersion
 from onboard.domain.temporary import temporary_folder
 from onboard.domain.untrusted_json import parse_json
 from onboard.errors import ConflictError, DamagedError, InputError, NotAllowedError, NotFoundError
-from onboard.versions.card import render_card
-from onboard.versions.fetch import file_name, verify, write_files, write_whole
+from onboard.versions.fetch import verify
 from onboard.versions.hub_place import Place, translated
 from onboard.versions.newest_seen import NewestSeen
 from onboard.versions.shelf import CARD, CARD_HERE, FORMAT, MANIFEST, listed

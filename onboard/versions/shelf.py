@@ -16,14 +16,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from onboard.bases import file_digest
+from onboard.contract.card import render_card
+from onboard.contract.version_files import BASE, file_name
 from onboard.contract.versions import VersionDocument
 from onboard.data.hub import SCHEME
 from onboard.data.hub_deadline import ANSWER_SECONDS, within_deadline
 from onboard.domain.task import EmbeddingVersion
 from onboard.domain.temporary import temporary_folder
 from onboard.errors import InputError
-from onboard.versions.card import render_card
-from onboard.versions.fetch import BASE, file_name, verify
+from onboard.versions.fetch import verify
 from onboard.versions.hub_place import Place, translated
 from onboard.versions.signature import SIGNATURE, sign
 from onboard.versions.taken import OWN_FILES, is_taken

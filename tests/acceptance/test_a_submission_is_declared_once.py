@@ -16,6 +16,9 @@ from typer.testing import CliRunner
 from cli.options import check_options, submit_options
 from onboard.api.forms import described, form_of
 from onboard.client import Onboard
+from onboard.client.asking import upload
+from onboard.client.document import Document
+from onboard.client.steps import Steps, operation
 from onboard.client.uploads import Upload, taking
 from onboard.domain.submission import Option, Submission, asked, table
 from onboard.jobs.submission import job_spec
@@ -79,9 +82,10 @@ def client(tmp_path: Path) -> Iterator[tuple[Any, list[bytes]]]:
         return httpx.Response(200, json={})
 
     class Other(Onboard):
+        @operation
         @taking(Copy)
-        def order(self, submission: Copy) -> dict[str, Any]:
-            return self._upload("/v1/jobs", Upload.of(submission))
+        def order(self, submission: Copy) -> Steps[Document]:
+            return (yield from upload("/v1/jobs", Upload.of(submission)))
 
     with Other("https://service", "onb_x", cache=tmp_path, transport=httpx.MockTransport(answer)) as other:
         yield other, bodies

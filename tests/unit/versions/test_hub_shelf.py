@@ -28,12 +28,12 @@ from support.command_line import CommandLine
 from support.fake_hub import COMMIT, HubHandler, hub_of
 from support.refusals import refused
 
+from onboard.contract.version_files import write_files
 from onboard.domain.names import Reference
 from onboard.domain.task import EmbeddingVersion
 from onboard.errors import ConflictError, DamagedError, InputError, NotAllowedError, NotFoundError, UnavailableError
 from onboard.storage.embedding import embedding_digest, embedding_facts, pack_embedding
 from onboard.storage.weights import pack_weights, weights_digest
-from onboard.versions.fetch import write_files
 from onboard.versions.hub_place import Place
 from onboard.versions.pulling import PullTerms, pull
 from onboard.versions.shelf import MANIFEST, push
