@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from onboard.report.methods import MethodResult, MethodsCompared
 
 DEFAULT: Final = "default"  # the base's own: an embedding
-_SHOTS: Final = 32
+_ROWS: Final = 32
 _ENDING: Final = ".svg"
 
 
@@ -41,7 +41,7 @@ def compare_methods(
 ) -> None:
     """Learn the same rows with several methods, and compare score, bytes, numbers trained, time and memory.
 
-    Each method is a job and makes a version of one task, FILE's name with -methods unless --task names it; --shots is
+    Each method is a job and makes a version of one task, FILE's name with -methods unless --task names it; --rows is
     32 unless it is given.
     """
     require_names(submission)
@@ -77,7 +77,7 @@ def _of_all(submission: Submission) -> Submission:
 
     ending = "-methods"
     name = submission.task or f"{task_name(submission)[: MOST_LETTERS - len(ending)]}{ending}"
-    return replace(submission, task=name, shots=submission.shots or _SHOTS)
+    return replace(submission, task=name, rows=submission.training_rows or _ROWS, shots=None)
 
 
 def _compared(service: Service, submission: Submission, names: Sequence[str]) -> MethodsCompared:

@@ -55,7 +55,7 @@ class Service(Tasks, Operations, Predictions):
     def submit(self, submission: Submission) -> Steps[JobStatus]:
         """Submit a dataset. It is checked at once and learned by a worker.
 
-        It takes what `onboard submit` takes, in its words: submit("paws.jsonl", "paws", init="sst2", shots=32). Without
+        It takes what `onboard submit` takes, in its words: submit("paws.jsonl", "paws", init="sst2", rows=32). Without
         a key it makes a random one, so that a lost answer does no harm.
 
         Raises:

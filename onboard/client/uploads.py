@@ -25,7 +25,7 @@ _Options = ParamSpec("_Options")
 def taking(
     declaration: Callable[_Options, _Submission],
 ) -> Callable[[Callable[[_Self, _Submission], _Answer]], Callable[Concatenate[_Self, _Options], _Answer]]:
-    """Lets a method that takes a submission be called with the submission's fields: submit("paws.jsonl", shots=32).
+    """Lets a method that takes a submission be called with the submission's fields: submit("paws.jsonl", rows=32).
 
     Datasets that the program holds may stand in the place of files, see `onboard.client.frames`. Errors speak of
     arguments, unless the method's owner has `in_commands` set, as the command line has.

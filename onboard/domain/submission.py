@@ -30,6 +30,7 @@ class Option:
         letters: of a field that may be repeated, how many characters each value may have.
         lines: whether the page has room for many values of it, one a line.
         limits: what the HTTP form lets pass, in JSON Schema's sense: ge, gt, le, lt, pattern, max_length.
+        instead: of a former name, the field that has taken its place; help and tables leave it out.
     """
 
     help: str
@@ -39,6 +40,7 @@ class Option:
     letters: int = 200
     lines: bool = False
     limits: Mapping[str, Any] = field(default_factory=dict)
+    instead: str = ""
 
 
 _NAME = {"pattern": NAME_PATTERN}
@@ -153,8 +155,12 @@ class Submission:
     metric: Annotated[
         str, Option("Metric that decides; default accuracy or spearman.", checked=True, limits=_SHORT)
     ] = ""
-    shots: Annotated[
+    rows: Annotated[
         int | None, Option("Training rows in total, drawn balanced.", checked=True, limits={"ge": 1, "le": 2**31})
+    ] = None
+    shots: Annotated[
+        int | None,
+        Option("Former name of rows.", checked=True, limits={"ge": 1, "le": 2**31}, instead="rows"),
     ] = None
     seed: Annotated[int, Option("Seed of every random draw.", checked=True, limits={"ge": 0, "lt": 2**31})] = 0
     base: Annotated[
@@ -176,6 +182,13 @@ class Submission:
         if not isinstance(self.labels, str):
             object.__setattr__(self, "labels", _as_csv(self.labels))
         settle_fields(self)
+        if self.rows is not None and self.shots is not None:
+            raise InputError("rows-and-shots", field="rows", rows=self.rows, shots=self.shots)
+
+    @property
+    def training_rows(self) -> int | None:
+        """How many rows to train on, in total; None means all."""
+        return self.shots if self.rows is None else self.rows
 
 
 def settle_fields(declared_once: Any) -> None:
@@ -278,7 +291,7 @@ def asked(submission: Any) -> dict[str, Any]:
 def table(declaration: type[Any] = Submission) -> str:
     """The fields as a Markdown table, for docs/reference/http-api.md."""
     rows = ["| command | form, client | default | `onboard check` too | what it is |", "|---|---|---|---|---|"]
-    for declared in fields_of(declaration):
+    for declared in [declared for declared in fields_of(declaration) if not declared.option.instead]:
         default = "" if declared.default in (MISSING, None, "", ()) else f"`{declared.default}`".lower()
         checked = "yes" if declared.option.checked else ""
         rows.append(f"| `{declared.flag}` | `{declared.name}` | {default} | {checked} | {declared.option.help} |")
