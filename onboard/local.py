@@ -27,7 +27,7 @@ from onboard.client.service import not_ended, require_success
 from onboard.client.tasks import PublishedVersion, published
 from onboard.client.uploads import taking
 from onboard.contract.access import SessionDocument, TokenCreated, TokenDocument
-from onboard.contract.changes import AcceptedRows, TaskLabel
+from onboard.contract.changes import TaskLabel
 from onboard.contract.checks import CheckDocument
 from onboard.contract.document import Document as Contract
 from onboard.contract.jobs import Accepted, JobEventDocument, JobStatus
@@ -147,7 +147,7 @@ class Onboard:
         early = self._early(submission.queue)
         job, warning = submit(services, waking.doorbell(services), request, early)
         self.start_worker(submission.queue)  # one that lived may have left meanwhile
-        return _parsed(_accepted(Accepted, job, warning).to_json(), JobStatus)
+        return _parsed(Accepted.of_job(job, warning).to_json(), JobStatus)
 
     def add(self, task: str, dataset: Any, **options: Any) -> JobStatus:
         """Add rows to a task, correct labels or remove rows. A worker learns the result. Raises as the client's."""
@@ -159,8 +159,7 @@ class Onboard:
             early = self._early(addition.queue)
             added = add(services, waking.doorbell(services), task, addition, accepted=early)
         self.start_worker(addition.queue)
-        document = _accepted(AcceptedRows, added.job, added.warning, change=dict(added.change))
-        return _parsed(document.to_json(), JobStatus)
+        return _parsed(added.to_document().to_json(), JobStatus)
 
     def labels(self, task: str) -> list[TaskLabel]:
         """The labels of a task's newest rows. Raises NotFoundError."""
@@ -180,9 +179,9 @@ class Onboard:
         changed = change_labels(services, waking.doorbell(services), require_name(task), asked, fast=fast)
         if changed.queued is None:
             self._start_webhook_worker()
-            return _document(changed.to_json())
-        self.start_worker(changed.queued.job.queue)
-        return _document({**changed.to_json(), "warning": changed.queued.warning})
+        else:
+            self.start_worker(changed.queued.job.queue)
+        return _document(changed.to_document().to_json())
 
     def jobs(
         self, states: str | Sequence[str] = (), task: str | None = None, limit: int = 50, sort: str = "newest"
@@ -312,7 +311,7 @@ class Onboard:
         for warning in filter(None, [*warnings, warn_of_queue(self.services, queue)]):
             self._notify(f"warning: {warning}")
         self._wake(queue)
-        return _parsed(Accepted(job=job.id, state=job.state, task=job.spec.task).to_json(), JobStatus)
+        return _parsed(Accepted.of_job(job, None, ()).to_json(), JobStatus)
 
     def predict(
         self,
@@ -572,8 +571,3 @@ def _parsed(answer: Mapping[str, Any], kind: type[_Parsed]) -> _Parsed:
 
 def _brief(job: Job) -> JobStatus:
     return _parsed(control.brief(job), JobStatus)
-
-
-def _accepted(kind: type[Accepted], job: Job, warning: str | None, **more: Any) -> Accepted:
-    findings = tuple(job.spec.options["dataset_report"]["warnings"])
-    return kind(job=job.id, state=job.state, task=job.spec.task, warning=warning, warnings=findings, **more)

@@ -19,8 +19,9 @@ from cli.columns import Columns
 from cli.live import keep_looking
 from cli.main import app
 from onboard import __version__, local
-from onboard.domain.figures import QueuesSeen
+from onboard.contract.operations import QueueList
 from onboard.domain.job import JobState, Stage
+from onboard.domain.moment import to_iso
 from onboard.domain.worker import WorkerState
 from onboard.errors import UnavailableError
 from onboard.registry.claims import ClaimRepository
@@ -257,7 +258,7 @@ def watched(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
 
 
 def seen(at: float) -> dict[str, Any]:
-    return QueuesSeen(at, []).to_json()
+    return QueueList(at=to_iso(at), queues=()).to_json()
 
 
 def test_without_a_terminal_each_look_is_a_block_headed_by_its_moment(watched: Watched) -> None:
