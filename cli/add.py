@@ -10,8 +10,7 @@ import typer
 
 from cli.connection import connected
 from cli.options import addition_options
-from cli.output import AsJson, Document, emit
-from onboard.domain.addition import Addition
+from cli.output import AsJson, Document, emit, say_warnings
 from onboard.domain.change import change_sentence
 from onboard.errors import InputError
 
@@ -31,7 +30,9 @@ def add(
     if (file is None) == (dataset is None):
         raise InputError("rows-file-count", field="dataset", task=task)
     with connected() as service:
-        job = service.add(task, Addition(file or dataset or "", **options))
+        document = service.add(task, file or dataset, **options).document
+        say_warnings(document)
+        job = {name: document[name] for name in ("job", "state", "task", "change")}
         if wait:
             from cli.watch import wait_for
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.connection import remote_client
+from cli.connection import connected
 from cli.output import AsJson, Document, emit, say, table
 from cli.services import local_only
 from onboard.errors import NotFoundError
@@ -158,13 +158,8 @@ def _tell(base: Base, as_json: bool) -> None:
 
 def _bases(name: str | None) -> list[Document]:
     """The bases that can be used by name, or the one of that name or folder. Raises NotFoundError."""
-    with remote_client() as client:
-        if client is not None:
-            return list[Document](client.bases(name))
-    from onboard.bases import find_base, named_bases
-    from onboard.bases.documents import base_document
-
-    return [base_document(base) for base in (named_bases() if name is None else [find_base(name)])]
+    with connected() as service:
+        return list[Document](service.bases(name))
 
 
 def _row(base: Document) -> tuple[str, ...]:
@@ -191,8 +186,8 @@ def _card(base: Document) -> Any:
 def _text_of_card(base: Document) -> str:
     if base["folder"]:
         return (Path(base["folder"]) / "card.md").read_text(encoding="utf-8")
-    with remote_client() as client:
+    with connected() as service:
         try:
-            return "" if client is None else client.base_card(base["digest"])
+            return service.base_card(base["digest"])
         except NotFoundError:  # it was never used there, so its files are not given out
             return f"# {base['base']}"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cli.connection import connected
 from cli.output import Document, emit, say
 from cli.row_progress import row_progress
-from cli.services import opened, require_here
+from cli.services import require_here
 from cli.standard_input import STANDARD_INPUT
 from cli.text_fields import fields_of
 from onboard.domain.counting import counted
@@ -18,7 +18,7 @@ from onboard.domain.task import labels_called
 from onboard.errors import InputError
 
 if TYPE_CHECKING:
-    from cli.connection import Gateway
+    from onboard.client.protocol import Service
     from onboard.domain.names import Reference
     from onboard.domain.prediction import Prediction
     from onboard.serving.bulk.answering import BulkDone
@@ -131,18 +131,20 @@ def _queue(
 ) -> None:
     """The same as a job that the workers of a queue share. Raises as `onboard.serving.bulk.submit.submit_bulk`."""
     require_here("onboard predict --queue")
-    with opened() as services:
-        from cli.local import LocalGateway
+    from onboard import local
 
-        gateway, names = LocalGateway(services), [str(reference) for reference in references]
-        fields = fields_of(gateway, references, source, tuple(asked["text_fields"]))
-        question = {**asked, "text_fields": fields}
-        queued = gateway.submit_bulk(names, source, output, queue, question, refuses_bad_rows=refuses_bad_rows)
+    with local.Onboard(notify=say) as here:
+        fields = fields_of(here, references, source, tuple(asked["text_fields"]))
+        names = [str(reference) for reference in references]
+        document = here.submit_bulk(
+            names, source, output, queue, {**asked, "text_fields": fields}, refuses_bad_rows=refuses_bad_rows
+        ).document
+    queued = {name: document[name] for name in ("job", "state", "task")}
     emit(queued, as_json, lambda: f"job {queued['job']} is queued\nonboard jobs watch {queued['job']}")
 
 
 def _predicted(
-    service: Gateway,
+    service: Service,
     references: Sequence[Reference],
     source: str,
     output: str,
@@ -153,7 +155,7 @@ def _predicted(
     from onboard.serving.bulk.asked import BulkQuestion
     from onboard.serving.bulk.plan import require_all_answerable
 
-    versions = {str(reference): service.version(str(reference)) for reference in references}
+    versions = {str(reference): service.version_document(str(reference)) for reference in references}
     pinned = tuple(f"{version['task']}@v{version['version']}" for version in versions.values())
     names = [service.alias_names(reference) for reference in versions]
     question = BulkQuestion(tuple(versions), pinned, **asked, names=tuple(names) if any(names) else ())
@@ -162,10 +164,10 @@ def _predicted(
         def begin(plan: Plan) -> None:
             if on_error == REFUSE:
                 require_all_answerable(plan)
-            answering = {reference: service.version(reference) for reference in plan.question.pinned}
+            answering = {reference: service.version_document(reference) for reference in plan.question.pinned}
             for reference, called in zip(plan.question.pinned, plan.question.names, strict=False):
                 labels = labels_called(answering[reference]["labels"], called)
-                answering[reference] = {**answering[reference], "labels": list(labels)}
+                answering[reference]["labels"] = list(labels)
             _require_fitting(plan, answering)
             say(f"{plan.rows:,} rows of {counted(len(plan.files), 'file')}, by {', '.join(plan.question.pinned)}")
             rows.begin(plan.rows)

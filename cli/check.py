@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from cli.connection import remote_client
+from cli.connection import connected
 from cli.options import check_options
 from cli.output import AsJson, Document, emit, table
 from cli.standard_input import STANDARD_INPUT, readable
-from onboard.domain.submission import Submission
+from onboard.domain.submission import Submission, asked
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from cli.columns import Columns
-    from onboard.jobs.pace import Pace
 
 _LABELS_SHOWN = 20
 _VALIDATION = {
@@ -33,10 +32,10 @@ _NO_ROWS = "none: the task starts from its labels alone; --test FILE measures it
 def check(submission: Submission, as_json: AsJson = False) -> None:
     """Check a dataset, or labels without rows, and estimate the time of its job. Nothing is queued."""
     require_names(submission)
-    with readable(submission) as read:
-        document = _checked(read, hide_folders=read is not submission)
-        if submission.dataset is not None:
-            document["source"] = str(submission.dataset)
+    with connected(register=False) as service, readable(submission) as read:
+        document = service.check(**asked(read)).document
+    if submission.dataset is not None:
+        document["source"] = str(submission.dataset)
     emit(document, as_json, lambda: _shown(document))
 
 
@@ -47,37 +46,6 @@ def require_names(submission: Submission) -> None:
     if str(submission.dataset) != STANDARD_INPUT:
         task_name(submission)
     split_labels(submission.labels)
-
-
-def _checked(submission: Submission, *, hide_folders: bool) -> Document:
-    with remote_client() as client:
-        if client is not None:
-            from cli.remote import check
-
-            return check(client, submission)
-    from onboard.jobs.submission import check as check_here
-    from onboard.settings import Settings
-
-    return check_here(submission, Settings().base, hide_folders=hide_folders, pace=pace_here())
-
-
-def pace_here() -> Pace | None:
-    """The pace of the last jobs of this environment; None where it has no home yet, or cannot be asked."""
-    from contextlib import closing
-
-    from onboard.errors import OnboardError
-    from onboard.jobs.pace import pace_of
-    from onboard.registry.services import open_services
-    from onboard.settings import Settings
-
-    settings = Settings()
-    try:
-        if settings.embedded and not (settings.resolved_home / "onboard.db").is_file():
-            return None  # a check makes no home
-        with closing(open_services(settings)) as services:
-            return pace_of(services.database)
-    except (OnboardError, OSError):  # whatever is wrong with it is no fault of the dataset
-        return None
 
 
 def _shown(report: Document) -> RenderableType:

@@ -12,7 +12,6 @@ from cli.connection import connected
 from cli.options import NOTHING, labelled_options
 from cli.output import AsJson, emit, table
 from onboard.domain.counting import counted
-from onboard.domain.evaluation import Evaluation
 from onboard.errors import InputError, NotBetterError
 
 if TYPE_CHECKING:
@@ -40,9 +39,8 @@ def compare(
     """Metrics, confusion, flipped answers and the paired interval of two versions."""
     if test is None and options != NOTHING:
         raise InputError("fields-without-test-file")
-    file = None if test is None else Evaluation(test, **options)
     with connected() as service:
-        document = service.compare(a, b, file)
+        document = service.compare(a, b, test, **({} if test is None else options))
     emit(document, as_json, lambda: _shown(document))
     if if_better and not document.better:
         raise typer.Exit(NotBetterError.exit_code)

@@ -11,21 +11,22 @@ import typer
 from cli.check import require_names
 from cli.connection import connected
 from cli.options import submit_options
-from cli.output import AsJson, Document, emit, say, table, write_file
+from cli.output import AsJson, Document, emit, say, say_warnings, table, write_file
 from cli.standard_input import STANDARD_INPUT, readable
 from onboard.domain.methods import AUTO, WITHOUT_EMBEDDING
 from onboard.domain.names import MOST_LETTERS
 from onboard.domain.submission import Submission
+from onboard.domain.submission import asked as asked_of
 from onboard.errors import DatasetError, InputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cli.connection import Gateway
+    from onboard.client.protocol import Service
     from onboard.report.methods import MethodResult, MethodsCompared
 
 DEFAULT: Final = "default"  # the base's own: an embedding
-_SHOTS: Final = 32
+_ROWS: Final = 32
 _ENDING: Final = ".svg"
 
 
@@ -40,7 +41,7 @@ def compare_methods(
 ) -> None:
     """Learn the same rows with several methods, and compare score, bytes, numbers trained, time and memory.
 
-    Each method is a job and makes a version of one task, FILE's name with -methods unless --task names it; --shots is
+    Each method is a job and makes a version of one task, FILE's name with -methods unless --task names it; --rows is
     32 unless it is given.
     """
     require_names(submission)
@@ -76,10 +77,10 @@ def _of_all(submission: Submission) -> Submission:
 
     ending = "-methods"
     name = submission.task or f"{task_name(submission)[: MOST_LETTERS - len(ending)]}{ending}"
-    return replace(submission, task=name, shots=submission.shots or _SHOTS)
+    return replace(submission, task=name, rows=submission.training_rows or _ROWS, shots=None)
 
 
-def _compared(service: Gateway, submission: Submission, names: Sequence[str]) -> MethodsCompared:
+def _compared(service: Service, submission: Submission, names: Sequence[str]) -> MethodsCompared:
     """Queue a job for each method, follow them one after the other, and read what they came to."""
     from onboard.report.methods import MethodResult
 
@@ -90,7 +91,7 @@ def _compared(service: Gateway, submission: Submission, names: Sequence[str]) ->
         if name not in (DEFAULT, AUTO):
             asked = replace(asked, init="auto", tune_hypernetwork="never", probe="race", readout="auto")
         try:
-            queued.append((name, str(service.submit(asked)["job"])))
+            queued.append((name, _submitted(service, asked)))
         except DatasetError:  # which no method can learn from
             raise
         except InputError as error:
@@ -108,7 +109,14 @@ def _compared(service: Gateway, submission: Submission, names: Sequence[str]) ->
         raise typer.Exit(130) from None
 
 
-def _followed(service: Gateway, task: str, queued: Sequence[tuple[str, str | MethodResult]]) -> MethodsCompared:
+def _submitted(service: Service, submission: Submission) -> str:
+    """The id of the queued job."""
+    status = service.submit(**asked_of(submission))
+    say_warnings(status.document)
+    return status.id
+
+
+def _followed(service: Service, task: str, queued: Sequence[tuple[str, str | MethodResult]]) -> MethodsCompared:
     """Follow the jobs of methods one after the other, and read what they came to."""
     from cli.watch import follow
     from onboard.report.methods import MethodResult, MethodsCompared
@@ -122,6 +130,6 @@ def _followed(service: Gateway, task: str, queued: Sequence[tuple[str, str | Met
         say(f"{name}: job {job}")
         documents.append(follow(service, job))
         number = documents[-1].get("version")
-        version = None if number is None else service.version(f"{task}@v{number}")
+        version = None if number is None else service.version_document(f"{task}@v{number}")
         results.append(MethodResult.of(name, documents[-1], version))
     return MethodsCompared.of(task, documents, results)

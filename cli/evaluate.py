@@ -12,7 +12,6 @@ from cli.compare import texts_of
 from cli.connection import connected
 from cli.options import NOTHING, labelled_options
 from cli.output import AsJson, emit, say, table
-from onboard.domain.evaluation import Evaluation
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -31,7 +30,7 @@ def evaluate(
 ) -> None:
     """Measure a version on labeled rows, without those that it was trained on."""
     with connected() as service:
-        document = service.evaluate(task, Evaluation(file, **options))
+        document = service.evaluate(task, file, **options)
     for finding in document.warnings:
         say(f"warning: {finding['message']} {finding['remedy']}")
     emit(document, as_json, lambda: _shown(document))

@@ -21,7 +21,7 @@ def fetch(
 ) -> None:
     """Write every part of a version to a folder, verified: embedding, readout, card, and a later hypernetwork."""
     with connected() as service:
-        version = service.version(task)
+        version = service.version_document(task)
         name, number = version["task"], version["version"]
         written = service.fetch(f"{name}@v{number}", output or Path(f"{name}-v{number}"), bundle)
     files = [str(path) for path in written]

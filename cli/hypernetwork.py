@@ -15,11 +15,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from onboard.contract.guard import GuardVerdict
-    from onboard.contract.hypernetworks import (
-        HypernetworkDetail,
-        HypernetworkDocument,
-        HypernetworkReverted,
-    )
+    from onboard.contract.hypernetworks import HypernetworkDetail, HypernetworkDocument, HypernetworkReverted
 
 app = typer.Typer(help="The shared weights of a base, version by version.", no_args_is_help=True, rich_markup_mode=None)
 OfBase = Annotated[str | None, typer.Option(help="Name or digest of a base; ONBOARD_BASE.")]
@@ -29,8 +25,10 @@ Version = Annotated[int, typer.Argument(min=1, max=999_999_999, help="Number of 
 @app.command("list")
 def list_versions(base: OfBase = None, as_json: AsJson = False) -> None:
     """Every version of a base's hypernetwork; new tasks are learned under the head."""
+    from onboard.contract.hypernetworks import HypernetworkList
+
     with connected() as service:
-        document = service.hypernetworks(base)
+        document = service.hypernetworks(base).parsed(HypernetworkList)
     heads = ("version", "", "parent", "job", "pinned", "guard", "digest", "created")
     emit(document, as_json, lambda: table(heads, map(_row, document.hypernetworks)))
 
@@ -38,16 +36,20 @@ def list_versions(base: OfBase = None, as_json: AsJson = False) -> None:
 @app.command()
 def show(version: Version, base: OfBase = None, as_json: AsJson = False) -> None:
     """One version: where it comes from, who is pinned to it, what the guard found for every earlier task."""
+    from onboard.contract.hypernetworks import HypernetworkDetail
+
     with connected() as service:
-        document = service.hypernetwork_version(version, base)
+        document = service.hypernetwork_version(version, base).parsed(HypernetworkDetail)
     emit(document, as_json, lambda: _card(document))
 
 
 @app.command()
 def revert(version: Version, base: OfBase = None, as_json: AsJson = False) -> None:
     """Make a version the head again. New tasks are learned under it; nothing that is published changes."""
+    from onboard.contract.hypernetworks import HypernetworkReverted
+
     with connected() as service:
-        document = service.revert_hypernetwork(version, base)
+        document = service.revert_hypernetwork(version, base).parsed(HypernetworkReverted)
     emit(document, as_json, lambda: _told(document))
 
 

@@ -11,7 +11,7 @@ from cli.output import Document, emit, print_line, say
 from onboard.domain.job import JobState
 
 if TYPE_CHECKING:
-    from cli.connection import Gateway
+    from onboard.client.protocol import Service
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Entry:
         return f"{self.at}  attempt {self.attempt}{on}  {self.text}"
 
 
-def show_logs(service: Gateway, name: str, *, attempt: int | None, follow: bool, as_json: bool) -> None:
+def show_logs(service: Service, name: str, *, attempt: int | None, follow: bool, as_json: bool) -> None:
     """Print events and lines in the order of time; with `follow` as they come, until the job has ended.
 
     Args:

@@ -39,7 +39,7 @@ def list_jobs(
     _require_known(JobState, state or ())
     _require_known(JobOrder, [sort])
     with connected(register=False) as service:
-        jobs = service.jobs(state or (), task, limit, sort)
+        jobs = [job.document for job in service.jobs(state or (), task, limit, sort)]
     emit({"jobs": jobs}, as_json, lambda: _table(jobs))
 
 
@@ -65,7 +65,7 @@ def show(
         if label_next is None:
             raise InputError("label-tool-without-file")
     with connected(register=False) as service:
-        document = service.job(job)
+        document = service.job(job).document
     if report is not None:
         from onboard.report import render
 
@@ -110,14 +110,14 @@ def watch(
         if job is None:
             watch_open_jobs(service, as_json, interval)
         else:
-            wait_for(service, service.job(job)["job"], as_json)
+            wait_for(service, service.job(job).id, as_json)
 
 
 @app.command()
 def cancel(job: JobId, as_json: AsJson = False) -> None:
     """Cancel a queued job at once, a running one at its next step; exit 4 when it has ended."""
     with connected(register=False) as service:
-        cancelled = service.cancel(job)
+        cancelled = service.cancel(job).document
     text = "cancelled" if cancelled["state"] == "cancelled" else "asked to stop"
     emit(cancelled, as_json, lambda: f"job {cancelled['job']} is {text}")
 
@@ -132,7 +132,7 @@ def retry(
 ) -> None:
     """Queue a failed, cancelled or dead job again; it goes on after its last finished stage."""
     with connected(register=False) as service:
-        queued = service.retry(job, time_limit)
+        queued = service.retry(job, time_limit).document
     emit(queued, as_json, lambda: f"job {queued['job']} is queued again\nonboard jobs watch {queued['job']}")
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cli.connection import connected
-from cli.output import AsJson, Document, emit, table
+from cli.output import AsJson, Document, emit, say_warnings, table
 from onboard.domain.change import change_sentence
 from onboard.domain.dataset import label_text
 from onboard.domain.label_change import LabelChange
@@ -39,10 +39,12 @@ def labels(
     asked = parsed(change) if change else None
     with connected() as service:
         if asked is None:
-            document = service.labels(task)
+            document = service.labels_document(task)
             emit(document, as_json, lambda: _listed(document))
             return
-        changed = service.relabel(task, asked, fast=fast)
+        changed = service.change_labels(task, asked, fast=fast)
+        say_warnings(changed)
+        changed.pop("warning", None)
         if wait and changed["job"] is not None:
             from cli.watch import wait_for
 

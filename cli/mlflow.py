@@ -32,7 +32,7 @@ def log(
     from onboard.report.mlflow_run import log_job
 
     with connected(register=False) as service:
-        document = service.job(job)
+        document = service.job(job).document
     run, new = log_job(document, uri, experiment)
     logged = {"run": run, "new": new, "job": document["job"], "task": document["task"], "version": document["version"]}
     said = "is now" if new else "is already"

@@ -12,14 +12,14 @@ from onboard.domain.moment import from_iso, seconds_text
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from cli.connection import Gateway
     from cli.output import Document
+    from onboard.client.protocol import Service
 
 
 _MOST_QUEUED: Final = 20
 
 
-def watch_open_jobs(service: Gateway, as_json: bool, interval: float) -> None:
+def watch_open_jobs(service: Service, as_json: bool, interval: float) -> None:
     """All open jobs, again and again until Ctrl-C."""
     keep_looking(lambda: service.open_jobs(_MOST_QUEUED), _rendered, as_json, interval)
 

@@ -102,7 +102,8 @@ def _option(declared: Field) -> Parameter:
         Parameter.KEYWORD_ONLY,
         default=Parameter.empty if default is MISSING else default,
         annotation=Annotated[
-            kind | None if default is None else kind, typer.Option(*names, help=declared.option.help, metavar=metavar)
+            kind | None if default is None else kind,
+            typer.Option(*names, help=declared.option.help, metavar=metavar, hidden=bool(declared.option.instead)),
         ],
     )
 

@@ -67,6 +67,14 @@ def write_file(path: Path, content: bytes, what: str, remedy: str) -> None:
     say(f"{what}: {path}")
 
 
+def say_warnings(document: Document) -> None:
+    """The warnings of a document about a queued job."""
+    for finding in document.get("warnings", ()):
+        say(f"warning: {finding['message']} {finding['remedy']}")
+    if document.get("warning"):
+        say(f"warning: {document['warning']}")
+
+
 def say(message: str) -> None:
     """A line of progress or advice, on standard error, without what could steer a terminal."""
     with suppress(OSError):  # nobody reads it, or its disk is full: no reason to leave the work undone

@@ -25,7 +25,7 @@ from onboard.errors import InputError
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from cli.connection import Gateway
+    from onboard.client.protocol import Service
     from onboard.domain.names import Reference
     from onboard.domain.prediction import Outcome
 
@@ -122,7 +122,7 @@ def _outcomes(
             raise
 
 
-def _answered(service: Gateway, inputs: list[dict[str, Any]], several: bool, probabilities: bool) -> Sequence[Outcome]:
+def _answered(service: Service, inputs: list[dict[str, Any]], several: bool, probabilities: bool) -> Sequence[Outcome]:
     """Few inputs are asked at once; many in parts, so that one can see how far it is.
 
     An alias may move meanwhile: of many inputs the versions that it means now answer all.
@@ -131,7 +131,7 @@ def _answered(service: Gateway, inputs: list[dict[str, Any]], several: bool, pro
     if len(inputs) <= _ROWS_AT_ONCE:
         return ask(inputs, probabilities=probabilities)
     if not several:
-        version = service.version(f"{inputs[0]['task']}@{inputs[0]['ref']}")
+        version = service.version_document(f"{inputs[0]['task']}@{inputs[0]['ref']}")
         inputs = [{**asked, "ref": f"v{version['version']}"} for asked in inputs]
     outcomes: list[Outcome] = []
     with row_progress() as progress:

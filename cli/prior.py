@@ -26,8 +26,10 @@ OfBase = Annotated[str | None, typer.Option(help="Name or digest of a base; ONBO
 @app.command("list")
 def list_versions(base: OfBase = None, as_json: AsJson = False) -> None:
     """Every version of a base's prior, for single texts and for pairs; new tasks are learned with the heads."""
+    from onboard.contract.priors import PriorList
+
     with connected() as service:
-        document = service.priors(base)
+        document = service.priors(base).parsed(PriorList)
     heads = ("texts", "version", "", "lessons", "left out", "reason", "digest", "created")
     emit(document, as_json, lambda: table(heads, map(_row, document.priors)))
 
@@ -40,8 +42,10 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """One version: the tasks that taught it, and those that were left out because their numbers are not finite."""
+    from onboard.contract.priors import PriorDetail
+
     with connected() as service:
-        document = service.prior(require_form(form), version, base)
+        document = service.prior(require_form(form), version, base).parsed(PriorDetail)
     emit(document, as_json, lambda: _card(document))
 
 

@@ -9,7 +9,7 @@ import typer
 from cli.columns import Columns, age, pair
 from cli.connection import connected
 from cli.live import INTERVAL, Interval, Watch, present
-from cli.output import AsJson, Document, emit
+from cli.output import AsJson, Document, emit, say
 from onboard.domain.moment import seconds_text
 
 if TYPE_CHECKING:
@@ -44,7 +44,9 @@ def resume(queue: Queue = "default", as_json: AsJson = False) -> None:
 
 def _set_paused(queue: str, paused: bool, as_json: bool) -> None:
     with connected(register=False) as service:
-        service.set_paused(queue, paused)
+        warning = service.set_paused(queue, paused)
+    if warning:
+        say(f"warning: {warning}")
     emit({"queue": queue, "paused": paused}, as_json, lambda: f"queue {queue} is {'paused' if paused else 'open'}")
 
 

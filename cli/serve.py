@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from cli.output import AsJson, emit, say
-from cli.services import local_only, opened
+from cli.services import local_only
 
 
 @local_only("serve")
@@ -24,21 +24,21 @@ def serve(
     from onboard.domain.extras import require_extra
 
     require_extra("serve", "fastapi", "python_multipart", "uvicorn")
-    from cli.waking import start_worker
+    from onboard import local
     from onboard.api.serve import admit, listen, url_of
     from onboard.api.serve import serve as answer
     from onboard.jobs.doorbell import DEFAULT_QUEUE
     from workers.logs import set_up_logging
 
-    with opened() as services:
-        settings = services.settings
+    with local.Onboard(notify=say) as here:
+        settings = here.services.settings
         set_up_logging(settings.log_format, "serve")
         listening = listen(host, port)
-        code = admit(services.database, settings, host)
+        code = admit(here.services.database, settings, host)
         if no_worker:
             settings = settings.model_copy(update={"start_worker": False})
         else:
-            start_worker(services, DEFAULT_QUEUE)
+            here.start_worker(DEFAULT_QUEUE)
     url = url_of(host, listening)
     link = None if code is None else f"{url}/login?code={code}"
     emit({"url": url, "sign_in": link}, as_json, lambda: link or url)

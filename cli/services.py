@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from functools import wraps
-from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from cli.output import say
-from onboard.errors import NotAllowedError
 
 if TYPE_CHECKING:
     from onboard.registry.services import Services
@@ -39,11 +37,9 @@ def local_only(name: str) -> Callable[[Callable[_Given, _Result]], Callable[_Giv
 
 def require_here(what: str = "This command") -> None:
     """Raise NotAllowedError when ONBOARD_API_URL is set."""
-    from onboard.settings import Settings
+    from onboard.local import require_here
 
-    url = Settings().api_url
-    if url:
-        raise NotAllowedError("command-needs-service-machine", part=what, url=url)
+    require_here(what)
 
 
 @contextmanager
@@ -53,24 +49,8 @@ def opened(register: bool = True) -> Iterator[Services]:
     Raises:
         NotAllowedError: ONBOARD_API_URL names a remote service.
     """
-    from onboard.bases import find_base
-    from onboard.hypernetworks.register import register_base
-    from onboard.registry.services import open_services
-    from onboard.settings import Settings
+    from onboard import local
 
-    require_here()
-    settings = Settings()
-    is_new = settings.embedded and not _is_there(settings.resolved_home)
-    with closing(open_services(settings)) as services:
-        if is_new:
-            say(f"home: {settings.resolved_home}, made now; ONBOARD_HOME names another folder")
-        if register:
-            register_base(services, find_base(services.settings.base))
-        yield services
-
-
-def _is_there(home: Path) -> bool:
-    try:
-        return home.exists()
-    except OSError:  # what is wrong with it is said where it is opened
-        return True
+    local.require_here()
+    with local.Onboard(register=register, notify=say) as here:
+        yield here.services

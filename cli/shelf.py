@@ -33,9 +33,9 @@ def push(
     from onboard.settings import Settings
     from onboard.versions import hub_place, shelf
 
-    key, where = signing_key or Settings().signing_key, hub_place.Place.parse(place)
+    key, where = signing_key or Settings().signing_key, hub_place.HubPlace.parse(place)
     with connected() as service, temporary_folder("onboard-push-") as folder:
-        document = service.version(task)
+        document = service.version_document(task)
         version = EmbeddingVersion.from_json(document)
         service.fetch(version.reference, folder, bundle)
         pushed = shelf.push(version, folder, where, licence=licence, private=private, key=key)
@@ -74,7 +74,7 @@ def pull(
         key=trusted_key or settings.trusted_key, expected=Reference.parse(expect) if expect else None,
         allow_older=allow_older, overwrite=force, home=settings.resolved_home,
     )  # fmt: skip
-    pulled = pulling.pull(hub_place.Place.parse(place), folder, terms)
+    pulled = pulling.pull(hub_place.HubPlace.parse(place), folder, terms)
     if pulled.signed and not pulled.verified:
         say("it is signed, which nobody checked: --trusted-key FILE, with the public key of whoever signs")
     files = [str(path) for path in pulled.files]

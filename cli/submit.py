@@ -9,9 +9,9 @@ import typer
 from cli.check import require_names
 from cli.connection import connected
 from cli.options import submit_options
-from cli.output import AsJson, Document, emit
+from cli.output import AsJson, Document, emit, say_warnings
 from cli.standard_input import STANDARD_INPUT, readable
-from onboard.domain.submission import Submission
+from onboard.domain.submission import Submission, asked
 from onboard.errors import InputError
 
 
@@ -27,7 +27,9 @@ def submit(
         raise InputError("standard-input-without-task")
     with connected(register=False) as service:
         with readable(submission) as read:
-            job = service.submit(read)
+            document = service.submit(**asked(read)).document
+        say_warnings(document)
+        job = {name: document[name] for name in ("job", "state", "task")}
         if wait:
             from cli.watch import wait_for
 

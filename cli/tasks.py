@@ -33,10 +33,9 @@ def list_tasks(
     as_json: AsJson = False,
 ) -> None:
     """Every task with its latest version; those that the base ships with are counted, or found by an option."""
-    from onboard.domain.task_search import TaskSearch
-
     with connected() as service:
-        tasks = service.tasks(TaskSearch(label=label, metric=metric, at_least=at_least))
+        found = service.tasks(label=label, metric=metric, at_least=at_least)
+    tasks = [task.document for task in found]
     everything = shipped or label is not None or metric is not None
     emit({"tasks": tasks}, as_json, lambda: _table(tasks, everything))
 
@@ -45,7 +44,7 @@ def list_tasks(
 def show(task: Annotated[str, typer.Argument(help="Name of a task.")], as_json: AsJson = False) -> None:
     """A task: labels, words, aliases, latest version."""
     with connected() as service:
-        document = service.task(task)
+        document = service.task(task).document
     emit(document, as_json, lambda: _card(document))
 
 
@@ -88,8 +87,8 @@ def _row(task: Document) -> tuple[Cell, ...]:
 def _card(document: Document) -> Any:
     from rich.markdown import Markdown
 
+    from onboard.contract.card import render_card
     from onboard.domain.task import EmbeddingVersion
-    from onboard.versions.card import render_card
 
     if document["latest"] is None:
         return f"task {document['task']} has no latest version: onboard versions {document['task']}"

@@ -27,7 +27,7 @@ def map_command(
     if output is not None and output.suffix.lower() not in _ENDINGS:
         raise InputError("map-file-type-unknown", output=output.name)
     with connected() as service:
-        document = service.tasks_map()
+        document = service.map_document()
     if output is not None:
         write_file(output, _drawn(document, output.suffix.lower()), "map", "--output another file")
     emit(document, as_json, lambda: _table(document))

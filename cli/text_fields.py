@@ -10,14 +10,14 @@ from cli.standard_input import STANDARD_INPUT
 from onboard.errors import NotFoundError, OnboardError
 
 if TYPE_CHECKING:
-    from cli.connection import Gateway
+    from onboard.client.protocol import Service
     from onboard.domain.names import Reference
 
 _MOST_CARRIED = 20  # versions that were carried from one another, back to the one that a job published
 
 
 def fields_of(
-    service: Gateway, references: Sequence[Reference], source: str, given: tuple[str, ...]
+    service: Service, references: Sequence[Reference], source: str, given: tuple[str, ...]
 ) -> tuple[str, ...]:
     """The columns to read: the given ones, else those of the tasks' training, else none, which means the usual names.
 
@@ -35,17 +35,17 @@ def fields_of(
     return fields if set(fields) <= set(columns) and fields != _usual(columns) else given
 
 
-def trained_fields(service: Gateway, reference: str) -> tuple[str, ...]:
+def trained_fields(service: Service, reference: str) -> tuple[str, ...]:
     """The columns of the texts that a version was trained with; none where nobody knows any more."""
-    version = service.version(reference)
+    version = service.version_document(reference)
     for _ in range(_MOST_CARRIED):
         if version["kind"] != "carried":
             break
-        version = service.version(version["parent"])
+        version = service.version_document(version["parent"])
     if not version["job"]:
         return ()
     try:
-        fields = service.job(version["job"]).get("fields") or {}
+        fields = service.job(version["job"]).document.get("fields") or {}
     except NotFoundError:  # jobs are given up in time
         return ()
     return tuple(fields.get("text", ()))

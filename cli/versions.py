@@ -26,7 +26,7 @@ def versions(
 ) -> None:
     """Versions of a task, with the aliases that name them."""
     with connected() as service:
-        document = service.versions(task, limit, before)
+        document = service.versions_page(task, limit, before)
     if document["next"] is not None:
         say(f"There are older ones: onboard versions {task} --before {document['next']}")
     emit(document, as_json, lambda: _table(document))

@@ -14,7 +14,7 @@ from onboard.domain.job import BULK, EVENTS_AT_ONCE, JobState, job_failure
 from onboard.errors import ConflictError, UnavailableError
 
 if TYPE_CHECKING:
-    from cli.connection import Gateway
+    from onboard.client.protocol import Service
 
 _WAIT_SECONDS = 2.0  # how often it is asked why the job waits
 _SILENT_SECONDS = 20.0  # after so long without news of a running job it is asked whether its worker is there
@@ -27,7 +27,7 @@ _DOCUMENT = (
 _OF_FILES = ("job", "state", "task", "versions", "output", "files", "rows", "bad_rows", "shards", "seconds")
 
 
-def wait_for(service: Gateway, job: str, as_json: bool) -> None:
+def wait_for(service: Service, job: str, as_json: bool) -> None:
     """Show the stages until the job has ended, then its result.
 
     Exits 1 when it did not succeed, 4 when the guard refused the tuning that was asked for: then the version is that of
@@ -52,7 +52,7 @@ def result_document(job: Document) -> Document:
     return {key: job.get(key) for key in (_OF_FILES if BULK in options else _DOCUMENT)}
 
 
-def follow(service: Gateway, job: str) -> Document:
+def follow(service: Service, job: str) -> Document:
     """Print the job's events as they come until it has ended, and return it. What goes away is said and waited for."""
     display = _Live() if sys.stderr.isatty() else _Plain()
     follower = _Follower(service, job)
@@ -61,7 +61,7 @@ def follow(service: Gateway, job: str) -> Document:
         while True:
             try:
                 if follower.step(display):
-                    return service.job(job)
+                    return service.job(job).document
             except UnavailableError as error:
                 if not away:
                     say(f"{error.message} Waiting for it.")
@@ -77,7 +77,7 @@ def follow(service: Gateway, job: str) -> Document:
 class _Follower:
     """Remembers what of a job was shown already."""
 
-    def __init__(self, service: Gateway, job: str) -> None:
+    def __init__(self, service: Service, job: str) -> None:
         self._service = service
         self._job = job
         self._seen = 0
@@ -85,7 +85,7 @@ class _Follower:
 
     def step(self, display: _Plain | _Live) -> bool:
         """Show what is new, and see to it that there is a worker. Returns whether it ended. Raises UnavailableError."""
-        news = self._service.progress(self._job, self._seen)
+        news = self._service.job(self._job, self._seen).document
         for event in news["events"]:
             self._seen = event["id"]
             display.show(event)
@@ -95,16 +95,12 @@ class _Follower:
         patience = _WAIT_SECONDS if news["state"] == JobState.QUEUED else _SILENT_SECONDS
         if not JobState(news["state"]).finished and now - self._wait_at > patience:
             self._wait_at = now
-            self._show_wait(display)
+            if news["waiting"] is not None:
+                display.wait(news["waiting"])
         if now - self._worker_at > _WORKER_CHECK_SECONDS:
             self._worker_at = now
             self._service.keep_served(news["queue"])
         return JobState(news["state"]).finished and len(news["events"]) < EVENTS_AT_ONCE
-
-    def _show_wait(self, display: _Plain | _Live) -> None:
-        wait = self._service.waiting(self._job)
-        if wait is not None:
-            display.wait(wait)
 
 
 def event_line(event: Document) -> str:

@@ -88,7 +88,7 @@ def _trouble(facts: dict[str, Any]) -> Sequence[str]:
 
 
 def stage_text(progress: dict[str, Any]) -> str:
-    """Where a running job is, and for how long: "train for 12 s". `progress` is what `progress_json` makes."""
+    """Where a running job is, and for how long: "train for 12 s". `progress` has the fields of `Progress`."""
     stage, seconds = progress["stage"], progress["stage_seconds"]
     return f"{stage} for {seconds_text(seconds)}" if stage and seconds is not None else "just claimed"
 

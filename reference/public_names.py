@@ -18,6 +18,7 @@ from reference.cells import cell
 
 MODULES: Final = (
     "onboard.client",
+    "onboard.local",
     "onboard.client.local",
     "onboard.serving",
     "onboard.errors",
@@ -60,15 +61,20 @@ class PublicName:
 
 
 def public_names(module: ModuleType) -> Iterator[PublicName]:
-    """What `__all__` of a module names, classes followed by their public members."""
+    """What `__all__` of a module names, classes followed by their public members.
+
+    A method that several classes share is listed with the last of them.
+    """
     things = {name: getattr(module, name) for name in module.__all__}
     for name, thing in things.items():
         if not inspect.isclass(thing):
             yield PublicName(_call(name, thing), own_docstring(thing)) if callable(thing) else _value(name)
             continue
         yield PublicName(name if issubclass(thing, Exception) else _call(name, thing), own_docstring(thing))
+        later = list(things.values())[list(things).index(name) + 1 :]
         for member, value in _members(thing, set(things.values())):
-            yield PublicName(f"{name}.{_call(member, value)}", own_docstring(value))
+            if not any(inspect.isclass(other) and getattr(other, member, None) is value for other in later):
+                yield PublicName(f"{name}.{_call(member, value)}", own_docstring(value))
 
 
 def _value(name: str) -> PublicName:

@@ -39,7 +39,8 @@ def described(form: type[BaseModel], declaration: type[Any] = Submission) -> dic
 def _form_field(field: submission.Field) -> tuple[Any, Any]:
     kind: Any = list[Annotated[str, Field(max_length=field.option.letters)]] if field.repeated else field.type
     default = list(field.default) if field.repeated else field.default
-    limits = Field(default, description=_text_of(field), **field.option.limits)
+    former: dict[str, Any] = {"json_schema_extra": {"deprecated": True}} if field.option.instead else {}
+    limits = Field(default, description=_text_of(field), **field.option.limits, **former)
     return (kind | None if field.default is None else kind), limits
 
 

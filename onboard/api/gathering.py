@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 WAIT_SECONDS: Final = 0.002  # time that a leader waits for simultaneous requests
 
-Answer = Callable[[Sequence["PredictionRequest"], Callable[[], None]], Sequence["Outcome"]]
+AnswerBatch = Callable[[Sequence["PredictionRequest"], Callable[[], None]], Sequence["Outcome"]]
 
 
 class Deadline:
@@ -54,7 +54,7 @@ class Deadline:
 
 
 @dataclass(eq=False)
-class _Asked:
+class _WaitingInputs:
     """A waiting request; woken when it is answered, or when it has to lead."""
 
     requests: Sequence[PredictionRequest]
@@ -74,10 +74,10 @@ class Gathering:
         most_rows: maximum rows of requests that are answered together.
     """
 
-    def __init__(self, turns: Turns, answer: Answer, most_rows: int) -> None:
+    def __init__(self, turns: Turns, answer: AnswerBatch, most_rows: int) -> None:
         self._turns, self._answer, self._most_rows = turns, answer, most_rows
         self._guard = threading.Lock()
-        self._waiting: deque[_Asked] = deque()
+        self._waiting: deque[_WaitingInputs] = deque()
         self._led = False
 
     def outcomes(
@@ -94,7 +94,7 @@ class Gathering:
             DeadlineError: the deadline passed first.
             OnboardError: see `answer`, for these requests alone.
         """
-        mine = _Asked(requests, deadline)
+        mine = _WaitingInputs(requests, deadline)
         with self._guard:
             self._waiting.append(mine)
             mine.leads, self._led = not self._led, True
@@ -108,7 +108,7 @@ class Gathering:
         assert mine.outcomes is not None
         return mine.outcomes
 
-    def _leave_when_over(self, mine: _Asked) -> None:
+    def _leave_when_over(self, mine: _WaitingInputs) -> None:
         """Raise DeadlineError if the request was neither answered nor made leader in time."""
         with self._guard:
             if mine.woken.is_set():
@@ -117,7 +117,7 @@ class Gathering:
                 self._waiting.remove(mine)
         raise mine.deadline.over
 
-    def _lead(self, mine: _Asked, before_batch: Callable[[], None]) -> None:
+    def _lead(self, mine: _WaitingInputs, before_batch: Callable[[], None]) -> None:
         time.sleep(WAIT_SECONDS)
         with self._turns.taken(mine.deadline.left) as held:
             if not held:
@@ -135,7 +135,7 @@ class Gathering:
                 for asked in batch:
                     asked.woken.set()
 
-    def _give_up(self, mine: _Asked) -> NoReturn:
+    def _give_up(self, mine: _WaitingInputs) -> NoReturn:
         """Give up a request that was not answered in time; another one leads."""
         with self._guard:
             self._waiting.remove(mine)
@@ -149,9 +149,9 @@ class Gathering:
             self._waiting[0].leads = True
             self._waiting[0].woken.set()
 
-    def _taken(self) -> list[_Asked]:
+    def _taken(self) -> list[_WaitingInputs]:
         """Return the requests to answer now, in order of arrival; the next one leads."""
-        batch: list[_Asked] = []
+        batch: list[_WaitingInputs] = []
         rows = 0
         with self._guard:
             while self._waiting and (not batch or rows + len(self._waiting[0].requests) <= self._most_rows):
@@ -161,7 +161,7 @@ class Gathering:
             self._pass_on()
         return batch
 
-    def _answer_all(self, batch: Sequence[_Asked], before_batch: Callable[[], None]) -> None:
+    def _answer_all(self, batch: Sequence[_WaitingInputs], before_batch: Callable[[], None]) -> None:
         for asked in batch:
             try:
                 asked.deadline.require()
@@ -181,7 +181,7 @@ class Gathering:
             except OnboardError as error:
                 asked.error = error
 
-    def _answer_together(self, in_time: Sequence[_Asked]) -> None:
+    def _answer_together(self, in_time: Sequence[_WaitingInputs]) -> None:
         every = [request for asked in in_time for request in asked.requests]
         outcomes, start = self._answer(every, self._turns.give_way), 0
         for asked in in_time:

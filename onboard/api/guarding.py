@@ -43,10 +43,10 @@ FAILURES_PER_MINUTE: Final = 60  # wrong tokens and codes per address
 _PORTS: Final = {"http": 80, "https": 443}
 _SHOWN: Final = 200  # characters of a header in a message
 SAFE_METHODS: Final = ("GET", "HEAD", "OPTIONS")
-Answer = Callable[[Request, Exception], Response]
+ErrorHandler = Callable[[Request, Exception], Response]
 
 
-def install(app: FastAPI, settings: Settings, answer: Answer) -> None:
+def install(app: FastAPI, settings: Settings, answer: ErrorHandler) -> None:
     """Install the guard in front of the application's routes.
 
     Args:
@@ -66,7 +66,7 @@ class Guard:
         answer: renders a refusal, and logs errors that are not the caller's fault.
     """
 
-    def __init__(self, app: ASGIApp, hosts: frozenset[str], limit: RateLimit, answer: Answer) -> None:
+    def __init__(self, app: ASGIApp, hosts: frozenset[str], limit: RateLimit, answer: ErrorHandler) -> None:
         self._app = app
         self._answer = answer
         self._hosts = hosts

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from onboard.client.answers import Embedding, Pins
 from onboard.client.cache import EmbeddingCache
-from onboard.client.service import Onboard
+from onboard.client.service import AsyncOnboard, Onboard
 from onboard.client.tasks import PublishedVersion
 from onboard.contract.access import Me
 from onboard.contract.carrying import CarriedTask, CarriedTasks
@@ -26,6 +26,7 @@ from onboard.contract.versions import TaskDetail as LearnedTask
 from onboard.domain.prediction import Prediction, Unanswered
 
 __all__ = [
+    "AsyncOnboard",
     "CarriedTask",
     "CarriedTasks",
     "ChangedLabels",

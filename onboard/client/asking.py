@@ -2,32 +2,105 @@
 
 from __future__ import annotations
 
+import hashlib
 import sys
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import IO, TYPE_CHECKING, Any
 
-from onboard.client.connection import Connection, document_of
+from onboard.client.connection import PATIENCE_SECONDS, Way, document_of, pause_after
 from onboard.client.document import Document
+from onboard.client.problems import in_commands
+from onboard.client.steps import Request, Steps, Stream, operation
+from onboard.client.uploads import Upload
 from onboard.domain.limits import MAX_PAGE
+from onboard.errors import UnavailableError
+
+
+def get(path: str, **params: Any) -> Steps[Document]:
+    """The JSON document at a path of the service. Parameters that are None are omitted."""
+    given = {name: value for name, value in params.items() if value is not None}
+    return document_of((yield Request("GET", path, repeatable=True, build=lambda: {"params": given})))
+
+
+def send(
+    method: str,
+    path: str,
+    body: Mapping[str, Any] | None = None,
+    *,
+    repeatable: bool = False,
+    timeout_seconds: float | None = None,
+) -> Steps[Document]:
+    """The JSON response to a change, or an empty document."""
+    build = dict if body is None else lambda: {"json": body}
+    return document_of((yield Request(method, path, repeatable, timeout_seconds=timeout_seconds, build=build)))
+
+
+def text(path: str) -> Steps[str]:
+    """The text at a path of the service."""
+    response = yield Request("GET", path, repeatable=True, headers={"Accept": "*/*"})
+    return str(response.text)
+
+
+def pages(path: str, entries: str, most: int = sys.maxsize, **params: Any) -> Steps[list[Document]]:
+    """The pages of a list; see `Asking.pages`."""
+    found: list[Document] = []
+    while most > 0:
+        page = yield from get(path, **params, limit=min(most, MAX_PAGE))
+        found.append(page)
+        most -= len(page.parts(entries))
+        params["cursor"] = page.read_or_none("next", str)
+        if params["cursor"] is None:
+            break
+    return found
+
+
+def upload(path: str, uploaded: Upload, headers: Mapping[str, str] | None = None) -> Steps[Document]:
+    """The JSON response to an upload."""
+    with uploaded.opened() as build:
+        response = yield Request("POST", path, True, headers or {}, PATIENCE_SECONDS, build=build)
+    document = document_of(response)
+    if "warnings" not in document:
+        return document
+    return Document.of({**document, "warnings": in_commands(document.parts("warnings"))}, document.place)
+
+
+def download(path: str, target: IO[bytes], attempts: int) -> Steps[str]:
+    """Write the bytes at a path to a file that is empty; returns `sha256:…` over them."""
+    for attempt in range(1, attempts + 1):
+        target.seek(0)
+        target.truncate()
+        digest = hashlib.sha256()
+
+        def hear(part: bytes, digest: Any = digest) -> None:
+            digest.update(part)
+            target.write(part)
+
+        try:
+            yield Stream(path, {"Accept": "*/*"}, hear)
+            break
+        except UnavailableError as error:
+            if attempt == attempts:
+                raise
+            yield pause_after(attempt, error)
+    return f"sha256:{digest.hexdigest()}"
 
 
 class Asking:
-    """Whoever asks a service.
-
-    Args:
-        connection: to it.
-    """
+    """Whoever asks a service."""
 
     in_commands = False  # whether errors are for people at a command line, and speak of its options
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    if TYPE_CHECKING:
 
-    def get(self, path: str, **params: Any) -> Document:
+        @property
+        def _connection(self) -> Way: ...
+
+    @operation
+    def get(self, /, path: str, **params: Any) -> Steps[Document]:
         """The JSON document at a path of the service. Parameters that are None are omitted."""
-        given = {name: value for name, value in params.items() if value is not None}
-        return document_of(self._connection.request("GET", path, repeatable=True, build=lambda: {"params": given}))
+        return get(path, **params)
 
+    @operation
     def send(
         self,
         method: str,
@@ -36,19 +109,17 @@ class Asking:
         *,
         repeatable: bool = False,
         timeout_seconds: float | None = None,
-    ) -> Document:
+    ) -> Steps[Document]:
         """The JSON response to a change, or an empty document."""
-        response = self._connection.request(
-            method, path, repeatable=repeatable, timeout_seconds=timeout_seconds,
-            build=lambda: {} if body is None else {"json": body},
-        )  # fmt: skip
-        return document_of(response)
+        return send(method, path, body, repeatable=repeatable, timeout_seconds=timeout_seconds)
 
-    def text(self, path: str) -> str:
+    @operation
+    def text(self, path: str) -> Steps[str]:
         """The text at a path of the service."""
-        return self._connection.request("GET", path, repeatable=True, headers={"Accept": "*/*"}).text
+        return text(path)
 
-    def pages(self, path: str, entries: str, most: int = sys.maxsize, **params: Any) -> Iterator[Document]:
+    @operation
+    def pages(self, /, path: str, entries: str, most: int = sys.maxsize, **params: Any) -> Steps[Iterator[Document]]:
         """The pages of a list, until its end or a maximum.
 
         Args:
@@ -56,10 +127,4 @@ class Asking:
             most: at most so many entries in all.
             params: of each request; `cursor` says where the first page begins.
         """
-        while most > 0:
-            page = self.get(path, **params, limit=min(most, MAX_PAGE))
-            yield page
-            most -= len(page.parts(entries))
-            params["cursor"] = page.read_or_none("next", str)
-            if params["cursor"] is None:
-                return
+        return iter((yield from pages(path, entries, most, **params)))

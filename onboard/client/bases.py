@@ -7,14 +7,15 @@ from typing import Any
 from urllib.parse import quote
 
 from onboard.client.answers import Pins, digest_of_file
-from onboard.client.connection import Connection, document_of
-from onboard.contract.base_folder import place_base
+from onboard.client.asking import download, get
+from onboard.client.steps import Request, Steps
+from onboard.contract.base_folder import holds_base, new_base
 from onboard.domain.names import Reference
 from onboard.domain.private import open_new, part_beside
 from onboard.errors import DamagedError, StorageError
 
 
-def download_base(connection: Connection, digest: str, target: Path) -> Path:
+def download_base(digest: str, target: Path, attempts: int) -> Steps[Path]:
     """The files of a base in a folder, whole or not at all; a folder that holds this base already stays as it is.
 
     Raises:
@@ -24,18 +25,18 @@ def download_base(connection: Connection, digest: str, target: Path) -> Path:
         StorageError: it cannot be written.
     """
     address = f"/v1/bases/{quote(digest, safe=':')}"
-
-    def fill(folder: Path) -> None:
-        for name, promised in _listed(document_of(connection.request("GET", address, repeatable=True))):
-            _download(connection, address, name, promised, folder)
-
     try:
-        return place_base(target, digest, fill)
+        if holds_base(target, digest):
+            return target
+        with new_base(target, digest) as folder:
+            for name, promised in _listed((yield from get(address))):
+                yield from _download(address, name, promised, folder, attempts)
     except OSError as error:
         raise StorageError("base-not-storable", reason=error.strerror or error) from error
+    return target
 
 
-def download_hypernetwork(connection: Connection, pins: Pins, target: Path) -> Path:
+def download_hypernetwork(pins: Pins, target: Path, attempts: int) -> Steps[Path]:
     """The file of the hypernetwork that an embedding is pinned to, whole or not at all.
 
     Raises:
@@ -47,7 +48,7 @@ def download_hypernetwork(connection: Connection, pins: Pins, target: Path) -> P
     part = part_beside(target)
     try:
         with open_new(part) as written:
-            digest = connection.download(address, written)
+            digest = yield from download(address, written, attempts)
         if digest != pins.hypernetwork_digest:
             raise _damaged(f"Hypernetwork version {pins.hypernetwork_version}")
         return part.replace(target)
@@ -57,7 +58,7 @@ def download_hypernetwork(connection: Connection, pins: Pins, target: Path) -> P
         part.unlink(missing_ok=True)
 
 
-def download_readout(connection: Connection, reference: Reference, promised: str) -> bytes:
+def download_readout(reference: Reference, promised: str) -> Steps[bytes]:
     """The file of a version's readout.
 
     Raises:
@@ -65,18 +66,19 @@ def download_readout(connection: Connection, reference: Reference, promised: str
         DamagedError: what came is another file.
     """
     address = f"/v1/tasks/{reference.task}/readouts/{reference.ref}.safetensors"
-    return _verified(connection, address, promised, f"The readout of {reference}")
+    return _verified(address, promised, f"The readout of {reference}")
 
 
-def download_weights(connection: Connection, reference: Reference, promised: str) -> bytes:
+def download_weights(reference: Reference, promised: str) -> Steps[bytes]:
     """The file of a version without an embedding. Raises as `download_readout`."""
     address = f"/v1/tasks/{reference.task}/embeddings/{reference.ref}.safetensors"
-    return _verified(connection, address, promised, f"The weights of {reference}")
+    return _verified(address, promised, f"The weights of {reference}")
 
 
-def _verified(connection: Connection, address: str, promised: str, what: str) -> bytes:
+def _verified(address: str, promised: str, what: str) -> Steps[bytes]:
     """The bytes there, if their digest is the one promised. Raises DamagedError, which says what is damaged."""
-    content = connection.request("GET", address, repeatable=True).content
+    response = yield Request("GET", address, repeatable=True)
+    content: bytes = response.content
     if digest_of_file(content) != promised:
         raise _damaged(what)
     return content
@@ -90,11 +92,11 @@ def _listed(document: dict[str, Any]) -> list[tuple[PurePosixPath, str]]:
         raise _damaged("The list of files") from error
 
 
-def _download(connection: Connection, address: str, name: PurePosixPath, promised: str, folder: Path) -> None:
+def _download(address: str, name: PurePosixPath, promised: str, folder: Path, attempts: int) -> Steps[None]:
     path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("wb") as target:
-        digest = connection.download(f"{address}/{quote(str(name))}", target)
+        digest = yield from download(f"{address}/{quote(str(name))}", target, attempts)
     if digest != promised:
         raise _damaged(str(name))
 

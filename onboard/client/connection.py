@@ -1,23 +1,25 @@
-"""One HTTP connection to a service: bearer token, timeouts, retries with back-off, refusals as errors."""
+"""HTTP connections to a service: bearer token, timeouts, retries with back-off, refusals as errors."""
 
 from __future__ import annotations
 
-import hashlib
+import asyncio
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import aclosing, closing
 from ipaddress import ip_address
-from typing import IO, Any, Final, TypedDict
+from typing import Any, Final, TypedDict, TypeVar
 
 import httpx
 
 from onboard import __version__
 from onboard.client.document import Document
 from onboard.client.problems import is_certificate_error, problem_of, unreachable
+from onboard.client.steps import Once, Request, Step, Steps, Stream, Wait
 from onboard.domain.untrusted_json import parse_json
 from onboard.errors import InputError, NotAllowedError, UnavailableError
 
+_Result = TypeVar("_Result")
 TIMEOUT_SECONDS: Final = 30.0
 PATIENCE_SECONDS: Final = 600.0  # a dataset is checked, or a model loaded, before the answer begins
 ATTEMPTS: Final = 4
@@ -36,19 +38,85 @@ class Patience(TypedDict, total=False):
     sleep: Callable[[float], None]
 
 
-class Connection:
-    """Sends requests to one service; may be shared by threads.
+class AsyncPatience(TypedDict, total=False):
+    """How an `AsyncConnection` waits, and for tests by which transport."""
+
+    timeout_seconds: float
+    attempts: int
+    transport: httpx.AsyncBaseTransport | None
+    sleep: Callable[[float], Awaitable[None]]
+
+
+class Way:
+    """The service that a connection leads to.
 
     Args:
         url: of the service, http:// or https://.
-        token: bearer token; empty sends none.
         timeout_seconds: for connecting, and between two reads of an answer.
         attempts: how often a request that may be repeated is sent at most.
+
+    Raises:
+        InputError: the URL is none of a service.
+    """
+
+    def __init__(self, url: str, timeout_seconds: float, attempts: int) -> None:
+        self.url = require_url(url)
+        self.host = httpx.URL(self.url).host
+        self.attempts = attempts
+        self._timeout_seconds = timeout_seconds
+
+    def _options(self, token: str) -> dict[str, Any]:
+        headers = {"User-Agent": f"onboard/{__version__}", "Accept": "application/json"}
+        if token:
+            headers["Authorization"] = f"Bearer {_require_token(token)}"
+        # redirects are not followed: the token is for this service alone
+        return {"base_url": self.url, "headers": headers, "timeout": self._timeout_seconds}
+
+    def _arguments(self, request: Request) -> dict[str, Any]:
+        """The arguments of one attempt."""
+        timeout = httpx.Timeout(self._timeout_seconds, read=request.timeout_seconds or self._timeout_seconds)
+        arguments = {"method": request.method, "url": request.path, "headers": request.headers, "timeout": timeout}
+        return {**arguments, **request.build()}
+
+    def _unreachable(self, error: httpx.RequestError) -> UnavailableError:
+        return unreachable(httpx.URL(self.url), error)
+
+    def _attempts(self, request: Request) -> Steps[httpx.Response]:
+        """A request sent until it is answered.
+
+        Raises:
+            UnavailableError: no answer, or one that says that it may pass, after the last attempt.
+            OnboardError: each of its kinds, as the service says.
+        """
+        attempts = request.attempts or self.attempts
+        for attempt in range(1, attempts + 1):
+            last, wait = attempt == attempts, None
+            try:
+                response: httpx.Response = yield Once(request)
+            except httpx.RequestError as error:
+                if last or not _may_pass(error, request.repeatable):
+                    raise self._unreachable(error) from error
+            else:
+                if response.is_success or response.status_code == httpx.codes.NOT_MODIFIED:
+                    return response
+                if last or not _may_pass(response, request.repeatable):
+                    raise problem_of(response)
+                wait = _asked_pause(response.headers.get("retry-after", ""))
+            yield Wait(wait or _pause(attempt))
+        raise AssertionError("the last attempt returns or raises")
+
+
+class Connection(Way):
+    """Takes steps one after the other; may be shared by threads.
+
+    Args:
+        url, timeout_seconds, attempts: as of `Way`.
+        token: bearer token; empty sends none.
         transport: another one than the network, for tests.
         sleep: waits between attempts.
 
     Raises:
-        InputError: the URL is none of a service, or the token cannot stand in a header.
+        InputError: as of `Way`, or the token cannot stand in a header.
     """
 
     def __init__(
@@ -61,105 +129,121 @@ class Connection:
         transport: httpx.BaseTransport | None = None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self.url = require_url(url)
-        self.attempts, self.sleep = attempts, sleep
-        self._timeout_seconds = timeout_seconds
-        headers = {"User-Agent": f"onboard/{__version__}", "Accept": "application/json"}
-        if token:
-            headers["Authorization"] = f"Bearer {_require_token(token)}"
-        # redirects are not followed: the token is for this service alone
-        self._client = httpx.Client(base_url=self.url, headers=headers, timeout=timeout_seconds, transport=transport)
+        super().__init__(url, timeout_seconds, attempts)
+        self.sleep = sleep
+        self._client = httpx.Client(**self._options(token), transport=transport)
 
     def close(self) -> None:
         """Close the connections."""
         self._client.close()
 
-    def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        repeatable: bool,
-        headers: Mapping[str, str] | None = None,
-        timeout_seconds: float | None = None,
-        attempts: int | None = None,
-        build: Callable[[], Mapping[str, Any]] = dict,
-    ) -> httpx.Response:
-        """One answer: 2xx or 304.
+    def run(self, steps: Steps[_Result]) -> _Result:
+        """Take the steps; returns what they come to."""
+        answer, failure = None, None
+        try:
+            while True:
+                step = steps.send(answer) if failure is None else steps.throw(failure)
+                answer, failure = None, None
+                try:
+                    answer = self._taken(step)
+                except BaseException as error:  # noqa: BLE001 - the steps decide what becomes of it
+                    failure = error
+        except StopIteration as done:
+            result: _Result = done.value
+            return result
 
-        Args:
-            method, path: of the request; the path is below the service's URL.
-            repeatable: whether sending it twice does no harm; else it is repeated only when it never left.
-            headers: more of them.
-            timeout_seconds: between two reads of the answer, where it takes longer than others.
-            attempts: how often it is sent at most; None: as often as this connection's others.
-            build: makes `params`, `json`, `data` and `files`, anew for every attempt: a file is read only once.
-
-        Raises:
-            UnavailableError: no answer, or one that says that it may pass, after the last attempt.
-            OnboardError: each of its kinds, as the service says.
-        """
-        timeout, attempts = self._timeout(timeout_seconds), attempts or self.attempts
-        for attempt in range(1, attempts + 1):
-            last, wait = attempt == attempts, None
-            try:
-                response = self._client.request(method, path, headers=headers, timeout=timeout, **build())
-            except httpx.RequestError as error:
-                if last or not _may_pass(error, repeatable):
-                    raise unreachable(self._client.base_url, error) from error
-            else:
-                if response.is_success or response.status_code == httpx.codes.NOT_MODIFIED:
-                    return response
-                if last or not _may_pass(response, repeatable):
-                    raise problem_of(response)
-                wait = _asked_pause(response.headers.get("retry-after", ""))
-            self.sleep(wait or _pause(attempt))
-        raise AssertionError("the last attempt returns or raises")
-
-    def pause(self, attempt: int, error: UnavailableError) -> None:
-        """Wait before the attempt after this one, as long as the refusal asks for if it does."""
-        self.sleep(_asked_pause(str(error.data.get("retry_after_seconds"))) or _pause(attempt))
-
-    def _timeout(self, read_seconds: float | None) -> httpx.Timeout:
-        return httpx.Timeout(self._timeout_seconds, read=read_seconds or self._timeout_seconds)
-
-    @contextmanager
-    def stream(self, path: str, headers: Mapping[str, str]) -> Iterator[httpx.Response]:
-        """An answer that is read as it comes; one attempt.
+    def parts(self, stream: Stream) -> Iterator[Any]:
+        """The parts of a stream as they arrive.
 
         Raises:
             UnavailableError: no answer, or it was cut off.
             OnboardError: each of its kinds, as the service says.
         """
         try:
-            with self._client.stream("GET", path, headers=headers) as response:
+            with self._client.stream("GET", stream.path, headers=stream.headers) as response:
                 if not response.is_success:
                     response.read()
                     raise problem_of(response)
-                yield response
+                yield from response.iter_lines() if stream.lines else response.iter_bytes()
         except httpx.RequestError as error:
-            raise unreachable(self._client.base_url, error) from error
+            raise self._unreachable(error) from error
 
-    def download(self, path: str, target: IO[bytes]) -> str:
-        """Write the bytes at a path to a file that is empty; returns `sha256:…` over them. Raises as `request`."""
-        for attempt in range(1, self.attempts + 1):
-            try:
-                return self._downloaded(path, target)
-            except UnavailableError:
-                if attempt == self.attempts:
-                    raise
-                self.sleep(_pause(attempt))
-        raise AssertionError("the last attempt returns or raises")
+    def _taken(self, step: Step) -> Any:
+        if isinstance(step, Request):
+            return self.run(self._attempts(step))
+        if isinstance(step, Once):
+            return self._client.request(**self._arguments(step.request))
+        if isinstance(step, Wait):
+            return self.sleep(step.seconds)
+        with closing(self.parts(step)) as parts:  # type: ignore[type-var]  # a generator
+            return any(step.hear(part) for part in parts)
 
-    def _downloaded(self, path: str, target: IO[bytes]) -> str:
-        target.seek(0)
-        target.truncate()
-        digest = hashlib.sha256()
-        with self.stream(path, {"Accept": "*/*"}) as response:
-            for part in response.iter_bytes():
-                digest.update(part)
-                target.write(part)
-        return f"sha256:{digest.hexdigest()}"
+
+class AsyncConnection(Way):
+    """The same for coroutines."""
+
+    def __init__(
+        self,
+        url: str,
+        token: str = "",
+        *,
+        timeout_seconds: float = TIMEOUT_SECONDS,
+        attempts: int = ATTEMPTS,
+        transport: httpx.AsyncBaseTransport | None = None,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        super().__init__(url, timeout_seconds, attempts)
+        self.sleep = sleep
+        self._client = httpx.AsyncClient(**self._options(token), transport=transport)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._client.aclose()
+
+    async def run(self, steps: Steps[_Result]) -> _Result:
+        """Take the steps; returns what they come to."""
+        answer, failure = None, None
+        try:
+            while True:
+                step = steps.send(answer) if failure is None else steps.throw(failure)
+                answer, failure = None, None
+                try:
+                    answer = await self._taken(step)
+                except BaseException as error:  # noqa: BLE001 - the steps decide what becomes of it
+                    failure = error
+        except StopIteration as done:
+            result: _Result = done.value
+            return result
+
+    async def parts(self, stream: Stream) -> AsyncIterator[Any]:
+        """The parts of a stream as they arrive. Raises as `Connection.parts`."""
+        try:
+            async with self._client.stream("GET", stream.path, headers=stream.headers) as response:
+                if not response.is_success:
+                    await response.aread()
+                    raise problem_of(response)
+                async for part in response.aiter_lines() if stream.lines else response.aiter_bytes():
+                    yield part
+        except httpx.RequestError as error:
+            raise self._unreachable(error) from error
+
+    async def _taken(self, step: Step) -> Any:
+        if isinstance(step, Request):
+            return await self.run(self._attempts(step))
+        if isinstance(step, Once):
+            return await self._client.request(**self._arguments(step.request))
+        if isinstance(step, Wait):
+            return await self.sleep(step.seconds)
+        async with aclosing(self.parts(step)) as parts:  # type: ignore[type-var]  # a generator
+            async for part in parts:
+                if step.hear(part):
+                    return True
+        return False
+
+
+def pause_after(attempt: int, error: UnavailableError) -> Wait:
+    """The pause after an attempt that failed, as long as the refusal asks for if it does."""
+    return Wait(_asked_pause(str(error.data.get("retry_after_seconds"))) or _pause(attempt))
 
 
 def require_private(url: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Sequence
 from typing import Any
 
 from onboard.client.document import Document
@@ -12,26 +12,33 @@ from onboard.domain.untrusted_json import parse_json
 from onboard.errors import AnswerError
 
 
-def job_events(lines: Iterable[str], place: str) -> Iterator[JobEventDocument | None]:
-    """The job events in a stream's lines, and None for each comment that keeps the line open.
+class EventReader:
+    """Reads the job events in the lines of a stream.
 
     Args:
         place: the host that the stream comes from.
-
-    Raises:
-        AnswerError: what came is no such stream.
     """
-    data: list[str] = []
-    for line in lines:
+
+    def __init__(self, place: str) -> None:
+        self._place = place
+        self._data: list[str] = []
+
+    def events(self, line: str) -> Sequence[JobEventDocument | None]:
+        """The event that a line completes, None for a comment that keeps the line open, or nothing.
+
+        Raises:
+            AnswerError: what came is no such stream.
+        """
         if line.startswith(":"):
-            yield None
-        elif line.startswith("data:"):
-            data.append(line.removeprefix("data:").removeprefix(" "))
-        elif not line and data:
-            document = Document.of(_object("\n".join(data)), place)
-            data = []
+            return [None]
+        if line.startswith("data:"):
+            self._data.append(line.removeprefix("data:").removeprefix(" "))
+        elif not line and self._data:
+            document = Document.of(_object("\n".join(self._data)), self._place)
+            self._data = []
             if "id" in document and "message" in document:
-                yield event_in_commands(document).parsed(JobEventDocument)
+                return [event_in_commands(document).parsed(JobEventDocument)]
+        return []
 
 
 def _object(text: str) -> dict[str, Any]:

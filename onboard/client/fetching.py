@@ -13,7 +13,7 @@ import httpx
 
 from onboard.client.answers import Embedding, read_embedding
 from onboard.client.cache import EmbeddingCache, Note
-from onboard.client.connection import Connection
+from onboard.client.steps import Request, Steps
 from onboard.domain.moment import seconds_text
 from onboard.domain.names import Reference, require_alias
 from onboard.domain.untrusted_json import parse_json
@@ -35,34 +35,36 @@ class _Listing:
 class Fetcher:
     """Fetches through a cache. Threads and processes may share the cache."""
 
-    def __init__(self, connection: Connection, cache: EmbeddingCache) -> None:
-        self._connection = connection
+    def __init__(self, cache: EmbeddingCache) -> None:
         self._cache = cache
 
-    def embedding(self, asked: Reference) -> Embedding:
+    def embedding(self, asked: Reference) -> Steps[Embedding]:
         """See `Onboard.embedding`."""
-        embedding = self._embedding(asked)
+        embedding = yield from self._embedding(asked)
         self._cache.shrink()
         return embedding
 
-    def embeddings(self, ref: str) -> dict[str, Embedding]:
+    def embeddings(self, ref: str) -> Steps[dict[str, Embedding]]:
         """See `Onboard.embeddings`."""
         address = f"/v1/embeddings?ref={require_alias(ref)}"
-        listing = self._listing(address)
+        listing = yield from self._listing(address)
         missing = sum(self._cache.content(document["artifact"]) is None for document in listing.embeddings)
         if missing > _MOST_SINGLE and not listing.stale:
-            listing = self._with_files(f"{address}&files=true")
-        embeddings = [replace(self._listed(document), stale=listing.stale) for document in listing.embeddings]
+            listing = yield from self._with_files(f"{address}&files=true")
+        embeddings = []
+        for document in listing.embeddings:
+            embedding = yield from self._listed(document)
+            embeddings.append(replace(embedding, stale=listing.stale))
         self._cache.shrink()
         return {embedding.task: replace(embedding, confirmed_at=listing.confirmed_at) for embedding in embeddings}
 
-    def _embedding(self, asked: Reference) -> Embedding:
+    def _embedding(self, asked: Reference) -> Steps[Embedding]:
         address = _address(asked)
         note, cached = self._cached(address, asked)
         if cached is not None and asked.version is not None:
             return cached  # versions never change
         try:
-            response = self._ask(address, note)
+            response = yield from self._ask(address, note)
         except UnavailableError as error:
             if cached is None:
                 raise
@@ -96,11 +98,11 @@ class Fetcher:
             self._cache.keep(known_as, etag, content)
         return embedding
 
-    def _listed(self, document: Mapping[str, Any]) -> Embedding:
+    def _listed(self, document: Mapping[str, Any]) -> Steps[Embedding]:
         """One of a listing: from the file that came with it, else from the cache, else from the service."""
         asked = Reference.parse(f"{document['task']}@v{document['version']}")
         content = document["content"] if "content" in document else self._cache.content(document["artifact"])
-        embedding = self._embedding(asked) if content is None else read_embedding(content, asked)
+        embedding = (yield from self._embedding(asked)) if content is None else read_embedding(content, asked)
         for promised, came in (
             (document["embedding_digest"], embedding.digest),
             (document["artifact"], embedding.file_digest),
@@ -111,10 +113,10 @@ class Fetcher:
             self._cache.keep(_address(asked), f'"{embedding.file_digest}"', embedding.content)
         return embedding
 
-    def _listing(self, address: str) -> _Listing:
+    def _listing(self, address: str) -> Steps[_Listing]:
         note, cached = self._kept(address)
         try:
-            response = self._ask(address, note)
+            response = yield from self._ask(address, note)
         except UnavailableError as error:
             if note is None or cached is None:
                 raise
@@ -128,9 +130,9 @@ class Fetcher:
             self._cache.keep(address, response.headers["etag"], response.content)
         return _Listing(documents, confirmed_at=time.time())
 
-    def _with_files(self, address: str) -> _Listing:
+    def _with_files(self, address: str) -> Steps[_Listing]:
         """The listing with every file, by one request. Its files are kept one by one, it is not."""
-        documents = _read_listing(self._ask(address, None).content)
+        documents = _read_listing((yield from self._ask(address, None)).content)
         return _Listing(
             [{**document, "content": _decoded(document.pop("file", None))} for document in documents],
             False,
@@ -142,13 +144,14 @@ class Fetcher:
         content = self._cache.content(note.digest) if note is not None else None
         return (None, None) if content is None else (note, content)
 
-    def _ask(self, address: str, note: Note | None) -> httpx.Response:
+    def _ask(self, address: str, note: Note | None) -> Steps[httpx.Response]:
         headers = {} if note is None else {"If-None-Match": note.etag}
         try:
-            return self._connection.request("GET", address, repeatable=True, headers=headers)
+            response: httpx.Response = yield Request("GET", address, repeatable=True, headers=headers)
         except NotFoundError:
             self._cache.forget(address)
             raise
+        return response
 
 
 def _address(asked: Reference) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 from urllib.parse import quote
 
-from onboard.client.asking import Asking
+from onboard.client.asking import Asking, get, pages, send
 from onboard.client.document import Document
 from onboard.client.problems import job_in_commands
+from onboard.client.steps import Steps, operation
 from onboard.domain.access import read_scopes, sorted_scopes
 from onboard.domain.job import JobState
 
@@ -16,54 +16,62 @@ from onboard.domain.job import JobState
 class Operations(Asking):
     """Documents are those that the command of the same name prints with --json."""
 
-    def require_alive(self) -> None:
+    @operation
+    def require_alive(self) -> Steps[None]:
         """Raise UnavailableError unless the service responds."""
-        self.get("/healthz")
+        yield from get("/healthz")
 
-    def require_ready(self) -> None:
+    @operation
+    def require_ready(self) -> Steps[None]:
         """Raise UnavailableError unless the service and its database respond."""
-        self.get("/readyz")
+        yield from get("/readyz")
 
+    @operation
     def job_documents(
         self, states: Sequence[str] = (), task: str | None = None, limit: int = 50, sort: str = "newest"
-    ) -> list[Document]:
+    ) -> Steps[list[Document]]:
         """Jobs in these states or in all, newest first or in the order of `sort`."""
-        asked = None if sort == "newest" else sort  # a service of an earlier release knows this one only
-        pages = self.pages("/v1/jobs", "jobs", limit, state=list(states) or None, task=task, sort=asked)
-        return [job_in_commands(job) for page in pages for job in page.parts("jobs")]
+        return job_documents(states, task, limit, sort)
 
-    def log(self, job: str, attempt: int | None = None, cursor: str | None = None) -> dict[str, Any]:
+    @operation
+    def log(self, job: str, attempt: int | None = None, cursor: str | None = None) -> Steps[Document]:
         """A page of the worker log of a job; `next` is the cursor of the following page. Needs the scope ops."""
-        part = self.get(f"/v1/jobs/{quote(job, safe='')}/logs", attempt=attempt, cursor=cursor)
+        part = yield from get(f"/v1/jobs/{quote(job, safe='')}/logs", attempt=attempt, cursor=cursor)
         part.read("state", JobState)  # whoever follows a log goes on until it has ended
         return job_in_commands(part)
 
-    def open_jobs(self, most: int) -> dict[str, Any]:
+    @operation
+    def open_jobs(self, most: int) -> Steps[Document]:
         """Running jobs, and the `most` most urgent waiting ones."""
-        return self.get("/v1/queue/jobs", limit=most)
+        return get("/v1/queue/jobs", limit=most)
 
-    def queues(self) -> dict[str, Any]:
+    @operation
+    def queues(self) -> Steps[Document]:
         """All queues with their statistics."""
-        return self.get("/v1/queue")
+        return get("/v1/queue")
 
-    def set_paused(self, queue: str, paused: bool) -> str | None:
+    @operation
+    def set_paused(self, queue: str, paused: bool) -> Steps[str | None]:
         """Pause or resume a queue. Needs the scope ops.
 
         Returns:
             A warning where nobody could be told of it at once.
         """
-        answer = self.send("POST", f"/v1/queue/{'pause' if paused else 'resume'}", {"queue": queue})
+        answer = yield from send("POST", f"/v1/queue/{'pause' if paused else 'resume'}", {"queue": queue})
         return answer.given("warning", str)
 
-    def workers(self) -> dict[str, Any]:
+    @operation
+    def workers(self) -> Steps[Document]:
         """All workers with their current jobs."""
-        return self.get("/v1/workers")
+        return get("/v1/workers")
 
-    def drain(self, worker: str) -> None:
+    @operation
+    def drain(self, worker: str) -> Steps[None]:
         """Let a worker finish its job and exit. Needs the scope ops. Raises NotFoundError."""
-        self.send("POST", f"/v1/workers/{quote(worker, safe='')}/drain")
+        yield from send("POST", f"/v1/workers/{quote(worker, safe='')}/drain")
 
-    def create_token(self, name: str | None, scopes: str | Sequence[str], expires: str) -> dict[str, Any]:
+    @operation
+    def create_token(self, name: str | None, scopes: str | Sequence[str], expires: str) -> Steps[Document]:
         """Create a token; the result has its `secret`. Needs the scope admin.
 
         Args:
@@ -78,25 +86,39 @@ class Operations(Asking):
             "scopes": sorted_scopes(read_scopes([scopes] if isinstance(scopes, str) else scopes)),
             "expires": expires,
         }
-        return self.send("POST", "/v1/tokens", body)
+        return send("POST", "/v1/tokens", body)
 
-    def tokens(self, include_ended: bool = False) -> list[Document]:
+    @operation
+    def tokens(self, include_ended: bool = False) -> Steps[list[Document]]:
         """Valid tokens, or all. Needs the scope admin."""
-        return list(self.get("/v1/tokens", all=include_ended).parts("tokens"))
+        return list((yield from get("/v1/tokens", all=include_ended)).parts("tokens"))
 
-    def revoke_token(self, token: str) -> dict[str, Any]:
+    @operation
+    def revoke_token(self, token: str) -> Steps[Document]:
         """Revoke a token by id or name. Needs the scope admin. Raises NotFoundError, ConflictError."""
-        return self.send("DELETE", f"/v1/tokens/{quote(token, safe='')}")
+        return send("DELETE", f"/v1/tokens/{quote(token, safe='')}")
 
-    def sessions(self) -> list[Document]:
+    @operation
+    def sessions(self) -> Steps[list[Document]]:
         """Signed-in browsers. Needs the scope admin."""
-        return list(self.get("/v1/sessions").parts("sessions"))
+        return list((yield from get("/v1/sessions")).parts("sessions"))
 
-    def end_session(self, session: str) -> dict[str, Any]:
+    @operation
+    def end_session(self, session: str) -> Steps[Document]:
         """End a browser session by its id. Needs the scope admin. Raises NotFoundError."""
-        return self.send("DELETE", f"/v1/sessions/{quote(session, safe='')}")
+        return send("DELETE", f"/v1/sessions/{quote(session, safe='')}")
 
-    def changes(self, limit: int, before: int | None = None) -> dict[str, Any]:
+    @operation
+    def changes(self, limit: int, before: int | None = None) -> Steps[Document]:
         """A page of the audit log, newest first, before an id; `next` is the id for the following page."""
-        pages = list(self.pages("/v1/audit", "changes", limit, cursor=None if before is None else str(before)))
-        return {"changes": [change for page in pages for change in page.parts("changes")], "next": pages[-1]["next"]}
+        cursor = None if before is None else str(before)
+        found = yield from pages("/v1/audit", "changes", limit, cursor=cursor)
+        changes = [change for page in found for change in page.parts("changes")]
+        return Document.of({"changes": changes, "next": found[-1]["next"]}, found[-1].place)
+
+
+def job_documents(states: Sequence[str], task: str | None, limit: int, sort: str) -> Steps[list[Document]]:
+    """See `Operations.job_documents`."""
+    order = None if sort == "newest" else sort  # a service of an earlier release knows this one only
+    found = yield from pages("/v1/jobs", "jobs", limit, state=list(states) or None, task=task, sort=order)
+    return [job_in_commands(job) for page in found for job in page.parts("jobs")]

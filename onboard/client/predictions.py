@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, TypeVar
 
 from onboard.client.answers import outcome_of
-from onboard.client.asking import Asking
+from onboard.client.asking import Asking, send
 from onboard.client.connection import PATIENCE_SECONDS
+from onboard.client.steps import Steps, operation
 from onboard.contract.requests import parse_requests
 from onboard.domain.limits import MAX_INPUTS
 from onboard.domain.names import LATEST
 from onboard.domain.prediction import Outcome, Prediction, Unanswered, all_answered
 from onboard.errors import AnswerError, DamagedError, NotFoundError, PinMismatchError
 
+Answered = TypeVar("Answered", Prediction, Outcome)
 _PART_BYTES: Final = 6 << 20  # of a request; the service takes 8 MiB
 
 
 class Predictions(Asking):
     """Answers for any mix of tasks."""
 
-    def predict(self, inputs: Sequence[Mapping[str, Any]], *, probabilities: bool = False) -> list[Prediction]:
+    @operation
+    def predict(self, inputs: Sequence[Mapping[str, Any]], *, probabilities: bool = False) -> Steps[list[Prediction]]:
         """Predictions in the order of the inputs. Tasks may be mixed.
 
         One version answers all inputs of a task and reference, though they go in several requests.
@@ -36,50 +39,54 @@ class Predictions(Asking):
                 task has not.
             NotFoundError: no such task or version; `outcomes` answers the other inputs.
         """
-        return [answer for part in self._outcomes(inputs, probabilities) for answer in all_answered(part)]
+        return _outcomes(inputs, probabilities, all_answered)
 
-    def outcomes(self, inputs: Sequence[Mapping[str, Any]], *, probabilities: bool = False) -> list[Outcome]:
+    @operation
+    def outcomes(self, inputs: Sequence[Mapping[str, Any]], *, probabilities: bool = False) -> Steps[list[Outcome]]:
         """Like `predict`, but an input whose version cannot answer becomes `Unanswered` with its error.
 
         Raises:
             InputError: as of `predict`.
         """
-        return [outcome for part in self._outcomes(inputs, probabilities) for outcome in part]
+        return _outcomes(inputs, probabilities, list)
 
-    def _outcomes(self, inputs: Sequence[Mapping[str, Any]], probabilities: bool) -> Iterator[list[Outcome]]:
-        parse_requests(inputs)  # all of them, before the first part is answered
-        answering: dict[tuple[Any, Any], str] = {}  # the version that answered first: an alias may move meanwhile
-        for part in _parts(inputs):
-            pinned = [
-                {**asked, "ref": answering[name]} if (name := _named(asked)) in answering else asked for asked in part
-            ]
-            outcomes = self._predicted(pinned, probabilities)
-            for asked, outcome in zip(part, outcomes, strict=True):
-                if isinstance(outcome, Prediction):
-                    answering.setdefault(_named(asked), f"v{outcome.version}")
-            yield outcomes
 
-    def _predicted(self, inputs: Sequence[Mapping[str, Any]], probabilities: bool) -> list[Outcome]:
-        body: dict[str, Any] = {"inputs": [dict(asked) for asked in inputs]}
-        if probabilities:  # a service of an earlier version does not know it
-            body["probabilities"] = True
-        try:
-            answer = self.send("POST", "/v1/predict", body, repeatable=True, timeout_seconds=PATIENCE_SECONDS)
-        except (NotFoundError, PinMismatchError, DamagedError) as error:
-            if len(inputs) > 1:
-                raise
-            task, ref = _named(inputs[0])
-            return [Unanswered(task, ref or LATEST, error)]
-        outcomes = [outcome_of(document) for document in answer.parts("predictions")]
-        if len(outcomes) != len(inputs):
-            raise AnswerError(
-                "answer-count-differs",
-                wrong="predictions",
-                place=answer.place,
-                answered=len(outcomes),
-                asked=len(inputs),
-            )
-        return outcomes
+def _outcomes(
+    inputs: Sequence[Mapping[str, Any]], probabilities: bool, taken: Callable[[list[Outcome]], list[Answered]]
+) -> Steps[list[Answered]]:
+    """Outcomes of all inputs; `taken` sees those of each request before the next one is sent."""
+    parse_requests(inputs)  # all of them, before the first part is answered
+    answering: dict[tuple[Any, Any], str] = {}  # the version that answered first: an alias may move meanwhile
+    answered: list[Answered] = []
+    for part in _parts(inputs):
+        pinned = [
+            {**asked, "ref": answering[name]} if (name := _named(asked)) in answering else asked for asked in part
+        ]
+        outcomes = yield from _predicted(pinned, probabilities)
+        for asked, outcome in zip(part, outcomes, strict=True):
+            if isinstance(outcome, Prediction):
+                answering.setdefault(_named(asked), f"v{outcome.version}")
+        answered += taken(outcomes)
+    return answered
+
+
+def _predicted(inputs: Sequence[Mapping[str, Any]], probabilities: bool) -> Steps[list[Outcome]]:
+    body: dict[str, Any] = {"inputs": [dict(asked) for asked in inputs]}
+    if probabilities:  # a service of an earlier version does not know it
+        body["probabilities"] = True
+    try:
+        answer = yield from send("POST", "/v1/predict", body, repeatable=True, timeout_seconds=PATIENCE_SECONDS)
+    except (NotFoundError, PinMismatchError, DamagedError) as error:
+        if len(inputs) > 1:
+            raise
+        task, ref = _named(inputs[0])
+        return [Unanswered(task, ref or LATEST, error)]
+    outcomes = [outcome_of(document) for document in answer.parts("predictions")]
+    if len(outcomes) != len(inputs):
+        raise AnswerError(
+            "answer-count-differs", wrong="predictions", place=answer.place, answered=len(outcomes), asked=len(inputs)
+        )
+    return outcomes
 
 
 def _parts(inputs: Sequence[Mapping[str, Any]]) -> Iterator[list[Mapping[str, Any]]]:

@@ -1,27 +1,31 @@
-"""`Onboard(url, token)`: what a program wants of a remote service, in one class."""
+"""`Onboard(url, token)`: what a program wants of a remote service, in one class; `AsyncOnboard` for coroutines."""
 
 from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, Final, Unpack
+from typing import Any, Final, Self, TypeVar, Unpack
 from urllib.parse import quote
 
 from onboard.client.answers import Embedding
+from onboard.client.asking import get, send, text, upload
+from onboard.client.bases import download_base, download_hypernetwork, download_readout, download_weights
 from onboard.client.cache import MOST_BYTES, EmbeddingCache
-from onboard.client.connection import PATIENCE_SECONDS, Connection, Patience, document_of, require_private
+from onboard.client.connection import AsyncConnection, AsyncPatience, Connection, Patience, require_private
 from onboard.client.document import Document
-from onboard.client.events import job_events
+from onboard.client.events import EventReader
 from onboard.client.fetching import Fetcher
 from onboard.client.frames import as_files
-from onboard.client.operations import Operations
+from onboard.client.operations import Operations, job_documents
 from onboard.client.predictions import Predictions
-from onboard.client.problems import in_commands, job_in_commands
+from onboard.client.problems import job_in_commands
+from onboard.client.steps import Awaiting, Blocking, Steps, Stream, Wait, operation
 from onboard.client.tasks import Tasks
 from onboard.client.uploads import Upload, taking
+from onboard.client.versions import version_document
 from onboard.contract.access import Me
 from onboard.contract.checks import CheckDocument
 from onboard.contract.jobs import JobEventDocument, JobStatus, Report
@@ -32,70 +36,37 @@ from onboard.domain.names import LATEST, Reference, require_name
 from onboard.domain.submission import Submission
 from onboard.errors import AnswerError, CancelledError, InputError, JobFailedError, NotAllowedError, UnavailableError
 
+_Result = TypeVar("_Result")
 _LOOK_SECONDS: Final = 1.0  # between two looks at a job whose events have ended
 _AWAY_SECONDS: Final = 2.0
 
 
-class Onboard(Tasks, Operations, Predictions):
-    """A remote service. Threads may share an instance. Close it, or use it in a `with` statement.
+class Service(Tasks, Operations, Predictions):
+    """The operations of a service."""
 
-    Args:
-        url: of the service, for example https://onboard.example.org.
-        token: bearer token; its scopes say what may be asked.
-        cache: folder of embeddings that were fetched; ~/.cache/onboard.
-        cache_bytes: how large that may become.
-        insecure: whether plain http:// may be spoken to another machine, where the way there is one's own.
-        patience: timeout_seconds for connecting and between two reads of an answer, attempts that a request that may be
-            repeated has at most; for tests another transport than the network, and the sleep between attempts.
+    poll_seconds = 1.0  # between two looks at a job or a log that is followed
+    _fetcher: Fetcher
 
-    Raises:
-        InputError: the URL or the token cannot be used; there is no home for the cache.
-        NotAllowedError: the URL is plain http:// to another machine, and not `insecure`.
-    """
+    def keep_served(self, queue: str) -> None:
+        """Nothing to do: the service sees to its workers."""
 
-    def __init__(
-        self,
-        url: str,
-        token: str = "",
-        *,
-        cache: str | Path | None = None,
-        cache_bytes: int = MOST_BYTES,
-        insecure: bool = False,
-        **patience: Unpack[Patience],
-    ) -> None:
-        if not insecure:
-            require_private(url)
-        super().__init__(Connection(url, token, **patience))
-        folder = cache or _default_cache()
-        self._fetcher = Fetcher(self._connection, EmbeddingCache(folder, self._connection.url, cache_bytes))
-
-    def __enter__(self) -> Onboard:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._connection.close()
-
+    @operation
     @taking(Submission)
-    def submit(self, submission: Submission) -> JobStatus:
+    def submit(self, submission: Submission) -> Steps[JobStatus]:
         """Submit a dataset. It is checked at once and learned by a worker.
 
-        It takes what `onboard submit` takes, in its words: submit("paws.jsonl", "paws", init="sst2", shots=32). Without
+        It takes what `onboard submit` takes, in its words: submit("paws.jsonl", "paws", init="sst2", rows=32). Without
         a key it makes a random one, so that a lost answer does no harm.
 
         Raises:
             DatasetError: rows are wrong; nothing was queued.
             InputError, ConflictError, NotAllowedError, UnavailableError: as `onboard submit` says.
         """
-        upload = Upload.of(submission)
-        return self._upload("/v1/jobs", upload, {"Idempotency-Key": submission.key or uuid.uuid4().hex}).parsed(
-            JobStatus
-        )
+        headers = {"Idempotency-Key": submission.key or uuid.uuid4().hex}
+        return (yield from upload("/v1/jobs", Upload.of(submission), headers)).parsed(JobStatus)
 
-    def add(self, task: str, dataset: Any, **options: Any) -> JobStatus:
+    @operation
+    def add(self, /, task: str, dataset: Any, **options: Any) -> Steps[JobStatus]:
         """Add rows to a task, correct labels or remove rows. A worker learns the result.
 
         Args:
@@ -115,24 +86,28 @@ class Onboard(Tasks, Operations, Predictions):
             del given["task"]
             addition = Addition(**given)
             headers = {"Idempotency-Key": addition.key or uuid.uuid4().hex}
-            return self._upload(f"/v1/tasks/{task}/rows", Upload.of(addition), headers).parsed(JobStatus)
+            return (yield from upload(f"/v1/tasks/{task}/rows", Upload.of(addition), headers)).parsed(JobStatus)
 
+    @operation
     @taking(Submission)
-    def check(self, submission: Submission) -> CheckDocument:
+    def check(self, submission: Submission) -> Steps[CheckDocument]:
         """Check a dataset and estimate the time, as `onboard check` does. Raises the same errors as `submit`.
 
         It takes what `onboard check` takes, in its words.
         """
-        return self._upload("/v1/check", Upload.of(submission)).parsed(CheckDocument)
+        return (yield from upload("/v1/check", Upload.of(submission))).parsed(CheckDocument)
 
+    @operation
     def jobs(
         self, states: str | Sequence[str] = (), task: str | None = None, limit: int = 50, sort: str = "newest"
-    ) -> list[JobStatus]:
+    ) -> Steps[list[JobStatus]]:
         """Jobs in one state, in several or in all, in the order of `sort` (`onboard jobs list --help`)."""
         states = [states] if isinstance(states, str) else states
-        return [document.parsed(JobStatus) for document in self.job_documents(states, task, limit, sort)]
+        documents = yield from job_documents(states, task, limit, sort)
+        return [document.parsed(JobStatus) for document in documents]
 
-    def report(self, job: str, file: str | Path | None = None) -> Report:
+    @operation
+    def report(self, job: str, file: str | Path | None = None) -> Steps[Report]:
         """The report of a job, given by id, or by task name for its newest job.
 
         Args:
@@ -142,52 +117,45 @@ class Onboard(Tasks, Operations, Predictions):
             NotFoundError: there is no such job.
             NotAllowedError: the file cannot be written.
         """
-        report = self._job(job).parsed(Report)
+        report = (yield from _job(job)).parsed(Report)
         if file is not None:
-            page = self.text(f"/v1/jobs/{report.job}/report")
+            page = yield from text(f"/v1/jobs/{report.job}/report")
             try:
                 Path(file).write_text(page, encoding="utf-8")
             except OSError as error:
                 raise NotAllowedError("report-not-writable", file=file, reason=error.strerror) from error
         return report
 
-    def job(self, job: str, since: int | None = None) -> JobStatus:
+    @operation
+    def job(self, job: str, since: int | None = None) -> Steps[JobStatus]:
         """A job, given by id, or by task name for its newest job, with the events after `since`.
 
         Raises:
             NotFoundError: there is no such job.
         """
-        return self._job(job, since).parsed(JobStatus)
+        return (yield from _job(job, since)).parsed(JobStatus)
 
-    def _job(self, job: str, since: int | None = None) -> Document:
-        return job_in_commands(self.get(f"/v1/jobs/{quote(job, safe='')}", since=since))
-
-    def cancel(self, job: str) -> JobStatus:
+    @operation
+    def cancel(self, job: str) -> Steps[JobStatus]:
         """Cancel a queued job at once, or a running one at its next step. Raises ConflictError if it has ended."""
-        return job_in_commands(self.send("POST", f"/v1/jobs/{quote(job, safe='')}/cancel")).parsed(JobStatus)
+        document = yield from send("POST", f"/v1/jobs/{quote(job, safe='')}/cancel")
+        return job_in_commands(document).parsed(JobStatus)
 
-    def retry(self, job: str, time_limit_seconds: float | None = None) -> JobStatus:
+    @operation
+    def retry(self, job: str, time_limit_seconds: float | None = None) -> Steps[JobStatus]:
         """Queue a failed, cancelled or dead job again. Raises ConflictError in other states."""
         body = {} if time_limit_seconds is None else {"time_limit": time_limit_seconds}
-        return job_in_commands(self.send("POST", f"/v1/jobs/{quote(job, safe='')}/retry", body)).parsed(JobStatus)
+        document = yield from send("POST", f"/v1/jobs/{quote(job, safe='')}/retry", body)
+        return job_in_commands(document).parsed(JobStatus)
 
-    def events(self, job: str, since: int = 0) -> Iterator[JobEventDocument]:
-        """Yield the events of a job after `since` until it ends. Raises UnavailableError if the connection is lost."""
-        return (event for event in self._heard(job, since) if event is not None)
-
-    def _heard(self, job: str, since: int = 0) -> Iterator[JobEventDocument | None]:
-        """The same, and None for each sign of life in between (every 15 s or so)."""
-        headers = {"Accept": "text/event-stream", "Last-Event-ID": str(since)}
-        with self._connection.stream(f"/v1/jobs/{quote(job, safe='')}/events", headers) as answer:
-            yield from job_events(answer.iter_lines(), answer.request.url.host)
-
+    @operation
     def wait(
         self,
         job: str | JobStatus,
         *,
         timeout_seconds: float | None = None,
         on_event: Callable[[JobEventDocument], None] | None = None,
-    ) -> JobStatus:
+    ) -> Steps[JobStatus]:
         """Wait until a job ends. Tolerates a temporarily unavailable service.
 
         Args:
@@ -200,39 +168,34 @@ class Onboard(Tasks, Operations, Predictions):
             AnswerError: the service answers what cannot be read.
         """
         name = job if isinstance(job, str) else job.id
-        for event in self._followed(name, timeout_seconds):
-            if on_event is not None:
-                on_event(event)
-        return require_success(self.job(name))
-
-    def _followed(self, job: str, timeout_seconds: float | None) -> Iterator[JobEventDocument]:
-        """The events of a job until it has ended, each once. A service that goes away meanwhile is waited for.
-
-        Raises:
-            UnavailableError: the time is over. It is looked at whenever something is heard, every 15 s at least.
-        """
         deadline = None if timeout_seconds is None else time.monotonic() + timeout_seconds
         seen = 0
+
+        def hear(event: JobEventDocument | None) -> bool:
+            nonlocal seen
+            if event is not None:
+                seen = event.id
+                if on_event is not None:
+                    on_event(event)
+            return _over(deadline)  # looked at with every sign of life, which comes every 15 s or so
+
         while True:
             pause = _LOOK_SECONDS
             try:
-                for event in self._heard(job, seen):
-                    if event is not None:
-                        seen = event.id
-                        yield event
-                    if _over(deadline):
-                        break
-                if self.job(job).state.finished:
-                    return
+                yield events_after(name, seen, self._connection.host, hear)
+                if (yield from _job(name)).parsed(JobStatus).state.finished:
+                    break
             except AnswerError:
                 raise  # it would be the same again
             except UnavailableError:
                 pause = _AWAY_SECONDS
             if timeout_seconds is not None and _over(deadline):
-                raise not_ended(job, timeout_seconds)
-            self._connection.sleep(pause)
+                raise not_ended(name, timeout_seconds)
+            yield Wait(pause)
+        return require_success((yield from _job(name)).parsed(JobStatus))
 
-    def embedding(self, reference: str) -> Embedding:
+    @operation
+    def embedding(self, reference: str) -> Steps[Embedding]:
         """The verified embedding of TASK[@latest|@vN|@ALIAS].
 
         A version that was fetched before costs no request; an alias costs one that is answered by 304 unless it has
@@ -246,26 +209,172 @@ class Onboard(Tasks, Operations, Predictions):
         """
         return self._fetcher.embedding(Reference.parse(reference))
 
-    def embeddings(self, ref: str = LATEST) -> dict[str, Embedding]:
+    @operation
+    def embeddings(self, ref: str = LATEST) -> Steps[dict[str, Embedding]]:
         """The embeddings that an alias names, by task. Raises the same errors as `embedding`.
 
         One request when nothing has changed, never more than ten however many tasks there are.
         """
         return self._fetcher.embeddings(ref)
 
-    def me(self) -> Me:
-        """The scopes of the token. Raises NotAllowedError if it is invalid."""
-        return self.get("/v1/me").parsed(Me)
+    @operation
+    def fetch(self, reference: str, folder: str | Path, bundle: bool = False) -> Steps[Sequence[Path]]:
+        """Download and verify the files of a version into a folder, as `onboard fetch` does. Returns their paths.
 
-    def _upload(self, path: str, upload: Upload, headers: Mapping[str, str] | None = None) -> Document:
-        with upload.opened() as build:
-            response = self._connection.request(
-                "POST", path, repeatable=True, headers=headers, timeout_seconds=PATIENCE_SECONDS, build=build
-            )
-        document = document_of(response)
-        if "warnings" not in document:
-            return document
-        return Document.of({**document, "warnings": in_commands(document.parts("warnings"))}, document.place)
+        Args:
+            folder: made if missing.
+            bundle: add the base, for machines that do not have it.
+
+        Raises:
+            NotFoundError: no such version.
+            DamagedError: the received bytes differ.
+            ConflictError: the folder holds another base.
+            NotAllowedError, StorageError: the folder cannot be written.
+        """
+        from onboard.contract.version_files import BASE, HYPERNETWORK, READOUT, made_folder, write_files, write_parts
+        from onboard.domain.task import FIRST_HYPERNETWORK, EmbeddingVersion
+
+        target, attempts = Path(folder), self._connection.attempts
+        version = (yield from version_document(reference)).read_by(EmbeddingVersion.from_json)
+        further: list[Path] = []
+        pins = None
+        if version.content == "embedding":
+            embedding = yield from self._fetcher.embedding(Reference.parse(version.reference))
+            content, pins = embedding.content, embedding.pins
+        else:
+            content = yield from download_weights(Reference.parse(version.reference), version.artifact)
+        made_folder(target)
+        if bundle:
+            further.append((yield from download_base(version.base_digest, target / BASE, attempts)))
+        if pins is not None and version.hypernetwork_version != FIRST_HYPERNETWORK:
+            further.append((yield from download_hypernetwork(pins, target / HYPERNETWORK, attempts)))
+        if version.readout is not None:
+            readout = yield from download_readout(Reference.parse(version.reference), version.readout)
+            further += write_parts(target, {READOUT: readout})
+        return (*write_files(version, content, target), *further)
+
+    @operation
+    def me(self) -> Steps[Me]:
+        """The scopes of the token. Raises NotAllowedError if it is invalid."""
+        return (yield from get("/v1/me")).parsed(Me)
+
+
+class Onboard(Blocking, Service):
+    """A remote service. Threads may share an instance. Close it, or use it in a `with` statement.
+
+    Args:
+        url: of the service, for example https://onboard.example.org.
+        token: bearer token; its scopes say what may be asked.
+        cache: folder of embeddings that were fetched; ~/.cache/onboard.
+        cache_bytes: how large that may become.
+        insecure: whether plain http:// may be spoken to another machine, where the way there is one's own.
+        patience: timeout_seconds for connecting and between two reads of an answer, attempts that a request that may be
+            repeated has at most; for tests another transport than the network, and the sleep between attempts.
+
+    Raises:
+        InputError: the URL or the token cannot be used; there is no home for the cache.
+        NotAllowedError: the URL is plain http:// to another machine, and not `insecure`.
+    """
+
+    _connection: Connection
+
+    def __init__(
+        self,
+        url: str,
+        token: str = "",
+        *,
+        cache: str | Path | None = None,
+        cache_bytes: int = MOST_BYTES,
+        insecure: bool = False,
+        **patience: Unpack[Patience],
+    ) -> None:
+        if not insecure:
+            require_private(url)
+        self._connection = Connection(url, token, **patience)
+        self._fetcher = Fetcher(EmbeddingCache(cache or _default_cache(), self._connection.url, cache_bytes))
+
+    def _run(self, steps: Steps[_Result]) -> _Result:
+        return self._connection.run(steps)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._connection.close()
+
+    def events(self, job: str, since: int = 0) -> Iterator[JobEventDocument]:
+        """Yield the events of a job after `since` until it ends. Raises UnavailableError if the connection is lost."""
+        reader = EventReader(self._connection.host)
+        for line in self._connection.parts(event_lines(job, since)):
+            yield from filter(None, reader.events(line))
+
+
+class AsyncOnboard(Awaiting, Service):
+    """The same service for coroutines: the methods of `Onboard`, awaited. Use it in an `async with` statement.
+
+    Args:
+        url, token, cache, cache_bytes, insecure, patience: as of `Onboard`; the transport is an asynchronous one.
+
+    Raises:
+        InputError, NotAllowedError: as `Onboard`.
+    """
+
+    _connection: AsyncConnection
+
+    def __init__(
+        self,
+        url: str,
+        token: str = "",
+        *,
+        cache: str | Path | None = None,
+        cache_bytes: int = MOST_BYTES,
+        insecure: bool = False,
+        **patience: Unpack[AsyncPatience],
+    ) -> None:
+        if not insecure:
+            require_private(url)
+        self._connection = AsyncConnection(url, token, **patience)
+        self._fetcher = Fetcher(EmbeddingCache(cache or _default_cache(), self._connection.url, cache_bytes))
+
+    async def _run(self, steps: Steps[_Result]) -> _Result:
+        return await self._connection.run(steps)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._connection.close()
+
+    async def events(self, job: str, since: int = 0) -> AsyncIterator[JobEventDocument]:
+        """Yield the events of a job after `since` until it ends. Raises UnavailableError if the connection is lost."""
+        reader = EventReader(self._connection.host)
+        async for line in self._connection.parts(event_lines(job, since)):
+            for event in filter(None, reader.events(line)):
+                yield event
+
+
+def event_lines(job: str, since: int, hear: Callable[[str], object] = bool) -> Stream:
+    """The stream of a job's events after `since`, as lines."""
+    headers = {"Accept": "text/event-stream", "Last-Event-ID": str(since)}
+    return Stream(f"/v1/jobs/{quote(job, safe='')}/events", headers, hear, lines=True)
+
+
+def events_after(job: str, since: int, host: str, hear: Callable[[JobEventDocument | None], bool]) -> Stream:
+    """The same; `hear` gets each event, None for each sign of life in between, and returns whether to stop."""
+    reader = EventReader(host)
+    return event_lines(job, since, lambda line: any(map(hear, reader.events(line))))
+
+
+def _job(job: str, since: int | None = None) -> Steps[Document]:
+    return job_in_commands((yield from get(f"/v1/jobs/{quote(job, safe='')}", since=since)))
 
 
 def _default_cache() -> Path:

@@ -8,11 +8,13 @@ from typing import Any
 
 from pydantic import PrivateAttr
 
-from onboard.client.connection import PATIENCE_SECONDS, document_of
+from onboard.client.asking import get, send, upload
+from onboard.client.connection import PATIENCE_SECONDS
 from onboard.client.document import Document
 from onboard.client.frames import as_files
+from onboard.client.steps import Steps, operation
 from onboard.client.uploads import Upload
-from onboard.client.versions import Versions
+from onboard.client.versions import Versions, change_labels, task_documents, versions_page
 from onboard.contract.carrying import CarriedDocument, CarriedTasks
 from onboard.contract.changes import ChangedLabels, TaskLabel
 from onboard.contract.document import read
@@ -45,30 +47,36 @@ class PublishedVersion(VersionDocument):
 class Tasks(Versions):
     """Tasks listed, compared and carried. An answer that lacks a part, or has a wrong one, raises AnswerError."""
 
+    @operation
     def tasks(
         self, *, label: str | None = None, metric: str | None = None, at_least: float | None = None
-    ) -> list[TaskDetail]:
+    ) -> Steps[list[TaskDetail]]:
         """Matching tasks by name; the arguments are the options of `onboard tasks list`. Raises InputError."""
         from onboard.domain.task_search import TaskSearch  # with the metrics of every kind of task
 
-        documents = self.task_documents(TaskSearch(label=label, metric=metric, at_least=at_least))
+        documents = yield from task_documents(TaskSearch(label=label, metric=metric, at_least=at_least))
         return [document.parsed(TaskDetail) for document in documents]
 
-    def task(self, task: str) -> TaskDetail:
+    @operation
+    def task(self, task: str) -> Steps[TaskDetail]:
         """A task with its aliases. Raises NotFoundError."""
-        return self.task_document(task).parsed(TaskDetail)
+        return (yield from get(f"/v1/tasks/{require_name(task)}")).parsed(TaskDetail)
 
-    def versions(self, task: str, limit: int = 200, before: int | None = None) -> list[PublishedVersion]:
+    @operation
+    def versions(self, task: str, limit: int = 200, before: int | None = None) -> Steps[list[PublishedVersion]]:
         """The newest `limit` versions of a task, or those before a number. Raises NotFoundError."""
-        page = self.versions_page(task, limit, before)
+        page = yield from versions_page(task, limit, before)
         aliases = page.mapped("aliases", int)
         return [published(document, aliases) for document in page.parts("versions")]
 
-    def labels(self, task: str) -> list[TaskLabel]:
+    @operation
+    def labels(self, task: str) -> Steps[list[TaskLabel]]:
         """The labels of a task's newest rows, with their training rows and descriptions. Raises NotFoundError."""
-        return [part.parsed(TaskLabel) for part in self.labels_document(task).parts("labels")]
+        document = yield from get(f"/v1/tasks/{require_name(task)}/labels")
+        return [part.parsed(TaskLabel) for part in document.parts("labels")]
 
-    def rename_label(self, task: str, label: LabelValue, to: LabelValue) -> ChangedLabels:
+    @operation
+    def rename_label(self, task: str, label: LabelValue, to: LabelValue) -> Steps[ChangedLabels]:
         """Give a label another name: a new version that answers as before; no alias moves. Nothing is trained.
 
         Raises:
@@ -76,26 +84,31 @@ class Tasks(Versions):
             ConflictError: the name is in use, or a job of the task is open.
             NotFoundError: no such task.
         """
-        return self.change_labels(task, LabelChange("rename", (label,), to)).parsed(ChangedLabels)
+        return _changed(task, LabelChange("rename", (label,), to))
 
+    @operation
     def merge_labels(
         self, task: str, labels: Sequence[LabelValue], to: LabelValue, *, fast: bool = False
-    ) -> ChangedLabels:
+    ) -> Steps[ChangedLabels]:
         """Make one label of several; a job learns the new version. Raises as `rename_label`."""
-        return self.change_labels(task, LabelChange("merge", tuple(labels), to), fast=fast).parsed(ChangedLabels)
+        return _changed(task, LabelChange("merge", tuple(labels), to), fast)
 
-    def delete_label(self, task: str, label: LabelValue, *, fast: bool = False) -> ChangedLabels:
+    @operation
+    def delete_label(self, task: str, label: LabelValue, *, fast: bool = False) -> Steps[ChangedLabels]:
         """Delete a label with its rows; a job learns the new version. Raises as `rename_label`."""
-        return self.change_labels(task, LabelChange("delete", (label,)), fast=fast).parsed(ChangedLabels)
+        return _changed(task, LabelChange("delete", (label,)), fast)
 
-    def describe_label(self, task: str, label: LabelValue, description: str, *, fast: bool = False) -> ChangedLabels:
+    @operation
+    def describe_label(
+        self, task: str, label: LabelValue, description: str, *, fast: bool = False
+    ) -> Steps[ChangedLabels]:
         """Describe a label. A job creates the new version. Raises the same errors as `rename_label`."""
-        asked = LabelChange("describe", (label,), description=description)
-        return self.change_labels(task, asked, fast=fast).parsed(ChangedLabels)
+        return _changed(task, LabelChange("describe", (label,), description=description), fast)
 
+    @operation
     def compare(
-        self, earlier: str, later: str, test: Any = None, *, text_field: str | Sequence[str] = (), **options: Any
-    ) -> ComparisonDocument:
+        self, /, earlier: str, later: str, test: Any = None, *, text_field: str | Sequence[str] = (), **options: Any
+    ) -> Steps[ComparisonDocument]:
         """Compare two versions of a task, as `onboard compare` does. The verdict is about `later`.
 
         Args:
@@ -110,14 +123,15 @@ class Tasks(Versions):
         a, b = Reference.parse_pair(earlier, later)
         path = f"/v1/tasks/{a.task}/compare?a={a.ref}&b={b.ref}"
         if test is None:
-            answer = self.send("GET", path, repeatable=True, timeout_seconds=PATIENCE_SECONDS)
+            answer = yield from send("GET", path, repeatable=True, timeout_seconds=PATIENCE_SECONDS)
         else:
-            answer = self._on_rows(path, test, a.task, text_field, options)
+            answer = yield from self._on_rows(path, test, a.task, text_field, options)
         return answer.parsed(ComparisonDocument)
 
+    @operation
     def evaluate(
-        self, reference: str, dataset: Any, *, text_field: str | Sequence[str] = (), **options: Any
-    ) -> EvaluationDocument:
+        self, /, reference: str, dataset: Any, *, text_field: str | Sequence[str] = (), **options: Any
+    ) -> Steps[EvaluationDocument]:
         """Measure a version on labeled rows that it was not trained on, as `onboard evaluate` does.
 
         Args:
@@ -132,32 +146,27 @@ class Tasks(Versions):
         """
         asked = Reference.parse(reference)
         path = f"/v1/tasks/{asked.task}/evaluate?ref={asked.ref}"
-        answer = self._on_rows(path, dataset, asked.task, text_field, options)
+        answer = yield from self._on_rows(path, dataset, asked.task, text_field, options)
         return answer.parsed(EvaluationDocument)
 
     def _on_rows(
         self, path: str, dataset: Any, task: str, text_field: str | Sequence[str], options: Mapping[str, Any]
-    ) -> Document:
+    ) -> Steps[Document]:
         """What a service says of an uploaded file of labeled rows."""
         asked = {"dataset": dataset, "task": task, "text_field": text_field, **options}  # a frame needs a name
         words = nullcontext() if self.in_commands else speaking_of_arguments()
         with words, as_files(asked) as given:
             del given["task"]
-            upload = Upload.of(Evaluation(**given))
-            with upload.opened() as build:
-                return document_of(
-                    self._connection.request(
-                        "POST", path, repeatable=True, timeout_seconds=PATIENCE_SECONDS, build=build
-                    )
-                )
+            return (yield from upload(path, Upload.of(Evaluation(**given))))
 
+    @operation
     def carry(
         self,
         task: str | None = None,
         *,
         dry_run: bool = False,
         on_page: Callable[[CarriedTasks], None] | None = None,
-    ) -> CarriedTasks:
+    ) -> Steps[CarriedTasks]:
         """Carry a task, or all tasks that are not at the head, to the head, as `onboard tasks carry` does.
 
         Args:
@@ -171,7 +180,7 @@ class Tasks(Versions):
         pages, cursor = list[CarriedDocument](), dict[str, str]()
         while True:  # a few tasks a request; again where an answer was lost: what is at the head is not carried twice
             body = {"dry_run": dry_run, **cursor}
-            answer = self.send("POST", path, body, repeatable=True, timeout_seconds=PATIENCE_SECONDS)
+            answer = yield from send("POST", path, body, repeatable=True, timeout_seconds=PATIENCE_SECONDS)
             page = answer.parsed(CarriedDocument)
             pages.append(page)
             if task is None and on_page is not None:
@@ -179,6 +188,10 @@ class Tasks(Versions):
             if page.next is None:
                 return _together(pages, dry_run)
             cursor = {"cursor": page.next}
+
+
+def _changed(task: str, change: LabelChange, fast: bool = False) -> Steps[ChangedLabels]:
+    return (yield from change_labels(task, change, fast=fast)).parsed(ChangedLabels)
 
 
 def published(document: Document, aliases: Mapping[str, int]) -> PublishedVersion:

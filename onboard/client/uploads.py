@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import wraps
-from inspect import Parameter, signature
+from inspect import Parameter, isgeneratorfunction, signature
 from pathlib import Path
 from typing import Any, BinaryIO, Concatenate, Final, ParamSpec, TypeVar
 
@@ -25,7 +25,7 @@ _Options = ParamSpec("_Options")
 def taking(
     declaration: Callable[_Options, _Submission],
 ) -> Callable[[Callable[[_Self, _Submission], _Answer]], Callable[Concatenate[_Self, _Options], _Answer]]:
-    """Lets a method that takes a submission be called with the submission's fields: submit("paws.jsonl", shots=32).
+    """Lets a method that takes a submission be called with the submission's fields: submit("paws.jsonl", rows=32).
 
     Datasets that the program holds may stand in the place of files, see `onboard.client.frames`. Errors speak of
     arguments, unless the method's owner has `in_commands` set, as the command line has.
@@ -35,16 +35,28 @@ def taking(
     def decorate(
         method: Callable[[_Self, _Submission], _Answer],
     ) -> Callable[Concatenate[_Self, _Options], _Answer]:
-        @wraps(method)
-        def call(self: _Self, /, *args: _Options.args, **options: _Options.kwargs) -> _Answer:
+        @contextmanager
+        def declared_by(self: _Self, args: Any, options: Any) -> Iterator[_Submission]:
             words = nullcontext() if getattr(self, "in_commands", False) else speaking_of_arguments()
             with words, as_files(declared.bind(*args, **options).arguments) as given:
-                return method(self, declaration(**given))  # type: ignore[call-arg]
+                yield declaration(**given)  # type: ignore[call-arg]  # names of its fields
+
+        @wraps(method)
+        def call(self: _Self, /, *args: _Options.args, **options: _Options.kwargs) -> _Answer:
+            with declared_by(self, args, options) as submission:
+                return method(self, submission)
+
+        @wraps(method)
+        def steps(self: _Self, /, *args: _Options.args, **options: _Options.kwargs) -> Any:
+            with declared_by(self, args, options) as submission:
+                return (yield from method(self, submission))  # type: ignore[misc]  # a generator
+
+        taken: Any = steps if isgeneratorfunction(method) else call
 
         own, *_ = signature(method).parameters.values()
         named = [own.replace(kind=Parameter.POSITIONAL_ONLY), *declared.parameters.values()]
-        call.__signature__ = signature(method).replace(parameters=named)  # type: ignore[attr-defined]  # for help()
-        return call
+        taken.__signature__ = signature(method).replace(parameters=named)  # for help()
+        return taken  # type: ignore[no-any-return]  # called as the method is, with the fields
 
     return decorate
 

@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-from onboard.client.aliases import Aliases
+from onboard.client.aliases import promote, rollback
 from onboard.client.answers import Pins
-from onboard.client.asking import Asking
+from onboard.client.asking import Asking, get, pages, send, text
 from onboard.client.bases import download_base, download_hypernetwork, download_readout, download_weights
 from onboard.client.connection import PATIENCE_SECONDS
 from onboard.client.document import Document
+from onboard.client.steps import Steps, operation
 from onboard.contract.drift import DriftDocument
 from onboard.contract.versions import AliasMoveDocument
 from onboard.domain.methods import content_of
@@ -29,41 +30,42 @@ if TYPE_CHECKING:
 class Versions(Asking):
     """Tasks, their versions, the names that they have, and what they are pinned to."""
 
-    def task_documents(self, search: TaskSearch) -> list[Document]:
+    @operation
+    def task_documents(self, search: TaskSearch) -> Steps[list[Document]]:
         """Matching tasks by name, with their latest versions."""
-        pages = self.pages("/v1/tasks", "tasks", **asdict(search))
-        return [task for page in pages for task in page.parts("tasks")]
+        return task_documents(search)
 
-    def task_document(self, task: str) -> Document:
+    @operation
+    def task_document(self, task: str) -> Steps[Document]:
         """A task with its latest version and aliases. Raises NotFoundError."""
-        return self.get(f"/v1/tasks/{require_name(task)}")
+        return get(f"/v1/tasks/{require_name(task)}")
 
-    def versions_page(self, task: str, limit: int, before: int | None = None) -> Document:
+    @operation
+    def versions_page(self, task: str, limit: int, before: int | None = None) -> Steps[Document]:
         """A page of `versions`, newest first, before a number, and the `aliases`. Raises NotFoundError."""
-        path, cursor = f"/v1/tasks/{require_name(task)}/versions", None if before is None else str(before)
-        pages = list(self.pages(path, "versions", limit, cursor=cursor))
-        # a page is in the order of the numbers, and the newest page comes first
-        versions = [version for page in reversed(pages) for version in page.parts("versions")]
-        return Document.of({**pages[-1], "versions": versions}, pages[-1].place)
+        return versions_page(task, limit, before)
 
-    def alias_names(self, reference: str) -> AliasNames:
+    @operation
+    def alias_names(self, reference: str) -> Steps[AliasNames]:
         """The label names of a reference's alias, if they differ from the version's."""
         named = Reference.parse(reference)
         if named.alias is None:
             return ()
-        names: AliasNames | None = self.get(f"/v1/tasks/{named.task}/aliases/{named.alias}").given("names", list)
-        return names or ()
+        document = yield from get(f"/v1/tasks/{named.task}/aliases/{named.alias}")
+        return document.given("names", list) or ()
 
-    def map_document(self) -> Document:
+    @operation
+    def map_document(self) -> Steps[Document]:
         """The map of tasks, as printed by `onboard tasks map --json`. Raises AnswerError."""
-        document = self.get("/map.json")
+        document = yield from get("/map.json")
         for task in document.parts("tasks"):
             task.read("task", str), task.read("x", float), task.read("y", float)
         return document
 
+    @operation
     def promote(
         self, reference: str, alias: str, *, if_better: bool = False, as_before: bool = False
-    ) -> AliasMoveDocument:
+    ) -> Steps[AliasMoveDocument]:
         """Move an alias to TASK@vN, or to the version of another alias. Never overwrites a concurrent move.
 
         Args:
@@ -76,10 +78,12 @@ class Versions(Asking):
             PreconditionFailedError: somebody else moved the alias just now.
         """
         asked, name = Reference.parse(reference), require_alias(alias)
-        version = asked.version or self.version_document(asked).read("version", int)
-        return Aliases(self._connection, asked.task).promote(name, version, if_better=if_better, as_before=as_before)
+        version = asked.version or (yield from version_document(asked)).read("version", int)
+        attempts = self._connection.attempts
+        return (yield from promote(asked.task, name, version, attempts, if_better=if_better, as_before=as_before))
 
-    def rollback(self, task: str, alias: str) -> AliasMoveDocument:
+    @operation
+    def rollback(self, task: str, alias: str) -> Steps[AliasMoveDocument]:
         """Move an alias to its previous version. Repeat to go further back.
 
         Raises:
@@ -87,9 +91,10 @@ class Versions(Asking):
             ConflictError: nothing came before.
             PreconditionFailedError: somebody else moved it just now.
         """
-        return Aliases(self._connection, require_name(task)).rollback(require_alias(alias))
+        return rollback(require_name(task), require_alias(alias), self._connection.attempts)
 
-    def drift(self, reference: str) -> DriftDocument:
+    @operation
+    def drift(self, reference: str) -> Steps[DriftDocument]:
         """How a version's texts of the newest week differ from its training rows and from the week before.
 
         Args:
@@ -99,21 +104,20 @@ class Versions(Asking):
             NotFoundError: there is no such task or version.
         """
         named = Reference.parse(reference)
-        return self.get(f"/v1/tasks/{named.task}/drift?{urlencode({'ref': named.ref})}").parsed(DriftDocument)
+        return (yield from get(f"/v1/tasks/{named.task}/drift", ref=named.ref)).parsed(DriftDocument)
 
-    def labels_document(self, task: str) -> Document:
+    @operation
+    def labels_document(self, task: str) -> Steps[Document]:
         """The labels of a task's newest rows, as `onboard labels TASK --json` prints them. Raises NotFoundError."""
-        return self.get(f"/v1/tasks/{require_name(task)}/labels")
+        return get(f"/v1/tasks/{require_name(task)}/labels")
 
-    def change_labels(self, task: str, asked: LabelChange, *, fast: bool = False) -> Document:
+    @operation
+    def change_labels(self, task: str, asked: LabelChange, *, fast: bool = False) -> Steps[Document]:
         """Change labels, like `onboard labels TASK rename A B --json`. Raises the same errors as the command."""
-        body: dict[str, Any] = {"action": asked.action, "labels": list(asked.labels)}
-        body |= {} if asked.to is None else {"to": asked.to}
-        body |= {} if asked.description is None else {"description": asked.description}
-        body |= {"fast": True} if fast else {}
-        return self.send("POST", f"/v1/tasks/{require_name(task)}/labels", body, timeout_seconds=PATIENCE_SECONDS)
+        return change_labels(task, asked, fast=fast)
 
-    def delete_task(self, task: str, *, unlearn: bool = False, dry_run: bool = False) -> dict[str, Any]:
+    @operation
+    def delete_task(self, task: str, *, unlearn: bool = False, dry_run: bool = False) -> Steps[Document]:
         """Delete a task permanently; returns the output of `onboard tasks delete --json`. Needs the scope admin.
 
         Args:
@@ -128,33 +132,33 @@ class Versions(Asking):
         """
         options = urlencode({name: "true" for name, asked in (("unlearn", unlearn), ("dry_run", dry_run)) if asked})
         path = f"/v1/tasks/{require_name(task)}{'?' if options else ''}{options}"
-        document = self.send("DELETE", path, timeout_seconds=PATIENCE_SECONDS)
+        document = yield from send("DELETE", path, timeout_seconds=PATIENCE_SECONDS)
         if not document:
             raise UnavailableError("task-only-hidden", task=task)
         return document
 
-    def version_document(self, reference: str | Reference) -> Document:
+    @operation
+    def version_document(self, reference: str | Reference) -> Steps[Document]:
         """A version without its numbers, as printed by `onboard versions --json`. Raises NotFoundError."""
-        asked = Reference.parse(reference) if isinstance(reference, str) else reference
-        document = self.get(f"/v1/tasks/{asked.task}/embeddings/{asked.ref}")
-        document.pop("z", None)
-        return document
+        return version_document(reference)
 
-    def readout(self, reference: str | Reference) -> bytes:
+    @operation
+    def readout(self, reference: str | Reference) -> Steps[bytes]:
         """The verified file of a version's readout, `readout.safetensors`.
 
         Raises:
             NotFoundError: no such version, or it has none.
             DamagedError: what came is another file.
         """
-        document = self.version_document(reference)
+        document = yield from version_document(reference)
         asked = Reference(document.read("task", str), None, document.read("version", int))
         promised = document.given("readout", str)
         if promised is None:
             raise NotFoundError("version-without-readout", version=asked, task=asked.task)
-        return download_readout(self._connection, asked, promised)
+        return (yield from download_readout(asked, promised))
 
-    def weights(self, reference: str | Reference) -> bytes:
+    @operation
+    def weights(self, reference: str | Reference) -> Steps[bytes]:
         """The verified file of a version without an embedding, `weights.safetensors`.
 
         Raises:
@@ -162,52 +166,53 @@ class Versions(Asking):
             NotFoundError: no such version, or it is an embedding.
             DamagedError: what came is another file.
         """
-        document = self.version_document(reference)
+        document = yield from version_document(reference)
         asked = Reference(document.read("task", str), None, document.read("version", int))
         method = document.read("method", str)
         if content_of(method, str(asked)) == "embedding":
             raise NotFoundError("version-without-weights", asked=str(asked))
-        return download_weights(self._connection, asked, document.read("artifact", str))
+        return (yield from download_weights(asked, document.read("artifact", str)))
 
-    def hypernetworks(self, base: str | None = None) -> Document:
+    @operation
+    def hypernetworks(self, base: str | None = None) -> Steps[Document]:
         """The hypernetworks of a base, given by name or digest; None means the default base. Raises NotFoundError."""
-        return self.get("/v1/hypernetworks", base=self._digest(base))
+        return (yield from get("/v1/hypernetworks", base=(yield from _digest(base))))
 
-    def hypernetwork_version(self, version: int, base: str | None = None) -> Document:
+    @operation
+    def hypernetwork_version(self, version: int, base: str | None = None) -> Steps[Document]:
         """A hypernetwork with the versions pinned to it and the guard's verdict. Raises NotFoundError."""
-        return self.get(f"/v1/hypernetworks/{version}", base=self._digest(base))
+        return (yield from get(f"/v1/hypernetworks/{version}", base=(yield from _digest(base))))
 
-    def revert_hypernetwork(self, version: int, base: str | None = None) -> Document:
+    @operation
+    def revert_hypernetwork(self, version: int, base: str | None = None) -> Steps[Document]:
         """Make a hypernetwork the head again. Needs the scope ops. Raises NotFoundError, ConflictError."""
-        digest = self._digest(base)
-        return self.send("POST", f"/v1/hypernetworks/{version}/revert{f'?base={digest}' if digest else ''}")
+        digest = yield from _digest(base)
+        path = f"/v1/hypernetworks/{version}/revert{f'?base={digest}' if digest else ''}"
+        return (yield from send("POST", path))
 
-    def priors(self, base: str | None = None) -> Document:
+    @operation
+    def priors(self, base: str | None = None) -> Steps[Document]:
         """The priors of a base, and the contributions of earlier tasks. Raises NotFoundError."""
-        return self.get("/v1/priors", base=self._digest(base))
+        return (yield from get("/v1/priors", base=(yield from _digest(base))))
 
-    def prior(self, form: Form = "single", version: int | None = None, base: str | None = None) -> Document:
+    @operation
+    def prior(self, form: Form = "single", version: int | None = None, base: str | None = None) -> Steps[Document]:
         """A prior (None means the head) with the tasks that taught it. Raises NotFoundError."""
-        return self.get(f"/v1/priors/{form}", version=version, base=self._digest(base))
+        digest = yield from _digest(base)
+        return (yield from get(f"/v1/priors/{form}", version=version, base=digest))
 
-    def bases(self, name: str | None = None) -> list[Document]:
+    @operation
+    def bases(self, name: str | None = None) -> Steps[list[Document]]:
         """Available bases, or the one with this name. Raises NotFoundError."""
-        bases = list(self.get("/v1/bases", name=name).parts("bases"))
-        if name is not None and not bases:
-            raise NotFoundError("unknown-base-of-service", base=name)
-        return bases
+        return bases(name)
 
-    def base_card(self, digest: str) -> str:
+    @operation
+    def base_card(self, digest: str) -> Steps[str]:
         """The card of a base as Markdown. Raises NotFoundError, also if the service has never used the base."""
-        return self.text(f"/v1/bases/{digest}/card.md")
+        return text(f"/v1/bases/{digest}/card.md")
 
-    def _digest(self, base: str | None) -> str | None:
-        """A base's digest by its name; a service's default base needs none. Raises NotFoundError."""
-        if base is None or base.startswith("sha256:"):
-            return base
-        return self.bases(base)[0].read("digest", str)
-
-    def base(self, digest: str, folder: str | Path) -> Path:
+    @operation
+    def base(self, digest: str, folder: str | Path) -> Steps[Path]:
         """Download and verify the files of a base. With an embedding, they suffice for predictions.
 
         An embedding that is pinned to a later hypernetwork than the base's first needs that, too: see `hypernetwork`.
@@ -220,9 +225,10 @@ class Versions(Asking):
             ConflictError: the folder holds something else.
             DamagedError: what came is not the base.
         """
-        return download_base(self._connection, digest, Path(folder))
+        return download_base(digest, Path(folder), self._connection.attempts)
 
-    def hypernetwork(self, pins: Pins, path: str | Path) -> Path:
+    @operation
+    def hypernetwork(self, pins: Pins, path: str | Path) -> Steps[Path]:
         """Download and verify the hypernetwork that an embedding is pinned to. The first one is also part of the base.
 
         Args:
@@ -234,4 +240,51 @@ class Versions(Asking):
             NotFoundError: the service has not got it.
             DamagedError: what came is another file.
         """
-        return download_hypernetwork(self._connection, pins, Path(path))
+        return download_hypernetwork(pins, Path(path), self._connection.attempts)
+
+
+def task_documents(search: TaskSearch) -> Steps[list[Document]]:
+    """See `Versions.task_documents`."""
+    found = yield from pages("/v1/tasks", "tasks", **asdict(search))
+    return [task for page in found for task in page.parts("tasks")]
+
+
+def versions_page(task: str, limit: int, before: int | None) -> Steps[Document]:
+    """See `Versions.versions_page`."""
+    cursor = None if before is None else str(before)
+    found = yield from pages(f"/v1/tasks/{require_name(task)}/versions", "versions", limit, cursor=cursor)
+    # a page is in the order of the numbers, and the newest page comes first
+    versions = [version for page in reversed(found) for version in page.parts("versions")]
+    return Document.of({**found[-1], "versions": versions}, found[-1].place)
+
+
+def change_labels(task: str, asked: LabelChange, *, fast: bool = False) -> Steps[Document]:
+    """See `Versions.change_labels`."""
+    body: dict[str, Any] = {"action": asked.action, "labels": list(asked.labels)}
+    body |= {} if asked.to is None else {"to": asked.to}
+    body |= {} if asked.description is None else {"description": asked.description}
+    body |= {"fast": True} if fast else {}
+    return send("POST", f"/v1/tasks/{require_name(task)}/labels", body, timeout_seconds=PATIENCE_SECONDS)
+
+
+def version_document(reference: str | Reference) -> Steps[Document]:
+    """See `Versions.version_document`."""
+    asked = Reference.parse(reference) if isinstance(reference, str) else reference
+    document = yield from get(f"/v1/tasks/{asked.task}/embeddings/{asked.ref}")
+    document.pop("z", None)
+    return document
+
+
+def bases(name: str | None) -> Steps[list[Document]]:
+    """See `Versions.bases`."""
+    found = list((yield from get("/v1/bases", name=name)).parts("bases"))
+    if name is not None and not found:
+        raise NotFoundError("unknown-base-of-service", base=name)
+    return found
+
+
+def _digest(base: str | None) -> Steps[str | None]:
+    """A base's digest by its name; a service's default base needs none. Raises NotFoundError."""
+    if base is None or base.startswith("sha256:"):
+        return base
+    return (yield from bases(base))[0].read("digest", str)

@@ -27,15 +27,28 @@ def place_base(target: Path, digest: str, fill: Callable[[Path], object]) -> Pat
         DamagedError: what came is not the base.
         OSError: it cannot be written.
     """
-    if target.exists():
-        if folder_digest(target) != digest:
-            raise ConflictError("base-folder-occupied", target=target, digest=digest)
-        return target
+    if not holds_base(target, digest):
+        with new_base(target, digest) as part:
+            fill(part)
+    return target
+
+
+def holds_base(target: Path, digest: str) -> bool:
+    """Whether a folder exists; then it holds the base of that digest. Raises ConflictError."""
+    if not target.exists():
+        return False
+    if folder_digest(target) != digest:
+        raise ConflictError("base-folder-occupied", target=target, digest=digest)
+    return True
+
+
+@contextmanager
+def new_base(target: Path, digest: str) -> Iterator[Path]:
+    """A folder that becomes `target` if it holds the base of that digest at the end. Raises DamagedError."""
     with whole_folder(target) as part:
-        fill(part)
+        yield part
         if folder_digest(part) != digest:
             raise DamagedError("base-received-differs", digest=digest)
-    return target
 
 
 @contextmanager

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from onboard.contract.document import Document, Metrics, later
 from onboard.domain.job import EventKind, JobState
 from onboard.domain.names import NAME_PATTERN
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from onboard.domain.job import Job
 
 NAME: Final = NAME_PATTERN
 Name = Annotated[str, Field(pattern=NAME)]
@@ -52,6 +57,12 @@ class Accepted(Document):
     task: str
     warning: str | None = None
     warnings: tuple[dict[str, Any], ...] = ()
+
+    @classmethod
+    def of_job(cls, job: Job, warning: str | None, findings: Sequence[Any] | None = None, **more: Any) -> Self:
+        """The document of a queued job; `findings` are those of its dataset unless given."""
+        found = job.spec.options["dataset_report"]["warnings"] if findings is None else findings
+        return cls(job=job.id, state=job.state, task=job.spec.task, warning=warning, warnings=tuple(found), **more)
 
 
 class JobBrief(Document):

@@ -35,7 +35,7 @@ class PredictionRequest:
     unknown: bool = False
 
 
-class Asked(Protocol):
+class VersionInputs(Protocol):
     """What a version takes."""
 
     @property
@@ -56,7 +56,9 @@ def parse_requests(inputs: Sequence[Mapping[str, Any]]) -> list[PredictionReques
     return [_parse(number, request) for number, request in enumerate(inputs, 1)]
 
 
-def require_fitting(requests: Sequence[PredictionRequest], versions: Mapping[str, Asked]) -> dict[int, tuple[int, ...]]:
+def require_fitting(
+    requests: Sequence[PredictionRequest], versions: Mapping[str, VersionInputs]
+) -> dict[int, tuple[int, ...]]:
     """See that every input's version takes it.
 
     Args:

@@ -106,7 +106,7 @@ def _imbalance(labels: Sequence[Label], counts: Counter[str]) -> Finding | None:
         f"{label_text(common)!r} has {most:,} training rows, {label_text(rare)!r} has {fewest:,}: "
         "look at macro F1 rather than accuracy."
     )
-    remedy = "Add rows of the rare labels, or draw balanced rows with --shots N."
+    remedy = "Add rows of the rare labels, or draw balanced rows with --rows N."
     return Finding("imbalance", message, len(present), remedy, _examples([common, rare], counts))
 
 

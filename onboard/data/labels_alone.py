@@ -90,7 +90,7 @@ def _require_no_rows_asked(options: ReadOptions) -> None:
     given = {
         f"--kind {options.kind}": options.kind not in ("auto", "classification"),
         "--validation": options.validation is not None,
-        f"--shots {options.shots}": options.shots is not None,
+        f"--rows {options.shots}": options.shots is not None,
         "--label-field": options.label_field is not None and options.test is None,
         "--text-field": bool(options.text_fields) and options.test is None and options.unlabelled is None,
     }

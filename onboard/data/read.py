@@ -271,7 +271,7 @@ def _drawn(settled: Settled, splits: Mapping[str, list[LabelledRow]], options: R
 def _shot_findings(train: list[LabelledRow], options: ReadOptions) -> list[Finding]:
     if options.shots is None or options.shots <= len(train):
         return []
-    message = f"--shots {options.shots:,} asks for more than the {len(train):,} rows there are: all are used."
+    message = f"--rows {options.shots:,} asks for more than the {len(train):,} rows there are: all are used."
     return [Finding("few_rows", message, len(train))]
 
 

@@ -30,6 +30,7 @@ class Option:
         letters: for a repeatable field, the maximum length of each value.
         lines: whether the page offers a multi-line field for many values.
         limits: what the HTTP form accepts, as in JSON Schema: ge, gt, le, lt, pattern, max_length.
+        instead: for a former name, the field that replaces it; help and tables omit it.
     """
 
     help: str
@@ -39,6 +40,7 @@ class Option:
     letters: int = 200
     lines: bool = False
     limits: Mapping[str, Any] = field(default_factory=dict)
+    instead: str = ""
 
 
 _NAME = {"pattern": NAME_PATTERN}
@@ -159,9 +161,13 @@ class Submission:
     metric: Annotated[
         str, Option("Deciding metric. Defaults to accuracy or spearman.", checked=True, limits=_SHORT)
     ] = ""
-    shots: Annotated[
+    rows: Annotated[
         int | None,
         Option("Total number of training rows, drawn balanced by label.", checked=True, limits={"ge": 1, "le": 2**31}),
+    ] = None
+    shots: Annotated[
+        int | None,
+        Option("Former name of rows.", checked=True, limits={"ge": 1, "le": 2**31}, instead="rows"),
     ] = None
     seed: Annotated[int, Option("Seed of every random draw.", checked=True, limits={"ge": 0, "lt": 2**31})] = 0
     base: Annotated[
@@ -184,6 +190,13 @@ class Submission:
         if not isinstance(self.labels, str):
             object.__setattr__(self, "labels", _as_csv(self.labels))
         settle_fields(self)
+        if self.rows is not None and self.shots is not None:
+            raise InputError("rows-and-shots", field="rows", rows=self.rows, shots=self.shots)
+
+    @property
+    def training_rows(self) -> int | None:
+        """How many rows to train on, in total; None means all."""
+        return self.shots if self.rows is None else self.rows
 
 
 def settle_fields(declared_once: Any) -> None:
@@ -286,7 +299,7 @@ def asked(submission: Any) -> dict[str, Any]:
 def table(declaration: type[Any] = Submission) -> str:
     """Return the fields as a Markdown table, for docs/reference/http-api.md."""
     rows = ["| command | form, client | default | `onboard check` too | what it is |", "|---|---|---|---|---|"]
-    for declared in fields_of(declaration):
+    for declared in [declared for declared in fields_of(declaration) if not declared.option.instead]:
         default = "" if declared.default in (MISSING, None, "", ()) else f"`{declared.default}`".lower()
         checked = "yes" if declared.option.checked else ""
         rows.append(f"| `{declared.flag}` | `{declared.name}` | {default} | {checked} | {declared.option.help} |")

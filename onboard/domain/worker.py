@@ -6,9 +6,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final, Self
 
-from onboard.domain.documents import document_of
-from onboard.domain.moment import rounded
-
 STARTING_SECONDS: Final = 60.0  # a new worker counts as live for this long without a heartbeat
 
 
@@ -99,12 +96,6 @@ class WorkerRecord:
             return "faulty"
         return self.state.value if self.live or self.state is WorkerState.STOPPED else "lost"
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the worker as a JSON-compatible document; times are ISO 8601 in UTC."""
-        age = round(self.heartbeat_age_seconds, 1)
-        document = document_of(self, "name", "live", "gpu_uuid", state=self.shown_state, heartbeat_age_seconds=age)
-        return {"worker": self.name, **document}
-
 
 @dataclass(frozen=True, slots=True)
 class QueueStatus:
@@ -125,16 +116,3 @@ class QueueStatus:
     delayed: int = 0
     oldest_running_seconds: float | None = None
     lost: int = 0
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the queue as a JSON-compatible document."""
-        return {
-            "queue": self.name,
-            "paused": self.paused,
-            "queued": self.queued,
-            "delayed": self.delayed,
-            "running": self.running,
-            "lost": self.lost,
-            "oldest_queued_seconds": rounded(self.oldest_queued_seconds),
-            "oldest_running_seconds": rounded(self.oldest_running_seconds),
-        }

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from onboard.bases import find_base
 from onboard.bases.tokens import token_counter, verbaliser_of
+from onboard.contract.changes import AcceptedRows
 from onboard.data.more_rows import Words, amended, read_rows, report_of, takes_of
 from onboard.data.read import Checked
 from onboard.domain.dataset import Dataset, Example, label_key
@@ -18,7 +19,7 @@ from onboard.jobs.submit import Request, submit
 from onboard.registry.jobs import JobRepository
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from onboard.data.amended import Amended
     from onboard.data.more_rows import RowFile
@@ -47,11 +48,9 @@ class Added:
     warning: str | None
     change: ChangeJson
 
-    def to_json(self) -> dict[str, Any]:
+    def to_document(self, findings: Sequence[Any] | None = None) -> AcceptedRows:
         """Return the document of `onboard add --json`, without the results of the checks."""
-        return {
-            "job": self.job.id, "state": self.job.state.value, "task": self.job.spec.task, "change": dict(self.change),
-        }  # fmt: skip
+        return AcceptedRows.of_job(self.job, self.warning, findings, change=dict(self.change))
 
 
 def add(

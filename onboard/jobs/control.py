@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final
 
+from onboard.contract.operations import RunningDocument
 from onboard.domain.job import EVENTS_AT_ONCE, Job, JobEvent, JobState
 from onboard.domain.names import did_you_mean
 from onboard.errors import NotFoundError
@@ -123,5 +124,5 @@ def full_document(database: Database, job: Job, since: int = 0) -> dict[str, Any
     return {
         **report_document(database, job, since),
         "waiting": wait.to_json() if wait else None,
-        "running": running.to_json() if running else None,
+        "running": RunningDocument.of_running(running).to_json() if running else None,
     }

@@ -10,9 +10,11 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from onboard.contract.changes import ChangedLabels
 from onboard.data.amended import Amended, with_labels
 from onboard.data.descriptions import descriptions_of
 from onboard.domain.dataset import label_key, label_text
+from onboard.domain.job import JobState
 from onboard.domain.label_set import labels_of
 from onboard.errors import ConflictError, InputError
 from onboard.jobs.add import Added, Made, Queueing, queue_change
@@ -48,16 +50,14 @@ class Relabeled:
     version: EmbeddingVersion | None = None
     queued: Added | None = None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_document(self) -> ChangedLabels:
         """Return the document of `onboard labels TASK rename A B --json`."""
         job = None if self.queued is None else self.queued.job
-        return {
-            "task": self.task,
-            "version": None if self.version is None else self.version.version,
-            "job": None if job is None else job.id,
-            "state": "succeeded" if job is None else job.state.value,
-            "change": dict(self.change),
-        }
+        return ChangedLabels(
+            task=self.task, version=self.version and self.version.version, job=job and job.id,
+            state=JobState.SUCCEEDED if job is None else job.state, change=dict(self.change),
+            warning=self.queued and self.queued.warning,
+        )  # fmt: skip
 
 
 def list_labels(services: Services, task: str) -> dict[str, Any]:

@@ -7,17 +7,26 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import Final
 
 from sqlalchemy.orm import Session
 
+from onboard.contract.operations import (
+    OpenJobs,
+    QueuedDocument,
+    QueueDocument,
+    QueueList,
+    RunningDocument,
+    WorkerDocument,
+    WorkerList,
+)
 from onboard.domain.failures import FailureGroup, grouped
-from onboard.domain.figures import Ended, EndedInHour, QueueFigures, QueuesSeen
+from onboard.domain.figures import Ended, EndedInHour
 from onboard.domain.forecast import starts_in
 from onboard.domain.job import Job, JobState
 from onboard.domain.moment import to_iso
 from onboard.domain.release import release_of
-from onboard.domain.running import RunningJob, progress_json
+from onboard.domain.running import RunningJob
 from onboard.domain.task import EmbeddingVersion
 from onboard.domain.waiting import Retry, Waiting
 from onboard.domain.worker import QueueStatus, WorkerRecord, WorkerState
@@ -35,65 +44,6 @@ _LATELY_SECONDS: Final = 10.0  # maximum age of figures of a day or an hour
 
 
 @dataclass(frozen=True, slots=True)
-class WorkerSeen:
-    """A worker and its current job."""
-
-    record: WorkerRecord
-    running: RunningJob | None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the worker as a JSON-compatible document."""
-        document = self.record.to_json()
-        facts = document.pop("facts")
-        task = self.running.attempt.job.spec.task if self.running else None
-        return {**document, "task": task, **progress_json(self.running), "facts": facts}
-
-
-@dataclass(frozen=True, slots=True)
-class WorkersSeen:
-    """All workers at one moment of the database's clock."""
-
-    at: float
-    workers: Sequence[WorkerSeen]
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the workers as a JSON-compatible document."""
-        return {"at": to_iso(self.at), "workers": [worker.to_json() for worker in self.workers]}
-
-
-@dataclass(frozen=True, slots=True)
-class OpenJobs:
-    """Running and waiting jobs, at one moment of the database's clock.
-
-    Args:
-        waiting: queued jobs in the order in which they are claimed, each with the number of jobs ahead in its queue.
-        queued: number of all waiting jobs, including those that are not in `waiting`.
-    """
-
-    at: float
-    running: Sequence[RunningJob]
-    waiting: Sequence[tuple[Job, int]]
-    queued: int
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the jobs as a JSON-compatible document."""
-        return {
-            "at": to_iso(self.at),
-            "running": [job.to_json() for job in self.running],
-            "queued": [
-                {
-                    "job": job.id, "task": job.spec.task, "queue": job.queue, "priority": job.priority,
-                    "attempt": job.attempt, "max_attempts": job.max_attempts, "ahead": ahead,
-                    "waited_seconds": round(max(self.at - job.not_before_at, 0.0), 1),
-                    "retry_at": to_iso(job.not_before_at) if job.not_before_at > self.at else None,
-                }
-                for job, ahead in self.waiting
-            ],
-            "queued_in_all": self.queued,
-        }  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
 class ServiceSeen:
     """The whole service at one moment of the database's clock.
 
@@ -103,21 +53,21 @@ class ServiceSeen:
         versions: the latest published versions, newest first.
     """
 
-    queues: QueuesSeen
-    workers: WorkersSeen
+    queues: QueueList
+    workers: WorkerList
     jobs: OpenJobs
     failures: Sequence[FailureGroup]
     hours: Sequence[EndedInHour]
     versions: Sequence[EmbeddingVersion]
 
 
-def queues(database: Database) -> QueuesSeen:
+def queues(database: Database) -> QueueList:
     """Return all queues with open jobs, live workers or recent jobs, all that were ever paused, and the default."""
     with database.snapshot() as session:
         return _Moment(session).queues()
 
 
-def workers(database: Database) -> WorkersSeen:
+def workers(database: Database) -> WorkerList:
     """Return all workers that have not signed off, with their current jobs."""
     with database.snapshot() as session:
         return _Moment(session).workers()
@@ -234,31 +184,34 @@ class _Moment:
     def _statuses(self) -> Sequence[QueueStatus]:
         return QueueRepository(self._session).list()
 
-    def queues(self) -> QueuesSeen:
+    def queues(self) -> QueueList:
         statuses, present = {status.name: status for status in self._statuses}, self._present
         recent, window_seconds = self._lately.read(self._session, self.now)
         served = {queue for worker in present if worker.live for queue in worker.queues}
-        return QueuesSeen(
-            at=self.now,
-            queues=[
-                QueueFigures(
-                    statuses.get(name, QueueStatus(name, paused=False)),
-                    live_workers=sum(worker.takes_jobs and name in worker.queues for worker in present),
-                    recent=recent.get(name) or Ended.nothing(window_seconds),
-                )
-                for name in sorted({*statuses, *served, *recent})
-            ],
-        )
+        documents = [
+            QueueDocument.of_status(
+                statuses.get(name, QueueStatus(name, paused=False)),
+                sum(worker.takes_jobs and name in worker.queues for worker in present),
+                recent.get(name) or Ended.nothing(window_seconds),
+            )
+            for name in sorted({*statuses, *served, *recent})
+        ]
+        return QueueList(at=to_iso(self.now), queues=tuple(documents))
 
-    def workers(self) -> WorkersSeen:
+    def workers(self) -> WorkerList:
         # Only jobs that the worker still holds: after its lease, another worker may take a job.
         jobs = {running.attempt.job.id: running for running in self._running}
-        return WorkersSeen(self.now, [WorkerSeen(record, jobs.get(record.job or "")) for record in self._present])
+        workers = [WorkerDocument.of_record(record, jobs.get(record.job or "")) for record in self._present]
+        return WorkerList(at=to_iso(self.now), workers=tuple(workers))
 
     def open_jobs(self, most: int) -> OpenJobs:
         queued = JobFigures(self._session).queued(most)
         in_all = sum(queue.queued for queue in self._statuses)
-        return OpenJobs(self.now, self._running, _numbered(queued), in_all)
+        return OpenJobs(
+            at=to_iso(self.now), running=tuple(map(RunningDocument.of_running, self._running)),
+            queued=tuple(QueuedDocument.of_job(job, ahead, self.now) for job, ahead in _numbered(queued)),
+            queued_in_all=in_all,
+        )  # fmt: skip
 
 
 def _newest_versions(session: Session, figures: JobFigures) -> Sequence[EmbeddingVersion]:

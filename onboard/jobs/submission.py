@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 # submission are options of the job, under the same name.
 _FOR_ROWS: Final = frozenset({
     "dataset", "validation", "test", "unlabelled", "kind", "labels", "unknown_labels", "text_field", "label_field",
-    "shots", "seed",
+    "rows", "shots", "seed",
 })  # fmt: skip
 _FOR_SPEC: Final = frozenset({"task", "init", "tune_hypernetwork", "method", "metric", "base", "new_labels"})
 _FOR_QUEUE: Final = frozenset({"queue", "priority", "key", "time_limit"})
@@ -157,7 +157,7 @@ def job_spec(submission: Submission, default_base: str) -> JobSpec:
         method=submission.method,
         kind=submission.kind,
         metric=submission.metric,
-        shots=submission.shots,
+        shots=submission.training_rows,
         seed=submission.seed,
         base=submission.base or default_base,
         new_labels=submission.new_labels,
@@ -221,7 +221,7 @@ def _read_options(submission: Submission, outside: Outside | None, **more: Any) 
         unknown_labels=submission.unknown_labels,
         text_fields=tuple(submission.text_field),
         label_field=submission.label_field,
-        shots=submission.shots,
+        shots=submission.training_rows,
         seed=submission.seed,
         **more,
     )

@@ -117,7 +117,7 @@ DATA: Final[Mapping[str, Message]] = {
     "option-needs-rows": Message(
         "{option} has no meaning without labeled rows.", "Leave it out, or submit a dataset: onboard submit FILE"
     ),
-    "shots-not-positive": Message("--shots {shots} is not a number of rows.", "Ask for at least one row per label."),
+    "shots-not-positive": Message("--rows {shots} is not a number of rows.", "Ask for at least one row per label."),
     "snapshot-format-unknown": Message(
         "This snapshot has the unknown format {format} {version}.",
         "Install the version of onboard that wrote it, or a later one.",
@@ -132,7 +132,7 @@ DATA: Final[Mapping[str, Message]] = {
     "text-half-character": Message(
         "A row is not UTF-8: it contains half a surrogate pair.", "Write the character in full, or remove it."
     ),
-    "too-few-shots": Message("--shots {shots} is not a number of rows.", "Ask for at least one row per label."),
+    "too-few-shots": Message("--rows {shots} is not a number of rows.", "Ask for at least one row per label."),
     "unknown-hub-dataset": Message(
         "The hub has no dataset {source}.", "Check the name: hf://OWNER/NAME. Private ones need a token: hf auth login"
     ),

@@ -55,6 +55,9 @@ DOMAIN: Final[Mapping[str, Message]] = {
         "{name!r} is not a {kind}.",
         "Use 1 to {most_letters} lower-case letters, digits, '-' or '_', starting with a letter or digit.",
     ),
+    "rows-and-shots": Message(
+        "--rows {rows} and --shots {shots} are the same option.", "Leave out --shots, the former name of --rows."
+    ),
     "scope-missing": Message("A token needs at least one scope.", "Scopes: {known}."),
     "task-weights-format-unknown": Message(
         "The weights have the format {format!r}; this version reads onboard-task-weights-1.",

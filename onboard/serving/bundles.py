@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from onboard.bases import Base, find_base, named_bases
+from onboard.contract.version_files import BASE, EMBEDDING, HYPERNETWORK, READOUT, WEIGHTS
 from onboard.domain.methods import Content, content_of
 from onboard.domain.names import Reference
 from onboard.domain.task import FIRST_HYPERNETWORK, Task
@@ -25,10 +26,9 @@ from onboard.statistics.readout import Readout
 from onboard.storage.artifacts import digest_of
 from onboard.storage.embedding import embedding_digest, read_facts, unpack_embedding
 from onboard.storage.novelty import novelty_in
-from onboard.storage.readout import READOUT, unpack_readout
-from onboard.storage.weights import WEIGHTS, Tensors, readout_alone, unpack_weights, weights_digest
+from onboard.storage.readout import unpack_readout
+from onboard.storage.weights import Tensors, readout_alone, unpack_weights, weights_digest
 from onboard.versions.answers import module_in
-from onboard.versions.fetch import BASE, EMBEDDING, HYPERNETWORK
 
 
 def bundle_at(folder: Path) -> Path | None:

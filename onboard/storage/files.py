@@ -201,24 +201,6 @@ def open_store(url: str, what: str, setting: str) -> tuple[Any, str]:
 
 
 @contextmanager
-def output_in_our_words(output: Path | str, remedy: str) -> Iterator[None]:
-    """Failures to write where a user wants files to be become NotAllowedError or StorageError.
-
-    Args:
-        output: the folder that was asked for by --output.
-        remedy: where it may be written to, but cannot: the disk is full.
-    """
-    try:
-        yield
-    except (PermissionError, NotADirectoryError, FileExistsError) as error:
-        raise NotAllowedError("output-forbidden", output=output, reason=error.strerror) from error
-    except OSError as error:
-        raise StorageError(
-            "output-not-writable", output=output, reason=error.strerror or error, remedy=remedy
-        ) from error
-
-
-@contextmanager
 def errors_in_our_words(place: str, what: str, setting: str) -> Iterator[None]:
     """Failures of a file system or an object store become StorageError or NotAllowedError.
 

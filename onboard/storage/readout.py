@@ -13,7 +13,6 @@ from onboard.errors import DamagedError, PinMismatchError
 from onboard.statistics.readout import Readout
 from onboard.storage.embedding import read_facts
 
-READOUT: Final = "readout.safetensors"  # what a bundle calls the file
 # What its weights are called, by whether they are for signed roots of the features: a release that knows nothing of
 # roots refuses what it would answer wrongly.
 _WEIGHTS: Final = {False: "weights", True: "root_weights"}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -21,8 +21,6 @@ from onboard.statistics.readout import Readout
 from onboard.storage.embedding import as_strings
 from onboard.storage.novelty import TENSOR
 from onboard.storage.readout import readout_of_tensors
-
-WEIGHTS: Final = "weights.safetensors"  # what fetching calls the file
 
 Tensors = Mapping[str, np.ndarray]
 

@@ -16,14 +16,14 @@ _PLACE: Final = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]{0,95}/[A-Za-z0-9][A-Za-z
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class HubPlace:
     """A repository of the hub, and a revision of it."""
 
     repository: str
     revision: str | None = None
 
     @classmethod
-    def parse(cls, text: str) -> Place:
+    def parse(cls, text: str) -> HubPlace:
         """Read `hf://OWNER/NAME[@REVISION]`. Raises InputError."""
         named = _PLACE.fullmatch(text.removeprefix(SCHEME)) if text.startswith(SCHEME) else None
         if named is None or ".." in text:
@@ -35,7 +35,7 @@ class Place:
 
 
 @contextmanager
-def translated(place: Place) -> Iterator[None]:
+def translated(place: HubPlace) -> Iterator[None]:
     """What the hub's library raises meanwhile, as our errors.
 
     Raises:
@@ -72,6 +72,6 @@ def translated(place: Place) -> Iterator[None]:
         raise _unavailable(place, error) from error
 
 
-def _unavailable(place: Place, error: Exception) -> UnavailableError:
+def _unavailable(place: HubPlace, error: Exception) -> UnavailableError:
     reason = str(error).partition("\n")[0].rstrip(".") or type(error).__name__
     return UnavailableError("hub-unreachable-for-version", place=str(place), reason=reason)

@@ -12,11 +12,10 @@ from typing import Any, Final
 
 from filelock import FileLock
 
+from onboard.contract.version_files import output_in_our_words, write_whole
 from onboard.domain.task import EmbeddingVersion
 from onboard.domain.untrusted_json import parse_json
 from onboard.errors import ConflictError, DamagedError
-from onboard.storage.files import output_in_our_words
-from onboard.versions.fetch import write_whole
 
 _FILE: Final = "pulled.json"
 _LOCK_SECONDS: Final = 30.0

@@ -13,15 +13,16 @@ from typing import Final, NamedTuple
 
 from onboard.bases import file_digest
 from onboard.bases.placing import whole_folder
+from onboard.contract.card import render_card
+from onboard.contract.version_files import file_name, write_files, write_whole
 from onboard.data.hub_deadline import within_deadline
 from onboard.domain.names import Reference, require_name
 from onboard.domain.task import EmbeddingVersion
 from onboard.domain.temporary import temporary_folder
 from onboard.domain.untrusted_json import parse_json
 from onboard.errors import ConflictError, DamagedError, InputError, NotAllowedError, NotFoundError
-from onboard.versions.card import render_card
-from onboard.versions.fetch import file_name, verify, write_files, write_whole
-from onboard.versions.hub_place import Place, translated
+from onboard.versions.fetch import verify
+from onboard.versions.hub_place import HubPlace, translated
 from onboard.versions.newest_seen import NewestSeen
 from onboard.versions.shelf import CARD, CARD_HERE, FORMAT, MANIFEST, listed
 from onboard.versions.signature import MOST_BYTES as MOST_SIGNATURE_BYTES
@@ -68,7 +69,7 @@ class PullTerms:
 
 
 def pull(
-    place: Place,
+    place: HubPlace,
     output: Callable[[EmbeddingVersion], Path],
     terms: PullTerms = PullTerms(),
     *,
@@ -109,7 +110,7 @@ def pull(
 
 
 def _written(
-    place: Place, version: EmbeddingVersion, files: dict[str, Path], output: Path, terms: PullTerms
+    place: HubPlace, version: EmbeddingVersion, files: dict[str, Path], output: Path, terms: PullTerms
 ) -> tuple[Path, ...]:
     """Write the files, unless a newer version was pulled before or something else would be overwritten."""
     seen, verified = None if terms.home is None else NewestSeen(terms.home), terms.key is not None
@@ -135,7 +136,7 @@ class _Manifest(NamedTuple):
     repository: str | None
 
 
-def _manifest(place: Place, sizes: Mapping[str, int], download: Callable[[str], Path]) -> _Manifest:
+def _manifest(place: HubPlace, sizes: Mapping[str, int], download: Callable[[str], Path]) -> _Manifest:
     """The version that lies there."""
     if sizes.get(MANIFEST, _MOST_MANIFEST_BYTES + 1) > _MOST_MANIFEST_BYTES:
         raise NotFoundError("hub-without-version", place=place)
@@ -155,7 +156,7 @@ def _manifest(place: Place, sizes: Mapping[str, int], download: Callable[[str], 
         raise DamagedError("pull-manifest-damaged", file=MANIFEST, place=place, reason=error) from error
 
 
-def _require_expected(place: Place, version: EmbeddingVersion, expected: Reference | None) -> None:
+def _require_expected(place: HubPlace, version: EmbeddingVersion, expected: Reference | None) -> None:
     """Raise ConflictError where it is not the task that is expected, or an older version."""
     if expected is None:
         return
@@ -173,7 +174,7 @@ def _require_expected(place: Place, version: EmbeddingVersion, expected: Referen
         )
 
 
-def _require_repository(place: Place, signed_for: str | None) -> None:
+def _require_repository(place: HubPlace, signed_for: str | None) -> None:
     """Raise NotAllowedError where what was signed says that it was made for another repository, or does not say."""
     if signed_for is None:
         raise NotAllowedError("signature-of-other-revision", place=str(place))
@@ -190,7 +191,7 @@ def _require_signature(folder: Path, key: Path, sizes: Mapping[str, int], downlo
 
 
 def _downloaded(
-    place: Place, digests: Mapping[str, str], sizes: Mapping[str, int], download: Callable[[str], Path]
+    place: HubPlace, digests: Mapping[str, str], sizes: Mapping[str, int], download: Callable[[str], Path]
 ) -> dict[str, Path]:
     """The files of a version by their names. Raises where one is not taken, or differs from its digest."""
     require_taken(place, digests, sizes)

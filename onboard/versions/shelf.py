@@ -16,15 +16,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from onboard.bases import file_digest
+from onboard.contract.card import render_card
+from onboard.contract.version_files import BASE, file_name
 from onboard.contract.versions import VersionDocument
 from onboard.data.hub import SCHEME
 from onboard.data.hub_deadline import ANSWER_SECONDS, within_deadline
 from onboard.domain.task import EmbeddingVersion
 from onboard.domain.temporary import temporary_folder
 from onboard.errors import InputError
-from onboard.versions.card import render_card
-from onboard.versions.fetch import BASE, file_name, verify
-from onboard.versions.hub_place import Place, translated
+from onboard.versions.fetch import verify
+from onboard.versions.hub_place import HubPlace, translated
 from onboard.versions.signature import SIGNATURE, sign
 from onboard.versions.taken import OWN_FILES, is_taken
 
@@ -48,7 +49,7 @@ class Pushed:
         signed: whether the signature of all of it does.
     """
 
-    place: Place
+    place: HubPlace
     commit: str
     files: Mapping[str, str]
     has_base: bool
@@ -63,7 +64,7 @@ class Pushed:
 
 
 def push(
-    version: EmbeddingVersion, folder: Path, place: Place, *, licence: str = "", private: bool = False,
+    version: EmbeddingVersion, folder: Path, place: HubPlace, *, licence: str = "", private: bool = False,
     key: Path | None = None, endpoint: str | None = None,
 ) -> Pushed:  # fmt: skip
     """Put the files of a version on the hub, in one commit, in the place of those of a version that lie there.
@@ -98,7 +99,7 @@ def push(
             within_deadline(lambda: api.create_repo(place.repository, private=private, exist_ok=True))
             commit = _committed(api, place, staged, f"onboard push {version.reference}")
     has_base = any(name.startswith(f"{BASE}/") for name in digests)
-    return Pushed(Place(place.repository, commit), commit, digests, has_base, key is not None)
+    return Pushed(HubPlace(place.repository, commit), commit, digests, has_base, key is not None)
 
 
 def model_card(version: EmbeddingVersion, licence: str = "") -> str:
@@ -137,7 +138,7 @@ def _below(folder: Path) -> Iterator[str]:
     return (path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
 
 
-def _stage(version: EmbeddingVersion, folder: Path, staged: Path, place: Place, licence: str) -> dict[str, str]:
+def _stage(version: EmbeddingVersion, folder: Path, staged: Path, place: HubPlace, licence: str) -> dict[str, str]:
     """Lay out in `staged` what is to lie on the hub; returns the digest of each file of the version."""
     digests = {name: file_digest(folder / name) for name in sorted(_names(folder))}
     for name in digests:
@@ -165,13 +166,13 @@ def _of_a_version(name: str) -> bool:
     return name in (*OWN_FILES, SIGNATURE) or name.startswith(f"{BASE}/")
 
 
-def listed(api: HfApi, place: Place) -> tuple[dict[str, int], str]:
+def listed(api: HfApi, place: HubPlace) -> tuple[dict[str, int], str]:
     """The size in bytes of each file of a repository, and the commit. Raises errors of the hub's library."""
     info = api.model_info(place.repository, revision=place.revision, files_metadata=True, timeout=ANSWER_SECONDS)
     return {file.rfilename: file.size or 0 for file in info.siblings or []}, info.sha or ""
 
 
-def _committed(api: HfApi, place: Place, staged: Path, message: str) -> str:
+def _committed(api: HfApi, place: HubPlace, staged: Path, message: str) -> str:
     """Put all files of a folder there, in the place of a version's files that lie there; returns the commit's id."""
     from huggingface_hub import CommitOperationAdd, CommitOperationDelete
 

@@ -7,10 +7,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
+from onboard.contract.version_files import BASE, EMBEDDING, HYPERNETWORK, READOUT, WEIGHTS
 from onboard.errors import ConflictError, DamagedError, InputError
-from onboard.storage.readout import READOUT
-from onboard.storage.weights import WEIGHTS
-from onboard.versions.fetch import BASE, EMBEDDING, HYPERNETWORK
 
 OWN_FILES: Final = (EMBEDDING, WEIGHTS, READOUT, HYPERNETWORK)
 _BASE_FILE: Final = re.compile(

@@ -11,11 +11,15 @@ from typing import Annotated, Any
 import httpx
 import pytest
 import typer
+from support.refusals import refused
 from typer.testing import CliRunner
 
 from cli.options import check_options, submit_options
 from onboard.api.forms import described, form_of
 from onboard.client import Onboard
+from onboard.client.asking import upload
+from onboard.client.document import Document
+from onboard.client.steps import Steps, operation
 from onboard.client.uploads import Upload, taking
 from onboard.domain.submission import Option, Submission, asked, table
 from onboard.jobs.submission import job_spec
@@ -76,12 +80,13 @@ def client(tmp_path: Path) -> Iterator[tuple[Any, list[bytes]]]:
 
     def answer(request: httpx.Request) -> httpx.Response:
         bodies.append(request.read())
-        return httpx.Response(200, json={})
+        return httpx.Response(200, json={"job": "0" * 12, "task": "rows", "state": "queued"})
 
     class Other(Onboard):
+        @operation
         @taking(Copy)
-        def order(self, submission: Copy) -> dict[str, Any]:
-            return self._upload("/v1/jobs", Upload.of(submission))
+        def order(self, submission: Copy) -> Steps[Document]:
+            return (yield from upload("/v1/jobs", Upload.of(submission)))
 
     with Other("https://service", "onb_x", cache=tmp_path, transport=httpx.MockTransport(answer)) as other:
         yield other, bodies
@@ -115,6 +120,31 @@ def test_what_says_what_the_rows_are_is_an_option_of_the_check_too() -> None:
     text = run(check, "--help")
     assert "--unlabelled" in text
     assert "--colour" not in text
+
+
+def test_a_former_name_is_taken_and_not_shown(client: tuple[Any, list[bytes]], rows: Path) -> None:
+    seen: list[Submission] = []
+
+    @submit_options()
+    def submit(submission: Submission) -> None:
+        """Submit a dataset."""
+        seen.append(submission)
+
+    shown = run(submit, "--help")
+    assert "--rows" in shown
+    assert "--shots" not in shown
+    run(submit, str(rows), "--shots", "3")
+    run(submit, str(rows), "--rows", "3")
+    assert [job_spec(submission, "mini").shots for submission in seen] == [3, 3]
+    form = form_of(Submission, "Form", "A form.", checked=False)
+    assert Submission(str(rows), **form.model_validate({"shots": "3"}).model_dump(exclude_none=True)).training_rows == 3
+    described_as = described(form)["requestBody"]["content"]["multipart/form-data"]["schema"]["properties"]
+    assert (described_as["shots"].get("deprecated"), described_as["rows"].get("deprecated")) == (True, None)
+    other, bodies = client
+    other.submit(rows, rows=3)
+    assert b'name="rows"\r\n\r\n3\r\n' in bodies[0]
+    with refused("rows-and-shots", rows=3, shots=4):
+        Submission(str(rows), rows=3, shots=4)
 
 
 def test_the_documentation_has_the_table_of_today() -> None:

@@ -16,7 +16,8 @@ HEAVY = ("torch", "transformers", "sklearn", "scipy", "pyarrow", "celery", "fast
 
 # From the top down: a module may import what stands in a lower row, and its own room.
 LAYERS = (
-    ("cli", "workers", "onboard.client.local", "onboard.__main__"),  # programs: for people, for jobs, for notebooks
+    # programs: for people, for jobs, for notebooks
+    ("cli", "workers", "onboard.local", "onboard.client.local", "onboard.__main__"),
     ("onboard.api", "onboard.client", "onboard.testing"),  # HTTP from the inside and from the outside; fakes
     ("onboard.jobs", "onboard.pipeline", "onboard.serving"),  # the use cases of a job and of an answer
     ("onboard.versions",),  # the use cases of what has been learned
@@ -40,7 +41,7 @@ LAYERS = (
 # Rooms of one row do not import one another, except in these: programs, the lowest row, and the registry, which
 # migrates itself.
 OPEN_ROWS = (LAYERS[0], LAYERS[-1], LAYERS[-3])
-PROGRAMS = ("onboard.__main__", "onboard.client.local")  # they run commands, and nothing imports them
+PROGRAMS = ("onboard.__main__",)  # it runs commands, and nothing imports it
 STAGES = ("onboard.probe", "onboard.train", "onboard.evaluate", "onboard.guard")
 
 

@@ -20,7 +20,8 @@ from onboard.bases import find_base
 from onboard.client.answers import read_embedding
 from onboard.client.bases import download_base
 from onboard.client.cache import EmbeddingCache
-from onboard.client.events import job_events
+from onboard.client.connection import Connection
+from onboard.client.events import EventReader
 from onboard.client.problems import problem_of
 from onboard.domain.names import Reference
 from onboard.errors import DamagedError, OnboardError
@@ -139,18 +140,14 @@ def test_any_bytes_are_a_base_json_or_refused(folder: Path, content: bytes) -> N
 
 
 class Hostile:
-    """A service that lists whatever it likes, and gives the promised digest of nothing."""
+    """A service that lists whatever it likes, and sends other bytes."""
 
     def __init__(self, files: Any) -> None:
         self._files = files
 
-    def request(self, method: str, path: str, **_: Any) -> httpx.Response:
-        asked = httpx.Request(method, f"http://localhost{path}")
-        return httpx.Response(200, content=json.dumps(self._files), request=asked)
-
-    def download(self, path: str, target: Any) -> str:
-        target.write(b"evil")
-        return "sha256:1"
+    def __call__(self, asked: httpx.Request) -> httpx.Response:
+        listed = asked.url.path.count("/") == 3
+        return httpx.Response(200, content=json.dumps(self._files) if listed else b"evil", request=asked)
 
 
 NAMES = some.sampled_from(
@@ -167,8 +164,9 @@ def test_any_list_of_a_bases_files_is_refused_and_writes_nothing_elsewhere(files
     with tempfile.TemporaryDirectory() as place:
         target = Path(place) / "in" / "base"
         target.parent.mkdir()
+        connection = Connection("http://localhost", transport=httpx.MockTransport(Hostile(files)))
         with pytest.raises(OnboardError):
-            download_base(Hostile(files), "sha256:" + "0" * 64, target)  # type: ignore[arg-type]  # a stand-in
+            connection.run(download_base("sha256:" + "0" * 64, target, 1))
         assert list(Path(place).rglob("*")) == [target.parent]
 
 
@@ -195,7 +193,8 @@ def test_any_note_of_a_cache_is_read_or_counts_as_none(content: bytes) -> None:
 @example(['data: {"id": 1, "message": "m"}', ""])
 @example(['data: {"id": null, "message": "m", "kind": "k"}', ""])
 def test_any_stream_is_events_or_refused(lines: list[str]) -> None:
-    require_ours(lambda: list(job_events(lines, "localhost")))
+    reader = EventReader("localhost")
+    require_ours(lambda: [reader.events(line) for line in lines])
 
 
 @bounded(250)

@@ -238,7 +238,7 @@ def test_a_queue_that_no_worker_ever_served_is_told_and_the_job_waits(
 def test_on_a_laptop_too_a_queue_that_no_worker_ever_served_is_told(
     onboard: Onboard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cli.local.start_worker", lambda *_given: None)
+    monkeypatch.setattr("onboard.local.Onboard.start_worker", lambda *_given: None)
     rows = write_rows(tmp_path / "mood.jsonl", opinions(8))
     said = onboard("submit", "--dataset", rows, "--queue", "gpu", "--json").err
     assert "No worker has served the queue 'gpu' yet; known are default. A worker for it is started on this" in said

@@ -28,7 +28,7 @@ def run(desk: Desk, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixtu
 
     def follow(service: Any, job: str) -> Any:
         desk.run(desk.claim())
-        return service.job(job)
+        return service.job(job).document
 
     monkeypatch.setattr("cli.watch.follow", follow)
     line = CommandLine(monkeypatch, capsys)

@@ -175,7 +175,7 @@ def test_a_full_disk_leaves_no_half_file_and_what_was_there_stays(
         path.write_bytes(b"half a file")
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("onboard.versions.fetch.open_new", half)
+    monkeypatch.setattr("onboard.contract.version_files.open_new", half)
     with pytest.raises(StorageError, match="No space left"):
         fetch(tiny_services, "mood", tmp_path)
     monkeypatch.undo()

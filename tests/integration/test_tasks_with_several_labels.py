@@ -12,6 +12,7 @@ import pytest
 from rich.console import Console
 from support.real_jobs import Desk, write_rows
 
+from onboard.contract.card import render_card
 from onboard.domain.evaluation import Evaluation
 from onboard.domain.job import JobState
 from onboard.domain.submission import Submission
@@ -21,7 +22,6 @@ from onboard.report import render, render_text
 from onboard.serving import Predictor
 from onboard.statistics.readout import Readout
 from onboard.storage.readout import pack_readout, unpack_readout
-from onboard.versions.card import render_card
 from onboard.versions.compare import compare
 from onboard.versions.export.onnx import export_onnx
 from onboard.versions.fetch import fetch

@@ -12,6 +12,7 @@ from support.real_jobs import Desk, opinions, write_rows
 from support.refusals import refused
 
 from onboard.bases import Base
+from onboard.contract.card import render_card
 from onboard.contract.versions import VersionDocument
 from onboard.domain.dataset import Example
 from onboard.domain.job import Job, JobState
@@ -27,7 +28,6 @@ from onboard.report import render
 from onboard.serving import Predictor
 from onboard.storage.embedding import read_facts
 from onboard.testing import MemoryDoorbell, RecordedProgress
-from onboard.versions.card import render_card
 from onboard.versions.compare import compare
 from onboard.versions.delete import delete_task
 from onboard.versions.fetch import fetch

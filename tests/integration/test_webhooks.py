@@ -11,7 +11,7 @@ from support.real_workers import Deployment
 from support.registry_samples import register_sample_base, sample_task, sample_version
 from support.webhook_receiver import receiving
 
-from cli.local import LocalGateway
+from onboard import local
 from onboard.domain.job import JobState
 from onboard.domain.webhook import Delivery
 from onboard.jobs.detached import spawned
@@ -43,7 +43,7 @@ def test_a_promotion_on_a_home_without_a_worker_starts_one_that_tells_of_it(embe
         with embedded.services.database.write() as session:
             VersionRepository(session).add(sample_version(), sample_task())
         try:
-            LocalGateway(embedded.services).promote("colours@v1", "production", if_better=False)
+            local.Onboard(embedded.services).promote("colours@v1", "production", if_better=False)
             assert receiver.arrived.wait(60)
         finally:
             for process in spawned:
@@ -58,7 +58,7 @@ def test_a_promotion_that_nobody_is_to_be_told_of_starts_no_worker(embedded: Dep
     with embedded.services.database.write() as session:
         for _ in range(2):
             VersionRepository(session).add(sample_version(), sample_task())
-    gateway = LocalGateway(embedded.services)
+    gateway = local.Onboard(embedded.services)
     gateway.promote("colours@v1", "latest", if_better=False)
     gateway.rollback("colours", "latest")
     assert embedded.rows() == []

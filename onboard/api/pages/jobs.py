@@ -29,7 +29,7 @@ _READ: Final = [Depends(requires(Scope.READ))]
 _SUBMIT: Final = [Depends(requires(Scope.SUBMIT))]
 Text = Annotated[str, Query(max_length=_MOST_LETTERS)]
 FormText = Annotated[str, Form(max_length=_MOST_LETTERS)]
-Asked = Annotated[Change, Form()]
+FormChange = Annotated[Change, Form()]
 Number = Annotated[int, Form(ge=0, lt=2**31)]
 
 _ORDERS: Final = {
@@ -132,7 +132,7 @@ def list_jobs(
 
 @router.post("/jobs/selected", dependencies=_SUBMIT)
 def change_jobs(
-    change: Asked,
+    change: FormChange,
     request: Request,
     services: OpenServices,
     filters: Annotated[Filters, Depends(_posted)],
@@ -147,7 +147,7 @@ def change_jobs(
 
 @router.post("/jobs/matching", dependencies=_SUBMIT)
 def change_all_jobs(
-    change: Asked,
+    change: FormChange,
     request: Request,
     services: OpenServices,
     filters: Annotated[Filters, Depends(_posted)],

@@ -32,7 +32,7 @@ router = APIRouter(include_in_schema=False)
 @router.get("/submit.json", dependencies=_SUBMIT)
 def show_form(request: Request, task: Annotated[str, Query(max_length=_MOST_LETTERS)] = "") -> Response:
     """Show the form of a submission, generated from its declaration."""
-    shown = [field for field in fields_of(Submission) if field.option.form is not None]
+    shown = [field for field in fields_of(Submission) if field.option.form is not None and not field.option.instead]
     document = {"fields": [_described(field) for field in shown]}
     return page(request, "submit.html", document, first=_FIRST, task=task, key=secrets.token_hex(12))
 

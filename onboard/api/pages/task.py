@@ -14,6 +14,7 @@ from onboard.api.pages.frame import page, to
 from onboard.api.pages.jobs import with_results
 from onboard.api.routes.embeddings import OpenShelf
 from onboard.api.routes.tasks import TaskName
+from onboard.contract.card import render_card
 from onboard.contract.jobs import NAME
 from onboard.contract.versions import AliasMoveDocument
 from onboard.domain.access import Scope
@@ -26,7 +27,6 @@ from onboard.jobs.waking import start_webhook_worker
 from onboard.report.charts import RowChart, Scale, Track
 from onboard.report.reading import label_name
 from onboard.report.versions import measured_text, versions_chart
-from onboard.versions.card import render_card
 from onboard.versions.describe import describe_task, resolve, versions_page
 from onboard.versions.promote import alias_history, promote, rollback
 

@@ -37,15 +37,14 @@ def add_rows(
     response: Response,
     left: ClientLeft,
     idempotency_key: Key = None,
-) -> dict[str, Any]:
+) -> AcceptedRows:
     """Add, correct or remove rows of a task; a job then learns a new version from all its rows."""
     intake: Intake = request.app.state.intake
     asked = received.addition(key=idempotency_key)
     added = intake.add(task, asked, identity.name, received.upload.content_bytes, left)
     start_worker(services, added.job.queue)
     response.headers["Location"] = f"/v1/jobs/{added.job.id}"
-    findings = findings_over_http(added.job.spec.options["dataset_report"]["warnings"])
-    return {**added.to_json(), "warning": added.warning, "warnings": findings}
+    return added.to_document(findings_over_http(added.job.spec.options["dataset_report"]["warnings"]))
 
 
 @router.get("/labels", response_model=LabelList, dependencies=_READ)
@@ -57,7 +56,7 @@ def show_labels(task: TaskName, services: OpenServices) -> dict[str, Any]:
 @router.post("/labels", response_model=ChangedLabels)
 def change_labels_of_task(
     task: TaskName, body: LabelsWanted, identity: Submitter, services: OpenServices, response: Response
-) -> dict[str, Any]:
+) -> ChangedLabels:
     """Rename a label, merge some, delete one with its rows, or describe one. Creates a new version; no alias moves.
 
     Renaming returns the version (200); any other change returns the job that makes it (202).
@@ -67,8 +66,8 @@ def change_labels_of_task(
     changed = change_labels(services, doorbell(services, outside=True), task, asked, how, fast=body.fast)
     if changed.queued is None:
         start_webhook_worker(services)
-        return changed.to_json()
+        return changed.to_document()
     start_worker(services, changed.queued.job.queue)
     response.status_code = 202
     response.headers["Location"] = f"/v1/jobs/{changed.queued.job.id}"
-    return {**changed.to_json(), "warning": changed.queued.warning}
+    return changed.to_document()

@@ -47,14 +47,13 @@ def submit_job(
     response: Response,
     left: ClientLeft,
     idempotency_key: Key = None,
-) -> dict[str, Any]:
+) -> Accepted:
     """Submit a dataset: it is checked and queued, and a worker learns it."""
     submission = received.submission(key=idempotency_key)
     job, warning = request.app.state.intake.submit(submission, identity.name, received.upload.content_bytes, left)
     start_worker(services, job.queue)
     response.headers["Location"] = f"/v1/jobs/{job.id}"
-    findings = findings_over_http(job.spec.options["dataset_report"]["warnings"])
-    return {"job": job.id, "state": job.state, "task": job.spec.task, "warning": warning, "warnings": findings}
+    return Accepted.of_job(job, warning, findings_over_http(job.spec.options["dataset_report"]["warnings"]))
 
 
 def _search(

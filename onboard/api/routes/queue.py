@@ -19,18 +19,18 @@ router = APIRouter(prefix="/v1/queue", tags=["operations"])
 
 
 @router.get("", response_model=QueueList, dependencies=[Depends(requires(Scope.READ))])
-def show_queues(services: OpenServices) -> dict[str, Any]:
+def show_queues(services: OpenServices) -> QueueList:
     """List queues: waiting and running jobs with their age, workers, and recently ended jobs."""
-    return queues(services.database).to_json()
+    return queues(services.database)
 
 
 @router.get("/jobs", response_model=OpenJobs, dependencies=[Depends(requires(Scope.READ))])
 def show_open_jobs(
     services: OpenServices,
     limit: Annotated[int, Query(ge=0, le=MAX_PAGE, description="At most so many that wait, the most urgent.")] = 20,
-) -> dict[str, Any]:
+) -> OpenJobs:
     """List running jobs with their progress, and waiting ones in the order in which they will be claimed."""
-    return open_jobs(services.database, limit).to_json()
+    return open_jobs(services.database, limit)
 
 
 @router.post("/pause", response_model=QueuePaused, dependencies=[Depends(requires(Scope.OPS))])

@@ -17,9 +17,9 @@ router = APIRouter(prefix="/v1/workers", tags=["operations"])
 
 
 @router.get("", response_model=WorkerList, dependencies=[Depends(requires(Scope.READ))])
-def list_workers(services: OpenServices) -> dict[str, Any]:
+def list_workers(services: OpenServices) -> WorkerList:
     """List workers with device, GPU, memory, heartbeat, job and its remaining time."""
-    return workers(services.database).to_json()
+    return workers(services.database)
 
 
 @router.post("/{worker}/drain", response_model=WorkerDraining, dependencies=[Depends(requires(Scope.OPS))])

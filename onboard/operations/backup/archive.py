@@ -14,7 +14,7 @@ from typing import Final, Protocol
 from onboard.domain.private import open_new, part_beside
 from onboard.errors import ConflictError, DamagedError, InputError, NotFoundError
 from onboard.operations.backup.manifest import NAME, Manifest
-from onboard.operations.backup.transfer import Place
+from onboard.operations.backup.transfer import BlobStore
 from onboard.storage.artifacts import ArtifactStore, digest_of, key_of
 from onboard.storage.files import Files, errors_in_our_words
 
@@ -25,7 +25,7 @@ _ENCRYPTED: Final = 0x1  # flag of a member of a zip file
 _UNREADABLE: Final = (zipfile.BadZipFile, EOFError, ValueError, NotImplementedError, struct.error)
 
 
-class Archive(Place, Protocol):
+class Archive(BlobStore, Protocol):
     """A backup, as it is read and written."""
 
     def manifest(self) -> Manifest | None:

@@ -13,13 +13,13 @@ from onboard.errors import DamagedError, NotFoundError
 
 Row = dict[str, Any]
 Tell = Callable[[str], None]
-Outcome = TypeVar("Outcome")
+_Result = TypeVar("_Result")
 _THREADS: Final = 8  # an object store answers in tens of milliseconds, whatever the size
 _BATCH: Final = 64
 _TELL_SECONDS: Final = 5.0
 
 
-class Place(Protocol):
+class BlobStore(Protocol):
     """Where artifacts lie: a store or a backup."""
 
     def get(self, digest: str) -> bytes:
@@ -49,7 +49,7 @@ class Transferred:
 
 
 def transfer(
-    rows: Iterable[Row], source: Place, target: Place, tell: Tell, keep: Callable[[], None] = lambda: None
+    rows: Iterable[Row], source: BlobStore, target: BlobStore, tell: Tell, keep: Callable[[], None] = lambda: None
 ) -> Transferred:
     """Copy artifacts.
 
@@ -83,7 +83,7 @@ def transfer(
     return done
 
 
-def missing_there(rows: Iterable[Row], source: Place, target: Place, tell: Tell) -> tuple[list[Row], list[Row]]:
+def missing_there(rows: Iterable[Row], source: BlobStore, target: BlobStore, tell: Tell) -> tuple[list[Row], list[Row]]:
     """Look, without copying anything, at what would have to be copied.
 
     Returns:
@@ -107,11 +107,11 @@ def missing_there(rows: Iterable[Row], source: Place, target: Place, tell: Tell)
 
 def _outcomes(
     rows: Iterable[Row],
-    act: Callable[[Row], Outcome],
+    act: Callable[[Row], _Result],
     tell: Tell,
     what: str,
     keep: Callable[[], None] = lambda: None,
-) -> Iterator[tuple[Row, Outcome]]:
+) -> Iterator[tuple[Row, _Result]]:
     count, told_at, remaining = 0, time.monotonic(), iter(rows)
     with ThreadPoolExecutor(_THREADS, "transfer") as pool:
         while batch := list(islice(remaining, _BATCH)):
@@ -123,7 +123,7 @@ def _outcomes(
                 tell(f"artifacts: {count} {what}")
 
 
-def _read(row: Row, source: Place) -> bytes | str:
+def _read(row: Row, source: BlobStore) -> bytes | str:
     """The bytes, or what is wrong with them."""
     try:
         return source.get(row["digest"])

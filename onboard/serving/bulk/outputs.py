@@ -12,9 +12,10 @@ from typing import Final, Protocol
 
 from filelock import FileLock
 
+from onboard.contract.version_files import output_in_our_words
 from onboard.domain.private import open_new, part_beside
 from onboard.domain.temporary import temporary_folder
-from onboard.storage.files import errors_in_our_words, output_in_our_words, sync_folder
+from onboard.storage.files import errors_in_our_words, sync_folder
 from onboard.storage.objects import Objects, is_url
 
 LOCK: Final = ".lock"  # held while a run is planned

@@ -8,7 +8,7 @@ every version: `latest` does not move to what is significantly worse than what i
 What is not cleared stays as it is: it goes on being served with its own hypernetwork. Carrying again changes nothing.
 """
 
-from onboard.versions.carry.outcomes import Carried, Outcome
+from onboard.versions.carry.outcomes import Carried, CarryOutcome
 from onboard.versions.carry.tasks import MOST_TASKS, carry, carry_some, carry_task
 
-__all__ = ["MOST_TASKS", "Carried", "Outcome", "carry", "carry_some", "carry_task"]
+__all__ = ["MOST_TASKS", "Carried", "CarryOutcome", "carry", "carry_some", "carry_task"]

@@ -17,7 +17,7 @@ from onboard.hypernetworks.engines import engine_at
 from onboard.model.engine import Engine
 from onboard.model.protected import ProtectedTask, Protection
 from onboard.registry.services import Services
-from onboard.versions.carry.outcomes import Outcome
+from onboard.versions.carry.outcomes import CarryOutcome
 from onboard.versions.carry.remeasuring import remeasure
 from onboard.versions.compare import too_large
 from onboard.versions.protected import protected_with_evidence
@@ -28,7 +28,7 @@ _PREFIX = {"fail": "The guard refuses it. ", "not enough evidence": "There is no
 
 def judge(
     services: Services, base: Base, versions: Sequence[EmbeddingVersion], head: int, bounded: bool
-) -> Iterator[Outcome]:
+) -> Iterator[CarryOutcome]:
     """What would become of versions under hypernetwork version `head` of their base, in their order.
 
     The guard looks at all of them at once; the metrics of each are measured when it is asked for.
@@ -78,14 +78,16 @@ def _outcome(
     verdict: GuardedTask,
     known: np.ndarray,
     trained: TrainedRows,
-) -> Outcome:
+) -> CarryOutcome:
     if not verdict.passed:
-        return Outcome(version, head, False, _PREFIX[verdict.verdict] + verdict.reason, verdict=verdict)
+        return CarryOutcome(version, head, False, _PREFIX[verdict.verdict] + verdict.reason, verdict=verdict)
     try:
         known = np.union1d(known, trained.own(version, exactly=True))
         measured = remeasure(services, base, version, head, known)
     except DamagedError as error:
-        return Outcome(version, head, False, error.outside.message, verdict=verdict)
+        return CarryOutcome(version, head, False, error.outside.message, verdict=verdict)
     replacement = may_replace(measured.comparison, weak=version.weak, predecessor_weak=version.weak)
     reason = verdict.reason if replacement.allowed else replacement.reason
-    return Outcome(version, head, replacement.allowed, reason, None, measured.metrics, verdict, measured.comparison)
+    return CarryOutcome(
+        version, head, replacement.allowed, reason, None, measured.metrics, verdict, measured.comparison
+    )

@@ -12,7 +12,7 @@ from onboard.domain.task import EmbeddingVersion
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CarryOutcome:
     """What became of one task.
 
     Args:
@@ -60,7 +60,7 @@ class Carried:
         next: name of the last of them where others follow; None at the end.
     """
 
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[CarryOutcome, ...]
     dry_run: bool
     next: str | None = None
 

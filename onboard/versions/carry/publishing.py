@@ -21,7 +21,7 @@ from onboard.registry.versions import VersionRepository, published_facts
 from onboard.storage.drift import training_facts, training_in
 from onboard.storage.embedding import embedding_facts, pack_embedding, verified_embedding
 from onboard.storage.novelty import novelty_facts, novelty_in, novelty_tensors
-from onboard.versions.carry.outcomes import Outcome
+from onboard.versions.carry.outcomes import CarryOutcome
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _REASON = "carried"
 
 
-def publish(services: Services, outcome: Outcome) -> Outcome:
+def publish(services: Services, outcome: CarryOutcome) -> CarryOutcome:
     """Publish what was cleared; refused after all where the task or the head has changed meanwhile, or bytes are gone.
 
     Where the task has a version of these numbers at the head (`latest` was taken back from it), `latest` moves to that.
@@ -44,7 +44,7 @@ def publish(services: Services, outcome: Outcome) -> Outcome:
     return replace(outcome, version=number)
 
 
-def _moved_to_twin(services: Services, outcome: Outcome) -> int | None:
+def _moved_to_twin(services: Services, outcome: CarryOutcome) -> int | None:
     present = outcome.present
     with services.database.write() as session:
         _hold(session, outcome)
@@ -65,7 +65,7 @@ def _answers(version: EmbeddingVersion) -> tuple[object, ...]:
     return *numbers, version.labels, version.words, version.low, version.high
 
 
-def _published(services: Services, outcome: Outcome) -> int:
+def _published(services: Services, outcome: CarryOutcome) -> int:
     present, head = outcome.present, outcome.head
     content = services.read(present.artifact)
     z, novelty = verified_embedding(content, present), novelty_in(content)
@@ -103,7 +103,7 @@ class _NumberTakenError(Exception):
     """The version number that the bytes carry went to a job; the transaction is rolled back."""
 
 
-def _commit(services: Services, outcome: Outcome, draft: EmbeddingVersion, number: int) -> int:
+def _commit(services: Services, outcome: CarryOutcome, draft: EmbeddingVersion, number: int) -> int:
     with services.database.write() as session:
         _hold(session, outcome)
         task = TaskRepository(session).get(draft.task)
@@ -115,7 +115,7 @@ def _commit(services: Services, outcome: Outcome, draft: EmbeddingVersion, numbe
     return number
 
 
-def _hold(session: Session, outcome: Outcome) -> None:
+def _hold(session: Session, outcome: CarryOutcome) -> None:
     """Keep head and task as they are until the transaction ends.
 
     Raises:
@@ -131,7 +131,7 @@ def _hold(session: Session, outcome: Outcome) -> None:
     AliasRepository(session).move(present.task, LATEST, present.version, expected=present.version)
 
 
-def _move_latest(session: Session, outcome: Outcome, number: int) -> None:
+def _move_latest(session: Session, outcome: CarryOutcome, number: int) -> None:
     present = outcome.present
     AliasRepository(session).move(present.task, LATEST, number, expected=present.version, actor=actor(), reason=_REASON)
     record(

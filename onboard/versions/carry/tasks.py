@@ -15,7 +15,7 @@ from onboard.hypernetworks.files import Manifests, require_base
 from onboard.registry.bases import BaseRepository
 from onboard.registry.services import Services
 from onboard.registry.versions import VersionRepository
-from onboard.versions.carry.outcomes import Carried, Outcome
+from onboard.versions.carry.outcomes import Carried, CarryOutcome
 from onboard.versions.carry.publishing import publish
 from onboard.versions.compare import RETRY_SECONDS, one_at_a_time
 
@@ -33,7 +33,7 @@ def carry(
     """Carry a task, or with None all that are not at the head; `on_page` hears of every few. Raises as `carry_task`."""
     if task is not None:
         return carry_task(services, task, dry_run=dry_run)
-    manifests, outcomes, after = Manifests(), list[Outcome](), None
+    manifests, outcomes, after = Manifests(), list[CarryOutcome](), None
     while True:
         page = carry_some(services, after, most=MOST_TASKS, dry_run=dry_run, manifests=manifests)
         on_page(page)
@@ -68,7 +68,7 @@ def carry_task(
         heads = _heads(BaseRepository(session))
     head = heads[present.base_digest]
     if not present.has_embedding:
-        return Carried((Outcome(present, head, False, _NO_EMBEDDING.format(method=present.method)),), dry_run)
+        return Carried((CarryOutcome(present, head, False, _NO_EMBEDDING.format(method=present.method)),), dry_run)
     waiting = [present] if present.hypernetwork_version != head else []
     return Carried(_carried(services, waiting, heads, dry_run, bounded, manifests), dry_run)
 
@@ -119,10 +119,10 @@ def _carried(
     dry_run: bool,
     bounded: bool,
     manifests: Manifests | None,
-) -> tuple[Outcome, ...]:
+) -> tuple[CarryOutcome, ...]:
     if not waiting:
         return ()
-    outcomes: list[Outcome] = []
+    outcomes: list[CarryOutcome] = []
     with one_at_a_time(TURN, UnavailableError("carrying-busy", retry_after_seconds=RETRY_SECONDS)):
         by_base = sorted(waiting, key=lambda version: version.base_digest)
         for digest, versions in groupby(by_base, key=lambda version: version.base_digest):
@@ -135,7 +135,7 @@ def _carried(
 
 def _judged(
     services: Services, versions: Sequence[EmbeddingVersion], head: int, bounded: bool, manifests: Manifests | None
-) -> Iterator[Outcome]:
+) -> Iterator[CarryOutcome]:
     """Outcomes of versions of one base, without a number; each is measured when it is asked for."""
     from onboard.versions.carry.clearing import (
         judge,  # with torch, which a command that finds nothing to do needs not wait for
@@ -144,5 +144,5 @@ def _judged(
     try:
         base = require_base(services, versions[0], manifests)
     except ConflictError as error:
-        return iter([Outcome(version, head, False, error.outside.message) for version in versions])
+        return iter([CarryOutcome(version, head, False, error.outside.message) for version in versions])
     return judge(services, base, versions, head, bounded)

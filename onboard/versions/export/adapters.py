@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 import torch
 
+from onboard.contract.version_files import READOUT, write_parts
 from onboard.domain.safetensors_header import with_sorted_header
 from onboard.domain.task import EmbeddingVersion
 from onboard.hypernetworks.engines import engine_at
@@ -17,9 +17,8 @@ from onboard.model.hypernetwork import GeneratedAdapters
 from onboard.registry.services import Services
 from onboard.registry.versions import VersionRepository
 from onboard.storage.embedding import as_strings, embedding_facts, verified_embedding
-from onboard.storage.readout import READOUT
 from onboard.versions.export.readmes import adapters_readme
-from onboard.versions.fetch import Fetched, write_parts, write_whole
+from onboard.versions.fetch import Fetched
 
 ADAPTERS: Final = "adapters.safetensors"
 README: Final = "README.md"
@@ -53,12 +52,13 @@ def export_adapters(services: Services, reference: str, output: Path) -> Fetched
     engine = engine_at(services, base, version.hypernetwork_version)
     with torch.inference_mode():
         adapters = engine.hypernetwork(torch.from_numpy(z)[None].to(engine.device))
-    files = {ADAPTERS: _packed(adapters, version), README: adapters_readme(version, base, engine).encode()}
+    files: dict[str, bytes] = {
+        ADAPTERS: _packed(adapters, version),
+        README: adapters_readme(version, base, engine).encode(),
+    }
     if version.readout is not None:
         files[READOUT] = services.read(version.readout)
-    return Fetched(
-        version, write_parts(output, {name: partial(write_whole, content=part) for name, part in files.items()})
-    )
+    return Fetched(version, write_parts(output, files))
 
 
 def tensors_of(adapters: GeneratedAdapters) -> dict[str, np.ndarray]:

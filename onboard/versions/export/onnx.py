@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from onboard.bases import Base
+from onboard.contract.version_files import write_parts, write_whole
 from onboard.domain.private import open_new, part_beside
 from onboard.domain.task import EmbeddingVersion
 from onboard.domain.temporary import temporary_folder
@@ -33,7 +34,7 @@ from onboard.statistics.readout import Readout
 from onboard.statistics.temperature import tempered
 from onboard.storage.embedding import verified_embedding
 from onboard.versions.export.readmes import onnx_readme
-from onboard.versions.fetch import Fetched, write_parts, write_whole
+from onboard.versions.fetch import Fetched
 from onboard.versions.readouts import readout_of
 
 MODEL: Final = "model.onnx"

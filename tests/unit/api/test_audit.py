@@ -245,7 +245,8 @@ def test_methods_that_are_compared_leave_a_line_for_each_job(
     monkeypatch: pytest.MonkeyPatch,
     command_line: CommandLine,
 ) -> None:
-    monkeypatch.setattr("cli.watch.follow", lambda service, job: service.job(job))  # there is no worker to wait for
+    # there is no worker to wait for
+    monkeypatch.setattr("cli.watch.follow", lambda service, job: service.job(job).document)
     said = command_line("compare-methods", weather, "--methods", "default,linear,adapters", "--json")
     states = [result["state"] for result in said.document["results"]]
     assert states == ["queued", "queued", "refused"], said  # adapters do not fit the tiny base

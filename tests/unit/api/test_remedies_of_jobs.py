@@ -10,7 +10,6 @@ import httpx
 import pytest
 from fastapi.testclient import TestClient
 
-from cli.remote import RemoteGateway
 from onboard.client import Onboard
 from onboard.domain.access import Scope
 from onboard.domain.job import JobSpec, JobState
@@ -107,13 +106,12 @@ def test_the_command_line_hears_of_commands(door: TestClient, tiny_services: Ser
     _, secret = access.create_token(tiny_services.database, "ops", [Scope.OPS])
     database = tiny_services.database
     with Onboard("http://localhost", secret, transport=httpx.MockTransport(through)) as client:
-        gateway = RemoteGateway(client)
         for job in (jobs["done"], jobs["failed"]):
-            assert gateway.job(job) == full_document(database, find_job(database, job))
-        listed = {job["job"]: job for job in gateway.jobs((), None, 9, "newest")}
+            assert client.job(job).document == full_document(database, find_job(database, job))
+        listed = {job.id: job.document for job in client.jobs(limit=9)}
         assert listed[jobs["failed"]] == brief(find_job(database, jobs["failed"]))
         (failure,) = [event for event in client.events(jobs["failed"]) if "error" in event.document["numbers"]]
         assert failure.document["numbers"]["error"] == ERROR
-        logged = gateway.log(jobs["failed"])["events"]
+        logged = client.log(jobs["failed"])["events"]
         assert [event["numbers"]["error"] for event in logged if "error" in event["numbers"]] == [ERROR]
-        assert gateway.retry(jobs["failed"], None)["error"] == brief(find_job(database, jobs["failed"]))["error"]
+        assert client.retry(jobs["failed"]).document["error"] == brief(find_job(database, jobs["failed"]))["error"]

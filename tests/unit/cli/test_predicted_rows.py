@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -41,14 +42,14 @@ class Service:
     def __init__(self, *text: str, gone: bool = False) -> None:
         self._text, self._gone = text, gone
 
-    def version(self, reference: str) -> dict[str, Any]:
+    def version_document(self, reference: str) -> dict[str, Any]:
         carried = not reference.endswith("v1")
         return {"kind": "carried" if carried else "onboarded", "parent": "mood@v1", "job": None if carried else "j1"}
 
-    def job(self, job: str) -> dict[str, Any]:
+    def job(self, job: str) -> SimpleNamespace:
         if self._gone:
             raise NotFoundError(f"There is no job {job}.", "")
-        return {"fields": {"text": list(self._text), "label": "topic"}}
+        return SimpleNamespace(document={"fields": {"text": list(self._text), "label": "topic"}})
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -25,11 +26,8 @@ class Ended:
     def __init__(self, document: dict[str, Any]) -> None:
         self.document = document
 
-    def progress(self, job: str, since: int) -> dict[str, Any]:
-        return {"job": job, "state": "succeeded", "queue": "default", "events": []}
-
-    def job(self, job: str) -> dict[str, Any]:
-        return self.document
+    def job(self, job: str, since: int = 0) -> SimpleNamespace:
+        return SimpleNamespace(document={"queue": "default", "events": [], **self.document})
 
 
 def code_of(document: dict[str, Any], *, as_json: bool = True) -> int:

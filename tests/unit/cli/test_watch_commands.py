@@ -17,11 +17,11 @@ from typer.testing import CliRunner
 from cli import live, watch
 from cli.columns import Columns
 from cli.live import keep_looking
-from cli.local import LocalGateway
 from cli.main import app
-from onboard import __version__
-from onboard.domain.figures import QueuesSeen
+from onboard import __version__, local
+from onboard.contract.operations import QueueList
 from onboard.domain.job import JobState, Stage
+from onboard.domain.moment import to_iso
 from onboard.domain.worker import WorkerState
 from onboard.errors import UnavailableError
 from onboard.registry.claims import ClaimRepository
@@ -211,16 +211,17 @@ def test_where_no_terminal_is_every_row_is_one_line_of_whatever_width() -> None:
 
 
 def test_following_a_job_without_a_terminal_says_once_what_somebody_has_to_do(
-    services: Services, capsys: pytest.CaptureFixture[str]
+    services: Services, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = past.queued(services.database, queue="gpu-large")
-    display, follower = watch._Plain(), watch._Follower(LocalGateway(services), job.id)
-    for _ in range(2):
-        follower._show_wait(display)
+    display, follower = watch._Plain(), watch._Follower(local.Onboard(services), job.id)
+    monkeypatch.setattr(watch, "_WAIT_SECONDS", -1.0)
+    for _ in range(3):
+        follower.step(display)
     past.worker(services.database, "w1", queues=("gpu-large",))
-    follower._show_wait(display)
+    follower.step(display)
     assert capsys.readouterr().err.splitlines() == [
-        "waiting: next in line, no worker on gpu-large", "  → onboard worker --queue gpu-large",
+        "queued", "waiting: next in line, no worker on gpu-large", "  → onboard worker --queue gpu-large",
     ]  # fmt: skip
 
 
@@ -257,7 +258,7 @@ def watched(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
 
 
 def seen(at: float) -> dict[str, Any]:
-    return QueuesSeen(at, []).to_json()
+    return QueueList(at=to_iso(at), queues=()).to_json()
 
 
 def test_without_a_terminal_each_look_is_a_block_headed_by_its_moment(watched: Watched) -> None:
@@ -317,7 +318,7 @@ def test_following_a_job_waits_for_a_database_that_goes_away(
         return step(self, display)
 
     monkeypatch.setattr(watch._Follower, "step", stumbling)
-    assert watch.follow(LocalGateway(services), job.id)["state"] == "failed"
+    assert watch.follow(local.Onboard(services), job.id)["state"] == "failed"
     assert capsys.readouterr().err.splitlines() == [
         "queued", "The database cannot be reached. Waiting for it.", "It is back.",
         "running  (worker w1)", "failed  (error No.)",

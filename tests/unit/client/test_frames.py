@@ -179,7 +179,7 @@ def test_rows_of_a_frame_are_told_by_their_number_and_not_by_a_file(home: Path) 
 
 
 def test_a_frame_is_queued_on_this_machine_and_waited_for(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cli.local.start_worker", lambda *_: None)
+    monkeypatch.setattr("onboard.local.Onboard.start_worker", lambda *_: None)
     job = local.submit(pd.DataFrame(ROWS), "mood", shots=8)
     assert (job.task, job.state) == ("mood", JobState.QUEUED)
     with refused("job-not-ended"):

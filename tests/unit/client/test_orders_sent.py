@@ -10,8 +10,8 @@ import pytest
 from fake_service import FakeService, answer
 from service_answers import CHECKED, WARNING
 
-from cli.remote import RemoteGateway, check
-from onboard.domain.submission import Submission
+from cli.output import say_warnings
+from onboard.domain.submission import Submission, asked
 
 ACCEPTED: dict[str, Any] = {"job": "j", "state": "queued", "task": "rows", "warning": None, "warnings": []}
 Ask = Callable[[FakeService, Path, Submission], Any]
@@ -19,24 +19,23 @@ Ask = Callable[[FakeService, Path, Submission], Any]
 
 def asked_to_check(service: FakeService, folder: Path, order: Submission) -> None:
     service.routes["POST", "/v1/check"] = answer(CHECKED)
-    source = {} if order.dataset is None else {"source": order.dataset}
-    assert check(service.client(folder), order) == {**CHECKED, **source}
+    assert service.client(folder).check(**asked(order)).document == CHECKED
 
 
 def asked_to_submit(service: FakeService, folder: Path, order: Submission) -> None:
     service.routes["POST", "/v1/jobs"] = answer(ACCEPTED, 202)
-    RemoteGateway(service.client(folder)).submit(order)
+    service.client(folder).submit(**asked(order))
 
 
 def test_warnings_come_back_in_the_words_of_the_command_line(
     service: FakeService, tmp_path: Path, data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     service.routes["POST", "/v1/check"] = answer({**CHECKED, "warnings": [WARNING]})
-    (warning,) = check(service.client(tmp_path), Submission(str(data)))["warnings"]
+    (warning,) = service.client(tmp_path).check(data).document["warnings"]
     assert (warning["message"], warning["remedy"]) == ("Numbers.", "Say: --kind regression")
     assert "command" not in warning
     service.routes["POST", "/v1/jobs"] = answer({**ACCEPTED, "warnings": [WARNING]}, 202)
-    RemoteGateway(service.client(tmp_path)).submit(Submission(str(data)))
+    say_warnings(service.client(tmp_path).submit(data).document)
     assert "warning: Numbers. Say: --kind regression" in capsys.readouterr().err
 
 

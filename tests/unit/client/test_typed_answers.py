@@ -13,9 +13,7 @@ from fake_service import FakeService, answer
 from service_answers import CHECKED, COMPARED, INCOMPARABLE, PAIRED, WARNING, carried_page, carried_task
 from support.refusals import refused as error_of
 
-from cli.remote import RemoteGateway, check
 from onboard.client import CheckedLabel, DatasetWarning, FlippedAnswers, Onboard
-from onboard.domain.submission import Submission
 from onboard.errors import AnswerError
 
 JOB: dict[str, Any] = {"job": "0" * 12, "task": "paws", "state": "queued"}
@@ -79,14 +77,13 @@ def test_a_command_prints_what_the_service_answered_and_nothing_else(
     service.routes["GET", "/v1/tasks/paws/compare"] = answer({**COMPARED, "later": {"a": 1}})
     service.routes["POST", "/v1/carry"] = answer(carried_page("a", refused=("b",)))
     client = service.client(tmp_path)
-    gateway = RemoteGateway(client)
-    checked = {**CHECKED, "later": [1.0, 2], "source": str(rows)}
-    assert json.dumps(check(client, Submission(str(rows)))) == json.dumps(checked)
-    assert json.dumps(gateway.compare("paws@v1", "paws@v2").document) == json.dumps({**COMPARED, "later": {"a": 1}})
+    checked = {**CHECKED, "later": [1.0, 2]}
+    assert json.dumps(client.check(rows).document) == json.dumps(checked)
+    assert json.dumps(client.compare("paws@v1", "paws@v2").document) == json.dumps({**COMPARED, "later": {"a": 1}})
     page = carried_page("a", refused=("b",))
     del page["next"]
     pages: list[Any] = []
-    assert json.dumps(gateway.carry(None, dry_run=False, on_page=pages.append).document) == json.dumps(page)
+    assert json.dumps(client.carry(on_page=pages.append).document) == json.dumps(page)
     assert json.dumps([shown.document for shown in pages]) == json.dumps([page])
 
 
@@ -173,10 +170,10 @@ def test_waiting_ends_at_an_event_that_cannot_be_read(service: FakeService, tmp_
 
 
 def test_a_version_that_cannot_be_read_is_told_to_whoever_fetches_it(service: FakeService, tmp_path: Path) -> None:
-    gateway = RemoteGateway(service.client(tmp_path))
+    client = service.client(tmp_path)
     service.routes["GET", "/v1/tasks/paws/embeddings/latest"] = answer({"task": "paws"})
     with error_of("answer-key-missing", missing="version"):
-        gateway.fetch("paws", tmp_path, bundle=False)
+        client.fetch("paws", tmp_path, bundle=False)
     service.routes["GET", "/map.json"] = answer({"tasks": [{"task": "paws", "x": 1.0}]})
     with error_of("answer-key-missing", missing="y"):
-        gateway.tasks_map()
+        client.map_document()

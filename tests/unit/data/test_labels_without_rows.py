@@ -43,7 +43,7 @@ def test_labels_are_a_dataset_without_rows() -> None:
         (("1", "1.0"), {}, "read alike"),
         (("a" * 201, "b"), {}, "has 201 characters; the limit is 200"),
         (TONE, {"validation": "rows.jsonl"}, "--validation has no meaning without labeled rows"),
-        (TONE, {"shots": 8}, "--shots 8 has no meaning"),
+        (TONE, {"shots": 8}, "--rows 8 has no meaning"),
         (TONE, {"text_fields": ("body",)}, "--text-field has no meaning"),
         (TONE, {"label_field": "tone"}, "--label-field has no meaning"),
         (TONE, {"descriptions": ("prase=thanks",)}, "'prase', which is not a label of the task. Did you mean praise?"),

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from onboard.contract.operations import RecentFigures
 from onboard.domain.figures import NO_SAMPLE, Ended
 from onboard.domain.forecast import Likeness, Timing, similar, starts_in, time_left
 from onboard.domain.job import JobState, Stage
@@ -22,7 +23,7 @@ def test_a_window_of_less_than_an_hour_tells_the_rate_of_an_hour() -> None:
 
 
 def test_nothing_ended_is_no_figure_rather_than_zero() -> None:
-    figures = Ended.nothing(3600.0).to_json()
+    figures = RecentFigures.of_ended(Ended.nothing(3600.0)).to_json()
     assert (figures["ended"], figures["ended_per_hour"], figures["dead"]) == (0, 0.0, 0)
     assert (figures["wait_p50_seconds"], figures["run_p95_seconds"]) == (None, None)
 

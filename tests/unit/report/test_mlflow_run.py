@@ -11,6 +11,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -205,10 +206,10 @@ def test_the_command_logs_by_task_and_refuses_what_has_not_ended(
     command_line.at_home(tiny_services.settings)
     refused = command_line("mlflow", "log", sample_spec().task, "--uri", store)
     assert (refused.code, "is queued and has published no version" in refused.err) == (4, True)
-    monkeypatch.setattr("cli.local.LocalGateway.job", lambda self, job: document)
+    monkeypatch.setattr("onboard.local.Onboard.job", lambda self, job: SimpleNamespace(document=document))
     logged = command_line("mlflow", "log", "tickets", "--uri", store, "--json")
     assert (logged.code, logged.document["new"], logged.document["version"]) == (0, True, 3), logged.err
-    monkeypatch.setattr("cli.remote.RemoteGateway.job", lambda self, job: document)
+    monkeypatch.setattr("onboard.client.Onboard.job", lambda self, job: SimpleNamespace(document=document))
     monkeypatch.setenv("ONBOARD_API_URL", "http://127.0.0.1:9")
     monkeypatch.setenv("ONBOARD_TOKEN", "onb_nobody")
     elsewhere = command_line("mlflow", "log", "tickets", "--uri", store, "--json")

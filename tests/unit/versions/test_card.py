@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from onboard.contract.card import render_card
 from onboard.domain.label_scores import LabelScore
 from onboard.domain.task import EmbeddingVersion
-from onboard.versions.card import render_card
 
 VERSION = EmbeddingVersion(
     task="mood", kind="onboarded", artifact="sha256:a", embedding_digest="sha256:e", backbone_digest="sha256:b",

@@ -28,17 +28,17 @@ from support.command_line import CommandLine
 from support.fake_hub import COMMIT, HubHandler, hub_of
 from support.refusals import refused
 
+from onboard.contract.version_files import write_files
 from onboard.domain.names import Reference
 from onboard.domain.task import EmbeddingVersion
 from onboard.errors import ConflictError, DamagedError, InputError, NotAllowedError, NotFoundError, UnavailableError
 from onboard.storage.embedding import embedding_digest, embedding_facts, pack_embedding
 from onboard.storage.weights import pack_weights, weights_digest
-from onboard.versions.fetch import write_files
-from onboard.versions.hub_place import Place
+from onboard.versions.hub_place import HubPlace
 from onboard.versions.pulling import PullTerms, pull
 from onboard.versions.shelf import MANIFEST, push
 
-HERE = Place("owner/mood")
+HERE = HubPlace("owner/mood")
 Z = np.arange(8, dtype=np.float32)
 VERSION = EmbeddingVersion(
     task="mood", version=2, kind="onboarded", artifact="sha256:a", embedding_digest=embedding_digest(Z),
@@ -139,7 +139,7 @@ def folder(tmp_path: Path) -> Path:
     return fetched
 
 
-def pulled_to(output: Path, endpoint: str, place: Place = HERE) -> list[str]:
+def pulled_to(output: Path, endpoint: str, place: HubPlace = HERE) -> list[str]:
     pulled = pull(place, lambda version: output, endpoint=endpoint)
     assert pulled.version == replace(VERSION, fingerprint=None)
     return sorted(path.relative_to(output).as_posix() for path in output.rglob("*") if path.is_file())
@@ -250,8 +250,8 @@ def test_another_embedding_than_that_of_the_version_is_not_pushed(endpoint: str,
 )
 def test_a_place_that_is_none_is_refused(text: str) -> None:
     with refused("hub-place-invalid"):
-        Place.parse(text)
-    assert Place.parse("hf://owner/mood@v1") == Place("owner/mood", "v1")
+        HubPlace.parse(text)
+    assert HubPlace.parse("hf://owner/mood@v1") == HubPlace("owner/mood", "v1")
 
 
 @pytest.mark.parametrize("status", [401, 403])
@@ -485,7 +485,7 @@ def test_a_signature_holds_for_one_repository(
     push(VERSION, folder, HERE, key=private, endpoint=endpoint)
     FakeHub.repositories["thief/mood"] = dict(FakeHub.repositories["owner/mood"])
     with refused("signature-of-other-place"):
-        pull(Place("thief/mood"), lambda _: tmp_path / "pulled", PullTerms(key=public), endpoint=endpoint)
+        pull(HubPlace("thief/mood"), lambda _: tmp_path / "pulled", PullTerms(key=public), endpoint=endpoint)
     assert not (tmp_path / "pulled").exists()
 
 

@@ -360,7 +360,7 @@ def test_a_layout_is_stored_in_the_home_until_another_version_is_the_latest(
 def service_map(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """What the service says."""
     document = map_tasks(many(12))
-    monkeypatch.setattr("cli.local.LocalGateway.tasks_map", lambda self: document)
+    monkeypatch.setattr("onboard.local.Onboard.map_document", lambda self: document)
     return document
 
 
