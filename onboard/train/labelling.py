@@ -18,14 +18,13 @@ from onboard.model.memory import RowsAtOnce
 from onboard.model.readout import probabilities_of
 from onboard.model.scoring import LabelTrie
 from onboard.model.task_weights import Answering
+from onboard.statistics.label_order import SURE, farthest_first, uncertainty
 from onboard.statistics.readout import Readout
 from onboard.statistics.temperature import tempered
 
 WANTED: Final = 20
 SHORTLIST: Final = 60  # most uncertain texts, at most, that are told apart by their features
-SURE: Final = 0.95  # a probability; of twenty texts that are answered more surely less than one should be wrong
 Unlike = Callable[[np.ndarray], np.ndarray]
-_SAME: Final = 1e-6  # cosine distance up to which two texts say the same to the encoder
 
 
 @dataclass(frozen=True)
@@ -113,30 +112,6 @@ def suggested(
 def by_worth(text: Next) -> tuple[bool, float]:
     """What texts to label next are sorted by: those unlike the task's data last, the most uncertain first."""
     return text.unlike, -text.uncertainty
-
-
-def uncertainty(probabilities: np.ndarray) -> np.ndarray:
-    """Entropy of (n, K) probabilities as a share of log K, (n,); 0 where there is nothing to choose."""
-    kinds = probabilities.shape[1]
-    entropy = -(probabilities * np.log(np.maximum(probabilities, np.finfo(np.float32).tiny))).sum(1)
-    share: np.ndarray = entropy / np.log(kinds) if kinds > 1 else np.zeros(len(probabilities))
-    return share
-
-
-def farthest_first(features: np.ndarray, count: int) -> list[int]:
-    """Indices of at most `count` rows of features (n, h): the first, then always the one farthest from all taken.
-
-    Rows with the very features of a taken one are left out.
-    """
-    directions = features / np.maximum(np.linalg.norm(features, axis=1, keepdims=True), 1e-12)
-    nearest, taken = np.full(len(features), np.inf), []
-    for _ in range(min(count, len(features))):
-        best = int(nearest.argmax())
-        if nearest[best] <= _SAME:
-            break
-        taken.append(best)
-        nearest = np.minimum(nearest, 1.0 - directions @ directions[best])
-    return taken
 
 
 @torch.inference_mode()
