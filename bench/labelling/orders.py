@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bench.labelling.plan import APART, MARGIN, RANDOM, SPREAD, UNCERTAIN
-from onboard.statistics.label_order import farthest_first, margin, next_to_label, uncertainty
+from bench.labelling.plan import APART, MARGIN, RANDOM, SHORTLIST, SPREAD, UNCERTAIN
+from onboard.statistics.label_order import SURE, farthest_first, margin, uncertainty
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,15 @@ def taken(order: str, pool: Pool, count: int) -> list[int]:
     if order == MARGIN:
         return [int(place) for place in waiting[np.argsort(margin(answers), kind="stable")[:count]]]
     if order == APART:
-        return [int(waiting[place]) for place in next_to_label(answers, pool.features[waiting], count)]
+        return _apart(waiting, answers, pool, count)
     assert order == SPREAD
     known = pool.features[list(pool.labelled)]
     return [int(waiting[row]) for row in farthest_first(pool.features[waiting], count, known)]
+
+
+def _apart(waiting: np.ndarray, answers: np.ndarray, pool: Pool, count: int) -> list[int]:
+    """Of the most uncertain texts those that differ, as `onboard.train.labelling.suggested` chooses them."""
+    ranked = np.argsort(-uncertainty(answers), kind="stable")
+    doubtful = ranked[answers[ranked].max(1) <= SURE]
+    shortlist = (doubtful if len(doubtful) >= count else ranked)[: SHORTLIST * count]
+    return [int(waiting[shortlist[row]]) for row in farthest_first(pool.features[waiting[shortlist]], count)]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.harness.intervals import mean_shown
+from bench.harness.intervals import interval, mean_shown
 from bench.harness.page import NONE, made_on, table
 from bench.labelling.plan import ORDERS, POOL, RANDOM, ROUND, SHIPPED, SHOWN, TEST_ROWS
 
@@ -69,9 +69,16 @@ def _gains(runs: Runs) -> list[list[str]]:
 def _verdict(runs: Runs) -> str:
     means = {order: float(_cells(runs, order)[0][:, 1:].mean()) for order in _present(runs)}
     best = max(means, key=lambda order: means[order])
-    if best == SHIPPED:
-        return "It has the highest mean over 8 to 96 labels."
-    return f"The highest mean over 8 to 96 labels has another one: {ORDERS[best]}."
+    said = "It has the highest mean over 8 to 96 labels."
+    if best != SHIPPED:
+        said = f"The highest mean over 8 to 96 labels has another one: {ORDERS[best]}."
+    return said if best == RANDOM or _is_ahead(runs, best) else f"{said} No order is measurably better than random."
+
+
+def _is_ahead(runs: Runs, order: str) -> bool:
+    base, tasks = _cells(runs, RANDOM)
+    between = interval((_cells(runs, order)[0] - base)[:, 1:].mean(1), tasks) if len(base) else None
+    return between is not None and between[0] > 0
 
 
 def _by_task(runs: Runs, tasks: Sequence[str]) -> list[list[object]]:

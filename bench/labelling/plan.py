@@ -13,7 +13,8 @@ ORDERS: Final[Mapping[str, str]] = {
     APART: "uncertain answers that differ from one another",
     SPREAD: "texts unlike all labeled ones",
 }
-SHIPPED: Final = APART  # what the service does
+SHIPPED: Final = MARGIN  # what a project of Label Studio is labeled by
+SHORTLIST: Final = 3  # times the wanted texts that are told apart
 TASKS: Final = 12
 DRAWS: Final = (0, 1, 2)
 POOL: Final = 400  # texts of a task that wait for a label

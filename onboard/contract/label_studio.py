@@ -47,7 +47,9 @@ class TaskPrediction(Document):
     """What is answered to one task."""
 
     result: tuple[dict[str, Any], ...]
-    score: Annotated[float, Field(description="Low where a label helps most; 1 for a task without text.")]
+    score: Annotated[
+        float, Field(description="How far the best label is ahead of the second; 1 for a task without text.")
+    ]
     model_version: str
 
 

@@ -1,4 +1,4 @@
-"""In which order texts are labeled: those that the answers are least sure of, and not many that say the same."""
+"""In which order texts are labeled: by how sure the answers are, and by how unlike the texts are to one another."""
 
 from __future__ import annotations
 
@@ -7,43 +7,7 @@ from typing import Final
 import numpy as np
 
 SURE: Final = 0.95  # a probability; of twenty texts that are answered more surely less than one should be wrong
-SHORTLIST: Final = 3  # times the wanted texts: so many of the most uncertain ones are told apart by their features
-ROUND: Final = 8  # texts that are to be labeled before the others are ranked again
 _SAME: Final = 1e-6  # cosine distance up to which two texts say the same to the encoder
-
-
-def next_to_label(probabilities: np.ndarray, features: np.ndarray, count: int) -> list[int]:
-    """The places of at most `count` texts to label next, the most uncertain first.
-
-    Uncertainty alone would ask for the same kind of sentence again and again. Among the most uncertain texts each next
-    one is the one farthest from those that were taken (farthest-first, after arXiv 1708.00489).
-
-    Args:
-        probabilities: (n, K) of the texts' labels.
-        features: (n, h), around their mean.
-        count: how many.
-    """
-    unsure = uncertainty(probabilities)
-    ranked = np.argsort(-unsure, kind="stable")
-    doubtful = ranked[probabilities[ranked].max(1) <= SURE]
-    shortlist = (doubtful if len(doubtful) >= count else ranked)[: SHORTLIST * count]
-    chosen = shortlist[farthest_first(features[shortlist], count)]
-    return [int(place) for place in chosen[np.argsort(-unsure[chosen], kind="stable")]]
-
-
-def scores_by_order(probabilities: np.ndarray, features: np.ndarray) -> np.ndarray:
-    """A score (n,) from 0 to 1 of each text, so that ascending scores are the order in which to label the texts.
-
-    Args:
-        probabilities, features: as of `next_to_label`.
-    """
-    sure: np.ndarray = 1.0 - uncertainty(probabilities)
-    if len(sure) <= ROUND:
-        return sure
-    scores = (1.0 + sure) / 2
-    first = next_to_label(probabilities, features, ROUND)
-    scores[first] = sure[first] / 2
-    return scores
 
 
 def uncertainty(probabilities: np.ndarray) -> np.ndarray:
@@ -55,7 +19,11 @@ def uncertainty(probabilities: np.ndarray) -> np.ndarray:
 
 
 def margin(probabilities: np.ndarray) -> np.ndarray:
-    """How far the best answer of (n, K) probabilities is ahead of the second, (n,); 1 where there is only one."""
+    """How far the best answer of (n, K) probabilities is ahead of the second, (n,); 1 where there is only one.
+
+    People are asked for the texts with the smallest margin: of the orders that were measured none is ahead of it
+    (bench/results/labelling.md).
+    """
     if probabilities.shape[1] < 2:
         return np.ones(len(probabilities))
     best = np.partition(probabilities, -2, axis=1)

@@ -27,9 +27,9 @@ from onboard.jobs.labelling.texts import Read, SeenTexts, kept_features
 from onboard.jobs.standing import Standing
 from onboard.registry.annotations import AnnotationRepository
 from onboard.registry.services import Services
-from onboard.statistics.label_order import scores_by_order
+from onboard.statistics.label_order import margin
 from onboard.statistics.prior import Prior
-from onboard.statistics.readout import Readout, fit_so_far, signed_roots
+from onboard.statistics.readout import Readout, fit_so_far
 from onboard.statistics.zero_rows import readout_of_names
 
 MOST_ROWS: Final = 512  # labeled rows that a readout is made of while people label; a published version takes more
@@ -91,8 +91,7 @@ class Learner:
             fit = self._newest(tuple(labels))
         places = [fit.labels.index(label) for label in labels]
         probabilities = fit.readout.of_labels(places).probabilities(features)
-        roots = signed_roots(features)
-        return Answered(probabilities, scores_by_order(probabilities, roots - roots.mean(0)), fit.made_of[0])
+        return Answered(probabilities, margin(probabilities), fit.made_of[0])
 
     def refit(self, labels: Sequence[str]) -> None:
         """Make the readout of the newest annotations, so that the next answer does not wait for it."""
