@@ -16,6 +16,7 @@ from onboard.api import guarding, heads, openapi, root_path
 from onboard.api.access import require_guarded
 from onboard.api.following import Readers
 from onboard.api.intake import Intake
+from onboard.api.labelling import Labelling
 from onboard.api.pages import ROUTERS as PAGES
 from onboard.api.pages import errors
 from onboard.api.pages.live import Pulse
@@ -89,6 +90,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         app.state.maps = Maps(services)
         app.state.metrics = make_registry(services.database)
         app.state.predictions = PredictionQueue(services)
+        app.state.labelling = Labelling(services, app.state.predictions)
         if app.state.preload:
             await run_in_threadpool(app.state.predictions.load)
             await run_in_threadpool(_draw_map, app.state.maps)
@@ -97,7 +99,10 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
             app.state.uploads = folder
             app.state.receiving = UploadPlaces(MAX_AT_ONCE)
             app.state.intake = intake
-            yield
+            try:
+                yield
+            finally:
+                app.state.labelling.end()
     finally:
         if hasattr(app.state, "predictions"):
             await run_in_threadpool(app.state.predictions.close)

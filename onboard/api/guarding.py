@@ -5,6 +5,7 @@ It runs before any byte of a body is read: without a token, nobody can make the 
 
 from __future__ import annotations
 
+import base64
 import ipaddress
 import re
 import socket
@@ -38,6 +39,7 @@ HEAD_BYTES: Final = 16 * 2**10  # of address and headers together
 _UNLIMITED: Final = "/healthz"  # it is cheap, and monitoring must not be limited by other clients
 _UPLOADS: Final = ("/v1/jobs", "/v1/check", "/submit", "/submit/check")  # these limit their uploads themselves
 _ROWS: Final = re.compile("(/v1)?/tasks/[^/]+/rows")  # likewise
+_LABEL_STUDIO: Final = "/v1/label-studio/"
 _CUSTOMER_BITS: Final = 64
 FAILURES_PER_MINUTE: Final = 60  # wrong tokens and codes per address
 _PORTS: Final = {"http": 80, "https": 443}
@@ -138,7 +140,7 @@ class Guard:
             self._limit.take(address)
             raise SignInError("token-missing")
         try:
-            identity = await identified(scope["app"].state.services, headers)
+            identity = await identified(scope["app"].state.services, headers, basic=takes_basic(scope["path"]))
         except SignInError:
             # Valid tokens are accepted whatever other clients of the same proxy try: 256 bits cannot be guessed.
             scope["app"].state.failures.take(address)
@@ -149,17 +151,48 @@ class Guard:
         return identity
 
 
-async def identified(services: Services, headers: Headers) -> Identity:
-    """Identify the caller by bearer token, else by cookie. Raises SignInError."""
+async def identified(services: Services, headers: Headers, *, basic: bool = False) -> Identity:
+    """Identify the caller by bearer token, else by cookie. Raises SignInError.
+
+    Args:
+        services: the services of this process.
+        headers: headers of the request.
+        basic: whether the token may be the password of Basic authentication.
+    """
     given = headers.get("authorization")
     if given is not None:
-        kind, _, secret = given.partition(" ")
-        if kind.lower() != "bearer" or not secret.strip():
-            raise SignInError("bearer-token-missing")
-        return await run_in_threadpool(identify, services.database, secret.strip())
+        return await run_in_threadpool(identify, services.database, _secret_in(given, basic=basic))
     cookie = session_cookie(headers)
     assert cookie is not None  # there are credentials
     return await run_in_threadpool(identify_session, services.database, cookie)
+
+
+def takes_basic(path: str) -> bool:
+    """Whether the token may be a password: only where Label Studio asks, which knows nothing else.
+
+    Elsewhere a browser that remembers a password would send it along with what other sites make it ask for.
+    """
+    return path.startswith(_LABEL_STUDIO)
+
+
+def _secret_in(authorization: str, *, basic: bool) -> str:
+    """The token of a header: `Bearer TOKEN`, or `Basic …` where that is taken.
+
+    Raises:
+        SignInError: there is none.
+    """
+    kind, _, given = authorization.partition(" ")
+    secret = given.strip()
+    if kind.lower() == "basic" and basic:
+        try:
+            secret = base64.b64decode(secret, validate=True).decode().partition(":")[2]
+        except ValueError as error:  # of the alphabet, the padding, or UTF-8
+            raise SignInError("bearer-token-missing") from error
+    elif kind.lower() != "bearer":
+        secret = ""
+    if not secret:
+        raise SignInError("bearer-token-missing")
+    return secret
 
 
 def has_credentials(headers: Headers) -> bool:

@@ -34,6 +34,7 @@ _PROBLEM: Final[dict[str, Any]] = {
 _TAGS: Final = {
     "predictions": "Ask a task for answers.",
     "tasks": "Which tasks there are, with their labels and newest version.",
+    "labeling": "A backend of Label Studio, which learns while people label.",
     "versions": "Learned tasks: versions and comparisons.",
     "aliases": "Names of versions, such as `latest`, and how they move.",
     "embeddings": "Download what answers: embeddings and readouts.",

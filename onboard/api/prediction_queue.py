@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,6 +19,8 @@ from onboard.domain.prediction import all_answered
 from onboard.errors import InputError, RateLimitError
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from onboard.contract.requests import PredictionRequest
     from onboard.domain.prediction import Outcome
     from onboard.registry.services import Services
@@ -91,6 +93,11 @@ class PredictionQueue:
                         raise deadline.over
                     outcomes = self._answered(requests, before_batch)
         return all_answered(outcomes) if len(outcomes) == 1 else outcomes
+
+    def features(self, texts: Sequence[tuple[str, str | None]], known: Mapping[bytes, np.ndarray]) -> np.ndarray:
+        """What a readout sees of texts, batch by batch in turn with predictions; as of `Predictor.features`."""
+        with self._turns.taken():
+            return self._loaded().features(texts, known, self._turns.give_way)
 
     @contextmanager
     def _room(self, requests: Sequence[PredictionRequest]) -> Iterator[None]:

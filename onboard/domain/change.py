@@ -47,7 +47,7 @@ def change_sentence(change: ChangeJson) -> str:
     if change["action"] not in OF_LABELS:
         counts = change.get("counts", {})
         done = [text.format(counted(counts[name], "row")) for name, text in _OF_ROWS.items() if counts.get(name)]
-        return f"Made of the rows of {before}: {', '.join(done)}."
+        return f"Made of the rows of {before}: {', '.join(done) or 'no row changed'}."
     labels = [label_text(label) for label in change.get("labels", ())]
     return f"Made of {before}: {_of_labels(change['action'], labels, change.get('to'))}."
 

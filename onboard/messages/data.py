@@ -97,6 +97,27 @@ DATA: Final[Mapping[str, Message]] = {
         ),
     ),
     "label-repeated": Message("--labels names {repeated!r} more than once.", "Name each label once."),
+    "label-studio-choices-missing": Message(
+        "label_config: it has {found} <Choices> for a <Text>, not one.",
+        "Ask for one choice about one text; regions, images and HTML cannot be learned here.",
+    ),
+    "label-studio-config-unreadable": Message(
+        "label_config: it is not a labeling configuration: {reason}.", "Send the project's labeling configuration."
+    ),
+    "label-studio-labels-missing": Message(
+        "label_config: the <Choices> have {found} usable labels, not 2 to {most:,}.",
+        "Write 2 to {most:,} <Choice> with values of at most 200 characters.",
+    ),
+    "label-studio-several-choices": Message(
+        'label_config: the <Choices> "{control}" let a text have several labels.',
+        'Write choice="single". For several labels, export the project and submit it: onboard submit FILE',
+    ),
+    "label-studio-text-by-url": Message(
+        'label_config: the <Text> "{name}" loads its text from a URL.', "Import the texts themselves."
+    ),
+    "label-studio-text-without-field": Message(
+        'label_config: the <Text> "{name}" does not show one field.', 'Write value="$text".'
+    ),
     "label-too-long": Message(
         "The label {label!r} has {characters:,} characters; the limit is {limit}.",
         "Shorten it, and say more with --label-description.",

@@ -44,6 +44,12 @@ JOBS: Final[Mapping[str, Message]] = {
         "--method linear needs two training rows of every label; {label!r}{more} has fewer.",
         "Label one more row of it, or leave --method out.",
     ),
+    "label-studio-other-texts": Message(
+        "The task {task!r} takes {has} a row, the project has {asked}.", "Use the name of another task in the URL."
+    ),
+    "label-studio-task-of-numbers": Message(
+        "The task {task!r} predicts numbers, not labels.", "Use the name of another task in the URL."
+    ),
     "label-without-training-row": Message(
         "A label has no training row.", "Submit a row of every label, or --readout never."
     ),

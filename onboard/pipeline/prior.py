@@ -5,20 +5,20 @@ Out-of-fold rows judge how strongly the readout is pulled to the prior, so the p
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final
 
 import numpy as np
 
-from onboard.bases import Base
 from onboard.contract.priors import Contribution, PriorUse
 from onboard.data.hashes import unpack_hashes
 from onboard.domain.label_set import ANSWERED_FROM
-from onboard.domain.prior import Form, PriorVersion, Taught, form_of
+from onboard.domain.prior import Taught, form_of
 from onboard.domain.task import EmbeddingVersion
 from onboard.hypernetworks.prior.fitting import PinnedPrior, fitted
-from onboard.hypernetworks.prior.refit import refit
+from onboard.hypernetworks.prior.head import prior_head
 from onboard.pipeline.material import Workbench
 from onboard.pipeline.outputs import TrainOutput
 from onboard.registry.priors import PriorRepository
@@ -28,7 +28,6 @@ from onboard.statistics.readout import FEWEST_JUDGING, Fitted
 from onboard.storage.cache import Cache
 
 MOST_NAMED: Final = 5  # number of top contributors that are listed
-_FIRST: Final = "the lessons of the base"
 _HASHES: Final = 4096  # number of datasets whose row hashes are cached
 _hashes: Final = Cache[str, np.ndarray](_HASHES)
 
@@ -42,7 +41,7 @@ def pinned_prior(services: Services, bench: Workbench, task: str) -> PinnedPrior
     if bench.buckets is not None:
         return None
     form = form_of(pairs=bench.pairs)
-    head, taught = _head(services, bench.base, form)
+    head, taught = prior_head(services, bench.base, form)
     if head is None:
         return None
     left_out = tuple(sorted({task}.intersection(lesson.task for lesson in taught) | _sharing(services, bench, taught)))
@@ -50,20 +49,7 @@ def pinned_prior(services: Services, bench: Workbench, task: str) -> PinnedPrior
     return None if prior is None else PinnedPrior(head, prior, left_out)
 
 
-def _head(services: Services, base: Base, form: Form) -> tuple[PriorVersion | None, list[Taught]]:
-    """Return the head and its lessons. The first prior, of the base's own lessons, is created on demand."""
-    for again in (True, False):
-        with services.database.read() as session:
-            priors = PriorRepository(session)
-            head = priors.head(base.digest, form)
-            if head is not None:
-                return head, list(priors.lessons(head))
-        if again and base.lessons:
-            refit(services, base, _FIRST)
-    return None, []
-
-
-def _sharing(services: Services, bench: Workbench, taught: list[Taught]) -> set[str]:
+def _sharing(services: Services, bench: Workbench, taught: Sequence[Taught]) -> set[str]:
     """Return the tasks that were learned from any row of the job, including rows that judge."""
     dataset = bench.dataset
     rows = bench.hashes([*dataset.train, *dataset.validation, *dataset.test])

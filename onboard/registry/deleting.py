@@ -11,6 +11,8 @@ from sqlalchemy import ColumnElement, and_, delete, exists, func, or_, select, u
 from onboard.domain.descent import Root
 from onboard.domain.job import JobSpec, JobState
 from onboard.registry.aliases import names_version
+from onboard.registry.annotation_tables import AnnotationRow
+from onboard.registry.annotations import AnnotationRepository
 from onboard.registry.clock import database_now
 from onboard.registry.database import overwrite_deleted
 from onboard.registry.descent import BASE_OF_JOB
@@ -64,10 +66,13 @@ class DeletingRepository(Repository):
     """Removes tasks."""
 
     def has_content(self, task: str) -> bool:
-        """Whether anything of the task is there: it lives, or versions or requests of it are left."""
+        """Whether anything of the task is there: it lives, or versions, annotations or requests of it are left."""
         living = exists().where(TaskRow.name == task, TaskRow.deleted_at.is_(None))
         versions = exists().where(EmbeddingVersionRow.task == task)
-        return bool(self._session.scalar(select(or_(living, versions, exists().where(_has_request(task))))))
+        annotations = exists().where(AnnotationRow.task == task)
+        return bool(
+            self._session.scalar(select(or_(living, versions, annotations, exists().where(_has_request(task)))))
+        )
 
     def is_shipped(self, task: str) -> bool:
         """Whether a base was trained on it."""
@@ -104,6 +109,7 @@ class DeletingRepository(Repository):
             self._remove_stage_outputs(task, frozenset(), removed)
         self.remove_versions(EmbeddingVersionRow.task == task, removed)
         removed.freed(TaskFeatureRepository(self._session).remove(task))
+        AnnotationRepository(self._session).remove(task)
         for table in (AliasRow, AliasMoveRow):
             self._session.execute(delete(table).where(table.task == task))
         self._session.execute(delete(WebhookEventRow).where(WebhookEventRow.data["task"].as_string() == task))

@@ -19,6 +19,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from onboard.registry import (  # noqa: F401 - they declare the rest of the tables
     access_tables,
+    annotation_tables,
     drift_tables,
     feature_tables,
     prior_tables,

@@ -44,6 +44,7 @@ from onboard.serving.versions import (
 )
 from onboard.settings import Settings
 from onboard.statistics.temperature import tempered
+from onboard.storage.features import features_key
 
 _ANY_TEXT: Final = "Warm-up."
 
@@ -113,6 +114,25 @@ class Predictor:
         for source in self._base.sources[:1]:
             texts = {"text_a": _ANY_TEXT, "text_b": _ANY_TEXT} if source.pairs else {"text": _ANY_TEXT}
             self.outcomes([{"task": source.name, **texts}])  # a deleted task is an outcome too
+
+    def features(
+        self,
+        texts: Sequence[tuple[str, str | None]],
+        known: Mapping[bytes, np.ndarray],
+        before_batch: Callable[[], None] = lambda: None,
+    ) -> np.ndarray:
+        """What a readout sees of texts or pairs, (n, 6h) float32.
+
+        Args:
+            texts: n of them.
+            known: features of texts that were read before, by `onboard.storage.features.features_key`.
+            before_batch: as in `answer`.
+        """
+        ids = self._engine.encoder.encode(texts)
+        found = [known.get(features_key(row)) for row in ids] if known else [None] * len(ids)
+        unread = [row for row, features in zip(ids, found, strict=True) if features is None]
+        read = iter(bare_features(self._engine, unread, before_batch))
+        return np.stack([next(read) if features is None else features for features in found])
 
     def predict(self, inputs: Sequence[Mapping[str, Any]]) -> list[Prediction]:
         """Return predictions in the order of the inputs. Tasks may be mixed.

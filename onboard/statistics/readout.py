@@ -27,6 +27,7 @@ SHARPNESS_PRIOR: Final = 1.0  # penalty in nats for a sharpness e times as large
 RIDGE_PRIOR: Final = 1.0  # penalty in nats for a ridge e times as large or small as the usual one, from held-out tasks
 USUAL: Final = (1.0, 4.0)  # ridge and sharpness if there are too few rows to choose
 FEWEST_JUDGING: Final = 8
+FOLDS: Final = 10  # of the rows that are labeled so far
 PRIOR_SCALES: Final = (0.75, 1.0, 0.5, 0.25, 0.0)  # candidate strengths of the prior, the usual one first
 SCALE_PRIOR: Final = 2.0  # penalty in nats for a difference of one, from held-out tasks, as is the usual scale
 _BEFORE: Final = (0, 1, 3, 4)  # blocks that readouts of unrooted features used for pairs
@@ -159,6 +160,43 @@ def fit_readout(
     return replace(best, readout=replace(best.readout, share=usual_share(len(features))))
 
 
+def fit_so_far(
+    features: np.ndarray,
+    targets: np.ndarray,
+    names: np.ndarray,
+    texts: np.ndarray,
+    blocks: int,
+    prior: Prior | np.ndarray | None = None,
+) -> Fitted:
+    """A readout of the rows that are labelled so far, while more texts wait for a label; a label may have no row yet.
+
+    Where the middle is and how long each block is say the texts, which need no label; every label has a row of its
+    words. Rows judge ridge, sharpness and prior as soon as there are enough, each predicted without its fold.
+
+    Args:
+        features: (n, h), n ≥ 1, of the labelled rows.
+        targets: (n, K) one-hot.
+        names: features (K, some of the first blocks) of the labels' own words.
+        texts: features (m, h), m ≥ 2, of texts of the task, the labelled ones among them.
+        blocks, prior: as of `fit_readout`.
+
+    Raises:
+        InputError: features that are not finite, fewer than two texts, a prior of another base.
+    """
+    for given in (features, names, texts):
+        require_finite(given)
+    if len(texts) < 2:
+        raise InputError("readout-needs-two-texts")
+    roots = signed_roots(texts)
+    words = np.zeros((len(names), features.shape[1]))
+    words[:, : names.shape[1]] = names_on_scale(names)
+    truth = np.vstack([targets, np.eye(len(names))])
+    rows = Rows.around(roots, signed_roots(features), words, truth, blocks)
+    groups = [np.arange(fold, len(features), FOLDS) for fold in range(min(FOLDS, len(features)))]
+    drawn_to = weights_of_prior(prior, names, features.shape[1])
+    return _fitted_to(rows, truth, groups, None, drawn_to)
+
+
 def lesson_of(features: np.ndarray, targets: np.ndarray, names: np.ndarray, blocks: int) -> Lesson:
     """Return the task's lesson: a readout of its rows with the usual regularization, without words and prior.
 
@@ -191,7 +229,16 @@ def _fitted(
     blocks: int,
     drawn_to: np.ndarray | None,
 ) -> Fitted:
-    rows = Rows.of(features, targets, blocks)
+    return _fitted_to(Rows.of(features, targets, blocks), targets, groups, values, drawn_to)
+
+
+def _fitted_to(
+    rows: Rows,
+    targets: np.ndarray,
+    groups: Sequence[np.ndarray],
+    values: np.ndarray | None,
+    drawn_to: np.ndarray | None,
+) -> Fitted:
     y = rows.targets if values is None else (targets @ values)[:, None]
     centre = np.zeros(y.shape[1]) if values is None else y.mean(0)
     path = Path.of(rows.x, y - centre, rows.counted)

@@ -51,6 +51,17 @@ class Rows:
         x = _with_intercept((features - mean) / lengths)
         return cls(x, targets / counted[:, None], counted, mean, lengths)
 
+    @classmethod
+    def around(
+        cls, texts: np.ndarray, features: np.ndarray, words: np.ndarray, targets: np.ndarray, blocks: int
+    ) -> Rows:
+        """Roots of features (n, h) around the mean of roots of texts (m, h), as long as these; and words (K, h), which
+        are on that scale already. Targets are (n + K, K); all rows count alike."""
+        mean = texts.mean(0)
+        lengths = lengths_of_blocks(texts - mean, blocks)
+        x = _with_intercept(np.vstack([(features - mean) / lengths, words]))
+        return cls(x, targets, np.ones(len(targets)), mean, lengths)
+
     def seen(self, features: np.ndarray) -> np.ndarray:
         """Scale roots of other features (m, h) like these rows: (m, h + 1)."""
         return _with_intercept((features - self.mean) / self.lengths)

@@ -19,14 +19,13 @@ from onboard.model.memory import RowsAtOnce
 from onboard.model.readout import probabilities_of
 from onboard.model.scoring import LabelTrie
 from onboard.model.task_weights import Answering
+from onboard.statistics.label_order import SURE, farthest_first, uncertainty
 from onboard.statistics.readout import Readout
 from onboard.statistics.temperature import tempered
 
 WANTED: Final = 20
 SHORTLIST: Final = 60  # maximum number of most uncertain texts that are compared by features
-SURE: Final = 0.95  # a probability; of twenty texts answered with more, less than one should be wrong
 Unlike = Callable[[np.ndarray], np.ndarray]
-_SAME: Final = 1e-6  # maximum cosine distance of texts that count as the same
 
 
 @dataclass(frozen=True)
@@ -115,31 +114,6 @@ def suggested(
 def by_worth(text: Next) -> tuple[bool, float]:
     """Return the sort key of texts to label: those unlike the task's data last, the most uncertain first."""
     return text.unlike, -text.uncertainty
-
-
-def uncertainty(probabilities: np.ndarray) -> np.ndarray:
-    """Return the entropy of (n, K) probabilities as a share of log K, (n,); 0 for a single label."""
-    kinds = probabilities.shape[1]
-    entropy = -(probabilities * np.log(np.maximum(probabilities, np.finfo(np.float32).tiny))).sum(1)
-    share: np.ndarray = entropy / np.log(kinds) if kinds > 1 else np.zeros(len(probabilities))
-    return share
-
-
-def farthest_first(features: np.ndarray, count: int) -> list[int]:
-    """Return indices of at most `count` rows of features (n, h): the first, then always the one farthest from all
-    chosen.
-
-    Rows with exactly the features of a chosen row are left out.
-    """
-    directions = features / np.maximum(np.linalg.norm(features, axis=1, keepdims=True), 1e-12)
-    nearest, taken = np.full(len(features), np.inf), []
-    for _ in range(min(count, len(features))):
-        best = int(nearest.argmax())
-        if nearest[best] <= _SAME:
-            break
-        taken.append(best)
-        nearest = np.minimum(nearest, 1.0 - directions @ directions[best])
-    return taken
 
 
 @torch.inference_mode()

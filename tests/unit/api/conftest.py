@@ -27,7 +27,7 @@ def app(tiny_services: Services, monkeypatch: pytest.MonkeyPatch) -> FastAPI:
     started: list[str] = []
     for module in (
         "onboard.api.routes.jobs", "onboard.api.routes.changes", "onboard.api.pages.changes",
-        "onboard.api.pages.submit", "onboard.jobs.waking",
+        "onboard.api.pages.submit", "onboard.api.labelling", "onboard.jobs.waking",
     ):  # fmt: skip
         monkeypatch.setattr(f"{module}.start_worker", lambda services, queue: started.append(queue))
     app = create_app(tiny_services.settings)

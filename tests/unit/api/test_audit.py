@@ -44,10 +44,11 @@ CHANGES: Final = {  # method and path of every route that changes something, and
 }
 CHANGE_NOTHING: Final = {
     ("POST", "/v1/check"), ("POST", "/v1/predict"), ("POST", "/v1/tasks/{task}/compare"),
-    ("POST", "/v1/tasks/{task}/evaluate"),
+    ("POST", "/v1/tasks/{task}/evaluate"), ("POST", "/v1/label-studio/{task}/setup"),
+    ("POST", "/v1/label-studio/{task}/predict"),
 }  # fmt: skip
-OF_STORED_ROWS: Final = {  # of tasks that were learned here; see test_changed_tasks
-    ("POST", "/v1/tasks/{task}/rows"), ("POST", "/v1/tasks/{task}/labels"),
+OF_STORED_ROWS: Final = {  # see test_changed_tasks, of tasks that were learned here, and test_label_studio_backend
+    ("POST", "/v1/tasks/{task}/rows"), ("POST", "/v1/tasks/{task}/labels"), ("POST", "/v1/label-studio/{task}/webhook"),
 }  # fmt: skip
 
 

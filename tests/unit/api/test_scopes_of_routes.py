@@ -112,6 +112,11 @@ TABLE: Final = """
     POST    /v1/tasks/{task}/rows                           submit
     GET     /v1/tasks/{task}/labels                         read
     POST    /v1/tasks/{task}/labels                         submit
+    GET     /v1/label-studio/{task}                         read
+    GET     /v1/label-studio/{task}/health                  read
+    POST    /v1/label-studio/{task}/setup                   submit
+    POST    /v1/label-studio/{task}/predict                 read
+    POST    /v1/label-studio/{task}/webhook                 submit
     GET     /v1/tasks/{task}/compare                        read
     POST    /v1/tasks/{task}/compare                        submit
     POST    /v1/tasks/{task}/evaluate                       submit

@@ -13,8 +13,9 @@ from onboard.model.engine import Engine
 from onboard.model.memory import RowsAtOnce
 from onboard.model.readout import probabilities_of
 from onboard.pipeline.label_next import number_answer
+from onboard.statistics.label_order import farthest_first, uncertainty
 from onboard.train import labelling
-from onboard.train.labelling import Next, Unlike, by_worth, farthest_first, label_next, suggested, uncertainty
+from onboard.train.labelling import Next, Unlike, by_worth, label_next, suggested
 
 WORDS = VOCABULARY.split()
 Z = np.random.default_rng(2).standard_normal(16).astype(np.float32)

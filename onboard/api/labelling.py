@@ -1,0 +1,105 @@
+"""What a server keeps of the tasks that people are labeling now: learners, and timers that publish once it is quiet."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Final
+
+from onboard.domain.access import acting, current_actor
+from onboard.errors import OnboardError
+from onboard.jobs.waking import doorbell, start_worker
+from onboard.storage.cache import Cache
+
+if TYPE_CHECKING:
+    from onboard.api.prediction_queue import PredictionQueue
+    from onboard.domain.job import Job
+    from onboard.jobs.labelling.learner import Learner
+    from onboard.registry.services import Services
+
+QUIET_SECONDS: Final = 60.0  # without an annotation, after which they are published
+MOST_TASKS: Final = 8  # whose texts stay in memory
+_logger = logging.getLogger(__name__)
+
+
+class Labelling:
+    """The tasks that people label by way of this process.
+
+    Args:
+        services: of the service.
+        predictions: whose model reads texts.
+    """
+
+    def __init__(self, services: Services, predictions: PredictionQueue) -> None:
+        self._services, self._predictions = services, predictions
+        self._learners = Cache[tuple[str, bool], "Learner"](MOST_TASKS)
+        self._timers: dict[str, threading.Timer] = {}
+        self._guard, self._ended = threading.Lock(), False
+
+    def learner(self, task: str, *, pairs: bool) -> Learner:
+        """What answers the texts of a task."""
+        from onboard.jobs.labelling.learner import Learner
+
+        read = self._predictions.features
+        return self._learners.get((task, pairs), lambda: Learner(self._services, task, read, pairs=pairs))
+
+    def refit_seconds(self, task: str) -> float | None:
+        """What the newest refit of the task took here; None without one."""
+        for pairs in (False, True):
+            if (learner := self._learners.find((task, pairs))) is not None:
+                return learner.refit_seconds
+        return None
+
+    def publish_when_quiet(self, task: str, owner: str, *, again: bool = True) -> None:
+        """Publish the annotations, the readout alone, once none has arrived for a while.
+
+        Args:
+            task: its name.
+            owner: who asks, for audit.
+            again: begin to wait again where it waits already.
+        """
+        actor = current_actor()
+
+        def publish() -> None:
+            with self._guard:
+                if self._timers.get(task) is timer:
+                    del self._timers[task]
+            try:
+                with acting(actor) if actor else nullcontext():
+                    self.publish(task, owner, fast=True)
+            except OnboardError as error:
+                _logger.warning("The annotations of %s were not published: %s %s", task, error.message, error.remedy)
+            except Exception:  # a thread's outermost edge
+                _logger.exception("The annotations of %s were not published.", task)
+
+        timer = threading.Timer(QUIET_SECONDS, publish)
+        timer.daemon = True
+        self._start(task, timer, again=again)
+
+    def publish(self, task: str, owner: str, *, fast: bool) -> Job | None:
+        """Publish the annotations now; as `onboard.jobs.labelling.publishing.publish`."""
+        from onboard.jobs.labelling.publishing import publish
+
+        services = self._services
+        job = publish(services, doorbell(services, outside=True), task, fast=fast, owner=owner)
+        if job is not None and not job.state.finished:
+            start_worker(services, job.queue)
+        return job
+
+    def end(self) -> None:
+        """Publish nothing any more. Annotations that wait are published after the next one, by any process."""
+        with self._guard:
+            self._ended = True
+            for timer in self._timers.values():
+                timer.cancel()
+
+    def _start(self, task: str, timer: threading.Timer, *, again: bool) -> None:
+        with self._guard:
+            before = self._timers.get(task)
+            if self._ended or (before is not None and not again):
+                return
+            if before is not None:
+                before.cancel()
+            self._timers[task] = timer
+            timer.start()

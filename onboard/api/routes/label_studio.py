@@ -1,0 +1,139 @@
+"""A machine learning backend of Label Studio: predictions that learn from every annotation.
+
+Label Studio is given the URL `…/v1/label-studio/TASK`, any user name, and a token as password.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import numpy as np
+from fastapi import APIRouter, BackgroundTasks, Body, Depends, Request
+
+from onboard.api.access import requires
+from onboard.api.deps import OpenServices
+from onboard.api.labelling import Labelling
+from onboard.api.routes.tasks import TaskName
+from onboard.contract.label_studio import (
+    Connected,
+    Health,
+    LabelingState,
+    PredictionTasks,
+    Received,
+    Setup,
+    TaskPredictions,
+)
+from onboard.data.label_studio import Config, LeftOut, annotations_in, config_in, read_config, texts_in
+from onboard.domain.access import Identity, Scope
+from onboard.domain.annotation import Annotation
+from onboard.jobs.labelling.publishing import require_connectable
+from onboard.jobs.labelling.receiving import labelled, receive
+
+START_TRAINING = "START_TRAINING"
+router = APIRouter(prefix="/v1/label-studio/{task}", tags=["labeling"])
+Submitter = Annotated[Identity, Depends(requires(Scope.SUBMIT))]
+_READ = [Depends(requires(Scope.READ))]
+
+
+async def _labelling(request: Request) -> Labelling:
+    tasks: Labelling = request.app.state.labelling
+    return tasks
+
+
+OpenLabelling = Annotated[Labelling, Depends(_labelling)]
+
+
+@router.get("/health", response_model=Health, dependencies=_READ)
+async def label_studio_health(task: TaskName) -> dict[str, Any]:  # noqa: ARG001 - part of the path
+    """Whether the backend answers. Label Studio asks when it connects."""
+    return {"status": "UP", "model_class": "Onboard"}
+
+
+@router.get("", response_model=LabelingState, dependencies=_READ)
+def labeling_state(task: TaskName, services: OpenServices, labelling: OpenLabelling) -> dict[str, Any]:
+    """How far the task is labeled, and whether a version has learned it."""
+    known = labelled(services, task)
+    return {
+        "task": task, "annotations": len(known.annotations), "texts": known.texts, "revision": known.revision,
+        "job": None if known.job is None else known.job.id, "refit_seconds": labelling.refit_seconds(task),
+    }  # fmt: skip
+
+
+@router.post("/setup", response_model=Connected)
+def label_studio_setup(
+    task: TaskName, body: Setup, identity: Submitter, services: OpenServices, labelling: OpenLabelling
+) -> dict[str, Any]:
+    """Connect a project: its labeling configuration must ask for one choice about a text."""
+    config = read_config(body.schema_)
+    require_connectable(services, task, pairs=config.pairs)
+    known = labelled(services, task)
+    if known.revision and known.job is None:  # the process that was to publish them has ended
+        labelling.publish_when_quiet(task, identity.name, again=False)
+    return {"model_version": _version(task, known.revision)}
+
+
+@router.post("/predict", response_model=TaskPredictions, dependencies=_READ)
+def label_studio_predict(
+    task: TaskName, body: PredictionTasks, services: OpenServices, labelling: OpenLabelling
+) -> dict[str, Any]:
+    """Predictions of tasks, made with all annotations so far. Tasks without a text get no label."""
+    config = read_config(body.label_config)
+    texts = texts_in(body.tasks, config)
+    places = [place for place, text in enumerate(texts) if text is not None]
+    if not places:
+        version = _version(task, labelled(services, task).revision)
+        return {"results": [_without_label(version) for _ in texts], "model_version": version}
+    learner = labelling.learner(task, pairs=config.pairs)
+    answered = learner.answer(config.labels, [text for text in texts if text is not None])
+    version = _version(task, answered.revision)
+    results = [_without_label(version) for _ in texts]
+    for place, probabilities, score in zip(places, answered.probabilities, answered.scores, strict=True):
+        best = int(np.argmax(probabilities))
+        chosen = config.result_of(config.labels[best], float(probabilities[best]))
+        results[place] |= {"result": [chosen], "score": round(float(score), 4)}
+    return {"results": results, "model_version": version}
+
+
+@router.post("/webhook", response_model=Received)
+def label_studio_webhook(
+    task: TaskName,
+    body: Annotated[dict[str, Any], Body()],
+    identity: Submitter,
+    services: OpenServices,
+    labelling: OpenLabelling,
+    after: BackgroundTasks,
+) -> dict[str, Any]:
+    """Keep annotations that were made, changed or deleted, and learn them. START_TRAINING publishes them now.
+
+    What arrives twice changes nothing, and what arrives late does not replace what is newer.
+    """
+    config = config_in(body)
+    if body.get("action") == START_TRAINING:
+        job = labelling.publish(task, identity.name, fast=False)
+        return {"kept": 0, "job": None if job is None else job.id}
+    found = list(annotations_in(body, config))
+    kept = receive(services, task, [one for one in found if isinstance(one, Annotation)])
+    if kept:
+        labelling.publish_when_quiet(task, identity.name)
+        if config is not None:
+            after.add_task(_refit, labelling, task, config)
+    return {"kept": kept, "left_out": [_reason(one) for one in found if isinstance(one, LeftOut)]}
+
+
+def _without_label(version: str) -> dict[str, Any]:
+    """Label Studio expects an answer to each task."""
+    return {"result": [], "score": 1.0, "model_version": version}
+
+
+def _refit(labelling: Labelling, task: str, config: Config) -> None:
+    """Label Studio waits a second for the answer to a webhook, so learning comes after it."""
+    labelling.learner(task, pairs=config.pairs).refit(config.labels)
+
+
+def _reason(left_out: LeftOut) -> dict[str, str]:
+    return {"number": left_out.number, "reason": left_out.reason}
+
+
+def _version(task: str, revision: int) -> str:
+    """Label Studio asks for predictions again where this has changed."""
+    return f"{task}-{revision}"

@@ -1,0 +1,86 @@
+"""What Label Studio and its machine learning backends say to one another, as far as we take part."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from onboard.contract.document import Document
+
+MOST_TASKS: Final = 10_000  # of one request
+
+
+class _Sent(BaseModel):
+    """What Label Studio sends; it sends more with every release."""
+
+    model_config = ConfigDict(extra="ignore", protected_namespaces=())
+
+
+class Setup(_Sent):
+    """A project that connects."""
+
+    schema_: Annotated[str, Field(alias="schema", description="The project's labeling configuration, XML.")]
+
+
+class PredictionTasks(_Sent):
+    """Tasks that wait for predictions."""
+
+    tasks: Annotated[list[dict[str, Any]], Field(max_length=MOST_TASKS, description="Each with its `data`.")]
+    label_config: Annotated[str, Field(description="The project's labeling configuration, XML.")]
+
+
+class Health(Document):
+    """Whether the backend answers."""
+
+    status: str
+    model_class: str
+
+
+class Connected(Document):
+    """The backend is ready for the project."""
+
+    model_version: str
+
+
+class TaskPrediction(Document):
+    """What is answered to one task."""
+
+    result: tuple[dict[str, Any], ...]
+    score: Annotated[
+        float, Field(description="How far the best label is ahead of the second; 1 for a task without text.")
+    ]
+    model_version: str
+
+
+class TaskPredictions(Document):
+    """Predictions in the order of the tasks."""
+
+    results: tuple[TaskPrediction, ...]
+    model_version: str
+
+
+class LeftOutAnnotation(Document):
+    """An annotation that is not a label of a text."""
+
+    number: str
+    reason: str
+
+
+class Received(Document):
+    """What became of a webhook."""
+
+    kept: Annotated[int, Field(description="Annotations that are new or changed.")]
+    left_out: tuple[LeftOutAnnotation, ...] = ()
+    job: Annotated[str | None, Field(description="The job that learns the annotations, after START_TRAINING.")] = None
+
+
+class LabelingState(Document):
+    """How far a task is labeled."""
+
+    task: str
+    annotations: Annotated[int, Field(description="Annotations that are known, also deleted and skipped ones.")]
+    texts: Annotated[int, Field(description="Texts with a label.")]
+    revision: Annotated[int, Field(description="How often the annotations have changed.")]
+    job: Annotated[str | None, Field(description="The job that learned this revision, or is to; null before it.")]
+    refit_seconds: Annotated[float | None, Field(description="What the newest refit took in this process.")] = None

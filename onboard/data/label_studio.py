@@ -1,0 +1,214 @@
+"""What Label Studio sends while people label: a project's labeling configuration, its tasks and its annotations.
+
+Only one choice for a whole text, or for a pair of texts, is a label here. Regions, images, HTML and audio are not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+from xml.etree import ElementTree
+
+from onboard.data.limits import MAX_LABEL_CHARACTERS
+from onboard.domain.annotation import DELETED_AT, Annotation, Text
+from onboard.errors import InputError
+
+CREATED: Final = ("ANNOTATION_CREATED", "ANNOTATIONS_CREATED", "ANNOTATION_UPDATED")
+DELETED: Final = "ANNOTATIONS_DELETED"
+MOST_CONFIG_CHARACTERS: Final = 1_000_000
+MOST_LABELS: Final = 1_000
+MOST_NUMBER_CHARACTERS: Final = 100  # of an id
+_PAIR: Final = ("text_a", "text_b")  # fields whose two texts are read as a pair
+_VARIABLE: Final = re.compile(r"\$([^\s$]+)")
+Payload = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Config:
+    """What a labeling configuration asks of a text.
+
+    Args:
+        control_name: name of the `<Choices>` tag.
+        object_name: name of the `<Text>` tag that it labels.
+        fields: of a task's data, the text or both texts of a pair.
+        labels: the choices, in their order.
+    """
+
+    control_name: str
+    object_name: str
+    fields: tuple[str, ...]
+    labels: tuple[str, ...]
+
+    @property
+    def pairs(self) -> bool:
+        """Whether a task has two texts."""
+        return len(self.fields) > 1
+
+    def text_of(self, data: object) -> Text | None:
+        """The text of a task's data; None where there is none, as in a task of an image."""
+        values = [data.get(field) if isinstance(data, Mapping) else None for field in self.fields]
+        if not all(isinstance(value, str) and value.strip() and _is_storable(value) for value in values):
+            return None
+        return str(values[0]), str(values[1]) if self.pairs else None
+
+    def label_in(self, results: object) -> str | None:
+        """The one choice for the whole text among an annotation's results; None where there is none, or several."""
+        chosen: list[str] = []
+        for result in results if isinstance(results, list) else ():
+            if not isinstance(result, Mapping) or result.get("from_name") != self.control_name:
+                continue
+            value = result.get("value")
+            if not isinstance(value, Mapping) or not isinstance(value.get("choices"), list) or _of_region(value):
+                continue
+            chosen += [choice for choice in value["choices"] if isinstance(choice, str)]
+        label = chosen[0].strip() if len(chosen) == 1 else ""
+        return label if label and len(label) <= MAX_LABEL_CHARACTERS and _is_storable(label) else None
+
+    def result_of(self, label: str, probability: float) -> dict[str, Any]:
+        """A choice, as a prediction of Label Studio has it."""
+        return {
+            "from_name": self.control_name, "to_name": self.object_name, "type": "choices",
+            "value": {"choices": [label]}, "score": round(probability, 4),
+        }  # fmt: skip
+
+
+def read_config(xml: str) -> Config:
+    """Read a labeling configuration.
+
+    Raises:
+        InputError: it is not XML, or does not ask for one choice about a text.
+    """
+    root = _parsed(xml)
+    texts = {tag.get("name", ""): tag for tag in root.iter("Text")}
+    controls = [tag for tag in root.iter("Choices") if tag.get("perRegion", "").lower() != "true"]
+    controls = [tag for tag in controls if tag.get("toName", "") in texts]
+    if len(controls) != 1:
+        raise InputError("label-studio-choices-missing", field="label_config", found=len(controls))
+    (control,) = controls
+    if control.get("choice", "single") not in ("single", "single-radio"):
+        raise InputError("label-studio-several-choices", field="label_config", control=control.get("name", ""))
+    text = texts[control.get("toName", "")]
+    if text.get("valueType", "text") == "url":
+        raise InputError("label-studio-text-by-url", field="label_config", name=text.get("name", ""))
+    labels = _labels_of(control)
+    named = {field for tag in texts.values() if (field := _field_of(tag))}
+    fields = _PAIR if set(_PAIR) <= named else (_field_of(text),)
+    if not all(fields):
+        raise InputError("label-studio-text-without-field", field="label_config", name=text.get("name", ""))
+    return Config(control.get("name", ""), text.get("name", ""), fields, labels)
+
+
+def _parsed(xml: str) -> ElementTree.Element:
+    if len(xml) > MOST_CONFIG_CHARACTERS:
+        raise InputError("label-studio-config-unreadable", field="label_config", reason="it is too long")
+    if "<!" in re.sub(r"<!--.*?-->|<!\[CDATA\[.*?\]\]>", "", xml, flags=re.DOTALL):  # entities may grow without end
+        raise InputError("label-studio-config-unreadable", field="label_config", reason="it declares a document type")
+    try:
+        return ElementTree.fromstring(xml)
+    except (ElementTree.ParseError, ValueError) as error:
+        raise InputError("label-studio-config-unreadable", field="label_config", reason=str(error)) from error
+
+
+def _labels_of(control: ElementTree.Element) -> tuple[str, ...]:
+    labels = [(tag.get("alias") or tag.get("value") or "").strip() for tag in control.iter("Choice")]
+    labels = list(dict.fromkeys(label for label in labels if label))
+    if not 2 <= len(labels) <= MOST_LABELS or any(len(label) > MAX_LABEL_CHARACTERS for label in labels):
+        raise InputError("label-studio-labels-missing", field="label_config", found=len(labels), most=MOST_LABELS)
+    return tuple(labels)
+
+
+def _field_of(text: ElementTree.Element) -> str:
+    found = _VARIABLE.fullmatch(text.get("value", "").strip())
+    return found[1] if found else ""
+
+
+def _is_storable(text: str) -> bool:
+    """Whether every database takes it: no NUL, and no half of a surrogate pair."""
+    return "\0" not in text and not any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
+def _of_region(value: Payload) -> bool:
+    """Whether a choice is about a part of a text or an image."""
+    return any(name in value for name in ("start", "end", "x", "y", "points", "rle", "ranges"))
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """An annotation, or a task, that gives no label, and why."""
+
+    number: str
+    reason: str
+
+
+def annotations_in(body: Payload, config: Config | None) -> Iterator[Annotation | LeftOut]:
+    """What a webhook says of annotations.
+
+    Args:
+        body: of the webhook.
+        config: of its project; None where the webhook carries none, as one of a deletion may.
+    """
+    project = _project_of(body)
+    if body.get("action") == DELETED:
+        for one in _listed(body.get("annotations")):
+            if (number := _number(one.get("id"))) is not None:
+                yield Annotation(project, number, None, None, DELETED_AT)
+        return
+    tasks = _listed(body.get("task"))
+    by_number = {_number(task.get("id")): task for task in tasks}
+    for one in _listed(body.get("annotation")):
+        number = _number(one.get("id"))
+        if number is None:
+            yield LeftOut("", "it has no id")
+            continue
+        task = by_number.get(_number(one.get("task")), tasks[0] if len(tasks) == 1 else {})
+        text = None if config is None else config.text_of(task.get("data"))
+        if config is None or text is None:
+            yield LeftOut(number, "its task has no text")
+            continue
+        skipped = one.get("was_cancelled") is True
+        label = None if skipped else config.label_in(one.get("result"))
+        if label is None and not skipped:
+            yield LeftOut(number, "it has no single choice for the whole text")
+        yield Annotation(project, number, text, label, _moment(one.get("updated_at") or one.get("created_at")))
+
+
+def texts_in(tasks: object, config: Config) -> Sequence[Text | None]:
+    """The text of each task; None where it has none."""
+    return [config.text_of(task.get("data")) for task in _listed(tasks)]
+
+
+def config_in(body: Payload) -> Config | None:
+    """The configuration of a webhook's project; None where it carries none. Raises InputError as `read_config`."""
+    project = body.get("project")
+    config = project.get("label_config") if isinstance(project, Mapping) else None
+    return read_config(config) if isinstance(config, str) and config.strip() else None
+
+
+def _project_of(body: Payload) -> str:
+    project = body.get("project")
+    number = project.get("id") if isinstance(project, Mapping) else project
+    return _number(number) or ""
+
+
+def _listed(value: object) -> list[Payload]:
+    values = value if isinstance(value, list) else [value]
+    return [one for one in values if isinstance(one, Mapping)]
+
+
+def _number(value: object) -> str | None:
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        return None
+    number = str(value)[:MOST_NUMBER_CHARACTERS]
+    return number if number and _is_storable(number) else None
+
+
+def _moment(value: object) -> float:
+    """Epoch seconds of an ISO time; 0 where it is missing or cannot be read."""
+    try:
+        moment = datetime.fromisoformat(str(value))
+    except ValueError:
+        return 0.0
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

@@ -1,0 +1,27 @@
+"""The head of a base's prior and the lessons that it is fitted to; the first one is made by whoever needs it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from onboard.bases import Base
+from onboard.domain.prior import Form, PriorVersion, Taught
+from onboard.hypernetworks.prior.refit import refit
+from onboard.registry.priors import PriorRepository
+from onboard.registry.services import Services
+
+_FIRST: Final = "the lessons of the base"
+
+
+def prior_head(services: Services, base: Base, form: Form) -> tuple[PriorVersion | None, Sequence[Taught]]:
+    """The version that new tasks are learned with, and its lessons; None where nothing has taught the base yet."""
+    for again in (True, False):
+        with services.database.read() as session:
+            priors = PriorRepository(session)
+            head = priors.head(base.digest, form)
+            if head is not None:
+                return head, priors.lessons(head)
+        if again and base.lessons:
+            refit(services, base, _FIRST)
+    return None, []

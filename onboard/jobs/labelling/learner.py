@@ -1,0 +1,144 @@
+"""A readout of the labels so far, made again within a second after each annotation.
+
+The database says which annotations there are, so all processes of a service answer alike. A process keeps features of
+texts and the newest readout in memory.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from onboard.bases import find_base
+from onboard.data.splits import evenly_spaced
+from onboard.data.verbaliser import words_of
+from onboard.domain.annotation import Text, labels_of_texts
+from onboard.domain.dataset import label_text
+from onboard.domain.prior import form_of
+from onboard.hypernetworks.prior.fitting import fitted
+from onboard.hypernetworks.prior.head import prior_head
+from onboard.jobs.labelling.publishing import require_labelable, standing_of
+from onboard.jobs.labelling.texts import Read, SeenTexts, kept_features
+from onboard.jobs.standing import Standing
+from onboard.registry.annotations import AnnotationRepository
+from onboard.registry.services import Services
+from onboard.statistics.label_order import margin
+from onboard.statistics.prior import Prior
+from onboard.statistics.readout import Readout, fit_so_far
+from onboard.statistics.zero_rows import readout_of_names
+
+MOST_ROWS: Final = 512  # labeled rows that a readout is made of while people label; a published version takes more
+
+Row = tuple[Text, str]
+
+
+@dataclass(frozen=True)
+class Answered:
+    """What is answered to texts.
+
+    Args:
+        probabilities: (n, K) of the labels that were asked for.
+        scores: (n,), ascending in the order in which the texts are best labeled.
+        revision: of the annotations behind them.
+    """
+
+    probabilities: np.ndarray
+    scores: np.ndarray
+    revision: int
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """A readout, and what it was made of: a revision of the annotations, a dataset, and the project's labels."""
+
+    made_of: tuple[int, str, tuple[str, ...]]
+    labels: tuple[str, ...]
+    readout: Readout
+
+
+class Learner:
+    """Answers texts of one task while people label it. Safe in threads.
+
+    Args:
+        services: of the service.
+        task: its name; it may not exist yet.
+        read: reads features of texts.
+        pairs: whether its texts come in pairs.
+    """
+
+    def __init__(self, services: Services, task: str, read: Read, *, pairs: bool) -> None:
+        self._services, self._task = services, task
+        self._base = find_base(services.settings.base)
+        self._texts = SeenTexts(read, kept_features(services, task, self._base), pairs=pairs)
+        self._lock = threading.Lock()
+        self._stored: tuple[str, tuple[Row, ...]] = "", ()
+        self._fit: _Fit | None = None
+        self.refit_seconds = 0.0  # of the newest readout
+
+    def answer(self, labels: Sequence[str], texts: Sequence[Text]) -> Answered:
+        """What is answered to texts (n ≥ 1) now, among the labels of the project.
+
+        Raises:
+            ConflictError: the task cannot be labeled here, as of `require_labelable`.
+        """
+        with self._lock:
+            features = self._texts.features(texts)
+            fit = self._newest(tuple(labels))
+        places = [fit.labels.index(label) for label in labels]
+        probabilities = fit.readout.of_labels(places).probabilities(features)
+        return Answered(probabilities, margin(probabilities), fit.made_of[0])
+
+    def refit(self, labels: Sequence[str]) -> None:
+        """Make the readout of the newest annotations, so that the next answer does not wait for it."""
+        with self._lock:
+            self._newest(tuple(labels))
+
+    def _newest(self, labels: tuple[str, ...]) -> _Fit:
+        with self._services.database.read() as session:
+            revision = AnnotationRepository(session).revision(self._task)
+        stands = standing_of(self._services, self._task)
+        made_of = revision, "" if stands is None else stands.digest, labels
+        if self._fit is None or self._fit.made_of != made_of:
+            started = time.monotonic()
+            rows = self._rows(stands)
+            known = tuple(dict.fromkeys([*labels, *(label for _, label in rows)]))
+            self._fit = _Fit(made_of, known, self._readout(known, rows))
+            self.refit_seconds = time.monotonic() - started
+        return self._fit
+
+    def _readout(self, labels: Sequence[str], rows: Sequence[Row]) -> Readout:
+        seen, prior = self._texts, self._prior()
+        names = seen.names([words_of(label) for label in labels])
+        if not rows:
+            return readout_of_names(names, seen.centre(), seen.blocks, prior)
+        features = seen.features([text for text, _ in rows])
+        places = {label: place for place, label in enumerate(labels)}
+        targets = np.eye(len(labels))[[places[label] for _, label in rows]]
+        return fit_so_far(features, targets, names, seen.centre(), seen.blocks, prior).readout
+
+    def _rows(self, stands: Standing | None) -> list[Row]:
+        """What people have labeled, and the task's rows with other texts as far as there is room."""
+        with self._services.database.read() as session:
+            labeled = labels_of_texts(AnnotationRepository(session).list(self._task))
+        pairs = self._texts.pairs
+        own = [row for row in labeled.items() if (row[0][1] is not None) == pairs][-MOST_ROWS:]
+        if stands is None or len(own) == MOST_ROWS:
+            return own
+        if self._stored[0] != stands.digest:
+            dataset = stands.dataset(self._services)
+            require_labelable(self._task, dataset.kind, dataset.pairs if dataset.train else None, pairs=pairs)
+            rows = tuple(((row.text_a, row.text_b), label_text(row.label)) for row in dataset.train)
+            self._stored = stands.digest, rows
+        others = [row for row in self._stored[1] if row[0] not in labeled]
+        return [*(others[place] for place in evenly_spaced(len(others), MOST_ROWS - len(own))), *own]
+
+    def _prior(self) -> Prior | None:
+        form = form_of(pairs=self._texts.pairs)
+        head, taught = prior_head(self._services, self._base, form)
+        own = [self._task] if any(lesson.task == self._task for lesson in taught) else []
+        return None if head is None else fitted(self._services, self._base, form, taught, own)

@@ -1,0 +1,195 @@
+"""Use case: a job learns the annotations of a task, and with it the task's other rows. The first one makes the task."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from onboard.data.amended import Amended, with_rows, without_rows
+from onboard.domain.annotation import Text, labels_of_texts, texts_to_remove
+from onboard.domain.dataset import Dataset, Example, Label, in_canonical_order, label_text
+from onboard.domain.job import Job, JobState
+from onboard.domain.label_set import MULTILABEL
+from onboard.domain.submission import Submission
+from onboard.errors import ConflictError, InputError, NotFoundError
+from onboard.jobs.add import Made, Queueing, queue_change
+from onboard.jobs.standing import Standing, standing
+from onboard.jobs.submission import prepare
+from onboard.jobs.submit import submit
+from onboard.registry.annotations import AnnotationRepository
+from onboard.registry.jobs import JobRepository
+
+if TYPE_CHECKING:
+    from sqlalchemy.orm import Session
+
+    from onboard.jobs.doorbell import Doorbell
+    from onboard.registry.services import Services
+
+SOURCE: Final = "annotations"  # what reports name where others name a file
+_IN_VAIN: Final = (JobState.FAILED, JobState.CANCELLED, JobState.DEAD)
+
+
+def publish(services: Services, doorbell: Doorbell, task: str, *, fast: bool, owner: str | None = None) -> Job | None:
+    """Queue a job that learns the newest annotations; asked again for the same ones, it gives the same job.
+
+    A job that has learned them in full need not learn them fast, and one that failed is not given again.
+
+    Annotated rows are added to those of the task, and correct labels of texts that it has. Texts that were published
+    and that nobody labels any more are removed.
+
+    Args:
+        services: of the service.
+        doorbell: that is rung.
+        task: its name.
+        fast: stop after the readout.
+        owner: who asks, for audit.
+
+    Returns:
+        None where there is nothing to learn: no annotation, or rows of fewer than two labels for a new task.
+
+    Raises:
+        ConflictError: the task cannot be labeled here, as of `require_labelable`.
+        InputError: a label would be left without rows.
+    """
+    with services.database.read() as session:
+        repository = AnnotationRepository(session)
+        revision, annotations = repository.revision(task), repository.list(task)
+        earlier = _under(session, task, revision, fast=False) or (fast and _under(session, task, revision, fast=True))
+    if earlier and earlier.state not in _IN_VAIN:
+        return earlier
+    labels, gone = labels_of_texts(annotations), texts_to_remove(annotations)
+    key = None if earlier else _key(task, revision, fast=fast)
+    if standing_of(services, task) is None:
+        job = _first(services, doorbell, task, labels, Queueing(key=key, owner=owner), fast=fast)
+    elif labels or gone:
+        job = _changed(services, doorbell, task, labels, gone, Queueing(key=key, owner=owner), fast=fast)
+    else:
+        job = None
+    if job is not None:
+        with services.database.write() as session:
+            AnnotationRepository(session).mark_published(task, revision, gone)
+    return job
+
+
+def published_under(session: Session, task: str, revision: int) -> Job | None:
+    """The job that learned this revision of a task's annotations, or is to; None where none does."""
+    return _under(session, task, revision, fast=False) or _under(session, task, revision, fast=True)
+
+
+def standing_of(services: Services, task: str) -> Standing | None:
+    """What a task stands at; None where there is no such task.
+
+    Raises:
+        InputError: no name of a task.
+        ConflictError: its rows are not stored here.
+    """
+    try:
+        return standing(services, task)
+    except NotFoundError:
+        return None
+
+
+def require_labelable(task: str, kind: str, has_pairs: bool | None, *, pairs: bool) -> None:
+    """Raise ConflictError unless each row of a task has one class, and texts of this form.
+
+    Args:
+        task: its name.
+        kind: of its rows.
+        has_pairs: whether these are pairs; None where nobody knows.
+        pairs: whether those that people label are.
+    """
+    if kind == MULTILABEL:
+        raise ConflictError("task-with-sets", task=task)
+    if kind != "classification":
+        raise ConflictError("label-studio-task-of-numbers", task=task)
+    if has_pairs is not None and has_pairs != pairs:
+        kinds = ("one text", "a pair of texts")
+        raise ConflictError("label-studio-other-texts", task=task, has=kinds[has_pairs], asked=kinds[pairs])
+
+
+def require_connectable(services: Services, task: str, *, pairs: bool) -> None:
+    """Raise unless a project with texts of this form can be labeled for a task, which need not exist yet.
+
+    Raises:
+        InputError: no name of a task.
+        ConflictError: as `standing_of` and `require_labelable`, or the task was learned on another base.
+    """
+    stands = standing_of(services, task)
+    if stands is not None:
+        stands.require_present_base()
+        if stands.present is not None and stands.version is not None:
+            require_labelable(task, stands.present.kind, stands.version.pairs, pairs=pairs)
+
+
+def _under(session: Session, task: str, revision: int, *, fast: bool) -> Job | None:
+    return JobRepository(session).under(_key(task, revision, fast=fast))
+
+
+def _key(task: str, revision: int, *, fast: bool) -> str:
+    return f"{SOURCE}-{task}-{revision}{'-fast' if fast else ''}"
+
+
+def _first(
+    services: Services, doorbell: Doorbell, task: str, labels: Mapping[Text, str], how: Queueing, *, fast: bool
+) -> Job | None:
+    """The job that makes the task; None with rows of fewer than two labels."""
+    if len(set(labels.values())) < 2:
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"{SOURCE}.jsonl"
+        path.write_text("".join(json.dumps(_row(*one)) + "\n" for one in labels.items()), encoding="utf-8")
+        asked = Submission(path, task=task, kind="classification", fast=fast, key=how.key)
+        request = prepare(asked, services.settings.base, owner=how.owner)
+        return submit(services, doorbell, request)[0]
+
+
+def _row(text: Text, label: str) -> dict[str, Any]:
+    texts = {"text": text[0]} if text[1] is None else {"text_a": text[0], "text_b": text[1]}
+    return {**texts, "label": label}
+
+
+def _changed(
+    services: Services, doorbell: Doorbell, task: str, labels: Mapping[Text, str], gone: Sequence[Text], how: Queueing,
+    *, fast: bool,
+) -> Job:  # fmt: skip
+    def made(stands: Standing, stored: Dataset) -> Made:
+        pairs = any(text[1] is not None for text in labels)
+        has_pairs = stored.pairs if stored.train and labels else None
+        require_labelable(task, stored.kind, has_pairs, pairs=pairs)
+        rows = _examples(labels, stored.labels)
+        amended = _amended(stored, rows, gone)
+        change = {**stands.change("replace"), "file": SOURCE, "counts": dict(amended.counts)}
+        sent = Dataset(stored.kind, in_canonical_order({row.label for row in rows}), rows) if rows else None
+        options = {"fast": True} if fast else {}
+        return Made(amended, change, f"the rows of {task} and {SOURCE}", sent, options)  # type: ignore[arg-type]  # keys
+
+    return queue_change(services, doorbell, task, made, how).job
+
+
+def _examples(labels: Mapping[Text, str], known: Sequence[Label]) -> tuple[Example, ...]:
+    """Rows whose labels are those of the task where these read alike: 1 for "1"."""
+    own = {label_text(label): label for label in known}
+    return tuple(Example(*text, own.get(label, label)) for text, label in labels.items())
+
+
+def _amended(stored: Dataset, rows: Sequence[Example], gone: Sequence[Text]) -> Amended:
+    """The dataset with the rows and without the texts that are gone; as it is where that changes nothing."""
+    amended = Amended(stored, {})
+    if rows:
+        try:
+            amended = with_rows(stored, rows, correct=True)
+        except InputError as error:
+            if error.type != "rows-change-nothing":
+                raise
+    if not gone:
+        return amended
+    try:
+        fewer = without_rows(amended.dataset, gone)
+    except InputError as error:
+        if error.type != "rows-not-in-task":
+            raise
+        return amended
+    return Amended(fewer.dataset, {**amended.counts, **fewer.counts}, (*amended.findings, *fewer.findings))

@@ -1,0 +1,61 @@
+"""Use cases: annotations are kept as they arrive, and what is known of a task's annotations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from onboard.domain.annotation import Annotation, labels_of_texts
+from onboard.domain.job import Job
+from onboard.domain.names import require_name
+from onboard.jobs.labelling.publishing import published_under
+from onboard.registry.annotations import AnnotationRepository
+from onboard.registry.audit import record
+from onboard.registry.services import Services
+
+
+def receive(services: Services, task: str, annotations: Iterable[Annotation]) -> int:
+    """Keep annotations; returns how many of them change anything. What arrives twice or too late does not.
+
+    Raises:
+        InputError: no name of a task.
+    """
+    require_name(task)
+    arrived = list(annotations)
+    if not arrived:
+        return 0
+    with services.database.write() as session:
+        repository = AnnotationRepository(session)
+        kept = sum([repository.put(task, annotation) for annotation in arrived])
+        if kept:
+            record(session, "task.annotate", task, annotations=kept)
+    return kept
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """A task's annotations.
+
+    Args:
+        revision: how often they have changed.
+        annotations: all of them.
+        job: that learned this revision, or is to; None where none does.
+    """
+
+    revision: int
+    annotations: Sequence[Annotation]
+    job: Job | None
+
+    @property
+    def texts(self) -> int:
+        """Texts with a label."""
+        return len(labels_of_texts(self.annotations))
+
+
+def labelled(services: Services, task: str) -> Labelled:
+    """What is known of the task's annotations. Raises InputError: no name of a task."""
+    require_name(task)
+    with services.database.read() as session:
+        repository = AnnotationRepository(session)
+        annotations, revision = repository.list(task), repository.revision(task)
+        return Labelled(revision, annotations, published_under(session, task, revision))
