@@ -1,4 +1,4 @@
-"""card.md: the facts of a version for people, made from the same facts as its metadata."""
+"""Write card.md: the facts of a version for people, from the same data as its metadata."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from onboard.domain.task import EmbeddingVersion, texts_taken
 
 
 def render_card(version: EmbeddingVersion) -> str:
-    """Markdown: what the version is, how good it is, and what it is pinned to."""
+    """Return Markdown: what the version is, how good it is, and what it is pinned to."""
     lines = [f"# {version.reference}", "", *_marks(version)]
     said = neglect_sentence(label_scores(version.metrics.get("test") or version.metrics.get("validation")), _one_line)
     if said:
@@ -53,7 +53,7 @@ def render_card(version: EmbeddingVersion) -> str:
 
 
 def _files(version: EmbeddingVersion) -> list[str]:
-    """Which files answer, how large they are together, and a program that asks them."""
+    """List the files that answer, with their total size, and a program that uses them."""
     named = ["`embedding.safetensors`" if version.has_embedding else "`weights.safetensors`"]
     named += ["`readout.safetensors`, which complements it"] if version.readout is not None else []
     size = "" if version.stored_bytes is None else f"{version.stored_bytes:,} bytes: "
@@ -94,7 +94,7 @@ def _hypernetwork(version: EmbeddingVersion) -> str:
 
 
 def _one_line(label: Label) -> str:
-    return " ".join(label_text(label).split()).replace("<", "&lt;")  # Markdown would take it for HTML
+    return " ".join(label_text(label).split()).replace("<", "&lt;")  # Markdown would interpret it as HTML
 
 
 def _metrics(split: str, metrics: dict[str, Any]) -> list[str]:

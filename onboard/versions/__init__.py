@@ -1,1 +1,1 @@
-"""What has been learned: versions of tasks are described, fetched, compared, promoted, carried and deleted."""
+"""Versions of tasks: describe, fetch, compare, promote, carry and delete them."""

@@ -1,4 +1,4 @@
-"""What a version answers to rows, as metrics compare it, and what answers it."""
+"""Compute a version's answers in the form that metrics compare."""
 
 from __future__ import annotations
 
@@ -32,17 +32,18 @@ def answers(
     readout: Readout | None,
     features: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Probabilities (n, K) in the order of the words, at the version's temperature; scores of sets of labels; of a
-    regression the expected numbers (n,), on its own scale.
+    """Return probabilities (n, K) in the order of the words, at the version's temperature.
+
+    For sets of labels these are scores; for a regression the expected numbers (n,), on the version's scale.
 
     Args:
-        engine: under the hypernetwork that is to be asked.
-        version: of a task; says whether it is a regression.
-        task: its embedding (t,) or weights; None where the readout answers alone.
-        words: its K label words; of a regression those of the buckets, in their order.
+        engine: engine with the version's hypernetwork.
+        version: decides whether it is a regression.
+        task: its embedding (t,) or weights; None if the readout answers alone.
+        words: its K label words; for a regression, of the buckets in order.
         rows: n rows.
-        readout: of the version, in the order of the words; None where it has none.
-        features: of the rows, as `bare_features` gives them, where they were read before.
+        readout: the version's readout, in the order of the words; None without one.
+        features: features of the rows from `bare_features`, if already computed.
     """
     ids = engine.encoder.encode([(row.text_a, row.text_b) for row in rows])
     probabilities = probabilities_of(engine, ids, task, engine.trie(words), readout, features=features)
@@ -55,17 +56,17 @@ def answers(
 def task_of_version(
     services: Services, engine: Engine, version: EmbeddingVersion, labels: Sequence[Label] | None = None
 ) -> tuple[Answering, Readout | None]:
-    """What answers for a published version, verified, for `answers`.
+    """Load and verify the parts of a published version that `answers` needs.
 
     Args:
-        services: where it lies.
-        engine: of its base.
+        services: the services with its files.
+        engine: engine of its base.
         version: a published version.
-        labels: the order that the readout's labels are to have; None is its own.
+        labels: order of the readout's labels; None keeps its own.
 
     Raises:
-        InputError: of a method that this release does not know.
-        DamagedError: stored bytes are gone, or do not match their digest.
+        InputError: this release does not support its method.
+        DamagedError: stored files are missing or do not match their digest.
         PinMismatchError: its readout belongs to another base.
     """
     content, readout = version.content, readout_of(services, version, labels)
@@ -79,22 +80,22 @@ def task_of_version(
 
 
 def module_of(content: bytes, version: EmbeddingVersion, engine: Engine) -> TaskModule:
-    """The parameters of a version with weights of its own.
+    """Return the parameters of a version with task-specific weights.
 
     Args:
         content: its file.
-        version: which.
-        engine: of its base.
+        version: the version.
+        engine: engine of its base.
 
     Raises:
-        InputError: of a method or settings that this release does not know.
-        DamagedError: the bytes are others, or do not fit.
+        InputError: this release does not support its method or settings.
+        DamagedError: the file was changed or does not fit.
     """
     return module_in(content, verified_weights(content, version), engine)
 
 
-@torch.inference_mode(False)  # what is loaded for a prediction stays, and is asked outside of it too
+@torch.inference_mode(False)  # loaded parameters are also used outside inference mode
 def module_in(content: bytes, tensors: Tensors, engine: Engine) -> TaskModule:
-    """The parameters in a file of weights, of its tensors and what it says of them. Raises as `module_of`."""
+    """Return the parameters in a file of weights, from its tensors and metadata. Raises like `module_of`."""
     own = {name: torch.from_numpy(tensor) for name, tensor in tensors.items()}
     return task_of(own, read_metadata(content), engine.backbone).requires_grad_(False)

@@ -1,4 +1,4 @@
-"""What an alias calls labels that were renamed, so that whoever asks it gets the names of before."""
+"""Names of renamed labels in an alias, so that its users still get the previous names."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _MOST_STEPS = 1_000  # back from a version
 def names_as_before(
     session: Session, version: EmbeddingVersion, present: EmbeddingVersion | None, names: AliasNames | None
 ) -> AliasNames | None:
-    """What the labels of a version are called by an alias that goes on as it is.
+    """Return the names of a version's labels for an alias that keeps its names.
 
     Args:
-        session: of the registry.
-        version: that the alias is to mean.
-        present: that it means now; None where it is new.
-        names: what it calls labels of that one.
+        session: session of the registry.
+        version: the version that the alias will name.
+        present: the version that it names now; None for a new alias.
+        names: its current names of that version's labels.
 
     Returns:
-        Pairs of a label and what it is called; None where nothing differs.
+        Pairs of a label and its name; None if nothing differs.
 
     Raises:
-        ConflictError: the version was not made of the present one, or labels that it answers with were merged.
+        ConflictError: the version does not derive from the current one, or labels of its answers were merged.
     """
     if present is None:
         raise ConflictError("as-before-new-alias", task=version.task, version=version.reference)
@@ -52,7 +52,7 @@ def names_as_before(
 
 
 def _changes(session: Session, version: EmbeddingVersion, present: EmbeddingVersion) -> list[Any]:
-    """What was done to the labels from the present version to the other one, in order."""
+    """Return the changes of labels from the current version to the other one, in order."""
     changes: list[Any] = []
     step: EmbeddingVersion | None = version
     for _ in range(_MOST_STEPS):
@@ -69,7 +69,7 @@ def _changes(session: Session, version: EmbeddingVersion, present: EmbeddingVers
 
 
 def _before(session: Session, version: EmbeddingVersion) -> EmbeddingVersion | None:
-    """The version that another one was made of by a change, a carry or a job's first version."""
+    """Return the version from which another one was made by a change, a carry or a job's first version."""
     versions = VersionRepository(session)
     if version.kind in ("carried", "relabeled"):
         try:
@@ -86,7 +86,7 @@ def _before(session: Session, version: EmbeddingVersion) -> EmbeddingVersion | N
 
 
 def _require_one_name(change: Any, called: dict[str, tuple[Label, Label]]) -> None:
-    """A merged label keeps the name of before only where it is one of those that were merged."""
+    """A merged label keeps its previous name only if it is one of those that were merged."""
     to, gone = change["to"], change["labels"]
     kept = called.get(label_key(to))
     if kept is None:
@@ -98,7 +98,7 @@ def _require_one_name(change: Any, called: dict[str, tuple[Label, Label]]) -> No
 
 
 def _require_distinct(version: EmbeddingVersion, pairs: list[list[Label]]) -> None:
-    """Raise ConflictError where two labels would be called the same."""
+    """Raise ConflictError if two labels would have the same name."""
     by_key = {label_key(label): name for label, name in pairs}
     names = [label_key(by_key.get(label_key(label), label)) for label in version.labels]
     twice = [name for name in names if names.count(name) > 1]

@@ -1,10 +1,10 @@
-"""Use case: two versions of a task side by side, on rows that neither of them was trained on.
+"""Use case: compare two versions of a task on rows that neither was trained on.
 
-These are rows that were held out of either, or those of a file. Where there are too few, rows that both were trained on
-are compared by answers of models that were trained without them: see `out_of_fold`.
+These are rows that both held out, or those of a file. If there are too few, rows that both were trained on are compared
+by out-of-fold answers: see `out_of_fold`.
 
-One comparison at a time is made in a process, of bounded datasets and on a bounded number of rows: it may load a model,
-and whoever may read may ask for it.
+Each process makes one comparison at a time, with limits on the datasets and rows: it may load a model, and everybody
+with read access may request it.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from onboard.data.labelled import LabelledRows
     from onboard.model.engine import Engine
 
-MOST_ROWS: Final = 2000  # that both answer; of more, those with the smallest hashes: always the same draw
-MOST_ROWS_READ: Final = 250_000  # of a version's dataset, which has to be read for its held-out rows
-MOST_BYTES_READ: Final = 64 * 2**20  # of the same, as it is stored
+MOST_ROWS: Final = 2000  # number of rows to answer; if there are more, those with the smallest hashes, a fixed sample
+MOST_ROWS_READ: Final = 250_000  # rows of a version's dataset, which is read for its held-out rows
+MOST_BYTES_READ: Final = 64 * 2**20  # stored size of the same
 RETRY_SECONDS: Final = 5
 OUT_OF_FOLD_WORTH: Final = (
     "Each row was answered by models that were trained without it, not by the published versions. This compares what "
@@ -47,27 +47,27 @@ OUT_OF_FOLD_WORTH: Final = (
 TRAINED_WORTH: Final = (
     "Both versions were trained on the rows they share, so these answers do not say which version is better."
 )
-TURN: Final = threading.Lock()  # of the one who compares in this process
+TURN: Final = threading.Lock()  # held while comparing in this process
 
 
 def compare(services: Services, earlier: str, later: str) -> SideBySide:
-    """Let both versions answer rows that neither knows.
+    """Compare both versions on rows that neither was trained on.
 
     Args:
-        services: where the versions lie.
+        services: the services with the versions.
         earlier, later: references of one task; the verdict is about `later`.
 
     Raises:
-        InputError: no references, or of two tasks.
-        NotFoundError: no such version.
-        DamagedError: stored bytes are gone, or do not match their digest.
-        UnavailableError: this process is comparing others.
+        InputError: the references are invalid or of two tasks.
+        NotFoundError: a version does not exist.
+        DamagedError: stored files are missing or do not match their digest.
+        UnavailableError: this process is comparing other versions.
     """
     return compare_versions(services, *both_versions(services, earlier, later))
 
 
 def both_versions(services: Services, earlier: str, later: str) -> tuple[EmbeddingVersion, EmbeddingVersion]:
-    """The versions of two references of one task. Raises InputError, NotFoundError."""
+    """Return the versions of two references of one task. Raises InputError, NotFoundError."""
     a, b = Reference.parse_pair(earlier, later)
     with services.database.read() as session:
         versions = VersionRepository(session)
@@ -81,11 +81,11 @@ def compare_versions(
     manifests: Manifests | None = None,
     file: LabelledRows | None = None,
 ) -> SideBySide:
-    """The same for versions that were looked up before.
+    """Compare two versions that were already looked up.
 
     Args:
-        manifests: of the bases that were read already; without them the whole base is read.
-        file: rows to compare them on, without those that either was trained on; None takes the versions' own.
+        manifests: manifests of bases that were already read; without them the whole base is read.
+        file: rows to compare on, without those that either was trained on; None uses the versions' own.
     """
     reason = why_incomparable(earlier, later)
     if reason is None and file is None:
@@ -102,7 +102,7 @@ def compare_versions(
 
 @contextmanager
 def one_at_a_time(turn: threading.Lock, busy: UnavailableError) -> Iterator[None]:
-    """Raise `busy` where another caller holds the lock."""
+    """Raise `busy` if another caller holds the lock."""
     if not turn.acquire(blocking=False):
         raise busy
     try:
@@ -112,7 +112,7 @@ def one_at_a_time(turn: threading.Lock, busy: UnavailableError) -> Iterator[None
 
 
 def why_incomparable(earlier: EmbeddingVersion, later: EmbeddingVersion) -> str | None:
-    """Why two versions cannot answer the same rows side by side, in one sentence; None where they can."""
+    """Return why two versions cannot be compared on the same rows, in one sentence; None if they can."""
     if earlier.version == later.version:
         return "It is the same version."
     if earlier.task_kind != later.task_kind or label_keys(earlier.labels) != label_keys(later.labels):
@@ -123,7 +123,7 @@ def why_incomparable(earlier: EmbeddingVersion, later: EmbeddingVersion) -> str 
 
 
 def too_large(services: Services, version: EmbeddingVersion) -> str | None:
-    """Why a version's dataset is not read for a comparison; None where it is, or was never stored here."""
+    """Return why a version's dataset is too large for a comparison; None if it is not, or was never stored here."""
     record = _snapshot(services, version)
     if record is None:
         return None
@@ -136,10 +136,10 @@ def too_large(services: Services, version: EmbeddingVersion) -> str | None:
 
 
 class _Pair:
-    """Two versions with what their comparison needs, each part read when it is first used.
+    """Two versions with the data of their comparison, which is read on demand.
 
     Args:
-        manifests: as of `compare_versions`.
+        manifests: see `compare_versions`.
     """
 
     def __init__(
@@ -154,28 +154,28 @@ class _Pair:
         return require_base(self.services, self.later, self._manifests)
 
     def trained(self, version: EmbeddingVersion) -> np.ndarray:
-        """Sorted hashes of the rows that a version knows."""
+        """Return sorted hashes of the rows that a version was trained on."""
         return known_to(self.services, self.base, [version])
 
     def unseen(self, rows: Sequence[Example]) -> list[Example]:
-        """The rows that neither was trained on, each text once."""
+        """Return the rows that neither was trained on, without repeated texts."""
         return unseen_by(self.services, self.base, [self.earlier, self.later], rows) if rows else []
 
     def rows(self, version: EmbeddingVersion) -> Mapping[int, Example]:
-        """All rows of a version's dataset by their hashes; none where it was never stored here."""
+        """Return all rows of a version's dataset by hash; empty if it was never stored here."""
         if version.version not in self._rows:
             self._rows[version.version] = all_rows(_stored_dataset(self.services, version))
         return self._rows[version.version]
 
     def held_out_rows(self) -> list[Example]:
-        """Held-out rows of both datasets, those of the later one first, that trained neither."""
+        """Return held-out rows of both datasets that trained neither, those of the later one first."""
         splits = [held_out(self.services, version) for version in (self.later, self.earlier)]
         return self.unseen(
             [row for of_version in splits for split in ("test", "validation") for row in of_version[split]]
         )
 
     def answer(self, version: EmbeddingVersion, rows: Sequence[Example]) -> np.ndarray:
-        """What a version answers to rows, as of `answers`, in the order of the later one's labels."""
+        """Return a version's answers to rows, see `answers`, in the order of the later one's labels."""
         from onboard.hypernetworks.engines import engine_at
 
         engine = engine_at(self.services, self.base, version.hypernetwork_version)
@@ -204,10 +204,10 @@ def _on_own_rows(pair: _Pair) -> SideBySide:
 
 
 def _verdict(pair: _Pair, shared: Sequence[Example], evidence: Evidence, named: str) -> SideBySide:
-    """Both answer rows that neither was trained on.
+    """Compare both on rows that neither was trained on.
 
     Args:
-        named: the rows in words.
+        named: description of the rows.
     """
     rows, labels = drawn(shared), pair.later.labels
     before, after = (pair.answer(version, rows) for version in (pair.earlier, pair.later))
@@ -229,7 +229,7 @@ def _cross_validated(pair: _Pair, paired: Paired) -> SideBySide:
 
 
 def _only_changed(pair: _Pair) -> SideBySide:
-    """No verdict; but answers to rows that both were trained on, where they share some."""
+    """Return no verdict, but compare answers to rows that both were trained on, if there are any."""
     from onboard.versions.trained_rows import made_of_rows
 
     earlier, later = pair.rows(pair.earlier), pair.rows(pair.later)
@@ -251,7 +251,7 @@ def _only_changed(pair: _Pair) -> SideBySide:
 
 
 def known_to(services: Services, base: Base, versions: Sequence[EmbeddingVersion]) -> np.ndarray:
-    """Sorted hashes of the rows that some of these versions know."""
+    """Return sorted hashes of the rows that any of these versions was trained on."""
     import numpy as np
 
     from onboard.versions.trained_rows import TrainedRows
@@ -263,12 +263,12 @@ def known_to(services: Services, base: Base, versions: Sequence[EmbeddingVersion
 def unseen_by(
     services: Services, base: Base, versions: Sequence[EmbeddingVersion], rows: Sequence[Example]
 ) -> list[Example]:
-    """The rows that none of these versions knows, each text once."""
+    """Return the rows that none of these versions was trained on, without repeated texts."""
     return unseen(rows, known_to(services, base, versions))
 
 
 def drawn(rows: Sequence[Example]) -> Sequence[Example]:
-    """At most MOST_ROWS of them, in their order; the same ones every time, whatever else is among them."""
+    """Return at most MOST_ROWS of them, in order; the sample is fixed."""
     from onboard.data.hashes import row_hashes
 
     if len(rows) <= MOST_ROWS:
@@ -279,7 +279,7 @@ def drawn(rows: Sequence[Example]) -> Sequence[Example]:
 
 
 def held_out(services: Services, version: EmbeddingVersion) -> dict[str, Sequence[Example]]:
-    """A version's validation and test rows by split; none of a shipped source, whose dataset was never stored here."""
+    """Return a version's validation and test rows by split; empty for a shipped source without a stored dataset."""
     dataset = _stored_dataset(services, version)
     return {
         "validation": () if dataset is None else dataset.validation, "test": () if dataset is None else dataset.test,
@@ -298,7 +298,7 @@ def _stored_dataset(services: Services, version: EmbeddingVersion) -> Dataset | 
 
 
 def _snapshot(services: Services, version: EmbeddingVersion) -> SnapshotRecord | None:
-    """Its dataset's row; None where there is none: a shipped source names one that was never stored here."""
+    """Return its dataset's row; None for a shipped source, whose dataset was never stored here."""
     try:
         with services.database.read() as session:
             return SnapshotRepository(session).get(version.dataset_digest)
@@ -309,10 +309,10 @@ def _snapshot(services: Services, version: EmbeddingVersion) -> SnapshotRecord |
 def answered_by(
     services: Services, engine: Engine, version: EmbeddingVersion, labels: Sequence[Label], rows: Sequence[Example]
 ) -> np.ndarray:
-    """Probabilities (n, K) in the order of `labels`; of a regression the expected numbers (n,).
+    """Return probabilities (n, K) in the order of `labels`; for a regression the expected numbers (n,).
 
     Args:
-        engine: under the hypernetwork that the version is pinned to.
+        engine: engine with the hypernetwork that the version is pinned to.
     """
     from onboard.versions.answers import answers, task_of_version
 

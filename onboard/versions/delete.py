@@ -1,7 +1,7 @@
-"""Use case: a task goes for good, and all that was stored of it: rows, embeddings, requests, results, files.
+"""Use case: delete a task permanently with all its data: rows, embeddings, requests, results, files.
 
-Its name, its numbers and one line of the audit log stay. What descends from it is named, and unlearned if that is asked
-for. The registry goes first, in one transaction; files that cannot be deleted after it go with the next `onboard gc`.
+Its name, its numbers and an entry of the audit log stay. Descendants are listed, and unlearned on request. The registry
+is changed first, in one transaction; files that cannot be deleted after it are deleted by the next `onboard gc`.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ from onboard.versions.unlearn import Unlearning, unlearn
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
-_OLD_SECONDS: Final = OLD_HOURS * 3600.0  # what was outdated is older, what somebody has announced since is not
-_BATCH: Final = 500  # artifacts in one transaction; object stores delete up to 1000 by one request
+_OLD_SECONDS: Final = OLD_HOURS * 3600.0  # outdated files are older, recently announced ones are not
+_BATCH: Final = 500  # artifacts per transaction; object stores delete up to 1000 per request
 
 
 @dataclass
 class Deleted:
-    """What went, and what descends from it.
+    """What was deleted, and its descendants.
 
     Args:
-        dry_run: nothing was changed.
-        artifacts: files that went.
-        aliases: of every version, by reference.
-        unlearning: what becomes of that which descends; None where that was not asked for.
-        bases: digests of those whose prior knew it, and is fitted again without it.
+        dry_run: whether nothing was changed.
+        artifacts: deleted files.
+        aliases: aliases by reference of their version.
+        unlearning: what happens to descendants; None if not requested.
+        bases: digests of bases with a prior that included the task and is refitted without it.
     """
 
     task: str
@@ -62,11 +62,11 @@ class Deleted:
 
     @property
     def queues(self) -> frozenset[str]:
-        """Queues in which jobs wait because of it."""
+        """Queues with jobs that wait because of it."""
         return self.removed.queues | frozenset(self.unlearning.queues if self.unlearning else ())
 
     def to_json(self) -> dict[str, Any]:
-        """The result of `onboard tasks delete --json`."""
+        """Return the result of `onboard tasks delete --json`."""
         removed, unlearning = self.removed, self.unlearning.to_json() if self.unlearning else None
         if self.dry_run and unlearning is not None:  # those jobs were never queued
             unlearning["rebuilding"] = [{**job, "job": None} for job in unlearning["rebuilding"]]
@@ -88,15 +88,15 @@ class Deleted:
 
 
 def delete_task(services: Services, name: str, *, unlearning: bool = False, dry_run: bool = False) -> Deleted:
-    """Delete a task for good. Its version numbers are never given out again.
+    """Delete a task permanently. Its version numbers are never reused.
 
     Args:
-        unlearning: rebuild what descends from it. It may be asked for later too, when the task is gone.
-        dry_run: only say what would happen.
+        unlearning: rebuild descendants. It may also be requested later, after the task was deleted.
+        dry_run: only report what would happen.
 
     Raises:
-        NotFoundError: there is no such task, and nothing of it.
-        ConflictError: it is to be unlearned, and a base was trained on it; or other maintenance is at work.
+        NotFoundError: neither the task nor any data of it exists.
+        ConflictError: it cannot be unlearned because a base was trained on it, or other maintenance is running.
         StorageError: the task is deleted, but not all of its files.
     """
     with alone(services.database, "tasks delete") as keep:
@@ -114,7 +114,7 @@ def delete_task(services: Services, name: str, *, unlearning: bool = False, dry_
 
 
 def _refit_prior(services: Services, base: str, name: str) -> None:
-    """Fit a base's prior without the task. Where that cannot be done now or here, a worker does it soon."""
+    """Refit a base's prior without the task. If that is impossible here or now, a worker does it soon."""
     from onboard.hypernetworks.files import base_at_hand
     from onboard.hypernetworks.prior.refit import refit
 
@@ -123,7 +123,7 @@ def _refit_prior(services: Services, base: str, name: str) -> None:
 
 
 def _named_by_outputs(services: Services, name: str) -> list[tuple[str, float]]:
-    """Artifacts that no row names, but what a stage of the task's jobs left: weights that were tuned on it."""
+    """Return artifacts that only stage outputs of the task's jobs reference: weights that were tuned on it."""
     with services.database.read() as session:
         outputs = StageOutputRepository(session).of_task(name)
     endings = []
@@ -139,7 +139,7 @@ def _from_registry(
 ) -> Deleted:
     repository, descent = DeletingRepository(session), DescentRepository(session)
     root = descent.root(name)
-    repository.hold(root)  # what is published meanwhile is found, too
+    repository.hold(root)  # includes versions that are published meanwhile
     descendants, there = descent.of(root), repository.has_content(name)
     if not there and not (unlearning and (descendants.versions or descendants.hypernetworks)):
         alike = did_you_mean(name, (task.name for task in TaskRepository(session).list()))
@@ -175,7 +175,7 @@ def _batches(digests: Sequence[str]) -> Iterator[list[str]]:
 
 
 def _sweep(services: Services, name: str, digests: Sequence[str]) -> None:
-    """Delete rows and bytes of artifacts as garbage collection does; what somebody uses at this moment stays."""
+    """Delete rows and files of artifacts like garbage collection does; files in use stay."""
     try:
         with services.database.write() as session:
             gone = ArtifactRepository(session).collect(_OLD_SECONDS, _BATCH, among=digests)

@@ -1,11 +1,11 @@
-"""Use case: tasks that are pinned to another hypernetwork version than the head move to it, where they lose nothing.
+"""Use case: carry tasks that are pinned to an earlier hypernetwork to the head, if they lose nothing.
 
-A carried version has the numbers of the one that it comes from, and is pinned to the head. The guard decides, for each
-task by itself: the head is compared with the hypernetwork that the numbers were learned under, so that small losses
-cannot add up over many heads. No step is chosen here, so all evidence counts at once. Then decision 9 holds, as for
-every version: `latest` does not move to what is significantly worse than what it names.
+A carried version has the numbers of its predecessor and is pinned to the head. The guard decides for each task
+separately. It compares the head with the hypernetwork that the numbers were learned under, so that small losses cannot
+accumulate over many heads. No step is chosen here, so all evidence is used at once. Then decision 9 applies as for
+every version: `latest` does not move to a significantly worse version.
 
-What is not cleared stays as it is: it goes on being served with its own hypernetwork. Carrying again changes nothing.
+Refused tasks stay unchanged and are served with their own hypernetwork. Carrying again changes nothing.
 """
 
 from onboard.versions.carry.outcomes import Carried, CarryOutcome

@@ -1,4 +1,4 @@
-"""Whether versions may move to another hypernetwork: the guard's verdict, and how good they are there."""
+"""Decide whether versions may move to another hypernetwork: the guard's verdict, and their metrics there."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ _PREFIX = {"fail": "The guard refuses it. ", "not enough evidence": "There is no
 def judge(
     services: Services, base: Base, versions: Sequence[EmbeddingVersion], head: int, bounded: bool
 ) -> Iterator[CarryOutcome]:
-    """What would become of versions under hypernetwork version `head` of their base, in their order.
+    """Yield the outcomes of versions under hypernetwork version `head` of their base, in order.
 
-    The guard looks at all of them at once; the metrics of each are measured when it is asked for.
+    The guard checks all of them at once; metrics are measured on demand.
 
     Args:
-        services: where they lie.
-        base: of all of them.
-        versions: published, each of another task.
+        services: the services with their files.
+        base: the base of all versions.
+        versions: published versions of different tasks.
         head: the hypernetwork version.
-        bounded: refuse those whose dataset is too large to be read by a process that others use meanwhile.
+        bounded: refuse versions with a dataset that is too large for a process that serves others.
 
     Raises:
-        DamagedError: the bytes of `head` are gone, or do not match their digest.
-        OutOfMemoryError: the GPU has no room for a single row.
+        DamagedError: the file of `head` is missing or does not match its digest.
+        OutOfMemoryError: the GPU cannot hold even a single row.
     """
     engine, trained = engine_at(services, base, head), TrainedRows(services, base)
     known = [trained.known_to_some({head, version.hypernetwork_version, version.origin}) for version in versions]
@@ -59,7 +59,7 @@ def judge(
 def _earlier(
     services: Services, base: Base, engine: Engine, version: EmbeddingVersion, known: np.ndarray, bounded: bool
 ) -> ProtectedTask:
-    """The version as the guard sees it. What cannot be read is a trouble, which is no pass."""
+    """Return the version for the guard. Unreadable data counts as a failure."""
     try:
         trouble = too_large(services, version) if bounded else None
         if trouble is None:

@@ -1,4 +1,4 @@
-"""What became of the tasks that were to be carried."""
+"""The outcomes of carrying tasks."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from onboard.domain.task import EmbeddingVersion
 
 @dataclass(frozen=True)
 class CarryOutcome:
-    """What became of one task.
+    """The outcome for one task.
 
     Args:
-        present: what `latest` named.
+        present: the version that `latest` named.
         head: the hypernetwork version to carry it to.
-        cleared: whether nothing speaks against it.
+        cleared: whether it may be carried.
         reason: why, or why not.
-        version: number of the version that `latest` names now; None where nothing was changed.
-        metrics: of the version under the head; None where they were not measured.
-        verdict: of the guard; None where it could not be asked.
-        comparison: under the head against `present`, on its held-out and test rows; None without any.
+        version: number of the version that `latest` names now; None if nothing was changed.
+        metrics: of the version under the head; None if not measured.
+        verdict: the guard's verdict; None if there is none.
+        comparison: under the head with `present`, on its held-out and test rows; None without any.
     """
 
     present: EmbeddingVersion
@@ -36,7 +36,7 @@ class CarryOutcome:
     comparison: PairedComparison | None = None
 
     def to_document(self) -> CarriedTask:
-        """The outcome as people see it."""
+        """Return the outcome as a document."""
         return CarriedTask(
             task=self.present.task,
             earlier_version=self.present.version,
@@ -52,12 +52,12 @@ class CarryOutcome:
 
 @dataclass(frozen=True)
 class Carried:
-    """What became of several tasks.
+    """The outcomes for several tasks.
 
     Args:
         outcomes: of those that were not at the head, by name.
-        dry_run: whether nothing was changed, whatever was cleared.
-        next: name of the last of them where others follow; None at the end.
+        dry_run: whether nothing was changed.
+        next: name of the last of them if more follow; None at the end.
     """
 
     outcomes: tuple[CarryOutcome, ...]
@@ -65,7 +65,7 @@ class Carried:
     next: str | None = None
 
     def to_document(self) -> CarriedTasks:
-        """What `tasks carry --json` prints."""
+        """Return the document of `tasks carry --json`."""
         cleared, refused = (
             tuple(outcome.to_document() for outcome in self.outcomes if outcome.cleared == is_cleared)
             for is_cleared in (True, False)

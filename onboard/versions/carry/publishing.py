@@ -1,4 +1,4 @@
-"""A version that was cleared becomes the task's next one, pinned to the head, and `latest` moves to it."""
+"""Publish an accepted version as the task's next one, pinned to the head, and move `latest` to it."""
 
 from __future__ import annotations
 
@@ -30,9 +30,10 @@ _REASON = "carried"
 
 
 def publish(services: Services, outcome: CarryOutcome) -> CarryOutcome:
-    """Publish what was cleared; refused after all where the task or the head has changed meanwhile, or bytes are gone.
+    """Publish an accepted outcome; refuse it if the task or the head has changed meanwhile, or files are missing.
 
-    Where the task has a version of these numbers at the head (`latest` was taken back from it), `latest` moves to that.
+    If the task already has a version with these numbers at the head (because `latest` was rolled back), `latest` moves
+    to it.
 
     Raises:
         StorageError, NotAllowedError: the embedding cannot be stored.
@@ -60,7 +61,7 @@ def _moved_to_twin(services: Services, outcome: CarryOutcome) -> int | None:
 
 
 def _answers(version: EmbeddingVersion) -> tuple[object, ...]:
-    """What its answers follow from, beside the hypernetwork."""
+    """Return everything except the hypernetwork that determines its answers."""
     numbers = version.embedding_digest, version.readout, version.temperature
     return *numbers, version.labels, version.words, version.low, version.high
 
@@ -80,7 +81,7 @@ def _published(services: Services, outcome: CarryOutcome) -> int:
         parent=present.reference,
         mixed_from={},
         metrics=outcome.metrics or {},
-        out_of_fold=None,  # given under another hypernetwork
+        out_of_fold=None,  # they belong to another hypernetwork
         code_version=code_version(),
         change=None,
         job=None,
@@ -100,7 +101,7 @@ def _published(services: Services, outcome: CarryOutcome) -> int:
 
 
 class _NumberTakenError(Exception):
-    """The version number that the bytes carry went to a job; the transaction is rolled back."""
+    """The version number in the stored file was taken by a job; the transaction is rolled back."""
 
 
 def _commit(services: Services, outcome: CarryOutcome, draft: EmbeddingVersion, number: int) -> int:
@@ -116,18 +117,18 @@ def _commit(services: Services, outcome: CarryOutcome, draft: EmbeddingVersion, 
 
 
 def _hold(session: Session, outcome: CarryOutcome) -> None:
-    """Keep head and task as they are until the transaction ends.
+    """Lock head and task until the transaction ends.
 
     Raises:
         NotFoundError: the task was deleted.
-        PreconditionFailedError: `latest` names another version than the one that was judged.
+        PreconditionFailedError: `latest` does not name the judged version.
         ConflictError: the head moved.
     """
     present = outcome.present
     head = InUseRepository(session).hold_head(present.base_digest)
     if head != outcome.head:
         raise ConflictError("hypernetwork-moved-while-carrying", head=head, expected=outcome.head)
-    # a move to where it is moves nothing, but locks the task and looks whether it is there
+    # a move to the same version changes nothing, but locks the task and checks that it exists
     AliasRepository(session).move(present.task, LATEST, present.version, expected=present.version)
 
 

@@ -1,4 +1,4 @@
-"""How good a version is under another hypernetwork: its metrics measured again, and both compared on the same rows."""
+"""Measure a version under another hypernetwork, and compare both on the same rows."""
 
 from __future__ import annotations
 
@@ -25,17 +25,16 @@ from onboard.versions.readouts import readout_of
 from onboard.versions.side_by_side import truth
 
 SPLITS: Final = ("validation", "test")
-TAKEN_OVER: Final = "taken over from"  # how the note of a metric begins that was not measured again
+TAKEN_OVER: Final = "taken over from"  # prefix of the note on a metric that was not measured again
 
 
 @dataclass(frozen=True)
 class Remeasured:
-    """What was found under the other hypernetwork.
+    """The result under the other hypernetwork.
 
     Args:
-        metrics: as a version has them; what could not be measured again is the version's own, with a note that says so.
-        comparison: of the other hypernetwork against the one that the version is pinned to, on all rows that could be
-            measured; None without any.
+        metrics: as in a version; metrics that could not be measured again are the version's own, with a note.
+        comparison: of the other hypernetwork with the pinned one, on all rows that could be measured; None without any.
     """
 
     metrics: dict[str, Any]
@@ -43,18 +42,18 @@ class Remeasured:
 
 
 def remeasure(services: Services, base: Base, version: EmbeddingVersion, head: int, known: np.ndarray) -> Remeasured:
-    """Let a published version answer its held-out and test rows under hypernetwork version `head` of its base.
+    """Measure a published version on its held-out and test rows under hypernetwork version `head` of its base.
 
     Args:
-        services: where it lies.
-        base: that it belongs to.
+        services: the services with its files.
+        base: its base.
         version: a published version.
         head: the other hypernetwork version.
-        known: hashes of rows that are no evidence. Of many others some are drawn, always the same.
+        known: hashes of rows to exclude. If many other rows remain, a fixed sample is used.
 
     Raises:
         PinMismatchError: the base has no such hypernetwork version.
-        DamagedError: stored bytes are gone, or do not match their digest.
+        DamagedError: stored files are missing or do not match their digest.
     """
     splits = {name: drawn(rows_without(rows, known.tolist())) for name, rows in held_out(services, version).items()}
     rows = [row for name in SPLITS for row in splits[name]]
@@ -79,7 +78,7 @@ def remeasure(services: Services, base: Base, version: EmbeddingVersion, head: i
 def _evaluated(
     version: EmbeddingVersion, rows: Sequence[Example], answers: np.ndarray, present: Mapping[str, Any]
 ) -> dict[str, Metric]:
-    """The metrics that the version has now, too where the job had to ask for one."""
+    """Compute the metrics that the version has now, including one that its job requested."""
     true = truth(rows, version.labels)
     if version.low is not None:
         return evaluate_regression(true, answers)
@@ -87,7 +86,7 @@ def _evaluated(
 
 
 def _taken_over(version: EmbeddingVersion) -> dict[str, Any]:
-    """The version's metrics with a note that they were not measured again; what was noted so before stays as it is."""
+    """Return the version's metrics with a note that they were not measured again; existing notes are kept."""
     return {
         split: {name: _noted(version, metric) for name, metric in metrics.items()} if metrics else metrics
         for split, metrics in version.metrics.items()

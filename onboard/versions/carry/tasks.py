@@ -1,4 +1,4 @@
-"""Which tasks are to be carried, a few at a time, and each of them judged and published."""
+"""Select the tasks to carry, a few at a time; judge and publish each."""
 
 from __future__ import annotations
 
@@ -24,13 +24,15 @@ _NO_EMBEDDING: Final = (
     "It has no embedding: {method} trains nothing that a hypernetwork has a part in, so there is nothing to carry, and "
     "no head changes what it answers."
 )
-TURN: Final = threading.Lock()  # of the one who carries in this process
+TURN: Final = threading.Lock()  # held while carrying in this process
 
 
 def carry(
     services: Services, task: str | None, *, dry_run: bool = False, on_page: Callable[[Carried], None] = lambda _: None
 ) -> Carried:
-    """Carry a task, or with None all that are not at the head; `on_page` hears of every few. Raises as `carry_task`."""
+    """Carry a task, or with None all that are not at the head; `on_page` is called for every few. Raises like
+    `carry_task`.
+    """
     if task is not None:
         return carry_task(services, task, dry_run=dry_run)
     manifests, outcomes, after = Manifests(), list[CarryOutcome](), None
@@ -46,22 +48,22 @@ def carry(
 def carry_task(
     services: Services, task: str, *, dry_run: bool = False, bounded: bool = False, manifests: Manifests | None = None
 ) -> Carried:
-    """Carry what a task's `latest` names to the head of its base; no outcome where it is there already.
+    """Carry the version that a task's `latest` names to the head of its base; no outcome if it is already there.
 
-    A version without an embedding is refused: no head has a part in it.
+    A version without an embedding is refused, as no hypernetwork is involved.
 
     Args:
-        services: where it lies.
+        services: the services with its files.
         task: its name.
         dry_run: judge only.
-        bounded: refuse a task whose dataset is too large to be read by a process that others use meanwhile.
-        manifests: of the bases that were read already; without them the whole base is read.
+        bounded: refuse a task with a dataset that is too large for a process that serves others.
+        manifests: manifests of bases that were already read; without them the whole base is read.
 
     Raises:
-        InputError: no name of a task.
-        NotFoundError: no such task.
-        DamagedError: the bytes of the head are gone, or do not match their digest.
-        UnavailableError: this process is carrying others.
+        InputError: the task name is invalid.
+        NotFoundError: the task does not exist.
+        DamagedError: the file of the head is missing or does not match its digest.
+        UnavailableError: this process is carrying other tasks.
     """
     with services.database.read() as session:
         present = VersionRepository(session).resolve(Reference(require_name(task)))
@@ -85,14 +87,14 @@ def carry_some(
     """Carry the first tasks by name that are not at the head of their base.
 
     Args:
-        services: where they lie.
-        after: only tasks whose name comes after this one.
-        most: at most so many. They are judged together: the more, the stricter for each (Holm).
-        dry_run, bounded, manifests: as of `carry_task`.
+        services: the services with their files.
+        after: only tasks with names after this one.
+        most: maximum number of tasks. They are judged together; more tasks make each test stricter (Holm).
+        dry_run, bounded, manifests: see `carry_task`.
 
     Raises:
-        DamagedError: the bytes of a head are gone, or do not match their digest.
-        UnavailableError: this process is carrying others.
+        DamagedError: the file of a head is missing or does not match its digest.
+        UnavailableError: this process is carrying other tasks.
     """
     with services.database.read() as session:
         heads = _heads(BaseRepository(session))
@@ -136,9 +138,9 @@ def _carried(
 def _judged(
     services: Services, versions: Sequence[EmbeddingVersion], head: int, bounded: bool, manifests: Manifests | None
 ) -> Iterator[CarryOutcome]:
-    """Outcomes of versions of one base, without a number; each is measured when it is asked for."""
+    """Yield outcomes of versions of one base, without a number; each is measured on demand."""
     from onboard.versions.carry.clearing import (
-        judge,  # with torch, which a command that finds nothing to do needs not wait for
+        judge,  # imports torch, which a command without anything to do does not need
     )
 
     try:
