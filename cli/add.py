@@ -21,12 +21,14 @@ _NONE: Mapping[str, Any] = {}
 def add(
     task: Annotated[str, typer.Argument(help="Name of a task.")],
     file: Annotated[Path | None, typer.Argument(metavar="FILE", help="File of labeled rows.")] = None,
-    dataset: Annotated[Path | None, typer.Option(metavar="FILE", help="The same, by name.")] = None,
+    dataset: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="FILE, as an option instead of an argument.")
+    ] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Show the stages and wait for the version.")] = False,
     as_json: AsJson = False,
     options: Mapping[str, Any] = _NONE,
 ) -> None:
-    """Add rows to a task, correct labels with --replace, or remove rows with --remove; a new version learns them."""
+    """Add rows to a task, correct labels with --replace, or remove rows with --remove, and learn a new version."""
     if (file is None) == (dataset is None):
         raise InputError("rows-file-count", field="dataset", task=task)
     with connected() as service:

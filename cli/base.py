@@ -18,12 +18,14 @@ if TYPE_CHECKING:
 
 _HEADS = ("base", "sources", "digest", "licence")
 _MOST_NAMED = 8  # sources in a list of bases
-app = typer.Typer(help="The frozen models that tasks are learned on.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(
+    help="Manage bases, the frozen models that tasks are learned on.", no_args_is_help=True, rich_markup_mode=None
+)
 
 
 @app.command("list")
 def list_bases(as_json: AsJson = False) -> None:
-    """Bases that can be used by name."""
+    """List the bases that can be used by name."""
     bases = _bases(None)
     emit({"bases": bases}, as_json, lambda: table(_HEADS, map(_row, bases), folded=("sources", "licence")))
 
@@ -32,7 +34,7 @@ def list_bases(as_json: AsJson = False) -> None:
 def show(
     name: Annotated[str, typer.Argument(help="Name or folder of a base.")] = "mini", as_json: AsJson = False
 ) -> None:
-    """A base's card: backbone, sources with their metrics, licence, digest."""
+    """Show a base's card: backbone, sources with their metrics, license, digest."""
     (base,) = _bases(name)
     emit(base, as_json, lambda: _card(base))
 
@@ -41,29 +43,37 @@ def show(
 @local_only("base train")
 def train(
     recipe: Annotated[Path | None, typer.Option(help="Recipe in TOML, see recipes/.")] = None,
-    backbone: Annotated[str | None, typer.Option(help="A T5 that exists: id on the hub, or folder.")] = None,
+    backbone: Annotated[str | None, typer.Option(help="Existing T5: id on the hub, or folder.")] = None,
     sources: Annotated[
         Path | None, typer.Option(help="Folder with one folder per source task: train, validation, test .jsonl.gz.")
     ] = None,
     method: Annotated[str | None, typer.Option(help="hyperformer++ or hyperformer.")] = None,
-    name: Annotated[str | None, typer.Option(help="Name of the base; the recipe's, or the backbone's.")] = None,
-    licence: Annotated[str | None, typer.Option(help="Licence of the new weights; the recipe's, or the hub's.")] = None,
+    name: Annotated[
+        str | None, typer.Option(help="Name of the base. Defaults to the recipe's name, or the backbone's.")
+    ] = None,
+    licence: Annotated[
+        str | None, typer.Option(help="License of the new weights. Defaults to the recipe's, or the hub's.")
+    ] = None,
     corpus: Annotated[
         list[Path] | None,
-        typer.Option(help="For a backbone of its own: plain text, one paragraph a line, .xz or not; may be repeated."),
+        typer.Option(
+            help="Plain text for training a new backbone, one paragraph per line, optionally .xz. Repeatable."
+        ),
     ] = None,
     work: Annotated[
-        Path | None, typer.Option(help="Checkpoints; ONBOARD_HOME/training/NAME. The same again resumes.")
+        Path | None, typer.Option(help="Folder of checkpoints, to resume from. Defaults to ONBOARD_HOME/training/NAME.")
     ] = None,
-    output: Annotated[Path | None, typer.Option(help="Folder of the new base; ONBOARD_HOME/bases/NAME.")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Refuse to start anew: a checkpoint must be there.")] = False,
-    device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or cuda:N; ONBOARD_DEVICE.")] = None,
-    threads: Annotated[int, typer.Option(min=0, help="CPU threads; 0 leaves it to torch.")] = 0,
+    output: Annotated[
+        Path | None, typer.Option(help="Folder of the new base. Defaults to ONBOARD_HOME/bases/NAME.")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Resume from a checkpoint; fail if there is none.")] = False,
+    device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or cuda:N. Defaults to ONBOARD_DEVICE.")] = None,
+    threads: Annotated[int, typer.Option(min=0, help="CPU threads; 0 lets torch decide.")] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Make a base: hours of work, resumed from the last checkpoint when given again.
+    """Train a base. This takes hours; repeat the command to resume from the last checkpoint.
 
-    Several GPUs: accelerate launch --multi_gpu --no_python onboard base train …
+    With several GPUs: accelerate launch --multi_gpu --no_python onboard base train …
     """
     from cli.base_training import Order, train_base
     from onboard.making.multitask.processes import leave
@@ -88,13 +98,17 @@ def import_checkpoint(
     tokenizer: Annotated[str, typer.Option(help="Folder, or id on the hub (t5-base).")],
     labels: Annotated[
         Path,
-        typer.Option(help='JSON, the words each task answers in: {"sst2": ["0", "1"], "stsb": {"low": 0, "high": 5}}'),
+        typer.Option(
+            help='JSON with the answer words of each task: {"sst2": ["0", "1"], "stsb": {"low": 0, "high": 5}}'
+        ),
     ],
     name: Annotated[str, typer.Option(help="Name of the base.")],
-    output: Annotated[Path | None, typer.Option(help="Folder of the base; ONBOARD_HOME/bases/NAME.")] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="Folder of the base. Defaults to ONBOARD_HOME/bases/NAME.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a base of a HyperFormer or HyperFormer++ checkpoint of the authors' code (rabeehk/hyperformer)."""
+    """Make a base from a HyperFormer or HyperFormer++ checkpoint of the authors' code (rabeehk/hyperformer)."""
     from onboard.bases import home_bases
     from onboard.making.exchange import import_base
 
@@ -111,7 +125,7 @@ def export_checkpoint(
     output: Annotated[Path, typer.Option(help="A new folder.")],
     as_json: AsJson = False,
 ) -> None:
-    """Write a base as a checkpoint with the names of the authors' code; `onboard base import` reads it again."""
+    """Export a base as a checkpoint for the authors' code; `onboard base import` can read it."""
     from onboard.bases import find_base
     from onboard.making.exchange import export_base
 
@@ -130,7 +144,7 @@ def lessons(
     ],
     as_json: AsJson = False,
 ) -> None:
-    """Write what the sources of a base teach its prior: lessons.safetensors. The base's digest stays the same."""
+    """Write the lessons of a base's sources for its prior, lessons.safetensors. The base's digest does not change."""
     from onboard.bases import LESSONS, find_base
     from onboard.bases.lessons import pack_lessons
     from onboard.bases.load import load_engine

@@ -30,7 +30,7 @@ _NO_ROWS = "none: the task starts from its labels alone; --test FILE measures it
 
 @check_options()
 def check(submission: Submission, as_json: AsJson = False) -> None:
-    """Check a dataset, or labels without rows, and estimate the time of its job. Nothing is queued."""
+    """Check a dataset, or labels without rows, and estimate the duration of its job. Queues nothing."""
     require_names(submission)
     with connected(register=False) as service, readable(submission) as read:
         document = service.check(**asked(read)).document

@@ -25,18 +25,18 @@ _ROWS_SHOWN = 20
 
 @labelled_options
 def compare(
-    a: Annotated[str, typer.Argument(help="TASK@REF, the earlier one.")],
-    b: Annotated[str, typer.Argument(help="TASK@REF, the later one: the verdict is about it.")],
+    a: Annotated[str, typer.Argument(help="Earlier version, TASK@REF.")],
+    b: Annotated[str, typer.Argument(help="Later version, TASK@REF, which the verdict is about.")],
     test: Annotated[
-        Path | None, typer.Option("--test", metavar="FILE", help="File of labeled rows to compare them on.")
+        Path | None, typer.Option("--test", metavar="FILE", help="File of labeled rows to compare on.")
     ] = None,
     if_better: Annotated[
-        bool, typer.Option("--if-better", help="Exit with 4 unless the later one is significantly better.")
+        bool, typer.Option("--if-better", help="Exit with 4 unless the later version is significantly better.")
     ] = False,
     as_json: AsJson = False,
     options: Mapping[str, Any] = NOTHING,
 ) -> None:
-    """Metrics, confusion, flipped answers and the paired interval of two versions."""
+    """Compare two versions: metrics, confusion, flipped answers and the paired interval."""
     if test is None and options != NOTHING:
         raise InputError("fields-without-test-file")
     with connected() as service:

@@ -34,15 +34,16 @@ _ENDING: Final = ".svg"
 def compare_methods(
     submission: Submission,
     methods: Annotated[
-        str, typer.Option(metavar="A,B,…", help="Which; default all. `default` is the base's own.")
+        str,
+        typer.Option(metavar="A,B,…", help="Methods to compare. Defaults to all; `default` is the base's own method."),
     ] = "",
-    plot: Annotated[Path | None, typer.Option(metavar="FILE.svg", help="Draw score against stored bytes.")] = None,
+    plot: Annotated[Path | None, typer.Option(metavar="FILE.svg", help="Plot score against stored bytes.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Learn the same rows with several methods, and compare score, bytes, numbers trained, time and memory.
+    """Learn the same rows with several methods, and compare score, size, parameters, time and memory.
 
-    Each method is a job and makes a version of one task, FILE's name with -methods unless --task names it; --rows is
-    32 unless it is given.
+    Each method is a job and makes a version of one task, FILE's name with -methods unless --task names it; --rows
+    is 32 unless it is given.
     """
     require_names(submission)
     if submission.method or submission.method_setting:

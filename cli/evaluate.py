@@ -28,7 +28,7 @@ def evaluate(
     as_json: AsJson = False,
     options: Mapping[str, Any] = NOTHING,
 ) -> None:
-    """Measure a version on labeled rows, without those that it was trained on."""
+    """Measure a version on labeled rows that it was not trained on."""
     with connected() as service:
         document = service.evaluate(task, file, **options)
     for finding in document.warnings:

@@ -14,12 +14,12 @@ from cli.output import AsJson, emit
 def fetch(
     task: Annotated[str, typer.Argument(help="TASK[@latest|@vN|@ALIAS].")],
     bundle: Annotated[
-        bool, typer.Option("--bundle", help="Add the base too, for machines that do not have it.")
+        bool, typer.Option("--bundle", help="Include the base, for machines that do not have it.")
     ] = False,
-    output: Annotated[Path | None, typer.Option(help="Folder; default ./TASK-vN.")] = None,
+    output: Annotated[Path | None, typer.Option(help="Folder. Defaults to ./TASK-vN.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write every part of a version to a folder, verified: embedding, readout, card, and a later hypernetwork."""
+    """Download and verify all files of a version: embedding, readout, card, and a later hypernetwork."""
     with connected() as service:
         version = service.version_document(task)
         name, number = version["task"], version["version"]

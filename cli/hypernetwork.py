@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from onboard.contract.guard import GuardVerdict
     from onboard.contract.hypernetworks import HypernetworkDetail, HypernetworkDocument, HypernetworkReverted
 
-app = typer.Typer(help="The shared weights of a base, version by version.", no_args_is_help=True, rich_markup_mode=None)
-OfBase = Annotated[str | None, typer.Option(help="Name or digest of a base; ONBOARD_BASE.")]
+app = typer.Typer(help="Manage the versions of a base's hypernetwork.", no_args_is_help=True, rich_markup_mode=None)
+OfBase = Annotated[str | None, typer.Option(help="Name or digest of a base. Defaults to ONBOARD_BASE.")]
 Version = Annotated[int, typer.Argument(min=1, max=999_999_999, help="Number of a version.")]
 
 
 @app.command("list")
 def list_versions(base: OfBase = None, as_json: AsJson = False) -> None:
-    """Every version of a base's hypernetwork; new tasks are learned under the head."""
+    """List the versions of a base's hypernetwork; new tasks are learned under the head."""
     from onboard.contract.hypernetworks import HypernetworkList
 
     with connected() as service:
@@ -35,7 +35,7 @@ def list_versions(base: OfBase = None, as_json: AsJson = False) -> None:
 
 @app.command()
 def show(version: Version, base: OfBase = None, as_json: AsJson = False) -> None:
-    """One version: where it comes from, who is pinned to it, what the guard found for every earlier task."""
+    """Show a version: its origin, the versions pinned to it, and the guard's verdict on every earlier task."""
     from onboard.contract.hypernetworks import HypernetworkDetail
 
     with connected() as service:
@@ -45,7 +45,7 @@ def show(version: Version, base: OfBase = None, as_json: AsJson = False) -> None
 
 @app.command()
 def revert(version: Version, base: OfBase = None, as_json: AsJson = False) -> None:
-    """Make a version the head again. New tasks are learned under it; nothing that is published changes."""
+    """Make a version the head again. New tasks are learned under it; published versions do not change."""
     from onboard.contract.hypernetworks import HypernetworkReverted
 
     with connected() as service:

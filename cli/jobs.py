@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 
-app = typer.Typer(help="What was asked, how far it is, what came of it.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="List, follow, cancel and retry jobs.", no_args_is_help=True, rich_markup_mode=None)
 JobId = Annotated[str, typer.Argument(help="A job's id, or a task's name for its newest job.")]
 
 
@@ -31,11 +31,11 @@ JobId = Annotated[str, typer.Argument(help="A job's id, or a task's name for its
 def list_jobs(
     state: Annotated[list[str] | None, typer.Option(help="Only these states.")] = None,
     task: Annotated[str | None, typer.Option(help="Only this task.")] = None,
-    limit: Annotated[int, typer.Option(min=1, help="At most so many.")] = 50,
-    sort: Annotated[str, typer.Option(help="In this order: " + ", ".join(JobOrder) + ".")] = JobOrder.NEWEST.value,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of entries.")] = 50,
+    sort: Annotated[str, typer.Option(help="Order: " + ", ".join(JobOrder) + ".")] = JobOrder.NEWEST.value,
     as_json: AsJson = False,
 ) -> None:
-    """Jobs, newest first or as --sort says."""
+    """List jobs, newest first or by --sort."""
     _require_known(JobState, state or ())
     _require_known(JobOrder, [sort])
     with connected(register=False) as service:
@@ -46,16 +46,20 @@ def list_jobs(
 @app.command()
 def show(
     job: JobId,
-    report: Annotated[Path | None, typer.Option(help="Write the report as one HTML page.")] = None,
+    report: Annotated[Path | None, typer.Option(help="Write the report as an HTML page.")] = None,
     label_next: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the texts to label next: CSV to ….csv, else JSONL.")
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Write the texts to label next to this file, as CSV if it ends in .csv, else as JSONL."
+        ),
     ] = None,
     label_tool: Annotated[
-        str | None, typer.Option(metavar="TOOL", help="Write them for label-studio, argilla or doccano to import.")
+        str | None,
+        typer.Option(metavar="TOOL", help="Write them in the import format of label-studio, argilla or doccano."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """A job in full: why it waits, where it is, result, candidates, stages, warnings."""
+    """Show a job in full: why it waits, progress, result, candidates, stages, warnings."""
     from cli.open_jobs import running_lines, waiting_lines
 
     if label_tool is not None:
@@ -82,11 +86,11 @@ def show(
 @app.command()
 def logs(
     job: JobId,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the job has ended.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Keep printing until the job has ended.")] = False,
     attempt: Annotated[int | None, typer.Option(min=1, help="Only this attempt.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """A job's events, and what its worker logged about it where that can be read from here."""
+    """Print a job's events, and its worker's log lines about it if they can be read here."""
     from cli.job_logs import show_logs
 
     with connected(register=False) as service:
@@ -95,13 +99,13 @@ def logs(
 
 @app.command()
 def watch(
-    job: Annotated[str | None, typer.Argument(help="A job's id, or a task's name; all open jobs without it.")] = None,
+    job: Annotated[str | None, typer.Argument(help="A job's id, or a task's name. Without it, all open jobs.")] = None,
     interval: Interval = INTERVAL,
     as_json: AsJson = False,
 ) -> None:
-    """Follow a job until it has ended (exit 1 when it did not succeed), or all open jobs until Ctrl-C.
+    """Follow a job until it has ended (exit 1 if it did not succeed), or all open jobs until Ctrl-C.
 
-    All open jobs: redrawn in place on a terminal, else block after block; with --json one document per line.
+    Open jobs are refreshed in place on a terminal; --json prints one document per line.
     """
     from cli.open_jobs import watch_open_jobs
     from cli.watch import wait_for
@@ -115,7 +119,7 @@ def watch(
 
 @app.command()
 def cancel(job: JobId, as_json: AsJson = False) -> None:
-    """Cancel a queued job at once, a running one at its next step; exit 4 when it has ended."""
+    """Cancel a queued job at once, a running one at its next step; exit 4 if it has ended."""
     with connected(register=False) as service:
         cancelled = service.cancel(job).document
     text = "cancelled" if cancelled["state"] == "cancelled" else "asked to stop"
@@ -126,11 +130,14 @@ def cancel(job: JobId, as_json: AsJson = False) -> None:
 def retry(
     job: JobId,
     time_limit: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="A new limit; else it keeps the one it has.")
+        float | None,
+        typer.Option(
+            metavar="SECONDS", help="New time limit of an attempt, in seconds. Defaults to the current limit."
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Queue a failed, cancelled or dead job again; it goes on after its last finished stage."""
+    """Queue a failed, cancelled or dead job again; it continues after its last finished stage."""
     with connected(register=False) as service:
         queued = service.retry(job, time_limit).document
     emit(queued, as_json, lambda: f"job {queued['job']} is queued again\nonboard jobs watch {queued['job']}")

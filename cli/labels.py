@@ -27,15 +27,13 @@ def labels(
     task: Annotated[str, typer.Argument(help="Name of a task.")],
     change: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[CHANGE]", help='rename A B, merge A B into C, delete A, or describe A "what it means".'
-        ),
+        typer.Argument(metavar="[CHANGE]", help='rename A B, merge A B into C, delete A, or describe A "MEANING".'),
     ] = None,
-    fast: Annotated[bool, typer.Option("--fast", help="Stop after the readout; learn no embedding.")] = False,
+    fast: Annotated[bool, typer.Option("--fast", help="Stop after the readout, without an embedding.")] = False,
     wait: Annotated[bool, typer.Option("--wait", help="Show the stages and wait for the version.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """List a task's labels, or change them: each change makes a new version, and no alias moves."""
+    """List or change a task's labels. Each change makes a new version; no alias moves."""
     asked = parsed(change) if change else None
     with connected() as service:
         if asked is None:

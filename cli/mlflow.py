@@ -10,24 +10,26 @@ from cli.connection import connected
 from cli.jobs import JobId
 from cli.output import AsJson, emit
 
-app = typer.Typer(help="What jobs came to, in MLflow.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="Log the results of jobs to MLflow.", no_args_is_help=True, rich_markup_mode=None)
 
 
 @app.callback()
 def _group() -> None:
-    """What jobs came to, in MLflow."""
+    """Log the results of jobs to MLflow."""
 
 
 @app.command("log")
 def log(
     job: JobId,
-    uri: Annotated[str, typer.Option(help="MLflow's tracking server, http://mlflow.internal:5000, or its store.")],
-    experiment: Annotated[str, typer.Option(help="Name of the experiment; made where there is none.")] = "onboard",
+    uri: Annotated[
+        str, typer.Option(help="URI of MLflow's tracking server or store, such as http://mlflow.internal:5000.")
+    ],
+    experiment: Annotated[str, typer.Option(help="Name of the experiment, created if it does not exist.")] = "onboard",
     as_json: AsJson = False,
 ) -> None:
-    """Log a job as a run of MLflow: parameters, metrics, pins, the report.
+    """Log a job as an MLflow run: parameters, metrics, pins, the report.
 
-    A job that is there already stays as it is.
+    Skips a job that is already logged.
     """
     from onboard.report.mlflow_run import log_job
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Document = dict[str, Any]  # what `--json` prints
 _PROBLEMS_SHOWN = 20
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output, nothing else there.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print only a JSON document to standard output.")]
 
 
 def emit(document: dict[str, Any] | Contract, as_json: bool, render: Callable[[], RenderableType]) -> None:

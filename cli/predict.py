@@ -29,36 +29,45 @@ if TYPE_CHECKING:
     from onboard.domain.names import Reference
     from onboard.domain.prediction import Outcome
 
-_INPUT: Final = "JSONL, CSV, TSV or Parquet with texts, a folder or s3:// of them, or a pattern; - is standard input."
-_OUTPUT: Final = "Write the answers: as CSV to ….csv, into a folder (…/) or s3:// shard by shard, else as JSONL."
-_QUEUE: Final = "Leave it to the workers of this queue: a job, which they share. Paths have to be theirs too."
+_INPUT: Final = "JSONL, CSV, TSV or Parquet file with texts, a folder, an s3:// URL, or a pattern; - is standard input."
+_OUTPUT: Final = "Write the answers to a CSV or JSONL file, or in shards to a folder (…/) or an s3:// URL."
+_QUEUE: Final = "Let the workers of this queue share the work as a job. They must be able to access the paths."
 _ROWS_AT_ONCE: Final = 1_024  # of many that are answered between two lines of progress
 _MOST_OTHERS: Final = 5  # labels that are shown with --probabilities, the answer among them
 
 
 def predict(
     task: Annotated[str | None, typer.Argument(help="TASK[@latest|@vN|@ALIAS].")] = None,
-    tasks: Annotated[str, typer.Option(help="Several instead, A,B,…: each answers every text.")] = "",
+    tasks: Annotated[
+        str, typer.Option(help="Several tasks A,B,… that each answer every text, instead of one task.")
+    ] = "",
     text: Annotated[str | None, typer.Option(help="A text.")] = None,
     text_a: Annotated[str | None, typer.Option(help="The first text of a pair.")] = None,
     text_b: Annotated[str | None, typer.Option(help="The second text of a pair.")] = None,
     source: Annotated[str | None, typer.Option("--input", metavar="FILE|FOLDER|URL", help=_INPUT)] = None,
-    text_field: Annotated[list[str] | None, typer.Option(help="Its field of the text; twice for pairs.")] = None,
-    labels: Annotated[str, typer.Option(help="Choose from these of its labels only: A,B,…")] = "",
+    text_field: Annotated[
+        list[str] | None, typer.Option(help="Field of the text in the input; twice for pairs.")
+    ] = None,
+    labels: Annotated[str, typer.Option(help="Restrict answers to these labels: A,B,…")] = "",
     output: Annotated[str | None, typer.Option(metavar="FILE|FOLDER|URL", help=_OUTPUT)] = None,
     queue: Annotated[str | None, typer.Option(help=_QUEUE)] = None,
     on_error: Annotated[
-        str, typer.Option(metavar="[skip|refuse]", help="Rows that cannot be answered: skip, or refuse all.")
+        str,
+        typer.Option(
+            metavar="[skip|refuse]", help="Rows that cannot be answered: skip them, or refuse the whole file."
+        ),
     ] = "skip",
     probabilities: Annotated[
-        bool, typer.Option("--probabilities", help="Every label's probability too, and whether the version is weak.")
+        bool, typer.Option("--probabilities", help="Add every label's probability, and whether the version is weak.")
     ] = False,
-    unknown: Annotated[bool, typer.Option("--unknown", help="Say whether a text is unlike the task's data.")] = False,
+    unknown: Annotated[
+        bool, typer.Option("--unknown", help="Report whether a text is unlike the task's data.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Predict the labels of texts.
 
-    Into a folder any number of rows: the same command goes on where it was stopped.
+    With a folder as output, the number of rows is unlimited; repeat the command to resume.
     """
     from onboard.jobs.submission import split_labels
 

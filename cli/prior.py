@@ -19,13 +19,15 @@ if TYPE_CHECKING:
     from onboard.contract.priors import PriorDetail, PriorDocument
 
 _MOST_SHOWN = 20  # tasks of a version
-app = typer.Typer(help="The prior of a base: what earlier tasks teach.", no_args_is_help=True, rich_markup_mode=None)
-OfBase = Annotated[str | None, typer.Option(help="Name or digest of a base; ONBOARD_BASE.")]
+app = typer.Typer(
+    help="Manage the prior of a base, which earlier tasks teach.", no_args_is_help=True, rich_markup_mode=None
+)
+OfBase = Annotated[str | None, typer.Option(help="Name or digest of a base. Defaults to ONBOARD_BASE.")]
 
 
 @app.command("list")
 def list_versions(base: OfBase = None, as_json: AsJson = False) -> None:
-    """Every version of a base's prior, for single texts and for pairs; new tasks are learned with the heads."""
+    """List the versions of a base's prior, for single texts and for pairs; new tasks are learned with the heads."""
     from onboard.contract.priors import PriorList
 
     with connected() as service:
@@ -36,12 +38,16 @@ def list_versions(base: OfBase = None, as_json: AsJson = False) -> None:
 
 @app.command()
 def show(
-    form: Annotated[str, typer.Argument(help="single or pairs: of tasks with single texts, or with pairs.")] = "single",
-    version: Annotated[int | None, typer.Option(min=1, max=999_999_999, help="Number of a version; the head.")] = None,
+    form: Annotated[
+        str, typer.Argument(help="single or pairs: prior for tasks with single texts, or with pairs.")
+    ] = "single",
+    version: Annotated[
+        int | None, typer.Option(min=1, max=999_999_999, help="Number of a version. Defaults to the head.")
+    ] = None,
     base: OfBase = None,
     as_json: AsJson = False,
 ) -> None:
-    """One version: the tasks that taught it, and those that were left out because their numbers are not finite."""
+    """Show a version: the tasks that taught it, and those left out because their values are not finite."""
     from onboard.contract.priors import PriorDetail
 
     with connected() as service:
@@ -52,7 +58,7 @@ def show(
 @app.command()
 @local_only("prior refit")
 def refit(as_json: AsJson = False) -> None:
-    """Fit the priors of every base here again where tasks were published or deleted; workers do it by themselves."""
+    """Refit the priors of all bases after tasks were published or deleted. Workers also do this automatically."""
     from cli.services import opened
     from onboard.contract.priors import PriorDocument
     from onboard.hypernetworks.prior.refit import refit_all

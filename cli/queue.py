@@ -17,28 +17,26 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-app = typer.Typer(
-    help="How many jobs wait and run, how long they take; pausing.", no_args_is_help=True, rich_markup_mode=None
-)
+app = typer.Typer(help="Show, pause and resume queues.", no_args_is_help=True, rich_markup_mode=None)
 Queue = Annotated[str, typer.Argument(help="Name of a queue.")]
 
 
 @app.command()
 def show(watch: Watch = False, interval: Interval = INTERVAL, as_json: AsJson = False) -> None:
-    """Every queue: what waits and runs and since when, who serves it, and what ended lately."""
+    """Show all queues: waiting and running jobs with their age, workers, and recently ended jobs."""
     with connected(register=False) as service:
         present(service.queues, _rendered, as_json, watch, interval)
 
 
 @app.command()
 def pause(queue: Queue = "default", as_json: AsJson = False) -> None:
-    """Hold a queue's waiting jobs back; running ones go on."""
+    """Pause a queue; running jobs continue."""
     _set_paused(queue, True, as_json)
 
 
 @app.command()
 def resume(queue: Queue = "default", as_json: AsJson = False) -> None:
-    """Let a paused queue go on."""
+    """Resume a paused queue."""
     _set_paused(queue, False, as_json)
 
 

@@ -12,15 +12,15 @@ from cli.services import local_only
 
 @local_only("serve")
 def serve(
-    host: Annotated[str, typer.Option(help="Address to listen to; 0.0.0.0 lets other machines ask.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8000,
-    no_worker: Annotated[bool, typer.Option("--no-worker", help="Start no worker, whatever is submitted.")] = False,
+    host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 allows other machines.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 chooses a free one.")] = 8000,
+    no_worker: Annotated[bool, typer.Option("--no-worker", help="Never start a worker.")] = False,
     preload: Annotated[
-        bool, typer.Option("--preload", help="Load the model before the first request, not with the first prediction.")
+        bool, typer.Option("--preload", help="Load the model at startup instead of at the first prediction.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Answer HTTP until Ctrl-C. On loopback it prints a link that signs a browser in; elsewhere it needs a token."""
+    """Serve HTTP until Ctrl-C. On loopback it prints a sign-in link for a browser; elsewhere a token is required."""
     from onboard.domain.extras import require_extra
 
     require_extra("serve", "fastapi", "python_multipart", "uvicorn")

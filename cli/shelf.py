@@ -17,18 +17,19 @@ if TYPE_CHECKING:
 
 def push(
     task: Annotated[str, typer.Argument(help="TASK[@latest|@vN|@ALIAS].")],
-    place: Annotated[str, typer.Argument(help="hf://OWNER/NAME, made where it is missing.")],
+    place: Annotated[str, typer.Argument(help="hf://OWNER/NAME, created if it does not exist.")],
     bundle: Annotated[
-        bool, typer.Option("--bundle", help="Push the base too: all that predictions elsewhere need.")
+        bool, typer.Option("--bundle", help="Push the base as well, so that other machines can predict.")
     ] = False,
-    licence: Annotated[str, typer.Option(metavar="NAME", help="Licence for the card, such as apache-2.0.")] = "",
-    private: Annotated[bool, typer.Option("--private", help="Show a new repository to nobody else.")] = False,
+    licence: Annotated[str, typer.Option(metavar="NAME", help="License for the card, such as apache-2.0.")] = "",
+    private: Annotated[bool, typer.Option("--private", help="Make a new repository private.")] = False,
     signing_key: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Private key (PEM) that signs; default ONBOARD_SIGNING_KEY.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Private key (PEM) to sign with. Defaults to ONBOARD_SIGNING_KEY."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Put a version on the Hugging Face hub: embedding, card, pins and the digest of every file."""
+    """Upload a version to the Hugging Face hub: embedding, card, pins and the digest of every file."""
     from onboard.domain.task import EmbeddingVersion
     from onboard.settings import Settings
     from onboard.versions import hub_place, shelf
@@ -46,21 +47,26 @@ def push(
 
 def pull(
     place: Annotated[str, typer.Argument(help="hf://OWNER/NAME[@REVISION].")],
-    output: Annotated[Path | None, typer.Option(help="Folder; default ./TASK-vN.")] = None,
+    output: Annotated[Path | None, typer.Option(help="Folder. Defaults to ./TASK-vN.")] = None,
     trusted_key: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Public key (PEM) that must have signed it; default ONBOARD_TRUSTED_KEY."),
+        typer.Option(
+            metavar="FILE", help="Public key (PEM) to verify the signature with. Defaults to ONBOARD_TRUSTED_KEY."
+        ),
     ] = None,
     expect: Annotated[
         str | None, typer.Option(metavar="TASK[@vN]", help="Refuse any other task, and versions older than vN.")
     ] = None,
     allow_older: Annotated[
-        bool, typer.Option("--allow-older", help="Take a version older than the newest pulled from there before.")
+        bool,
+        typer.Option(
+            "--allow-older", help="Allow a version older than the newest one that was pulled from this repository."
+        ),
     ] = False,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite files that hold something else.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite existing files.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Take a version from the Hugging Face hub into a folder, as `onboard fetch` writes it, verified by digest."""
+    """Download a version from the Hugging Face hub, verified by digest, in the format of `onboard fetch`."""
     from onboard.contract.versions import VersionDocument
     from onboard.domain.names import Reference
     from onboard.settings import Settings

@@ -21,7 +21,7 @@ def submit(
     wait: Annotated[bool, typer.Option("--wait", help="Show the stages and wait for the version.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Submit a dataset: it is checked, queued, and learned by a worker. Without FILE a task starts from --labels."""
+    """Check and queue a dataset, which a worker then learns. Without FILE, the task is learned from --labels."""
     require_names(submission)
     if str(submission.dataset) == STANDARD_INPUT and submission.task is None:
         raise InputError("standard-input-without-task")

@@ -14,7 +14,7 @@ from cli.delete import delete
 from cli.output import AsJson, Document, emit, table
 from cli.tasks_map import map_command
 
-app = typer.Typer(help="What has been learned.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="List, show, carry and delete tasks.", no_args_is_help=True, rich_markup_mode=None)
 app.command("map")(map_command)
 app.command()(carry)
 app.command()(delete)
@@ -25,14 +25,12 @@ def list_tasks(
     label: Annotated[str | None, typer.Option(help="Only tasks that have this label.")] = None,
     metric: Annotated[str | None, typer.Option(help="Only tasks whose latest version has this metric.")] = None,
     at_least: Annotated[
-        float | None, typer.Option(help="With --metric: at least so good; log_loss and mse at most so large.")
+        float | None, typer.Option(help="Minimum value of --metric; for log_loss and mse, the maximum.")
     ] = None,
-    shipped: Annotated[
-        bool, typer.Option("--shipped", help="In the table, the tasks that the base ships with too.")
-    ] = False,
+    shipped: Annotated[bool, typer.Option("--shipped", help="Include the tasks that ship with the base.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Every task with its latest version; those that the base ships with are counted, or found by an option."""
+    """List tasks with their latest version. Shipped tasks are only counted, unless an option selects them."""
     with connected() as service:
         found = service.tasks(label=label, metric=metric, at_least=at_least)
     tasks = [task.document for task in found]
@@ -42,7 +40,7 @@ def list_tasks(
 
 @app.command()
 def show(task: Annotated[str, typer.Argument(help="Name of a task.")], as_json: AsJson = False) -> None:
-    """A task: labels, words, aliases, latest version."""
+    """Show a task: labels, words, aliases, latest version."""
     with connected() as service:
         document = service.task(task).document
     emit(document, as_json, lambda: _card(document))

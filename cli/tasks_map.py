@@ -19,11 +19,11 @@ _ENDINGS: Final = (".html", ".png")
 
 def map_command(
     output: Annotated[
-        Path | None, typer.Option(metavar="FILE.png|.html", help="Write the map as a picture or as one HTML page.")
+        Path | None, typer.Option(metavar="FILE.png|.html", help="Write the map as a picture or an HTML page.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Every task's latest embedding in two dimensions, with the tasks that are nearest to it."""
+    """Map the latest embeddings of all tasks in two dimensions, with the nearest tasks of each."""
     if output is not None and output.suffix.lower() not in _ENDINGS:
         raise InputError("map-file-type-unknown", output=output.name)
     with connected() as service:

@@ -20,11 +20,11 @@ _DIGEST_CHARACTERS = 12
 
 def versions(
     task: Annotated[str, typer.Argument(help="Name of a task.")],
-    limit: Annotated[int, typer.Option(min=1, help="At most so many, the newest.")] = 200,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of entries; the newest are shown.")] = 200,
     before: Annotated[int | None, typer.Option(metavar="N", help="Only versions before number N.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Versions of a task, with the aliases that name them."""
+    """List the versions of a task with their aliases."""
     with connected() as service:
         document = service.versions_page(task, limit, before)
     if document["next"] is not None:
