@@ -14,6 +14,7 @@ import pytest
 from bench import ablations, api, bells, first_version, kills, load, memory, pages, submitting, upload
 from bench.chaos import report as chaos
 from bench.curriculum import page as curriculum
+from bench.drift import page as drift
 from bench.guard import page as guard
 from bench.harness.page import ANOTHER_BASE
 from bench.probe import page as probe
@@ -26,7 +27,7 @@ RESULTS = ROOT / "bench" / "results"
 BASE = re.compile(r'"base": "(sha256:\w+)"')
 PAGES: dict[str, Callable[[dict[str, Any]], str]] = {
     "ablations": ablations.page, "api": api.page, "bells": bells.page, "chaos": chaos.page,
-    "curriculum": curriculum.page, "first_version": first_version.page, "guard": guard.page,
+    "curriculum": curriculum.page, "drift": drift.markdown, "first_version": first_version.page, "guard": guard.page,
     "kills": kills.page, "load": load.page, "pages": pages.page, "probe": probe.page, "queue": queue.page,
     "serve": serve.page, "submitting": submitting.page, "upload": upload.page, "worker_memory": memory.page,
 }  # fmt: skip
