@@ -110,7 +110,7 @@ def _rests(rows: int, validation: int) -> list[int]:
 
 def _part(count: int, size: float, steps: int) -> float:
     """Return the number of rows in `steps` batches of about this size, for one order of the batches."""
-    return steps * count / batches_an_epoch(count, size)
+    return steps * count / batches_an_epoch(count, size) if count else 0.0  # tasks without rows train on nothing
 
 
 def own_passes(rows: int, validation: int) -> Passes:

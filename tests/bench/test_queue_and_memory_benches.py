@@ -30,7 +30,7 @@ def test_a_long_queue_is_filled_and_each_call_does_its_work(filled: queue.Place,
     filled.claim()
     filled.select_one()
     filled.list_versions()
-    (status,) = [seen.status for seen in queues(tiny_services.database).queues if seen.status.name == "default"]
+    (status,) = [seen for seen in queues(tiny_services.database).queues if seen.queue == "default"]
     assert (status.queued, status.running) == (6, 1)
 
 
@@ -38,7 +38,7 @@ def test_processes_claim_and_end_their_share_of_the_jobs(filled: queue.Place, ti
     figure = filled.dispatch(2)
     assert figure["n"] == 4
     assert 0 < figure["p50"] <= figure["p95"]
-    (status,) = [seen.status for seen in queues(tiny_services.database).queues if seen.status.name == "default"]
+    (status,) = [seen for seen in queues(tiny_services.database).queues if seen.queue == "default"]
     assert status.queued == 2
 
 

@@ -76,3 +76,8 @@ def test_every_row_that_is_answered_takes_time() -> None:
     scored = Passes(1000).seconds(20)
     assert estimate_seconds(DatasetSize(32, 20, test=1000)) - plain == pytest.approx(scored)
     assert estimate_seconds(DatasetSize(32, 20), unlabelled=1000) - plain == pytest.approx(scored)
+
+
+def test_a_job_without_rows_is_estimated_too() -> None:
+    """Its time is looked up whenever a later job runs."""
+    assert 0 < estimate_seconds(DatasetSize(0, 0.0)) < estimate_seconds(DatasetSize(32, 20.0))
