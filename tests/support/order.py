@@ -8,8 +8,6 @@ from pathlib import Path
 TESTS = Path(__file__).parents[1]
 WAITING = ("acceptance", "integration", "migration")  # folders whose tests wait for servers, workers and programs
 LONGEST = (  # files of these folders that take a minute or more
-    "test_tutorial.py",
-    "test_chaos.py",
     "test_workers.py",
     "test_learning_from_the_command_line.py",
     "test_deleting.py",
