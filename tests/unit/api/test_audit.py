@@ -181,7 +181,7 @@ COMMANDS: Final = (  # {job} and {token} are those that earlier lines made
 LOOK: Final = {
     "evaluate", "prior list", "prior show",
     "audit", "base export", "base import", "base list", "base show", "base train", "check", "compare", "db check",
-    "doctor", "export", "fetch", "hypernetwork list", "hypernetwork show", "jobs list", "jobs logs", "jobs show",
+    "doctor", "drift", "export", "fetch", "hypernetwork list", "hypernetwork show", "jobs list", "jobs logs", "jobs show",
     "jobs watch", "mlflow log", "predict", "pull", "push", "queue show", "serve", "tasks list", "tasks map",
     "tasks show", "token list", "token sessions", "versions", "worker", "workers list",
 }  # fmt: skip

@@ -297,7 +297,8 @@ def test_the_model_is_loaded_once_and_those_who_find_no_place_are_sent_away(
     loaded, inside, proceed = [], threading.Event(), threading.Event()
 
     class Slow:
-        def __init__(self, services: Services) -> None:
+        def __init__(self, services: Services, *, record: bool) -> None:
+            assert record
             loaded.append(services)
 
         def answer_others(self, requests: Any, before_batch: Any) -> list[str]:
