@@ -181,9 +181,9 @@ COMMANDS: Final = (  # {job} and {token} are those that earlier lines made
 LOOK: Final = {
     "evaluate", "prior list", "prior show",
     "audit", "base export", "base import", "base list", "base show", "base train", "check", "compare", "db check",
-    "doctor", "drift", "export", "fetch", "hypernetwork list", "hypernetwork show", "jobs list", "jobs logs", "jobs show",
-    "jobs watch", "mlflow log", "predict", "pull", "push", "queue show", "serve", "tasks list", "tasks map",
-    "tasks show", "token list", "token sessions", "versions", "worker", "workers list",
+    "doctor", "drift", "export", "fetch", "hypernetwork list", "hypernetwork show", "jobs list", "jobs logs",
+    "jobs show", "jobs watch", "mlflow log", "predict", "pull", "push", "queue show", "serve", "tasks list",
+    "tasks map", "tasks show", "token list", "token sessions", "versions", "worker", "workers list",
 }  # fmt: skip
 UPKEEP: Final = {"backup", "base lessons", "db upgrade", "gc", "prior refit", "restore"}
 # Tests of their own: jobs that it queues leave lines, and it follows them; changes of a task need one that was learned
