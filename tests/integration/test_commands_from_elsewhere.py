@@ -128,6 +128,8 @@ CASES = (
     Case("versions mood --limit 1"),
     Case("versions mood --before 2"),
     Case("versions nothing", 3),
+    Case("drift mood"),
+    Case("drift nothing", 3),
     Case("compare mood@v1 mood@v2"),
     Case("compare mood@v1 mood@v2 --if-better", 4),
     Case("compare mood@v1 {source}", 2),
