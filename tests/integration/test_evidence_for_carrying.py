@@ -176,7 +176,7 @@ def test_a_task_whose_bytes_cannot_be_read_is_refused_and_the_others_are_carried
         services.artifacts._files.write(f"sha256/{digest[7:9]}/{digest[7:]}", b"other")
     outcomes = {outcome.present.task: outcome for outcome in carry(services, None).outcomes}
     assert {name: outcome.cleared for name, outcome in outcomes.items()} == {"mood": False, "sst2": True, "stsb": True}
-    assert {"gone": "is gone", "other": "digest"}[damage] in outcomes["mood"].reason
+    assert {"gone": "is missing", "other": "digest"}[damage] in outcomes["mood"].reason
     assert str(services.settings.resolved_home) not in outcomes["mood"].reason
     assert outcomes["mood"].verdict is not None
     assert outcomes["mood"].verdict.verdict == "not enough evidence"

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from onboard.contract.version_files import write_whole
 from onboard.domain.private import open_new, part_beside
 from onboard.serving.bulk.outputs import LocalOutputs, write_whole
-from onboard.versions import fetch
 
 MINE = b"a file of the one who runs the command"
 
@@ -35,7 +35,7 @@ def shared(tmp_path: Path) -> Iterator[Path]:
 
 def test_what_is_fetched_replaces_a_link_and_does_not_follow_it(shared: Path) -> None:
     for name in ("embedding.safetensors", "card.md"):
-        fetch.write_whole(shared / name, b"fetched")
+        write_whole(shared / name, b"fetched")
         assert not (shared / name).is_symlink()
         assert (shared / name).read_bytes() == b"fetched"
 
