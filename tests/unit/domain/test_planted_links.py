@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from onboard.contract.version_files import write_whole
+from onboard.contract import version_files
 from onboard.domain.private import open_new, part_beside
 from onboard.serving.bulk.outputs import LocalOutputs, write_whole
 
@@ -35,7 +35,7 @@ def shared(tmp_path: Path) -> Iterator[Path]:
 
 def test_what_is_fetched_replaces_a_link_and_does_not_follow_it(shared: Path) -> None:
     for name in ("embedding.safetensors", "card.md"):
-        write_whole(shared / name, b"fetched")
+        version_files.write_whole(shared / name, b"fetched")
         assert not (shared / name).is_symlink()
         assert (shared / name).read_bytes() == b"fetched"
 
