@@ -13,6 +13,7 @@ from sqlalchemy import event
 from sqlalchemy.orm import Session
 from support import watched_jobs as past
 
+from onboard.contract.operations import RecentFigures
 from onboard.domain.figures import Ended
 from onboard.domain.job import JobState, Stage
 from onboard.jobs.status import Lately
@@ -39,7 +40,7 @@ def test_what_ended_in_the_window_tells_how_long_it_waited_and_ran(database: Dat
     past.running(database, "w1")
     ended, window_seconds = of_ended(database, window_seconds=7200.0)
     assert (window_seconds, sorted(ended)) == (7200.0, ["default", "gpu"])
-    assert ended["default"].to_json() == {
+    assert RecentFigures.of_ended(ended["default"]).model_dump() == {
         "window_seconds": 7200.0, "ended": 3, "ended_per_hour": 2.0, "retries": 4,
         "succeeded": 2, "failed": 0, "cancelled": 0, "dead": 1,
         "wait_p50_seconds": 4.0, "wait_p95_seconds": 5.8, "run_p50_seconds": 20.0, "run_p95_seconds": 29.0,
