@@ -22,7 +22,7 @@ import torch
 from bench.accumulation.arms import Arms
 from bench.accumulation.page import Facts, markdown
 from bench.accumulation.plan import COUNTS, DEFAULT, KINDS, READOUT, ROWS, Wish, parts_of, plan
-from bench.harness.command import DATA, WORK, add_shared, command_line, command_of, datasets_there
+from bench.harness.command import DATA, WORK, add_shared, command_line, command_of, datasets_there, require_names
 from bench.harness.earlier_tasks import lessons_digest, source_lessons
 from bench.harness.report import write
 from bench.harness.rows import Row
@@ -109,8 +109,7 @@ def _asked(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--draws", type=numbers, default=DRAWS, metavar="0,1,2", help="seeds of the draws")
     parser.add_argument("--hours", type=float, help="after which no further run begins")
     asked = parser.parse_args(words)
-    if unknown := [kind for kind in asked.kinds if kind not in KINDS]:
-        parser.error(f"there is no kind {unknown[0]}; there are {', '.join(KINDS)}")
+    require_names(parser, "kind", asked.kinds, KINDS)
     return asked
 
 

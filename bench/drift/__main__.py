@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _chosen(folder: Path, most: int, plan: Plan) -> list[tuple[str, Dataset]]:
-    """Held-out tasks with classes and with rows enough for two weeks beside the training rows."""
+    """Held-out tasks with classes that have enough rows for two weeks in addition to the training rows."""
     chosen = []
     for task in held_out(folder):
         whole = read(folder / task)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import time
 from argparse import ArgumentParser, ArgumentTypeError, Namespace, RawDescriptionHelpFormatter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -52,6 +52,12 @@ def add_shared(parser: ArgumentParser) -> None:
     parser.add_argument("--threads", type=int, default=1, help="of this process")
     parser.add_argument("--part", type=part, default=(1, 1), metavar="I/K", help="this process's part of the work")
     parser.add_argument("--report", action="store_true", help="measure nothing, write the page")
+
+
+def require_names(parser: ArgumentParser, kind: str, names: Sequence[str], valid: Collection[str]) -> None:
+    """End the command with an error if a name is not one of the valid ones; `kind` is what they name."""
+    if unknown := [name for name in names if name not in valid]:
+        parser.error(f"there is no {kind} {unknown[0]}; there are {', '.join(valid)}")
 
 
 def part(words: str) -> tuple[int, int]:

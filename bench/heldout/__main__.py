@@ -23,7 +23,17 @@ from pathlib import Path
 
 import torch
 
-from bench.harness.command import DATA, PAGES, RESULTS, WORK, add_shared, command_line, command_of, datasets_there
+from bench.harness.command import (
+    DATA,
+    PAGES,
+    RESULTS,
+    WORK,
+    add_shared,
+    command_line,
+    command_of,
+    datasets_there,
+    require_names,
+)
 from bench.harness.report import write
 from bench.harness.rows import Row
 from bench.heldout.arms import Arms, readers_of
@@ -104,8 +114,7 @@ def _asked(words: Sequence[str]) -> argparse.Namespace:
     if asked.encoder:
         asked.arms, asked.rows = asked.arms or CHEAP, asked.rows or QUICK_ROWS
         asked.output = asked.output or PLACE / "encoder.jsonl"
-    if unknown := [arm for arm in asked.arms if arm not in ARMS]:
-        parser.error(f"there is no arm {unknown[0]}; there are {', '.join(ARMS)}")
+    require_names(parser, "arm", asked.arms, ARMS)
     asked.data = asked.data or DATA / SUITES[asked.suite].folder
     asked.output = asked.output or RESULTS / f"{asked.suite}.jsonl"
     asked.table = asked.table or PAGES / f"{asked.suite}.md"

@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from bench.harness.command import DATA, WORK, command_line, command_of, datasets_there
+from bench.harness.command import DATA, WORK, command_line, command_of, datasets_there, require_names
 from bench.harness.earlier_tasks import first_tasks, prior_of, source_lessons
 from bench.harness.report import made_by, report
 from bench.heldout.families import held_out
@@ -86,8 +86,7 @@ def _asked(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--draws", type=int, default=len(DRAWS), help="of the texts that wait for a label")
     parser.add_argument("--report", action="store_true", help="measure nothing, write the page")
     asked = parser.parse_args(words)
-    if unknown := [order for order in asked.orders if order not in ORDERS]:
-        parser.error(f"there is no order {unknown[0]}; there are {', '.join(ORDERS)}")
+    require_names(parser, "order", asked.orders, ORDERS)
     return asked
 
 

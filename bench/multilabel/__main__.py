@@ -17,7 +17,16 @@ from pathlib import Path
 
 import torch
 
-from bench.harness.command import DATA, WORK, add_shared, command_line, command_of, datasets_there, part_of
+from bench.harness.command import (
+    DATA,
+    WORK,
+    add_shared,
+    command_line,
+    command_of,
+    datasets_there,
+    part_of,
+    require_names,
+)
 from bench.harness.earlier_tasks import lessons_digest, source_lessons
 from bench.harness.report import write
 from bench.harness.rows import Row
@@ -101,8 +110,7 @@ def _asked(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--rows", type=numbers, default=ROWS, metavar="32,100", help="labelled rows")
     parser.add_argument("--hours", type=float, help="after which no further run begins")
     asked = parser.parse_args(words)
-    if unknown := [arm for arm in asked.arms if arm not in ARMS]:
-        parser.error(f"there is no arm {unknown[0]}; there are {', '.join(ARMS)}")
+    require_names(parser, "arm", asked.arms, ARMS)
     return asked
 
 

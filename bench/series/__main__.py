@@ -18,7 +18,16 @@ from pathlib import Path
 
 import torch
 
-from bench.harness.command import DATA, WORK, add_shared, command_line, command_of, datasets_there, part_of
+from bench.harness.command import (
+    DATA,
+    WORK,
+    add_shared,
+    command_line,
+    command_of,
+    datasets_there,
+    part_of,
+    require_names,
+)
 from bench.harness.earlier_tasks import lessons_digest, source_lessons
 from bench.harness.report import write
 from bench.harness.rows import Row
@@ -99,8 +108,7 @@ def _asked(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--hours", type=float, help="after which no further run begins")
     asked = parser.parse_args(words)
     asked.arms = asked.arms or (tuple(ARMS) if asked.whole else READOUTS)
-    if unknown := [arm for arm in asked.arms if arm not in ARMS]:
-        parser.error(f"there is no arm {unknown[0]}; there are {', '.join(ARMS)}")
+    require_names(parser, "arm", asked.arms, ARMS)
     return asked
 
 

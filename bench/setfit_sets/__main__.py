@@ -17,7 +17,7 @@ from pathlib import Path
 
 import torch
 
-from bench.harness.command import DATA, add_shared, command_line, command_of
+from bench.harness.command import DATA, add_shared, command_line, command_of, require_names
 from bench.harness.report import write
 from bench.harness.rows import Row
 from bench.heldout.__main__ import PLACE, setfit_for
@@ -83,8 +83,7 @@ def _asked(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--draws", type=numbers, default=DRAWS, metavar="0,1,2", help="seeds of the draws")
     parser.add_argument("--hours", type=float, help="after which no further run begins")
     asked = parser.parse_args(words)
-    if unknown := [arm for arm in asked.arms if arm not in ARMS]:
-        parser.error(f"there is no arm {unknown[0]}; there are {', '.join(ARMS)}")
+    require_names(parser, "arm", asked.arms, ARMS)
     return asked
 
 

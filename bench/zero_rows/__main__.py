@@ -20,7 +20,16 @@ import numpy as np
 import torch
 
 from bench.harness.as_if_new import drawn_tests
-from bench.harness.command import DATA, WORK, add_shared, command_line, command_of, datasets_there, part_of
+from bench.harness.command import (
+    DATA,
+    WORK,
+    add_shared,
+    command_line,
+    command_of,
+    datasets_there,
+    part_of,
+    require_names,
+)
 from bench.harness.earlier_tasks import lessons_digest, source_lessons
 from bench.harness.report import write
 from bench.harness.rows import Row
@@ -115,8 +124,7 @@ def _asked(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--descriptions", type=Path, metavar="FILE", help="JSON: a description of each label, by task")
     parser.add_argument("--hours", type=float, help="after which no further run begins")
     asked = parser.parse_args(words)
-    if unknown := [arm for arm in asked.arms if arm not in ARMS]:
-        parser.error(f"there is no arm {unknown[0]}; there are {', '.join(ARMS)}")
+    require_names(parser, "arm", asked.arms, ARMS)
     return asked
 
 

@@ -104,7 +104,7 @@ class PredictionQueue:
         """Reserve memory for their texts until the block ends; one token gets half, unless it is the only one.
 
         Raises:
-            RateLimitError: there is no room.
+            RateLimitError: too many requests are waiting.
         """
         holder, length = caller(), sum(len(request.text_a) + len(request.text_b or "") for request in requests)
         with self._guard:

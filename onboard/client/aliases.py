@@ -37,7 +37,7 @@ def _shown(path: str) -> Steps[list[AliasMoveDocument]]:
 
 
 def _history(path: str) -> Steps[list[AliasMoveDocument]]:
-    """The last moves, newest first; none where there is no such alias (the task may be unknown, too)."""
+    """The last moves, newest first; none if the alias or the task does not exist."""
     try:
         return (yield from _shown(path))
     except NotFoundError:
@@ -72,7 +72,7 @@ def _moved(
 def _arrived(
     path: str, body: Mapping[str, Any] | None, before: Sequence[AliasMoveDocument]
 ) -> Steps[AliasMoveDocument | None]:
-    """The move that was asked for here, if it is all that happened since; None if nothing did.
+    """The requested move, if it is the only one since then; None if there was none.
 
     Raises:
         PreconditionFailedError: somebody else moved the alias, before or after it.

@@ -27,7 +27,7 @@ class EventReader:
         """The event that a line completes, None for a comment that keeps the line open, or nothing.
 
         Raises:
-            AnswerError: what came is no such stream.
+            AnswerError: the response is not an event stream.
         """
         if line.startswith(":"):
             return [None]

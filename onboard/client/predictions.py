@@ -59,13 +59,11 @@ def _outcomes(
     answering: dict[tuple[Any, Any], str] = {}  # the version that answered first: an alias may move meanwhile
     answered: list[Answered] = []
     for part in _parts(inputs):
-        pinned = [
-            {**asked, "ref": answering[name]} if (name := _named(asked)) in answering else asked for asked in part
-        ]
+        pinned = [{**row, "ref": answering[name]} if (name := _named(row)) in answering else row for row in part]
         outcomes = yield from _predicted(pinned, probabilities)
-        for asked, outcome in zip(part, outcomes, strict=True):
+        for row, outcome in zip(part, outcomes, strict=True):
             if isinstance(outcome, Prediction):
-                answering.setdefault(_named(asked), f"v{outcome.version}")
+                answering.setdefault(_named(row), f"v{outcome.version}")
         answered += taken(outcomes)
     return answered
 

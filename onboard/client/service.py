@@ -272,7 +272,7 @@ class Onboard(Blocking, Service):
             repeated has at most; for tests another transport than the network, and the sleep between attempts.
 
     Raises:
-        InputError: the URL or the token cannot be used; there is no home for the cache.
+        InputError: the URL or the token is invalid, or the cache has no folder.
         NotAllowedError: the URL is plain http:// to another machine, and not `insecure`.
     """
 

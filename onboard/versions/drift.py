@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from onboard.contract.drift import DriftAlarm, DriftComparison, DriftDifference, DriftDocument, DriftLabel, DriftWeek
 from onboard.domain.dataset import label_text
@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from onboard.statistics.drift import Difference, Differences
 
 WEEKS: Final = 13  # that are shown
-TRAINING, WEEK_BEFORE = "training", "week_before"
+TRAINING: Final = "training"
+WEEK_BEFORE: Final = "week_before"
 _FEW_LABELS: Final = 3  # that a sentence names
 
 
@@ -49,6 +50,22 @@ class Texts:
     version: int
     training: Training | None
     several: bool
+
+
+@dataclass(frozen=True)
+class _Compared:
+    """The sums of a week beside earlier ones.
+
+    Args:
+        against: TRAINING or WEEK_BEFORE.
+        names: which differences may be an alarm.
+    """
+
+    against: Literal["training", "week_before"]
+    now: Sums
+    before: Sums
+    differences: Differences
+    names: Sequence[str]
 
 
 def add_texts(session: Session, day: int, sums: Mapping[tuple[str, int], Sums], known: Sequence[Texts]) -> None:
@@ -77,9 +94,9 @@ def _look(session: Session, repository: DriftRepository, day: int, texts: Texts)
     if not alarmed:
         days = repository.days(*number, days_of(week - 1)[0], days_of(week)[-1])
         found = {
-            against: beyond
-            for against, differences, names in _comparisons(days, week, texts)
-            if (beyond := differences.beyond(level_of_look(look), names))
+            compared.against: beyond
+            for compared in _comparisons(days, week, texts)
+            if (beyond := compared.differences.beyond(level_of_look(look), compared.names))
         }
     alarm = {"at": read_clock(session), "texts": counted, "found": found} if found else None
     repository.set_look(number, day, look, alarm)
@@ -88,17 +105,17 @@ def _look(session: Session, repository: DriftRepository, day: int, texts: Texts)
         OutboxRepository(session).add(DRIFTED, {TRAINING: [], WEEK_BEFORE: [], **data})
 
 
-def _comparisons(days: Sequence[DriftDay], week: int, texts: Texts) -> list[tuple[str, Differences, Sequence[str]]]:
-    """The week against the version's rows and the week before: the differences, and which of them may be an alarm."""
+def _comparisons(days: Sequence[DriftDay], week: int, texts: Texts) -> list[_Compared]:
+    """Compare the week with the version's rows and with the week before."""
     now = _sums_of(days, week)
     if now is None:
         return []
     made = []
     if texts.training is not None:
-        made.append((TRAINING, compare(now, texts.training.sums, several=texts.several), texts.training.names))
-    before = _sums_of(days, week - 1)
-    if before is not None:
-        made.append((WEEK_BEFORE, compare(now, before, several=texts.several), EVERY))
+        before, names = texts.training.sums, texts.training.names
+        made.append(_Compared(TRAINING, now, before, compare(now, before, several=texts.several), names))
+    if (earlier := _sums_of(days, week - 1)) is not None:
+        made.append(_Compared(WEEK_BEFORE, now, earlier, compare(now, earlier, several=texts.several), EVERY))
     return made
 
 
@@ -130,10 +147,7 @@ def drift_of(services: Services, reference: str, *, weeks: int = WEEKS) -> Drift
     labels = _labels(version)
     listed = _weeks(days, labels)[-weeks:]
     week = week_of(days[-1].day) if days else week_of(today)
-    compared = [
-        _comparison(against, differences, days, week, texts, labels, names)
-        for against, differences, names in _comparisons(days, week, texts)
-    ]
+    compared = [_comparison(one, labels) for one in _comparisons(days, week, texts)]
     alarm = _alarm(days, week)
     return DriftDocument(
         task=version.task, version=version.version, recorded=services.settings.drift, week=monday_of(week),
@@ -185,20 +199,8 @@ def _alarm(days: Sequence[DriftDay], week: int) -> DriftAlarm | None:
     return None
 
 
-def _comparison(
-    against: str,
-    differences: Differences,
-    days: Sequence[DriftDay],
-    week: int,
-    texts: Texts,
-    labels: Sequence[str],
-    names: Sequence[str],
-) -> DriftComparison:
-    now = _sums_of(days, week)
-    own = None if texts.training is None else texts.training.sums
-    before = _sums_of(days, week - 1) if against == WEEK_BEFORE else own
-    assert now is not None  # they were compared
-    assert before is not None
+def _comparison(compared: _Compared, labels: Sequence[str]) -> DriftComparison:
+    now, before, differences = compared.now, compared.before, compared.differences
     by_label = [
         DriftLabel(label=label, share=share, share_before=share_before, index=index, chance=chance)
         for label, share, share_before, (index, chance) in zip(
@@ -207,8 +209,8 @@ def _comparison(
     ]
     made = {name: _difference(difference) for name, difference in differences.named().items()}
     return DriftComparison(
-        against="week_before" if against == WEEK_BEFORE else "training", rows=max(before.answered, before.read),
-        by_label=tuple(by_label), left_out=tuple(name for name in made if name not in names), **made,
+        against=compared.against, rows=max(before.answered, before.read), by_label=tuple(by_label),
+        left_out=tuple(name for name in made if name not in compared.names), **made,
     )  # fmt: skip
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
-import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +13,7 @@ import httpx
 import numpy as np
 import pytest
 from support.program import Place
+from support.real_programs import running
 from support.served import Served, served
 
 from bench.harness.services import free_port, wait_until
@@ -50,23 +49,12 @@ def label_studio(tmp_path: Path) -> Iterator[httpx.Client]:
         program, "start", "--no-browser", "--internal-host", "127.0.0.1", "--port", str(port), "--data-dir", str(data),
         "--username", "tests@example.org", "--password", PASSWORD, "--user-token", TOKEN,
     ]  # fmt: skip
-    with (tmp_path / "label-studio.log").open("wb") as log:
-        running = subprocess.Popen(command, stdout=log, stderr=log, cwd=tmp_path, env=settings, start_new_session=True)
     url = f"http://127.0.0.1:{port}"
-    try:
-        wait_until(lambda: is_answered(f"{url}/health"), 1200, "Label Studio to answer")
-        with httpx.Client(base_url=url, headers={"Authorization": f"Token {TOKEN}"}, timeout=1000) as client:
-            yield client
-    finally:
-        os.killpg(running.pid, signal.SIGTERM)
-        running.wait(60)
-
-
-def is_answered(url: str) -> bool:
-    try:
-        return httpx.get(url, timeout=5).is_success
-    except httpx.TransportError:
-        return False
+    with (
+        running(command, url, tmp_path, "Label Studio", 1200, settings),
+        httpx.Client(base_url=url, headers={"Authorization": f"Token {TOKEN}"}, timeout=1000) as client,
+    ):
+        yield client
 
 
 @pytest.fixture

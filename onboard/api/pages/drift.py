@@ -32,7 +32,7 @@ router = APIRouter(prefix="/tasks/{task}", include_in_schema=False)
 @router.get("/drift", dependencies=_READ)
 @router.get("/drift.json", dependencies=_READ)
 def show_drift(task: TaskName, request: Request, services: OpenServices, ref: Ref = LATEST) -> Response:
-    """A version's newest week beside its training rows and the week before."""
+    """Show a version's newest week, compared with its training rows and the week before."""
     document = drift_of(services, f"{task}@{ref}")
     return page(request, "drift.html", document.to_json(), ref=ref, chart=chart_of(document.weeks), named=_NAMED)
 

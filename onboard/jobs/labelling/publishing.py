@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from onboard.data.amended import Amended, with_rows, without_rows
 from onboard.domain.annotation import Text, labels_of_texts, texts_to_remove
@@ -16,6 +15,7 @@ from onboard.domain.label_set import MULTILABEL
 from onboard.domain.submission import Submission
 from onboard.errors import ConflictError, InputError, NotFoundError
 from onboard.jobs.add import Made, Queueing, queue_change
+from onboard.jobs.relabel import as_jsonl
 from onboard.jobs.standing import Standing, standing
 from onboard.jobs.submission import prepare
 from onboard.jobs.submit import submit
@@ -140,15 +140,10 @@ def _first(
         return None
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"{SOURCE}.jsonl"
-        path.write_text("".join(json.dumps(_row(*one)) + "\n" for one in labels.items()), encoding="utf-8")
-        asked = Submission(path, task=task, kind="classification", fast=fast, key=how.key)
-        request = prepare(asked, services.settings.base, owner=how.owner)
+        path.write_text(as_jsonl(Example(*text, label) for text, label in labels.items()), encoding="utf-8")
+        submission = Submission(path, task=task, kind="classification", fast=fast, key=how.key)
+        request = prepare(submission, services.settings.base, owner=how.owner)
         return submit(services, doorbell, request)[0]
-
-
-def _row(text: Text, label: str) -> dict[str, Any]:
-    texts = {"text": text[0]} if text[1] is None else {"text_a": text[0], "text_b": text[1]}
-    return {**texts, "label": label}
 
 
 def _changed(

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
-import socket
 import subprocess
 import sys
 import warnings
@@ -14,13 +12,13 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import httpx
 import pytest
 from support.command_line import CommandLine
+from support.real_programs import running
+from support.real_services import free_port
 from support.refusals import refused as error_of
 from support.registry_samples import sample_spec
 
-from bench.harness.services import wait_until
 from onboard.errors import InputError, UnavailableError
 from onboard.registry.jobs import JobRepository
 from onboard.registry.services import Services
@@ -80,29 +78,14 @@ def server(tmp_path: Path, store: str) -> Iterator[str]:
     program = os.environ.get("MLFLOW_SERVER")
     if not program:
         pytest.skip("MLFLOW_SERVER names no program (pip install mlflow in another environment)")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     command = [
         program, "server", "--host", "127.0.0.1", "--port", str(port), "--workers", "1",
         "--backend-store-uri", f"sqlite:///{tmp_path / 'runs.db'}", "--artifacts-destination", str(tmp_path / "files"),
     ]  # fmt: skip
-    with (tmp_path / "server.log").open("wb") as log:
-        running = subprocess.Popen(command, stdout=log, stderr=log, cwd=tmp_path, start_new_session=True)
     url = f"http://127.0.0.1:{port}"
-    try:
-        wait_until(lambda: is_answered(f"{url}/health"), 300, "MLflow's server to answer")
+    with running(command, url, tmp_path, "MLflow's server", 300):
         yield url
-    finally:
-        os.killpg(running.pid, signal.SIGTERM)
-        running.wait(60)
-
-
-def is_answered(url: str) -> bool:
-    try:
-        return httpx.get(url, timeout=5).is_success
-    except httpx.TransportError:
-        return False
 
 
 @pytest.mark.timeout(900)
@@ -157,9 +140,7 @@ def test_a_job_without_a_version_is_refused_before_anything_is_asked(document: d
 
 
 def test_a_server_that_is_away_is_told_at_once(document: dict[str, Any], store: str) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     with error_of("mlflow-unreachable"):
         log_job(document, f"http://127.0.0.1:{port}", "tickets")
 
