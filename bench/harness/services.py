@@ -93,6 +93,11 @@ class PostgresServer:
         )
         wait_until(self._answers, what="PostgreSQL")
 
+    @property
+    def pid(self) -> int:
+        """Of its first process, the parent of all others."""
+        return self._process.pid
+
     def stop(self, how: signal.Signals = signal.SIGINT) -> None:
         """Stop it: SIGINT is its fast shutdown, SIGQUIT the immediate one, which recovers at the next start."""
         self._process.send_signal(how)

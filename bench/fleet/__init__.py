@@ -1,0 +1,1 @@
+"""A day of an installation with many jobs an hour, in minutes."""
