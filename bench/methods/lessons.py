@@ -62,7 +62,7 @@ class Lessons:
 def _row(cell: Cell, attempt: Attempt, probed: ProbeOutput, trained: TrainOutput, witnesses: Witnesses | None) -> Row:
     judged = Judged(attempt.bench, attempt.job.spec, probed, trained, attempt.progress)
     return _told(cell, judged.tempered(judged.predict(cell.test))) | {
-        "trained": trained.training["trained"], **(_evidence(judged, trained, witnesses) if witnesses else {}),
+        "trained": trained.training.trained, **(_evidence(judged, trained, witnesses) if witnesses else {}),
     }  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from onboard.contract.jobs import LoggedEvent
 from onboard.domain.job import EVENTS_AT_ONCE, Job, JobEvent
 from onboard.errors import InputError, NotFoundError
 from onboard.jobs.control import find_job
@@ -109,7 +110,7 @@ def _event(event: JobEvent, place: Place) -> dict[str, Any]:
     place.event = event.id
     if "worker" in event.numbers:  # the event that began the attempt contains it
         place.workers[str(event.attempt)] = event.numbers["worker"]
-    return {**event.to_json(), "worker": place.workers.get(str(event.attempt))}
+    return LoggedEvent.of(event, worker=place.workers.get(str(event.attempt))).to_json()
 
 
 class _Tail:

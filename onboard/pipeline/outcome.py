@@ -8,9 +8,7 @@ from typing import Final
 import numpy as np
 
 from onboard.contract.guard import GuardVerdict, Tuning
-from onboard.domain.readout import ProvisionalJson
-from onboard.domain.report import MoreRowsJson
-from onboard.domain.tried import MethodsJson
+from onboard.contract.report import MethodChoice, ProvisionalFacts
 from onboard.hypernetworks.engines import frozen_hypernetwork
 from onboard.model.hypernetwork import Hypernetwork
 from onboard.model.interpolate import between, embedding_between
@@ -53,17 +51,17 @@ class Outcome:
     considered: frozenset[Identity] = frozenset()
     line: frozenset[int] = frozenset()
     no_estimate: str | None = None
-    methods: MethodsJson | None = None
-    provisional: ProvisionalJson | None = None
+    methods: MethodChoice | None = None
+    provisional: ProvisionalFacts | None = None
 
     @property
     def also_chosen(self) -> str | None:
         """Describe what the validation rows chose, apart from start and end of the training; None if nothing."""
         refused = self.guard is not None and not self.guard.accepted
         chosen = [_CHOSEN] if self.tuning is not None and self.tuning.by_share and not refused else []
-        if self.methods is not None and len(self.methods["tried"]) > 1:
+        if self.methods is not None and len(self.methods.tried) > 1:
             chosen.append(_CHOSE_METHOD)
-        if self.provisional is not None and "rows" in self.provisional:
+        if self.provisional is not None and self.provisional.rows is not None:
             chosen.append(_CHOSE_VERSION)
         return " ".join(chosen) or None
 
@@ -85,19 +83,12 @@ def outcome_of(
         replace(attempt.bench, engine=attempt.bench.engine.under(hypernetwork)),
         replace(
             trained, z=z, folds=guarded.folds, label_next=guarded.label_next,
-            more_rows=untold(trained.more_rows, _CURVE_BEFORE),
+            more_rows=trained.more_rows and trained.more_rows.without_gain(_CURVE_BEFORE),
         ),
         hypernetwork,
         guarded.tuning, guarded.guard, frozenset(guarded.considered), line_of(attempt.services, attempt.base),
         _NO_ESTIMATE if trained.folds is not None else None,
     )  # fmt: skip
-
-
-def untold(more_rows: MoreRowsJson | None, reason: str) -> MoreRowsJson | None:
-    """Replace the estimate for more rows by a reason if it does not apply to the published version."""
-    if more_rows is None:
-        return None
-    return {**more_rows, "points": [], "gain": None, "low": None, "high": None, "reason": reason}
 
 
 def taken(attempt: Run, trained: TrainOutput, tuned: ProposedStep, share: float) -> tuple[np.ndarray, Hypernetwork]:

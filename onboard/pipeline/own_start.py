@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 import torch
 
+from onboard.contract.report import TrainingStart
 from onboard.domain.methods import LINEAR, OWN_START
 from onboard.domain.names import Reference
 from onboard.domain.task import FIRST_HYPERNETWORK
@@ -43,7 +44,7 @@ def own_start(attempt: Run, method: str) -> ProbeOutput:
         z=_NOTHING,
         words=bench.words,
         fingerprint="",
-        init={"chosen": OWN_START, "candidates": [], "reason": reason},
+        init=TrainingStart(chosen=OWN_START, candidates=(), reason=reason),
         known=rows[bench.base.knows(rows)],
         numbers={"chosen": OWN_START},
     )
@@ -58,17 +59,19 @@ def _at_adapters(attempt: Run, alone: ProbeOutput, rows: np.ndarray) -> ProbeOut
     return replace(
         alone,
         z=named.z,
-        init={
-            **alone.init, "reason": f"It starts at the adapters of {named.embedding}, as requested.",
-            "generated_by": named.embedding,
-        },
+        init=alone.init.model_copy(
+            update={
+                "reason": f"It starts at the adapters of {named.embedding}, as requested.",
+                "generated_by": named.embedding,
+            }
+        ),
         known=np.union1d(alone.known, rows[np.isin(rows, trained)]),
-    )  # fmt: skip
+    )
 
 
 def new_parameters(attempt: Run, probed: ProbeOutput, method: str, settings: Mapping[str, Any]) -> NewTask:
     """Return a factory of initial parameters; adapters to start at are generated once for all trainings."""
-    bench, made_by = attempt.bench, probed.init.get("generated_by")
+    bench, made_by = attempt.bench, probed.init.generated_by
     if made_by is None:
         return lambda: new_task(method, bench.engine.backbone, settings)
     with attempt.services.database.read() as session:

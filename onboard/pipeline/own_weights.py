@@ -8,9 +8,10 @@ from typing import Any, Final
 
 import numpy as np
 
+from onboard.contract.checks import DatasetWarning
+from onboard.contract.report import TrainingFacts
 from onboard.data.splits import is_folded
 from onboard.domain.methods import LINEAR
-from onboard.domain.report import TrainingJson, WarningJson
 from onboard.model.batch import TrainingSet
 from onboard.model.task_files import described
 from onboard.pipeline.attempt import Run
@@ -80,11 +81,10 @@ def _weights(attempt: Run, probed: ProbeOutput, parted: list[Fold], new: NewTask
         folds = Folds(learned.folds.fold, probabilities, learned.folds.z)
     module = learned.module
     tensors = {name: tensor.numpy() for name, tensor in module.state().items()}
-    training: TrainingJson = {
-        "method": module.METHOD, "settings": module.settings, "trained": module.trained, "steps": len(learned.losses),
-        "learning_rate": rate_of(module), "loss": list(learned.losses), "padding_share": learned.padding_share,
-        "chosen_on": None,
-    }  # fmt: skip
+    training = TrainingFacts(
+        method=module.METHOD, settings=module.settings, trained=module.trained, steps=len(learned.losses),
+        learning_rate=rate_of(module), loss=tuple(learned.losses), padding_share=learned.padding_share, chosen_on=None,
+    )  # fmt: skip
     numbers = {"loss": learned.losses[-1], "trained": module.trained, "padding_share": learned.padding_share}
     weights = pack_weights(tensors, described(module))
     output = TrainOutput(_NOTHING, training, folds, None, None, [], dict(numbers), weights=weights)
@@ -106,12 +106,12 @@ def _linear(attempt: Run, parted: list[Fold]) -> TrainOutput:
 def _of_names(attempt: Run) -> TrainOutput:
     of_names = readout_without_rows(attempt.bench, attempt.checkpoint)
     output = _answering_alone(of_names.readout, None, [])
-    training: TrainingJson = {**output.training, "without_rows": of_names.made_of}
+    training = output.training.model_copy(update={"without_rows": of_names.made_of})
     return replace(output, training=training, prior=of_names.prior)
 
 
-def _answering_alone(readout: Readout, folds: Folds | None, warnings: list[WarningJson]) -> TrainOutput:
+def _answering_alone(readout: Readout, folds: Folds | None, warnings: list[DatasetWarning]) -> TrainOutput:
     trained = int(readout.weights.size + readout.bias.size)
-    training: TrainingJson = {"method": LINEAR, "trained": trained, "steps": 0, "chosen_on": None}
+    training = TrainingFacts(method=LINEAR, trained=trained, steps=0, chosen_on=None)
     whole = replace(readout, share=1.0)
     return TrainOutput(_NOTHING, training, folds, None, None, warnings, {"trained": trained}, readout=whole)

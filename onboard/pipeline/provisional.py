@@ -10,11 +10,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
+from onboard.contract.report import LatestMove, ProvisionalFacts
 from onboard.domain.job import Stage
 from onboard.domain.methods import LINEAR
 from onboard.domain.names import LATEST
-from onboard.domain.readout import ProvisionalJson
-from onboard.domain.report import AliasMoveJson
 from onboard.domain.task import FIRST_HYPERNETWORK, EmbeddingVersion
 from onboard.errors import InputError, PreconditionFailedError
 from onboard.pipeline.attempt import Run
@@ -30,7 +29,6 @@ from onboard.pipeline.own_weights import train_own
 from onboard.pipeline.prior import drawn_towards
 from onboard.pipeline.publish import (
     NumberTakenError,
-    beside,
     digest_of,
     draft_of,
     hold,
@@ -128,7 +126,7 @@ def _published(
         drafts = numbered(own, draft, None)
         with own.services.database.read() as session:
             present = AliasRepository(session).find(draft.task, LATEST) or 0
-        moves = bool(judged_against_present(own, judged, evaluated).latest["moved"])
+        moves = bool(judged_against_present(own, judged, evaluated).latest.moved)
         version = with_file(own, drafts, trained, novelty, training)
         features = store_features(own)
         try:
@@ -151,7 +149,7 @@ def _commit(own: Run, draft: EmbeddingVersion, moves: bool, present: int, featur
     return published
 
 
-def compared(first: First, judged: Judged, outcome: Outcome) -> ProvisionalJson:
+def compared(first: First, judged: Judged, outcome: Outcome) -> ProvisionalFacts:
     """Decide whether to publish the outcome of a job or to confirm its provisional version.
 
     The rows that chose the readout's share compare the two, as they trained neither; the smaller loss wins. A kept
@@ -163,17 +161,16 @@ def compared(first: First, judged: Judged, outcome: Outcome) -> ProvisionalJson:
         judged: predictions of the outcome.
         outcome: the outcome.
     """
-    spec, facts = judged.spec, ProvisionalJson(version=first.version.version, start=None)
     if outcome.trained.is_readout:
-        return {**facts, "confirmed": True, "reason": "The rows chose the readout alone."}
+        return decided(first, "The rows chose the readout alone.", confirmed=True)
     if outcome.methods is not None:
-        return {**facts, "confirmed": False, "reason": outcome.methods["reason"] or ""}
-    if outcome.tuned is not None or spec.tune_hypernetwork == "always":
-        return {**facts, "confirmed": False, "reason": "It was learned together with the hypernetwork."}
+        return decided(first, outcome.methods.reason, confirmed=False)
+    if outcome.tuned is not None or judged.spec.tune_hypernetwork == "always":
+        return decided(first, "It was learned together with the hypernetwork.", confirmed=False)
     measured = judged.together.answered
     share = 0.0 if judged.together.readout is None else judged.together.readout.share
     if measured is None or len(measured.targets) < 2:
-        return {**facts, "confirmed": False, "reason": _NO_EVIDENCE}
+        return decided(first, _NO_EVIDENCE, confirmed=False)
     both = blend(measured.trained, measured.readout, share) if share else measured.trained
     before, after = (row_losses(answers, measured.targets) for answers in (measured.readout, both))
     low, high = student_interval(after - before)
@@ -183,13 +180,16 @@ def compared(first: First, judged: Judged, outcome: Outcome) -> ProvisionalJson:
         f"On {rows} rows left out the version with an embedding is {which} than the readout alone: its loss is "
         f"{after.mean():.3f} nats, that of the readout {before.mean():.3f}."
     )
-    return {
-        **facts, "confirmed": confirmed, "reason": reason, "before": float(before.mean()),
-        "after": float(after.mean()), "low": low, "high": high, "rows": rows,
-    }  # fmt: skip
+    losses = {"before": float(before.mean()), "after": float(after.mean()), "low": low, "high": high}
+    return decided(first, reason, confirmed=confirmed).model_copy(update={**losses, "rows": rows})
 
 
-def confirm(first: First, probed: ProbeOutput, outcome: Outcome, facts: ProvisionalJson) -> None:
+def decided(first: First, reason: str, *, confirmed: bool) -> ProvisionalFacts:
+    """Return the facts of the provisional version: whether it is final, and why."""
+    return ProvisionalFacts(version=first.version.version, start=None, confirmed=confirmed, reason=reason)
+
+
+def confirm(first: First, probed: ProbeOutput, outcome: Outcome, facts: ProvisionalFacts) -> None:
     """Make the provisional version final, with a report, and end the job.
 
     If the version was deleted meanwhile, it is published again.
@@ -208,7 +208,7 @@ def confirm(first: First, probed: ProbeOutput, outcome: Outcome, facts: Provisio
     # Warnings about the rows from the embedding's training apply to the readout as well.
     if outcome.trained is not first.trained:
         trained = replace(trained, more_rows=outcome.trained.more_rows, warnings=outcome.trained.warnings)
-        facts = {**facts, "start": probed.init.get("chosen")}
+        facts = facts.model_copy(update={"start": probed.init.chosen})
     confirmed = replace(
         outcome, bench=own.bench, trained=trained, tuned=None, considered=frozenset(), provisional=facts
     )
@@ -220,8 +220,7 @@ def confirm(first: First, probed: ProbeOutput, outcome: Outcome, facts: Provisio
     novelty = novelty_of(own.bench, own.checkpoint)
     evaluated = _as_published(first, evaluated)
     own.seconds[Stage.PUBLISH.value] = round(time.monotonic() - started, 3)
-    result = result_document(own, first.version, first.probed, confirmed, evaluated)
-    result |= {**beside(own, confirmed, evaluated, novelty), "readout": first.judged.together.facts}
+    result = result_document(own, first.version, first.probed, confirmed, first.judged, evaluated, novelty)
     if not _confirmed(own, first.version, result):
         publish(own, first.probed, confirmed, first.judged, evaluated)
 
@@ -246,8 +245,8 @@ def _as_published(first: First, evaluated: EvaluateOutput) -> EvaluateOutput:
     with first.attempt.services.database.read() as session:
         moved = any(move.version == version.version for move in AliasRepository(session).history(version.task, LATEST))
     latest = first.output.evaluated.latest if first.output.evaluated else evaluated.latest
-    if bool(latest["moved"]) != moved:
-        latest = AliasMoveJson(alias=LATEST, moved=moved, reason=_LATEST_BEFORE, comparison=None)
+    if latest.moved != moved:
+        latest = LatestMove(alias=LATEST, moved=moved, reason=_LATEST_BEFORE, comparison=None)
     if version.embedding_digest != digest_of(first.trained):
         evaluated = replace(evaluated, metrics=version.metrics, weak=version.weak)
     return replace(evaluated, latest=latest)

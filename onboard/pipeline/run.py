@@ -10,11 +10,10 @@ from functools import partial
 from typing import Final
 
 from onboard.bases import find_base
+from onboard.contract.report import MethodChoice
 from onboard.domain.job import Job, Stage
 from onboard.domain.methods import AUTO
 from onboard.domain.progress import Progress
-from onboard.domain.readout import ProvisionalJson
-from onboard.domain.tried import MethodsJson
 from onboard.errors import ConflictError
 from onboard.model.memory import memory_trouble_told
 from onboard.pipeline.attempt import Run
@@ -35,7 +34,7 @@ from onboard.pipeline.outputs import (
 )
 from onboard.pipeline.own_start import own_start, under_first_head
 from onboard.pipeline.probe import probe_stage
-from onboard.pipeline.provisional import First, compared, confirm, first_version
+from onboard.pipeline.provisional import First, compared, confirm, decided, first_version
 from onboard.pipeline.publish import publish
 from onboard.pipeline.slot import HeadMovedError
 from onboard.pipeline.train import train_stage
@@ -87,7 +86,7 @@ class _Learned:
     alone: Judged
     tuned: TuneOutput | None = None
     guarded: GuardOutput | None = None
-    methods: MethodsJson | None = None
+    methods: MethodChoice | None = None
 
     @property
     def outputs(self) -> tuple[ProbeOutput, TrainOutput, TuneOutput | None, GuardOutput | None]:
@@ -109,13 +108,9 @@ def _run(job: Job, services: Services, progress: Progress) -> None:
     """Run the stages under the base's current head. Raises HeadMovedError if they have to be repeated."""
     attempt = check_stage(job, services, progress)
     first = first_version(attempt)
-    if first is not None and job.spec.fast:
-        facts = ProvisionalJson(version=first.version.version, confirmed=True, reason=_FAST, start=None)
-        confirm(first, first.probed, Outcome(first.attempt.bench, first.trained), facts)
-        return
-    if first is not None and (later := _overtaken(attempt)) is not None:
-        reason = _OVERTAKEN.format(job=later.id)
-        facts = ProvisionalJson(version=first.version.version, confirmed=True, reason=reason, start=None)
+    enough = None if first is None else _enough(attempt)
+    if first is not None and enough is not None:
+        facts = decided(first, enough, confirmed=True)
         confirm(first, first.probed, Outcome(first.attempt.bench, first.trained), facts)
         return
     probed = attempt.stage(Stage.PROBE, ProbeOutput.from_json, lambda: probe_stage(attempt))
@@ -133,10 +128,13 @@ def _run(job: Job, services: Services, progress: Progress) -> None:
     _publish(_chosen(learned) if job.spec.method == AUTO else learned)
 
 
-def _overtaken(attempt: Run) -> Job | None:
-    """Return a waiting job that corrects this job's labels, if any."""
+def _enough(attempt: Run) -> str | None:
+    """Return why the job ends with its first version, if it does."""
+    if attempt.job.spec.fast:
+        return _FAST
     with attempt.services.database.read() as session:
-        return JobRepository(session).building_on(attempt.job)
+        later = JobRepository(session).building_on(attempt.job)
+    return None if later is None else _OVERTAKEN.format(job=later.id)
 
 
 def _chosen(learned: _Learned) -> _Learned:
@@ -163,7 +161,7 @@ def _publish(learned: _Learned) -> None:
         judged = learned.judged(outcome)
         if first is not None:
             facts = compared(first, judged, outcome)
-            if facts["confirmed"]:
+            if facts.confirmed:
                 confirm(first, learned.probed, outcome, facts)
                 return
             outcome = replace(outcome, provisional=facts)

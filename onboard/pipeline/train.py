@@ -47,12 +47,13 @@ def train_stage(attempt: Run, probed: ProbeOutput) -> TrainOutput:
         folds = Folds(learned.folds.fold, probabilities, learned.folds.z)
     output = TrainOutput(
         z=trained.z,
-        training={
-            **learned.to_json(),
-            "method": bench.base.method,
-            "trained": int(trained.z.size),
-            "learning_rate": settings.learning_rate,
-        },
+        training=learned.to_document().model_copy(
+            update={
+                "method": bench.base.method,
+                "trained": int(trained.z.size),
+                "learning_rate": settings.learning_rate,
+            }
+        ),
         folds=folds,
         more_rows=None,
         label_next=None,
@@ -79,4 +80,4 @@ def _told(bench: Workbench, output: TrainOutput, learned: Learned) -> TrainOutpu
     targets = bench.targets(bench.dataset.train)
     more, suspects = learned.more_rows(targets), learned.suspects(targets)
     warnings = [*([warning_of(suspects, bench.dataset)] if suspects else []), *output.warnings]
-    return replace(output, more_rows=more.to_json() if more else None, warnings=warnings)
+    return replace(output, more_rows=more.to_document() if more else None, warnings=warnings)

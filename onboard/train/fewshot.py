@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from onboard.domain.report import TrainingJson
+from onboard.contract.report import TrainingFacts
 from onboard.model.batch import LabelledRows, TrainingSet
 from onboard.model.engine import Engine
 from onboard.model.execution import UNWATCHED, Execution
@@ -37,14 +37,11 @@ class Trained:
         """Move z back to this share of the way from the start (t,); losses and norms are unchanged."""
         return replace(self, z=embedding_between(start, self.z, share))
 
-    def to_json(self) -> TrainingJson:
-        """Return the losses and norms of the training (without z) as a JSON-compatible document."""
-        return {
-            "steps": len(self.losses),
-            "loss": list(self.losses),
-            "z_norm": list(self.norms),
-            "padding_share": self.padding_share,
-        }
+    def to_document(self) -> TrainingFacts:
+        """Return the facts of the training: steps, losses, norms and padding."""
+        return TrainingFacts(
+            steps=len(self.losses), loss=self.losses, z_norm=self.norms, padding_share=self.padding_share
+        )
 
 
 @dataclass(frozen=True)

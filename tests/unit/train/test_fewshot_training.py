@@ -195,7 +195,7 @@ def test_the_padding_share_counts_the_positions_that_were_computed_in_vain(
     rows = LabelledRows([[5, 6, 1], [7, 1]], np.eye(2, dtype=np.float32))
     trained = train_embedding(tiny_engine, start, rows, trie, FewShotSettings(steps=2, batch=2, seeds=3), 0)
     assert trained.padding_share == 0.0  # three orders of both rows, in a part of the short and one of the long
-    assert trained.to_json()["padding_share"] == trained.padding_share
+    assert trained.to_document().padding_share == trained.padding_share
 
 
 def test_a_loss_that_is_no_number_fails_the_job_at_once(

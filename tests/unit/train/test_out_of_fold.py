@@ -287,7 +287,7 @@ def test_rows_that_were_not_trained_on_say_how_much_of_the_way_is_taken(
     outcome, whole = learned(tiny_engine, dataset_of(16), **more), learned(tiny_engine, dataset_of(16), **NEVER)
     assert not left
     assert (outcome.share, outcome.chosen_on, whole.share) == (taken, 16 if held else None, 1.0)
-    assert outcome.to_json()["share"] == taken
+    assert outcome.to_document().share == taken
     np.testing.assert_allclose(outcome.trained.z, START + taken * (whole.trained.z - START), atol=1e-5)
     if outcome.folds is not None:
         monkeypatch.setattr(step_length, "mean_loss", lambda *_: 0.0)
