@@ -18,7 +18,7 @@ from bench.heldout.material import Cell
 from bench.heldout.measures import measured
 from bench.heldout.plan import Run
 from bench.methods.plan import DEFAULT, LINEAR, TFIDF
-from onboard.pipeline.attempt import Run as Attempt
+from onboard.pipeline.attempt import Attempt
 from onboard.pipeline.choose import Witnesses, measure, witnesses_of
 from onboard.pipeline.evaluate import Judged
 from onboard.pipeline.outputs import ProbeOutput, TrainOutput

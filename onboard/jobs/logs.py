@@ -25,7 +25,7 @@ _ALWAYS: Final = frozenset({"time", "level", "logger", "message"})  # fields of 
 
 
 @dataclass(slots=True)
-class Place:
+class LogCursor:
     """A position in a log.
 
     Args:
@@ -39,7 +39,7 @@ class Place:
     workers: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def parse(cls, cursor: str | None, files: int) -> Place:
+    def parse(cls, cursor: str | None, files: int) -> LogCursor:
         """Parse the output of `str`; None is the beginning of `files` files. Raises InputError."""
         if cursor is None:
             return cls(offsets=[0] * files)
@@ -73,7 +73,7 @@ def read_log(
         NotFoundError: the job does not exist or has fewer attempts.
         InputError: the cursor is invalid.
     """
-    place = Place.parse(cursor, len(files))
+    place = LogCursor.parse(cursor, len(files))
     job = find_job(database, name)  # read its state first: all events from before its end are read after that
     _require_attempt(job, attempt)
     events, more = _events(database, job.id, place)
@@ -100,13 +100,13 @@ def _require_attempt(job: Job, attempt: int | None) -> None:
         raise NotFoundError("unknown-attempt", attempt=attempt, job=job.id, attempts=job.attempt)
 
 
-def _events(database: Database, job: str, place: Place) -> tuple[list[dict[str, Any]], bool]:
+def _events(database: Database, job: str, place: LogCursor) -> tuple[list[dict[str, Any]], bool]:
     with database.read() as session:
         page = EventRepository(session).list(job, place.event, EVENTS_AT_ONCE)
     return [_event(event, place) for event in page], len(page) == EVENTS_AT_ONCE
 
 
-def _event(event: JobEvent, place: Place) -> dict[str, Any]:
+def _event(event: JobEvent, place: LogCursor) -> dict[str, Any]:
     place.event = event.id
     if "worker" in event.numbers:  # the event that began the attempt contains it
         place.workers[str(event.attempt)] = event.numbers["worker"]

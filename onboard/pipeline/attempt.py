@@ -31,7 +31,7 @@ T = TypeVar("T", bound=StageOutput)
 
 
 @dataclass
-class Run:
+class Attempt:
     """One attempt at a job: its inputs, and the outputs of the stages so far.
 
     Args:
@@ -59,7 +59,7 @@ class Run:
         for at_once in (self.bench.trained_at_once, self.bench.scored_at_once):
             at_once.on_halved = self._tell_of_halving
 
-    def as_of(self, base: BaseRecord, bench: Workbench) -> Run:
+    def as_of(self, base: BaseRecord, bench: Workbench) -> Attempt:
         """Return the same attempt with another record of the base; the stages still run in this attempt."""
         other = replace(self, base=base, bench=bench)
         self._hear_of_halving()

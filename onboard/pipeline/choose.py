@@ -14,13 +14,13 @@ from onboard.domain.dataset import Example
 from onboard.domain.job import Stage
 from onboard.domain.methods import SMALL
 from onboard.errors import CancelledError, InputError, JobFailedError, OutOfMemoryError
-from onboard.pipeline.attempt import Run
+from onboard.pipeline.attempt import Attempt
 from onboard.pipeline.calibration import temperature_of
 from onboard.pipeline.evaluate import Judged
 from onboard.pipeline.evidence import HELD, PREDICTED, held_rows
 from onboard.pipeline.label_next import labelling
 from onboard.pipeline.material import Workbench
-from onboard.pipeline.outcome import Outcome
+from onboard.pipeline.outcome import JobOutcome
 from onboard.pipeline.outputs import ChooseOutput, ProbeOutput, TrainOutput
 from onboard.pipeline.own_start import own_start
 from onboard.pipeline.own_weights import readout_alone, train_own
@@ -35,7 +35,7 @@ from onboard.train.method_choice import Choice, Tried, cheapest, least, nothing_
 _BEFORE = (Stage.PROBE, Stage.TRAIN, Stage.TUNE, Stage.GUARD)  # stages of the default method
 
 
-def choose_stage(attempt: Run, probed: ProbeOutput, judged: Judged, outcome: Outcome) -> ChooseOutput:
+def choose_stage(attempt: Attempt, probed: ProbeOutput, judged: Judged, outcome: JobOutcome) -> ChooseOutput:
     """Try further methods while they may improve the result; choose the cheapest that is good enough.
 
     Args:
@@ -107,7 +107,7 @@ def _stored_bytes(trained: TrainOutput, readout: Readout | None) -> int:
     return sum(tensor.nbytes for tensor in tensors)
 
 
-def _alone(outcome: Outcome) -> ChooseOutput:
+def _alone(outcome: JobOutcome) -> ChooseOutput:
     method = outcome.trained.method
     reason = "No rows are left that could compare it with others."
     methods = MethodChoice(chosen=method, reason=reason, stopped=reason, evidence=None, rows=0, tried=())
@@ -125,7 +125,7 @@ class _Trial:
         measured, trained, facts: results of every method tried so far.
     """
 
-    attempt: Run
+    attempt: Attempt
     probed: ProbeOutput
     witnesses: Witnesses
     measured: list[Tried] = field(default_factory=list)
@@ -181,7 +181,7 @@ class _Trial:
         )  # fmt: skip
 
 
-def _started(attempt: Run, probed: ProbeOutput, method: str) -> ProbeOutput:
+def _started(attempt: Attempt, probed: ProbeOutput, method: str) -> ProbeOutput:
     """Return the start of a method without an embedding, with the rows that judge the default."""
     return replace(own_start(attempt, method), known=probed.known)
 

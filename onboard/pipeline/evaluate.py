@@ -80,8 +80,8 @@ def _judge(
     also_chosen: str | None = None,
     alone: Judged | None = None,
 ) -> EvaluateOutput:
-    kind_of_task, asked = judged.bench.dataset.kind, judged.spec.metric
-    deciding = headline_metric(kind_of_task, asked)
+    kind_of_task = judged.bench.dataset.kind
+    deciding = headline_metric(kind_of_task, judged.spec.metric)
     validation, kind, reason = judged.validation()
     if validation and also_chosen:
         reason = f"{reason} {also_chosen}" if reason else also_chosen

@@ -12,7 +12,7 @@ from onboard.data.regression import Buckets
 from onboard.domain.dataset import Example, Label
 from onboard.domain.report import decimals_of
 from onboard.model.readout import probabilities_of
-from onboard.pipeline.attempt import Run
+from onboard.pipeline.attempt import Attempt
 from onboard.pipeline.calibration import temperature_of
 from onboard.pipeline.material import Workbench
 from onboard.pipeline.novelty import novelty_of
@@ -25,7 +25,7 @@ from onboard.train.labelling import Next, Unlike, by_worth, suggested
 _SHOWN_CHARACTERS: Final = 1_000  # of each text: enough to find it, and the report stays small
 
 
-def labelling(attempt: Run, bench: Workbench, words: Sequence[str], trained: TrainOutput) -> LabelNext | None:
+def labelling(attempt: Attempt, bench: Workbench, words: Sequence[str], trained: TrainOutput) -> LabelNext | None:
     """Return the report's `label_next`; None without unlabeled texts.
 
     Args:
@@ -57,7 +57,7 @@ def labelling(attempt: Run, bench: Workbench, words: Sequence[str], trained: Tra
     return LabelNext(**counts, rows=rows, shares=_shares(bench, tempered(probabilities, temperature)))
 
 
-def _unlike(attempt: Run, bench: Workbench) -> Unlike | None:
+def _unlike(attempt: Attempt, bench: Workbench) -> Unlike | None:
     """Return a test of whether texts resemble the training rows; None if there are too few rows."""
     novelty = novelty_of(bench, attempt.checkpoint)
     if novelty is None:

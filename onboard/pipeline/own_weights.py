@@ -14,7 +14,7 @@ from onboard.data.splits import is_folded
 from onboard.domain.methods import LINEAR
 from onboard.model.batch import TrainingSet
 from onboard.model.task_files import described
-from onboard.pipeline.attempt import Run
+from onboard.pipeline.attempt import Attempt
 from onboard.pipeline.outputs import Folds, ProbeOutput, TrainOutput
 from onboard.pipeline.own_start import new_parameters
 from onboard.pipeline.readout import fit_and_compare, with_readout
@@ -31,7 +31,7 @@ from onboard.train.witnesses import known_finding
 _NOTHING: Final = np.zeros(0, dtype=np.float32)
 
 
-def train_own(attempt: Run, probed: ProbeOutput, method: str, settings: Mapping[str, Any]) -> TrainOutput:
+def train_own(attempt: Attempt, probed: ProbeOutput, method: str, settings: Mapping[str, Any]) -> TrainOutput:
     """Train on all rows and, if no row is held out, on folds.
 
     Args:
@@ -66,7 +66,7 @@ def readout_alone(trained: TrainOutput) -> TrainOutput | None:
     return replace(_answering_alone(trained.readout, folds, trained.warnings), prior=trained.prior)
 
 
-def _weights(attempt: Run, probed: ProbeOutput, parted: list[Fold], new: NewTask) -> TrainOutput:
+def _weights(attempt: Attempt, probed: ProbeOutput, parted: list[Fold], new: NewTask) -> TrainOutput:
     """Train task-specific weights; `new` creates their initial values."""
     bench, spec = attempt.bench, attempt.job.spec
     rows = bench.labelled(bench.dataset.train)
@@ -92,7 +92,7 @@ def _weights(attempt: Run, probed: ProbeOutput, parted: list[Fold], new: NewTask
     return output
 
 
-def _linear(attempt: Run, parted: list[Fold]) -> TrainOutput:
+def _linear(attempt: Attempt, parted: list[Fold]) -> TrainOutput:
     bench = attempt.bench
     if not bench.dataset.train:
         return _of_names(attempt)
@@ -103,7 +103,7 @@ def _linear(attempt: Run, parted: list[Fold]) -> TrainOutput:
     return replace(_answering_alone(fitted.readout, folds, []), prior=prior)
 
 
-def _of_names(attempt: Run) -> TrainOutput:
+def _of_names(attempt: Attempt) -> TrainOutput:
     of_names = readout_without_rows(attempt.bench, attempt.checkpoint)
     output = _answering_alone(of_names.readout, None, [])
     training = output.training.model_copy(update={"without_rows": of_names.made_of})

@@ -24,12 +24,12 @@ from onboard.domain.release import code_version
 from onboard.domain.task import EmbeddingVersion, HypernetworkVersion, Task
 from onboard.errors import ConflictError, NotFoundError, PreconditionFailedError
 from onboard.hypernetworks.engines import store_hypernetwork
-from onboard.pipeline.attempt import Run
+from onboard.pipeline.attempt import Attempt
 from onboard.pipeline.drift import training_of
 from onboard.pipeline.evaluate import Judged
 from onboard.pipeline.kept_features import keep_features, store_features
 from onboard.pipeline.novelty import novelty_of
-from onboard.pipeline.outcome import Outcome
+from onboard.pipeline.outcome import JobOutcome
 from onboard.pipeline.outputs import EvaluateOutput, ProbeOutput, TrainOutput
 from onboard.pipeline.prior import drawn_towards
 from onboard.pipeline.readout import lesson_of_job
@@ -76,7 +76,7 @@ class Drafts:
 
 
 def publish(
-    attempt: Run, probed: ProbeOutput, outcome: Outcome, judged: Judged, evaluated: EvaluateOutput
+    attempt: Attempt, probed: ProbeOutput, outcome: JobOutcome, judged: Judged, evaluated: EvaluateOutput
 ) -> Sequence[EmbeddingVersion]:
     """Store the tensors; then, fenced by the attempt, insert the version, move `latest` and the head, and end the job.
 
@@ -123,7 +123,7 @@ def publish(
         return ()
 
 
-def _stored_hypernetwork(attempt: Run, outcome: Outcome) -> HypernetworkVersion | None:
+def _stored_hypernetwork(attempt: Attempt, outcome: JobOutcome) -> HypernetworkVersion | None:
     """Store the tuned hypernetwork and return its version; None if nothing was tuned."""
     if outcome.tuned is None:
         return None
@@ -132,7 +132,7 @@ def _stored_hypernetwork(attempt: Run, outcome: Outcome) -> HypernetworkVersion 
     return store_hypernetwork(attempt.services, attempt.bench.base, outcome.tuned, attempt.job.id, **facts)
 
 
-def _answers(attempt: Run, judged: Judged, outcome: Outcome) -> dict[str, Any]:
+def _answers(attempt: Attempt, judged: Judged, outcome: JobOutcome) -> dict[str, Any]:
     """Return the digests of readout, out-of-fold predictions and lesson."""
     return {
         "readout": _stored_readout(attempt, judged, outcome), "out_of_fold": judged.out_of_fold(),
@@ -140,7 +140,7 @@ def _answers(attempt: Run, judged: Judged, outcome: Outcome) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _stored_readout(attempt: Run, judged: Judged, outcome: Outcome) -> str | None:
+def _stored_readout(attempt: Attempt, judged: Judged, outcome: JobOutcome) -> str | None:
     """Store the readout that complements the training; return its digest, or None without one or if it is
     everything.
     """
@@ -148,13 +148,13 @@ def _stored_readout(attempt: Run, judged: Judged, outcome: Outcome) -> str | Non
     return None if readout is None else attempt.services.store(pack_readout(readout, attempt.base.digest), "readout")
 
 
-def stored_lesson(attempt: Run) -> str | None:
+def stored_lesson(attempt: Attempt) -> str | None:
     """Store the task's lesson for the prior; return its digest, or None if it has none."""
     lesson = lesson_of_job(attempt.bench, attempt.checkpoint)
     return None if lesson is None else attempt.services.store(pack_lesson(lesson, attempt.base.digest), LESSON)
 
 
-def numbered(attempt: Run, draft: EmbeddingVersion, tuned: HypernetworkVersion | None) -> Drafts:
+def numbered(attempt: Attempt, draft: EmbeddingVersion, tuned: HypernetworkVersion | None) -> Drafts:
     """Return the drafts with the next free numbers, which the transaction checks again."""
     with attempt.services.database.read() as session:
         version = replace(draft, version=VersionRepository(session).next_number(draft.task))
@@ -166,7 +166,7 @@ def numbered(attempt: Run, draft: EmbeddingVersion, tuned: HypernetworkVersion |
 
 
 def with_file(
-    attempt: Run, drafts: Drafts, trained: TrainOutput, novelty: Novelty | None, training: Training | None
+    attempt: Attempt, drafts: Drafts, trained: TrainOutput, novelty: Novelty | None, training: Training | None
 ) -> EmbeddingVersion:
     """Return the drafted version with its file, which contains its number and its hypernetwork's digest."""
     hypernetwork = drafts.hypernetwork
@@ -190,7 +190,7 @@ def digest_of(trained: TrainOutput) -> str:
     return embedding_digest(trained.z) if trained.has_embedding else weights_digest(stored(trained)[0])
 
 
-def judged_against_present(attempt: Run, judged: Judged, evaluated: EvaluateOutput) -> EvaluateOutput:
+def judged_against_present(attempt: Attempt, judged: Judged, evaluated: EvaluateOutput) -> EvaluateOutput:
     """Compare with the version that `latest` names now, which may have changed since the evaluation."""
     with attempt.services.database.read() as session:
         try:
@@ -223,14 +223,14 @@ def _made_of(session: Session, version: EmbeddingVersion, job: str) -> bool:
     return False
 
 
-def task_of(attempt: Run, draft: EmbeddingVersion) -> Task:
+def task_of(attempt: Attempt, draft: EmbeddingVersion) -> Task:
     """Return the task as it will be after publication."""
     dataset = attempt.bench.dataset
     return Task(draft.task, dataset.kind, dataset.labels, draft.words, dataset.low, dataset.high)
 
 
 def _commit(
-    attempt: Run, drafts: Drafts, outcome: Outcome, present: int, result: dict[str, Any], features: str | None
+    attempt: Attempt, drafts: Drafts, outcome: JobOutcome, present: int, result: dict[str, Any], features: str | None
 ) -> None:
     """Write everything in one transaction.
 
@@ -265,7 +265,7 @@ def _commit(
         keep_features(session, attempt, features)
 
 
-def _advance(session: Session, attempt: Run, draft: HypernetworkVersion, outcome: Outcome) -> None:
+def _advance(session: Session, attempt: Attempt, draft: HypernetworkVersion, outcome: JobOutcome) -> None:
     """Make the tuned hypernetwork the head. The base is locked, so no other version can come into use meanwhile."""
     bases = BaseRepository(session)
     try:
@@ -280,7 +280,7 @@ def _advance(session: Session, attempt: Run, draft: HypernetworkVersion, outcome
         raise _UnguardedError(met)
 
 
-def hold(session: Session, attempt: Run) -> None:
+def hold(session: Session, attempt: Attempt) -> None:
     """Lock the head until the version is published, so that no guard misses it."""
     head = InUseRepository(session).hold_head(attempt.base.digest)
     try:
@@ -289,7 +289,7 @@ def hold(session: Session, attempt: Run) -> None:
         raise HeadMovedError(attempt.base.head, head) from error
 
 
-def draft_of(attempt: Run, probed: ProbeOutput, outcome: Outcome, evaluated: EvaluateOutput) -> EmbeddingVersion:
+def draft_of(attempt: Attempt, probed: ProbeOutput, outcome: JobOutcome, evaluated: EvaluateOutput) -> EmbeddingVersion:
     """Return the version without file and number."""
     spec, dataset = attempt.job.spec, attempt.bench.dataset
     return EmbeddingVersion(
@@ -323,10 +323,10 @@ def draft_of(attempt: Run, probed: ProbeOutput, outcome: Outcome, evaluated: Eva
 
 
 def result_document(
-    attempt: Run,
+    attempt: Attempt,
     draft: EmbeddingVersion,
     probed: ProbeOutput,
-    outcome: Outcome,
+    outcome: JobOutcome,
     judged: Judged,
     evaluated: EvaluateOutput,
     novelty: Novelty | None,
@@ -390,7 +390,7 @@ def _more_rows(trained: TrainOutput, evaluated: EvaluateOutput) -> ExpectedGain 
     return trained.more_rows.without_gain("It gives every text the same answer, so the curve cannot be extrapolated.")
 
 
-def _dataset(attempt: Run, draft: EmbeddingVersion, trained: TrainOutput) -> DatasetFacts:
+def _dataset(attempt: Attempt, draft: EmbeddingVersion, trained: TrainOutput) -> DatasetFacts:
     dataset, report = attempt.bench.dataset, attempt.job.spec.options.get("dataset_report", {})
     counts: dict[str, int] = {}
     for label in all_labels(dataset.kind, dataset.train):

@@ -99,17 +99,17 @@ def drawn(bench: Workbench) -> np.ndarray:
 
 
 def with_readout(
-    bench: Workbench, trained: TrainOutput, asked: str, checkpoint: Callable[[], None]
+    bench: Workbench, trained: TrainOutput, use: str, checkpoint: Callable[[], None]
 ) -> tuple[TrainOutput, Fitted | None]:
     """Add a readout of the same rows and folds to a training, if it is wanted and the rows allow one.
 
     Args:
         bench: the job's material.
         trained: an embedding or task-specific weights.
-        asked: "never" or "auto".
+        use: "never" or "auto".
         checkpoint: stops the work.
     """
-    if asked == "never":
+    if use == "never":
         return trained, None
     try:
         fold = trained.folds.fold if trained.folds else None
@@ -153,7 +153,7 @@ def together(
     words: Sequence[str],
     trained: TrainOutput,
     task: Answering,
-    asked: str,
+    use: str,
     checkpoint: Callable[[], None],
 ) -> Together:
     """Choose the readout's share, which may be 0, on rows that trained neither part.
@@ -165,23 +165,23 @@ def together(
         words: words that represent the labels.
         trained: the embedding or weights, their folds, and the readout.
         task: the trained task for the model.
-        asked: "never" or "auto".
+        use: "never" or "auto".
         checkpoint: stops the work.
     """
     readout, folds = trained.readout, trained.folds
     if trained.is_readout:
         return Together(readout, folds, None)
-    if asked == "never":
+    if use == "never":
         return Together(None, folds, None)
     if readout is None:
-        return Together(None, folds, ReadoutFacts(asked=asked, share=0.0, reason=trained.no_readout or ""))
+        return Together(None, folds, ReadoutFacts(asked=use, share=0.0, reason=trained.no_readout or ""))
     answered, evidence = _in_folds(bench, trained), PREDICTED
     if answered is None:
         answered, evidence = _on_held_out_rows(bench, words, readout, task, checkpoint), HELD
     if answered is None:
         reason = "No rows show what it adds, so its share is the usual one."
-        return Together(readout, folds, ReadoutFacts(asked=asked, share=readout.share, reason=reason))
-    facts = _facts(asked, trained, answered, evidence)
+        return Together(readout, folds, ReadoutFacts(asked=use, share=readout.share, reason=reason))
+    facts = _facts(use, trained, answered, evidence)
     share = facts.share
     if folds is not None and trained.read_out is not None:
         folds = replace(folds, probabilities=blend(folds.probabilities, trained.read_out, share))
@@ -209,7 +209,7 @@ def _on_held_out_rows(
     return Answered(alone, readout.probabilities(bench.features(rows, checkpoint)), bench.weighted(rows))
 
 
-def _facts(asked: str, trained: TrainOutput, answered: Answered, evidence: str) -> ReadoutFacts:
+def _facts(use: str, trained: TrainOutput, answered: Answered, evidence: str) -> ReadoutFacts:
     alone, readout, targets = answered.trained, answered.readout, answered.targets
     assert trained.readout is not None, "it has answered"
     share = choose_share(alone, readout, targets, trained.readout.share)
@@ -222,5 +222,5 @@ def _facts(asked: str, trained: TrainOutput, answered: Answered, evidence: str) 
         which = "The embedding is" if trained.has_embedding else "The task's own weights are"
         reason = f"{which} clearly better without it {seen} ({before:.3f} nats), so no readout is used."
     return ReadoutFacts(
-        asked=asked, share=share, reason=reason, before=before, after=after, evidence=evidence, rows=len(targets)
+        asked=use, share=share, reason=reason, before=before, after=after, evidence=evidence, rows=len(targets)
     )

@@ -16,12 +16,12 @@ from onboard.domain.methods import AUTO
 from onboard.domain.progress import Progress
 from onboard.errors import ConflictError
 from onboard.model.memory import memory_trouble_told
-from onboard.pipeline.attempt import Run
+from onboard.pipeline.attempt import Attempt
 from onboard.pipeline.check import check_stage
 from onboard.pipeline.choose import choose_stage
 from onboard.pipeline.evaluate import Judged, judge
 from onboard.pipeline.guard import guard_newcomers, guard_stage
-from onboard.pipeline.outcome import Outcome, outcome_of
+from onboard.pipeline.outcome import JobOutcome, outcome_of
 from onboard.pipeline.outputs import (
     ChooseOutput,
     EvaluateOutput,
@@ -79,7 +79,7 @@ class _Learned:
         methods: methods that were tried, if the job chose among them.
     """
 
-    attempt: Run
+    attempt: Attempt
     first: First | None
     probed: ProbeOutput
     trained: TrainOutput
@@ -94,10 +94,10 @@ class _Learned:
         return self.probed, self.trained, self.tuned, self.guarded
 
     @property
-    def outcome(self) -> Outcome:
+    def outcome(self) -> JobOutcome:
         return replace(outcome_of(self.attempt, self.trained, self.tuned, self.guarded), methods=self.methods)
 
-    def judged(self, outcome: Outcome) -> Judged:
+    def judged(self, outcome: JobOutcome) -> Judged:
         if outcome.tuned is None:
             return self.alone
         job, progress = self.attempt.job, self.attempt.progress
@@ -111,7 +111,7 @@ def _run(job: Job, services: Services, progress: Progress) -> None:
     enough = None if first is None else _enough(attempt)
     if first is not None and enough is not None:
         facts = decided(first, enough, confirmed=True)
-        confirm(first, first.probed, Outcome(first.attempt.bench, first.trained), facts)
+        confirm(first, first.probed, JobOutcome(first.attempt.bench, first.trained), facts)
         return
     probed = attempt.stage(Stage.PROBE, ProbeOutput.from_json, lambda: probe_stage(attempt))
     attempt.bench = attempt.bench.without_witnesses(probed.known)
@@ -128,7 +128,7 @@ def _run(job: Job, services: Services, progress: Progress) -> None:
     _publish(_chosen(learned) if job.spec.method == AUTO else learned)
 
 
-def _enough(attempt: Run) -> str | None:
+def _enough(attempt: Attempt) -> str | None:
     """Return why the job ends with its first version, if it does."""
     if attempt.job.spec.fast:
         return _FAST
@@ -141,13 +141,13 @@ def _chosen(learned: _Learned) -> _Learned:
     """Let `--method auto` choose another method, if the job wants that."""
     attempt, probed, outcome = learned.attempt, learned.probed, learned.outcome
     choose = partial(choose_stage, attempt, probed, learned.judged(outcome), outcome)
-    chosen = attempt.stage(Stage.CHOOSE, ChooseOutput.from_json, choose, *learned.outputs)
-    if chosen.trained is None:
-        return replace(learned, methods=chosen.methods)
-    own = under_first_head(attempt)
-    start = own_start(own, chosen.trained.method)
-    alone = Judged(own.bench, own.job.spec, start, chosen.trained, own.progress)
-    return _Learned(own, learned.first, start, chosen.trained, alone, methods=chosen.methods)
+    choice = attempt.stage(Stage.CHOOSE, ChooseOutput.from_json, choose, *learned.outputs)
+    if choice.trained is None:
+        return replace(learned, methods=choice.methods)
+    under_first = under_first_head(attempt)
+    start = own_start(under_first, choice.trained.method)
+    alone = Judged(under_first.bench, under_first.job.spec, start, choice.trained, under_first.progress)
+    return _Learned(under_first, learned.first, start, choice.trained, alone, methods=choice.methods)
 
 
 def _publish(learned: _Learned) -> None:
@@ -177,7 +177,7 @@ def _publish(learned: _Learned) -> None:
             evaluated = None  # it was of the tuned hypernetwork, which is now refused
 
 
-def _evaluated(learned: _Learned, judged: Judged, outcome: Outcome) -> EvaluateOutput:
+def _evaluated(learned: _Learned, judged: Judged, outcome: JobOutcome) -> EvaluateOutput:
     before = learned.alone if outcome.tuned else None
     work = partial(judge, judged, learned.attempt.services, outcome.also_chosen, before)
     return learned.attempt.stage(Stage.EVALUATE, EvaluateOutput.from_json, work, *learned.outputs)

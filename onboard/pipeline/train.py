@@ -8,7 +8,7 @@ import numpy as np
 
 from onboard.data.splits import is_folded
 from onboard.model.batch import TrainingSet
-from onboard.pipeline.attempt import Run
+from onboard.pipeline.attempt import Attempt
 from onboard.pipeline.label_next import labelling
 from onboard.pipeline.material import Workbench
 from onboard.pipeline.outputs import Folds, ProbeOutput, TrainOutput
@@ -22,7 +22,7 @@ from onboard.train.suspects import warning_of
 from onboard.train.witnesses import known_finding
 
 
-def train_stage(attempt: Run, probed: ProbeOutput) -> TrainOutput:
+def train_stage(attempt: Attempt, probed: ProbeOutput) -> TrainOutput:
     """Train z, or the weights of another method, on all training rows; without held-out rows also on folds."""
     if attempt.job.spec.without_embedding:
         output = train_own(attempt, probed, attempt.job.spec.method, attempt.job.spec.method_settings)
@@ -64,7 +64,7 @@ def train_stage(attempt: Run, probed: ProbeOutput) -> TrainOutput:
     return replace(output, label_next=labelling(attempt, bench, probed.words, output))
 
 
-def _published(attempt: Run, trained: TrainOutput, learned: Learned) -> tuple[TrainOutput, Learned]:
+def _published(attempt: Attempt, trained: TrainOutput, learned: Learned) -> tuple[TrainOutput, Learned]:
     """Add a readout, if wanted, and return the combined answers."""
     bench, checkpoint = attempt.bench, attempt.checkpoint
     output, fitted = with_readout(bench, trained, attempt.job.spec.readout, checkpoint)

@@ -12,7 +12,7 @@ from onboard.model.batch import LabelledRows, TrainingSet
 from onboard.model.engine import Engine
 from onboard.model.execution import UNWATCHED, Execution
 from onboard.model.interpolate import embedding_between
-from onboard.model.side_by_side import Moved, Run, train_side_by_side
+from onboard.model.side_by_side import Moved, TrainingRun, train_side_by_side
 from onboard.model.steps import Steps
 from onboard.train.settings import FewShotSettings, batches_an_epoch
 
@@ -80,7 +80,9 @@ def train_parts(
         OutOfMemoryError: the GPU cannot hold even a single row.
     """
     rows = training_set.rows
-    runs = [Run(start, training_set.trie, order) for part in parts for order in _orders(rows, part, settings, seed)]
+    runs = [
+        TrainingRun(start, training_set.trie, order) for part in parts for order in _orders(rows, part, settings, seed)
+    ]
     steps = Steps(
         settings.learning_rate, falling=True, averaged_share=settings.averaged_share,
         norm_per_root=settings.norm_per_root,

@@ -20,7 +20,7 @@ from onboard.model.batch import LabelledRows, TrainingSet
 from onboard.model.engine import Engine
 from onboard.model.execution import Execution
 from onboard.model.scoring import LabelTrie
-from onboard.model.side_by_side import Moved, Padding, Run
+from onboard.model.side_by_side import Moved, Padding, TrainingRun
 from onboard.model.steps import Steps
 from onboard.train import fewshot
 from onboard.train.fewshot import Part, batches, train_parts
@@ -85,7 +85,9 @@ def test_the_result_is_the_mean_of_the_last_quarter_of_the_steps(
     tiny_engine: Engine, rows: LabelledRows, trie: LabelTrie, start: np.ndarray
 ) -> None:
     order = batches([len(ids) for ids in rows.ids], 8, 4, 0)
-    (trained,) = fewshot.train_side_by_side(tiny_engine, [Run(start, trie, order)], rows.ids, rows.targets, Steps(0.1))
+    (trained,) = fewshot.train_side_by_side(
+        tiny_engine, [TrainingRun(start, trie, order)], rows.ids, rows.targets, Steps(0.1)
+    )
     np.testing.assert_allclose(trained.z, (trained.course[6] + trained.course[7]) / 2, atol=1e-6)
     assert np.abs(trained.course[6] - trained.course[7]).max() > 1e-3
 
@@ -142,7 +144,7 @@ def test_a_part_of_the_rows_is_trained_on_in_batches_as_much_smaller(
     sizes: list[set[int]] = []
     spied = fewshot.train_side_by_side
 
-    def spy(engine: Engine, runs: Sequence[Run], *more: Any) -> list[Moved]:
+    def spy(engine: Engine, runs: Sequence[TrainingRun], *more: Any) -> list[Moved]:
         sizes.extend({len(batch) for batch in run.batches} for run in runs)
         return spied(engine, runs, *more)
 

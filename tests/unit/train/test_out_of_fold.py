@@ -22,7 +22,7 @@ from onboard.model.cost import Passes
 from onboard.model.engine import Engine
 from onboard.model.execution import Execution
 from onboard.model.memory import RowsAtOnce
-from onboard.model.side_by_side import Moved, Run
+from onboard.model.side_by_side import Moved, TrainingRun
 from onboard.train import crossvalidation, fewshot, learning, learning_curve, step_length
 from onboard.train.crossvalidation import part_rows
 from onboard.train.halves import two_halves
@@ -59,7 +59,7 @@ def test_no_fold_trains_on_a_row_that_it_holds_out(tiny_engine: Engine, monkeypa
     trained_on: list[set[int]] = []
     predicted: list[tuple[int, tuple[int, ...]]] = []
 
-    def spy_train(engine: Engine, runs: Sequence[Run], *more: Any) -> list[Moved]:
+    def spy_train(engine: Engine, runs: Sequence[TrainingRun], *more: Any) -> list[Moved]:
         trained_on.extend(set(np.concatenate(run.batches).tolist()) for run in runs)
         return [
             Moved(np.full(SIZE, index, dtype=np.float32), (0.5,), np.zeros((1, SIZE))) for index in range(len(runs))
@@ -213,7 +213,7 @@ def test_halves_of_the_folds_are_trained_in_smaller_batches_unless_that_takes_to
 ) -> None:
     sizes: list[list[int]] = []
 
-    def spy_train(engine: Engine, runs: Sequence[Run], *more: Any) -> list[Moved]:
+    def spy_train(engine: Engine, runs: Sequence[TrainingRun], *more: Any) -> list[Moved]:
         sizes.append([max(map(len, run.batches)) for run in runs])
         return [Moved(START, (0.5,), START[None]) for _ in runs]
 
