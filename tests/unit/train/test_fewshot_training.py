@@ -45,7 +45,7 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_other_ones(
 ) -> None:
     first, again, other = (train_embedding(tiny_engine, start, rows, trie, SHORT, seed) for seed in (3, 3, 4))
     assert first.z.tobytes() == again.z.tobytes()
-    assert first.to_json() == again.to_json()
+    assert first.to_document() == again.to_document()
     assert first.z.tobytes() != other.z.tobytes()
     assert first.z.dtype == np.float32
     assert first.z.shape == (SIZE,)

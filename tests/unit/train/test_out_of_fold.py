@@ -182,7 +182,7 @@ def test_the_same_seed_gives_the_same_bytes(tiny_engine: Engine) -> None:
     settings = FewShotSettings(steps=3, batch=4, seeds=2, curve=(0.5,))
     first, again, other = (learned(tiny_engine, dataset_of(16), settings, seed=seed) for seed in (1, 1, 2))
     assert first.trained.z.tobytes() == again.trained.z.tobytes()
-    assert first.to_json() == again.to_json()
+    assert first.to_document() == again.to_document()
     assert first.folds is not None
     assert again.folds is not None
     for name in ("fold", "scores", "z"):
