@@ -384,7 +384,7 @@ class Onboard:
             for queue in sorted(deleted.queues):
                 self._wake(queue)
             self._start_webhook_worker()
-        return _document(deleted.to_json())
+        return _document(deleted.to_document().to_json())
 
     def versions(self, task: str, limit: int = 200, before: int | None = None) -> list[PublishedVersion]:
         """The newest `limit` versions of a task, or those before a number. Raises NotFoundError."""

@@ -32,7 +32,7 @@ _logger = logging.getLogger(__name__)
 _SLOT_SECONDS: Final = 5.0  # until a job that found its slot taken looks again
 _RETRY_SECONDS: Final = 5.0  # before the second attempt after a retryable error; four times as long before each next
 
-Run = Callable[[Job, Services, Progress], None]
+RunJob = Callable[[Job, Services, Progress], None]
 
 
 class Pipeline(Protocol):
@@ -54,7 +54,7 @@ def work(
     services: Services,
     worker: str,
     queues: Sequence[str],
-    run: Run,
+    run: RunJob,
     *,
     lease_seconds: float = LEASE_SECONDS,
     heartbeat_seconds: float = HEARTBEAT_SECONDS,
@@ -107,18 +107,18 @@ def _claimed(services: Services, worker: str, queues: Sequence[str], lease_secon
     return job
 
 
-def _answering_files(lease_seconds: float) -> Run:
+def _answering_files(lease_seconds: float) -> RunJob:
     from onboard.serving.bulk.job import run_bulk
 
     return partial(run_bulk, lease_seconds=lease_seconds)
 
 
-def _traced(run: Run, tracing: TracerProvider | None, job: Job, services: Services, progress: Progress) -> None:
+def _traced(run: RunJob, tracing: TracerProvider | None, job: Job, services: Services, progress: Progress) -> None:
     with traced(tracing, job, progress) as watched:
         run(job, services, watched)
 
 
-def _attempt(job: Job, services: Services, progress: Progress, run: Run) -> Trouble | None:
+def _attempt(job: Job, services: Services, progress: Progress, run: RunJob) -> Trouble | None:
     """Run it to an end. Returns what keeps this worker, not the job, from going on."""
     try:
         run(job, services, progress)

@@ -20,7 +20,7 @@ from onboard.hypernetworks.engines import engine_at
 from onboard.jobs.submit import Request, submit
 from onboard.model.batched import log_probabilities
 from onboard.pipeline import run as pipeline
-from onboard.pipeline.attempt import Run
+from onboard.pipeline.attempt import Attempt
 from onboard.pipeline.check import check_stage
 from onboard.pipeline.outputs import ProbeOutput, TrainOutput
 from onboard.pipeline.probe import probe_stage
@@ -105,7 +105,7 @@ def claimed(services: Services, cell: Cell, **asked: Any) -> Job:
     return job
 
 
-def trained_of(services: Services, job: Job) -> tuple[Run, ProbeOutput, TrainOutput]:
+def trained_of(services: Services, job: Job) -> tuple[Attempt, ProbeOutput, TrainOutput]:
     """A job after check, probe and training, whose outputs are stored: it may go on from there."""
     attempt = check_stage(job, services, RecordedProgress())
     probed = attempt.stage(Stage.PROBE, ProbeOutput.from_json, lambda: probe_stage(attempt))

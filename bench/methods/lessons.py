@@ -18,7 +18,7 @@ from bench.heldout.material import Cell
 from bench.heldout.measures import measured
 from bench.heldout.plan import Run
 from bench.methods.plan import DEFAULT, LINEAR, TFIDF
-from onboard.pipeline.attempt import Run as Attempt
+from onboard.pipeline.attempt import Attempt
 from onboard.pipeline.choose import Witnesses, measure, witnesses_of
 from onboard.pipeline.evaluate import Judged
 from onboard.pipeline.outputs import ProbeOutput, TrainOutput
@@ -62,7 +62,7 @@ class Lessons:
 def _row(cell: Cell, attempt: Attempt, probed: ProbeOutput, trained: TrainOutput, witnesses: Witnesses | None) -> Row:
     judged = Judged(attempt.bench, attempt.job.spec, probed, trained, attempt.progress)
     return _told(cell, judged.tempered(judged.predict(cell.test))) | {
-        "trained": trained.training["trained"], **(_evidence(judged, trained, witnesses) if witnesses else {}),
+        "trained": trained.training.trained, **(_evidence(judged, trained, witnesses) if witnesses else {}),
     }  # fmt: skip
 
 

@@ -16,6 +16,7 @@ from starlette.concurrency import run_in_threadpool
 from onboard.api.guarding import identified
 from onboard.api.places import Places
 from onboard.api.remedies import event_over_http, job_over_http
+from onboard.contract.jobs import JobEventDocument
 from onboard.domain.access import Identity
 from onboard.errors import SignInError, UnavailableError
 from onboard.jobs.control import brief, news_of
@@ -117,7 +118,8 @@ async def _follow(database: Database, job_id: str, since: int, ending: Callable[
             continue
         for event in events:
             since = event.id
-            yield f"id: {event.id}\nevent: {event.kind}\ndata: {json.dumps(event_over_http(event.to_json()))}\n\n"
+            document = event_over_http(JobEventDocument.of(event).to_json())
+            yield f"id: {event.id}\nevent: {event.kind}\ndata: {json.dumps(document)}\n\n"
         if len(events) == PAGE:
             continue
         if job.state.finished:

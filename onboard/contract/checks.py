@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import ConfigDict, Field
 from pydantic.json_schema import SkipJsonSchema
 
-from onboard.contract.document import Document, Label, later
+from onboard.contract.document import Document, Label, Partial, later
 from onboard.domain.dataset import Kind
 
 
@@ -21,18 +21,17 @@ class CheckedLabel(Document):
     test: int
 
 
-class DatasetWarning(Document):
+class DatasetWarning(Partial):
     """A warning about a dataset.
 
-    code: short stable name, such as `exact_duplicates`.
+    code: short stable name, such as `exact_duplicates`. type: the same as the type of an error, `exact-duplicates`.
     count: how many rows or labels it is about.
     remedy: what to do, in the words of the command line; empty where there is nothing to do.
     examples: a few of them.
     """
 
-    model_config = ConfigDict(extra="allow")
-
     code: str
+    type: str = later("")
     message: str
     count: int
     remedy: str

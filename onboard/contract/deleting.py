@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Self
 
 from pydantic import Field
 
 from onboard.contract.document import Document
+
+if TYPE_CHECKING:
+    from onboard.domain.descent import Descent
 
 
 class RemovedCounts(Document):
@@ -40,6 +44,24 @@ class Descendants(Document):
 
     versions: tuple[DescendingVersion, ...]
     hypernetworks: tuple[DescendingHypernetwork, ...]
+
+    @classmethod
+    def of_descent(cls, descent: Descent, aliases: Mapping[str, Sequence[str]]) -> Self:
+        """Return the document of a descent.
+
+        Args:
+            aliases: aliases by reference of their version.
+        """
+        return cls(
+            versions=tuple(
+                DescendingVersion(version=reference, why=why, aliases=tuple(aliases.get(reference, ())))
+                for reference, why in sorted(descent.versions.items())
+            ),
+            hypernetworks=tuple(
+                DescendingHypernetwork(base_digest=base, version=number, why=why)
+                for (base, number), why in sorted(descent.hypernetworks.items())
+            ),
+        )
 
 
 class RevertedHead(Document):

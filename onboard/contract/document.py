@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Self, TypeVar
+from typing import Annotated, Any, Final, Self, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -17,9 +17,11 @@ from pydantic import (
 )
 
 from onboard.domain.documents import told
+from onboard.domain.names import NAME_PATTERN
 from onboard.errors import AnswerError
 
 Label = str | bool | int | float
+Name = Annotated[str, Field(pattern=NAME_PATTERN)]
 Metrics = dict[str, Any]
 
 _MOST_SHOWN: Final = 60  # characters of a wrong value

@@ -7,16 +7,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Self
 from pydantic import BaseModel, ConfigDict, Field
 
 from onboard.contract.document import Document, Metrics, later
+from onboard.contract.operations import RunningDocument
 from onboard.domain.job import EventKind, JobState
+from onboard.domain.moment import rounded, to_iso
 from onboard.domain.names import NAME_PATTERN
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from onboard.domain.job import Job
+    from onboard.domain.waiting import Waiting
 
 NAME: Final = NAME_PATTERN
-Name = Annotated[str, Field(pattern=NAME)]
 
 
 class JobStatus(Document):
@@ -65,8 +67,8 @@ class Accepted(Document):
         return cls(job=job.id, state=job.state, task=job.spec.task, warning=warning, warnings=tuple(found), **more)
 
 
-class JobBrief(Document):
-    """A job of a list."""
+class JobFacts(Document):
+    """The facts of a job that every document about it begins with."""
 
     job: str
     task: str
@@ -84,6 +86,16 @@ class JobBrief(Document):
     started_at: str | None
     finished_at: str | None
     error: dict[str, Any] | None
+
+    @classmethod
+    def of_job(cls, job: Job, **more: Any) -> Self:
+        """Return the document of a job."""
+        return cls.of(job, job=job.id, task=job.spec.task, **more)
+
+
+class JobBrief(JobFacts):
+    """A job of a list."""
+
     version: int | None
 
 
@@ -116,24 +128,42 @@ class LoggedEvent(JobEventDocument):
     worker: str | None
 
 
-class JobDocument(Document):
-    """A job in full, as `onboard jobs show --json` prints it; a result adds its own members."""
+class WaitingDocument(Document):
+    """Why a queued job waits."""
+
+    message: str
+    remedy: Annotated[str, Field(description="The command that ends the wait; empty if waiting does.")]
+    queue: str
+    ahead: Annotated[int, Field(description="Jobs of its queue that are claimed before it.")]
+    paused: bool
+    live_workers: int
+    outdated_workers: Annotated[int, Field(description="Workers with an older release than the submitter's.")]
+    lost_worker: Annotated[str | None, Field(description="The unresponsive worker that had it.")]
+    retry_at: str | None
+    retry_in_seconds: float | None
+    last_error: str | None
+    starts_in_seconds: Annotated[float | None, Field(description="A forecast; null if unknown.")]
+
+    @classmethod
+    def of_waiting(cls, waiting: Waiting) -> Self:
+        """Return the document of a wait."""
+        retry = waiting.retry
+        return cls.of(
+            waiting, retry_at=to_iso(retry.at) if retry else None,
+            retry_in_seconds=round(retry.in_seconds, 1) if retry else None, last_error=retry.error if retry else None,
+            starts_in_seconds=rounded(waiting.starts_in_seconds, 1),
+        )  # fmt: skip
+
+
+class JobDocument(JobFacts):
+    """A job in full, as `onboard jobs show --json` prints it; a result adds its own members (`JobResult`)."""
 
     model_config = ConfigDict(extra="allow")
 
-    job: str
-    task: str
-    state: JobState
-    stage: str | None
-    queue: str
-    attempt: int
-    owner: str | None
-    created_at: str | None
     spec: dict[str, Any]
-    error: dict[str, Any] | None
     events: tuple[JobEventDocument, ...]
-    waiting: dict[str, Any] | None
-    running: dict[str, Any] | None
+    waiting: WaitingDocument | None
+    running: RunningDocument | None
 
 
 class JobLog(Document):

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import BaseModel, Field
 
-from onboard.contract.document import Document
-from onboard.contract.jobs import Name
+from onboard.contract.document import Document, Name
 from onboard.domain.figures import ENDED_STATES
 from onboard.domain.moment import rounded, to_iso
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from onboard.data.fields import Fields
 from onboard.data.formats import Row
-from onboard.data.formats.tools import Answer, Reason, Tool
+from onboard.data.formats.tools import Reason, Tool, ToolAnswer
 from onboard.data.limits import MAX_EXAMPLES
 from onboard.data.problems import Finding, preview
 from onboard.domain.counting import counted
@@ -94,7 +94,7 @@ class _Item:
     """A text with its annotators' answers; the row is that of the first annotation."""
 
     row: Row
-    answers: list[Answer] = field(default_factory=list)
+    answers: list[ToolAnswer] = field(default_factory=list)
 
 
 def agreed(
@@ -154,7 +154,7 @@ def _set_settled(item: _Item, fields: Fields, left_out: LeftOut) -> Iterator[Row
     yield item.row._replace(values={**item.row.values, fields.label: labels})
 
 
-def _listed(answer: Answer) -> list[object]:
+def _listed(answer: ToolAnswer) -> list[object]:
     """Return the labels of an answer, or of all answers to one question."""
     if not isinstance(answer.label, list):
         return [answer.label]

@@ -9,16 +9,16 @@ from typing import Final, TypeVar
 ANSWER_SECONDS: Final = 5.0  # for one response of the hub
 DEADLINE_SECONDS: Final = 15.0  # for finding something there, including name resolution
 
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 
-def within_deadline(find: Callable[[], Answer]) -> Answer:
+def within_deadline(find: Callable[[], Result]) -> Result:
     """Call a function in a thread that is abandoned at the deadline, as name resolution has no timeout.
 
     Raises:
         TimeoutError: at the deadline. Errors of `find` are passed on.
     """
-    results: list[Answer] = []
+    results: list[Result] = []
     errors: list[BaseException] = []
 
     def run() -> None:

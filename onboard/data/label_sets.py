@@ -8,7 +8,7 @@ from typing import Final
 
 from onboard.data.problems import Finding, Problem, Problems, preview
 from onboard.data.rows import LabelledRow, Origin
-from onboard.data.settled import Asked, Rows, Settled
+from onboard.data.settled import LabelOptions, Rows, Settled
 from onboard.domain.counting import counted
 from onboard.domain.dataset import Label, label_key
 from onboard.domain.label_set import MULTILABEL, in_order_of, set_text
@@ -22,7 +22,7 @@ def settle_sets(
     labels: tuple[Label, ...],
     origins: Mapping[str, Origin],
     reason: str,
-    asked: Asked,
+    asked: LabelOptions,
     problems: Problems,
 ) -> Settled:
     """Return every row with the set of its labels. Collects problems.

@@ -15,7 +15,7 @@ from onboard.data.parts import Part
 from onboard.data.problems import Finding, Problem, Problems, preview
 from onboard.data.regression import BUCKETS
 from onboard.data.rows import LabelledRow, Origin, read_table
-from onboard.data.settled import Asked, Settled
+from onboard.data.settled import LabelOptions, Settled
 from onboard.domain.counting import counted
 from onboard.domain.dataset import Example, Kind, Label, label_key, label_text
 from onboard.domain.evaluation import Evaluation
@@ -117,7 +117,7 @@ def _part(path: Path, name: str, asked: Evaluation, class_names: Mapping[str, tu
 
 def _settled(rows: list[LabelledRow], origin: Origin, asked: Evaluation, takes: Takes, problems: Problems) -> Settled:
     """Return the rows with labels of the task; others are problems or dropped."""
-    declared = Asked(takes.kind, (), asked.unknown_labels)
+    declared = LabelOptions(takes.kind, (), asked.unknown_labels)
     if takes.kind == MULTILABEL:
         as_written = _spelling(takes.labels)
         rows = [row._replace(members=tuple(map(as_written, row.labels))) for row in rows]

@@ -17,7 +17,7 @@ from onboard.data.label_sets import settle_sets
 from onboard.data.limits import MAX_NUMBER
 from onboard.data.problems import Finding, Problem, Problems, preview
 from onboard.data.rows import UNKNOWN_LABEL_CODES, Origin
-from onboard.data.settled import Asked, Rows, Settled
+from onboard.data.settled import LabelOptions, Rows, Settled
 from onboard.domain.counting import counted
 from onboard.domain.dataset import Kind, Label, in_canonical_order, label_key, label_text
 from onboard.domain.job import KindChoice
@@ -35,7 +35,7 @@ def settle_labels(
     splits: Mapping[str, Rows],
     seen: Sequence[Label],
     origins: Mapping[str, Origin],
-    asked: Asked,
+    asked: LabelOptions,
     problems: Problems,
 ) -> Settled:
     """Decide kind and label set from the training rows, and check the other splits. Collects problems.
@@ -123,7 +123,7 @@ def _classification(
     seen: Sequence[Label],
     origins: Mapping[str, Origin],
     reason: str,
-    asked: Asked,
+    asked: LabelOptions,
     problems: Problems,
 ) -> Settled:
     splits, seen = _floats_unified(splits, seen, origins, problems)

@@ -16,7 +16,7 @@ from onboard.data.located import Located
 from onboard.data.problems import Finding, Problems, preview
 from onboard.data.read import Checked, ReadOptions, pool_beside, read_splits, report_of
 from onboard.data.rows import LabelledRow, Origin
-from onboard.data.settled import Asked
+from onboard.data.settled import LabelOptions
 from onboard.data.verbaliser import verbalise, words_finding, words_of
 from onboard.domain.dataset import Dataset, Label, in_canonical_rows, label_key, label_text
 from onboard.errors import InputError
@@ -46,7 +46,7 @@ def read_labels(options: ReadOptions) -> Checked:
     if test:
         origins["test"] = Origin(names["test"], test.fields.label if test.fields else "")
     declared = typed_labels(options.labels, test.labels if test else ())
-    asked = Asked(options.kind, declared, options.unknown_labels)
+    asked = LabelOptions(options.kind, declared, options.unknown_labels)
     settled = settle_labels(rows, (), origins, asked, problems)
     pool = pool_beside(tables, options, problems)
     tests, repeats = without_repeats(

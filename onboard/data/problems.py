@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from onboard.contract.checks import DatasetWarning
 from onboard.data.limits import MAX_EXAMPLES, MAX_PROBLEMS_LISTED
-from onboard.domain.report import WarningJson
 from onboard.errors import DatasetError
 
 _TOLD_IN_MESSAGE = 3
@@ -128,16 +128,16 @@ class Finding:
     remedy: str = ""
     examples: tuple[dict[str, Any], ...] = ()
 
-    def to_json(self) -> WarningJson:
-        """Return the finding as a JSON-compatible document."""
-        return {
-            "code": self.code,
-            "type": self.code.replace("_", "-"),
-            "message": self.message,
-            "count": self.count,
-            "remedy": self.remedy,
-            "examples": list(self.examples[:MAX_EXAMPLES]),
-        }
+    def to_document(self) -> DatasetWarning:
+        """Return the warning as reports and `check --json` show it, with the first few examples."""
+        return DatasetWarning(
+            code=self.code, type=self.code.replace("_", "-"), message=self.message, count=self.count,
+            remedy=self.remedy, examples=self.examples[:MAX_EXAMPLES],
+        )  # fmt: skip
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the warning as JSON."""
+        return self.to_document().to_json()
 
 
 def preview(text: str) -> str:

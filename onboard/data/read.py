@@ -22,7 +22,7 @@ from onboard.data.problems import Finding, Problem, Problems, preview
 from onboard.data.regression import BUCKETS
 from onboard.data.report import CheckReport, label_rows, validation_of
 from onboard.data.rows import LabelledRow, Origin, Table, read_table
-from onboard.data.settled import Asked, Settled
+from onboard.data.settled import LabelOptions, Settled
 from onboard.data.snapshot import digest
 from onboard.data.splits import shots
 from onboard.data.suspects import contradicted_by_words
@@ -134,7 +134,7 @@ def read_dataset(source: Path | str, options: ReadOptions | None = None) -> Chec
     }
     pool = pool_beside(tables, options, problems)
     rows = {split: table.rows for split, table in tables.items()}
-    asked = Asked(options.kind, options.labels, options.unknown_labels)
+    asked = LabelOptions(options.kind, options.labels, options.unknown_labels)
     settled = settle_labels(rows, tables["train"].labels, origins, asked, problems)
     splits, repeats = _without_repeats(settled, origins, problems)
     problems.raise_if_any()

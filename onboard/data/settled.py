@@ -29,7 +29,7 @@ class Settled:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class LabelOptions:
     """The requested interpretation of labels.
 
     Args:

@@ -7,7 +7,7 @@ that was only a candidate and was not chosen leaves no trace in the numbers.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from onboard.domain.init import MEAN
@@ -142,21 +142,3 @@ def _learning(version: Embedded, root: Root, so_far: Descent) -> str | None:
     if version.prior is not None and (version.base_digest, *version.prior) in root.priors:
         return f"its readout was drawn towards version {version.prior[1]} of the prior, which it taught"
     return None
-
-
-def descent_document(descendants: Descent, aliases: Mapping[str, Sequence[str]]) -> dict[str, object]:
-    """Return the descent as a JSON-compatible document.
-
-    Args:
-        aliases: aliases by reference of their version.
-    """
-    return {
-        "versions": [
-            {"version": reference, "why": why, "aliases": list(aliases.get(reference, ()))}
-            for reference, why in sorted(descendants.versions.items())
-        ],
-        "hypernetworks": [
-            {"base_digest": base, "version": number, "why": why}
-            for (base, number), why in sorted(descendants.hypernetworks.items())
-        ],
-    }

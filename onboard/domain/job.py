@@ -19,10 +19,8 @@ from enum import StrEnum
 from typing import Any, Final, Literal
 
 from onboard.domain.change import ChangeJson
-from onboard.domain.documents import document_of
 from onboard.domain.init import INIT_VERSION, Init
 from onboard.domain.methods import FROM_ADAPTERS, WITHOUT_EMBEDDING, method_settings
-from onboard.domain.moment import to_iso
 from onboard.errors import ConflictError, InputError, JobFailedError
 
 LEASE_SECONDS: Final = 60.0  # a worker without a heartbeat for this long loses its job
@@ -307,29 +305,6 @@ class Job:
         """Whether no further claim is allowed."""
         return self.attempt >= self.max_attempts
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the job as a JSON-compatible document; times are ISO 8601 in UTC."""
-        return {
-            "job": self.id,
-            "task": self.spec.task,
-            "state": self.state.value,
-            "stage": self.stage.value if self.stage else None,
-            "queue": self.queue,
-            "priority": self.priority,
-            "attempt": self.attempt,
-            "max_attempts": self.max_attempts,
-            "time_limit_seconds": self.time_limit_seconds,
-            "cancel_requested": self.cancel_requested,
-            "owner": self.owner,
-            "worker": self.worker,
-            "created_at": to_iso(self.created_at),
-            "started_at": to_iso(self.started_at),
-            "finished_at": to_iso(self.finished_at),
-            "spec": self.spec.to_json(),
-            "result": self.result,
-            "error": self.error,
-        }
-
 
 STEPS_BETWEEN = 10  # steps of a training between two notes of its loss
 EventKind = Literal["state", "stage_started", "stage_finished", "note"]
@@ -355,7 +330,3 @@ class JobEvent:
     stage: Stage | None = None
     seconds: float | None = None
     numbers: dict[str, Any] = field(default_factory=dict)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the event as a JSON-compatible document; its time is ISO 8601 in UTC."""
-        return document_of(self, stage=self.stage.value if self.stage else None)

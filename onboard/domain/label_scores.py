@@ -4,30 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypedDict
+from typing import Any, Final
 
-from onboard.domain.counting import counted, significant
+from onboard.domain.counting import counted
 from onboard.domain.dataset import Label, label_text
 
 FEWEST_ROWS: Final = 3  # of a label; with fewer, even good versions miss one or two
 HARDLY: Final = 0.25  # answers per row of a label; up to this, it is hardly ever predicted
 MOST_NAMED: Final = 3  # labels per sentence
-
-
-class LabelScoreJson(TypedDict):
-    """One label: its rows, how often it was predicted, and how often correctly.
-
-    precision: share of its answers that are right; null if it was never predicted. recall: share of its rows that are
-    predicted; null if it has no rows. f1: null without either.
-    """
-
-    label: Label
-    rows: int
-    answers: int
-    right: int
-    precision: float | None
-    recall: float | None
-    f1: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +48,6 @@ class LabelScore:
     def hardly_answered(self) -> bool:
         """Whether it is predicted, but far less often than it is true."""
         return self.rows >= FEWEST_ROWS and 0 < self.answers <= HARDLY * self.rows
-
-    def to_json(self) -> LabelScoreJson:
-        """Return the label's scores as a JSON document."""
-        return {
-            "label": self.label, "rows": self.rows, "answers": self.answers, "right": self.right,
-            "precision": significant(self.precision), "recall": significant(self.recall), "f1": significant(self.f1),
-        }  # fmt: skip
 
 
 def label_scores(metrics: Mapping[str, Any] | None) -> list[LabelScore]:

@@ -9,7 +9,7 @@ from onboard.domain.job import Job
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class RunningAttempt:
     """The current attempt of a running job; durations in seconds by the database's clock.
 
     Args:
@@ -34,7 +34,7 @@ class RunningJob:
         host: machine of the worker; None if the worker's row is deleted. `heartbeat_age_seconds` likewise.
     """
 
-    attempt: Attempt
+    attempt: RunningAttempt
     host: str | None
     heartbeat_age_seconds: float | None
     left: TimeLeft

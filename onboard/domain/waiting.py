@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from onboard.domain.counting import counted
-from onboard.domain.moment import rounded, seconds_text, to_iso
+from onboard.domain.moment import seconds_text
 from onboard.domain.worker import Trouble
 
 
@@ -98,21 +97,3 @@ class Waiting:
         if self.starts_in_seconds == 0:
             return f"a worker on {self.queue} is free"
         return f"{workers} on {self.queue}, starts in about {seconds_text(self.starts_in_seconds)}"
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the wait as a JSON-compatible document."""
-        retry, starts = self.retry, self.starts_in_seconds
-        return {
-            "message": self.message,
-            "remedy": self.remedy,
-            "queue": self.queue,
-            "ahead": self.ahead,
-            "paused": self.paused,
-            "live_workers": self.live_workers,
-            "outdated_workers": self.outdated_workers,
-            "lost_worker": self.lost_worker,
-            "retry_at": to_iso(retry.at) if retry else None,
-            "retry_in_seconds": round(retry.in_seconds, 1) if retry else None,
-            "last_error": retry.error if retry else None,
-            "starts_in_seconds": rounded(starts, 1),
-        }

@@ -15,12 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from onboard.contract.measured import Estimate, LabelScoreDocument, MetricDocument
 from onboard.domain.counting import significant
 from onboard.domain.label_scores import LabelScore
-from onboard.domain.report import Estimate, MetricJson
 from onboard.evaluate.metrics import FloatArray, IntArray, Margins
 from onboard.statistics.proportions import Z_95
 
@@ -49,17 +50,14 @@ class Metric:
     estimate: Estimate | None = None
     labels: tuple[LabelScore, ...] = ()
 
-    def to_json(self) -> MetricJson:
+    def to_json(self) -> dict[str, Any]:
         """value, low, high and n; note, estimate and labels only where there is something to say."""
-        low, high = significant(self.low), significant(self.high)
-        document: MetricJson = {"value": significant(self.value), "low": low, "high": high, "n": self.n}
-        if self.note:
-            document["note"] = self.note
-        if self.estimate:
-            document["estimate"] = self.estimate
-        if self.labels:
-            document["labels"] = [score.to_json() for score in self.labels]
-        return document
+        labels = tuple(map(LabelScoreDocument.of_score, self.labels))
+        optional = {"note": self.note, "estimate": self.estimate, "labels": labels}
+        return MetricDocument(
+            value=significant(self.value), low=significant(self.low), high=significant(self.high), n=self.n,
+            **{name: value for name, value in optional.items() if value},
+        ).to_json()  # fmt: skip
 
 
 def bootstrap_confusion(

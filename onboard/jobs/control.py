@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final
 
+from onboard.contract.jobs import JobBrief, JobEventDocument, JobFacts, WaitingDocument
 from onboard.contract.operations import RunningDocument
 from onboard.domain.job import EVENTS_AT_ONCE, Job, JobEvent, JobState
 from onboard.domain.names import did_you_mean
@@ -97,10 +98,7 @@ def drain(database: Database, worker: str) -> None:
 
 def brief(job: Job) -> dict[str, Any]:
     """Return the document of a job in a list."""
-    document = job.to_json()
-    for key in ("spec", "result"):
-        document.pop(key)
-    return {**document, "version": (job.result or {}).get("version")}
+    return JobBrief.of_job(job, version=(job.result or {}).get("version")).to_json()
 
 
 def report_document(database: Database, job: Job, since: int = 0) -> dict[str, Any]:
@@ -108,13 +106,18 @@ def report_document(database: Database, job: Job, since: int = 0) -> dict[str, A
     with database.read() as session:
         events = list(EventRepository(session).list(job.id, since))
         first = VersionRepository(session).provisional_of(job.id)
-    document = job.to_json()
     standing = {} if first is None else {"provisional": {"version": first.version, "confirmed": False}}
-    result = document.pop("result") or {}
-    document["spec"]["options"] = {key: value for key, value in job.spec.options.items() if key != "dataset_report"}
+    options = {key: value for key, value in job.spec.options.items() if key != "dataset_report"}
     fields = (job.spec.options.get("dataset_report") or {}).get("fields")  # the columns that the rows were read from
-    ending = {"state": job.state.value, "events": [event.to_json() for event in events]}
-    return {**document, "fields": fields, **standing, **result, **ending}
+    return {
+        **JobFacts.of_job(job).to_json(),
+        "spec": {**job.spec.to_json(), "options": options},
+        "fields": fields,
+        **standing,
+        **(job.result or {}),
+        "state": job.state.value,
+        "events": [JobEventDocument.of(event).to_json() for event in events],
+    }
 
 
 def full_document(database: Database, job: Job, since: int = 0) -> dict[str, Any]:
@@ -123,6 +126,6 @@ def full_document(database: Database, job: Job, since: int = 0) -> dict[str, Any
     wait = waiting(database, job) if running is None else None
     return {
         **report_document(database, job, since),
-        "waiting": wait.to_json() if wait else None,
+        "waiting": WaitingDocument.of_waiting(wait).to_json() if wait else None,
         "running": RunningDocument.of_running(running).to_json() if running else None,
     }

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from onboard.contract.jobs import LoggedEvent
 from onboard.domain.job import EVENTS_AT_ONCE, Job, JobEvent
 from onboard.errors import InputError, NotFoundError
 from onboard.jobs.control import find_job
@@ -24,7 +25,7 @@ _ALWAYS: Final = frozenset({"time", "level", "logger", "message"})  # fields of 
 
 
 @dataclass(slots=True)
-class Place:
+class LogCursor:
     """A position in a log.
 
     Args:
@@ -38,7 +39,7 @@ class Place:
     workers: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def parse(cls, cursor: str | None, files: int) -> Place:
+    def parse(cls, cursor: str | None, files: int) -> LogCursor:
         """Parse the output of `str`; None is the beginning of `files` files. Raises InputError."""
         if cursor is None:
             return cls(offsets=[0] * files)
@@ -72,7 +73,7 @@ def read_log(
         NotFoundError: the job does not exist or has fewer attempts.
         InputError: the cursor is invalid.
     """
-    place = Place.parse(cursor, len(files))
+    place = LogCursor.parse(cursor, len(files))
     job = find_job(database, name)  # read its state first: all events from before its end are read after that
     _require_attempt(job, attempt)
     events, more = _events(database, job.id, place)
@@ -99,17 +100,17 @@ def _require_attempt(job: Job, attempt: int | None) -> None:
         raise NotFoundError("unknown-attempt", attempt=attempt, job=job.id, attempts=job.attempt)
 
 
-def _events(database: Database, job: str, place: Place) -> tuple[list[dict[str, Any]], bool]:
+def _events(database: Database, job: str, place: LogCursor) -> tuple[list[dict[str, Any]], bool]:
     with database.read() as session:
         page = EventRepository(session).list(job, place.event, EVENTS_AT_ONCE)
     return [_event(event, place) for event in page], len(page) == EVENTS_AT_ONCE
 
 
-def _event(event: JobEvent, place: Place) -> dict[str, Any]:
+def _event(event: JobEvent, place: LogCursor) -> dict[str, Any]:
     place.event = event.id
     if "worker" in event.numbers:  # the event that began the attempt contains it
         place.workers[str(event.attempt)] = event.numbers["worker"]
-    return {**event.to_json(), "worker": place.workers.get(str(event.attempt))}
+    return LoggedEvent.of(event, worker=place.workers.get(str(event.attempt))).to_json()
 
 
 class _Tail:

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from onboard.domain.forecast import Likeness, TimeLeft, Timing, similar, time_left
 from onboard.domain.init import InitKind
 from onboard.domain.job import Job, Stage
-from onboard.domain.running import Attempt, RunningJob
+from onboard.domain.running import RunningAttempt, RunningJob
 from onboard.domain.worker import WorkerRecord
 from onboard.jobs.estimate import START_SECONDS, DatasetSize, estimate_seconds
 from onboard.registry.job_figures import JobFigures, TimedJob
@@ -39,7 +39,7 @@ def _with_shards(session: Session, now: float, running: RunningJob) -> RunningJo
     return replace(running, left=standing.left, attempt=replace(attempt, note=standing.sentence))
 
 
-def _running(attempt: Attempt, worker: WorkerRecord | None, timings: Sequence[Timing]) -> RunningJob:
+def _running(attempt: RunningAttempt, worker: WorkerRecord | None, timings: Sequence[Timing]) -> RunningJob:
     return RunningJob(
         attempt=attempt,
         host=worker.host if worker else None,
@@ -48,7 +48,7 @@ def _running(attempt: Attempt, worker: WorkerRecord | None, timings: Sequence[Ti
     )
 
 
-def _time_left(attempt: Attempt, device: str, timings: Sequence[Timing]) -> TimeLeft:
+def _time_left(attempt: RunningAttempt, device: str, timings: Sequence[Timing]) -> TimeLeft:
     job, report = attempt.job, _report(attempt.job)
     size = _size(report)
     spec = job.spec

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from onboard.errors import ConflictError
 from onboard.model.adapter import AdapterWeights, adapt, adapt_rows
 from onboard.model.hypernetwork import GeneratedAdapters
-from onboard.model.own_parts import Beside, register
+from onboard.model.own_parts import StackedParts, register
 from onboard.model.stand_ins import StandIns
 from onboard.model.t5_parts import no_t5
 from onboard.model.task_weights import OwnParts, TaskWeights, Weights
@@ -33,7 +33,7 @@ class _Active:
     decoder: list[AdapterWeights]
     rows: Tensor | None
     normed: bool | Tensor = True
-    beside: Beside | None = None
+    beside: StackedParts | None = None
 
 
 class _Current(threading.local):
@@ -141,7 +141,7 @@ class Attachment:
 
     def _with_own(self, weights: TaskWeights, rows: Tensor | None) -> _Active:
         active = _Active([], [], rows) if weights.adapters is None else self._prepare(weights.adapters, rows)
-        beside = Beside.of(self._backbone, weights.own, rows)
+        beside = StackedParts.of(self._backbone, weights.own, rows)
         if beside is not None:
             self._hang_own_hooks()
         return replace(active, normed=self._normed(weights.own, rows), beside=beside)
@@ -159,7 +159,7 @@ class Attachment:
                 self._handles += register(self._backbone, self._beside)
                 self._has_own_hooks = True
 
-    def _beside(self) -> Beside | None:
+    def _beside(self) -> StackedParts | None:
         active = self._current.active
         return None if active is None else active.beside
 

@@ -44,7 +44,7 @@ class Prompts:
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class StackedParts:
     """What the hooks apply beside adapters, of T tasks; by the name of the module.
 
     Args:
@@ -60,7 +60,7 @@ class Beside:
     prompts: Prompts | None
 
     @classmethod
-    def of(cls, backbone: nn.Module, own: Sequence[OwnParts], rows: Tensor | None) -> Beside | None:
+    def of(cls, backbone: nn.Module, own: Sequence[OwnParts], rows: Tensor | None) -> StackedParts | None:
         """The parts of T tasks, laid beside one another; None where no task has any. Differentiable."""
         if not any(part.norms is not None or part.biases is not None or part.prompt is not None for part in own):
             return None
@@ -118,7 +118,7 @@ def _prompts(own: Sequence[OwnParts], rows: Tensor | None, like: Tensor) -> Prom
     return Prompts(vectors.index_select(0, rows), None if mask is None else mask.index_select(0, rows))
 
 
-Current = Callable[[], Beside | None]
+Current = Callable[[], StackedParts | None]
 
 
 class OwnHook:

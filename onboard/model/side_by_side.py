@@ -25,7 +25,7 @@ AT_ONCE: Final = 32  # rows that go through the model together at most: more are
 
 
 @dataclass(frozen=True)
-class Run:
+class TrainingRun:
     """One embedding that is trained.
 
     Args:
@@ -63,7 +63,7 @@ class Moved:
 
 def train_side_by_side(
     engine: Engine,
-    runs: Sequence[Run],
+    runs: Sequence[TrainingRun],
     ids: Sequence[Sequence[int]],
     targets: np.ndarray,
     steps: Steps,

@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
+from onboard.contract.report import HalvedBatch
 from onboard.domain.job import Job, Stage
-from onboard.domain.memory_used import HalvedJson
 from onboard.domain.progress import Progress
 from onboard.domain.release import code_version
 from onboard.domain.task import BaseRecord
@@ -31,7 +31,7 @@ T = TypeVar("T", bound=StageOutput)
 
 
 @dataclass
-class Run:
+class Attempt:
     """One attempt at a job: its inputs, and the outputs of the stages so far.
 
     Args:
@@ -47,9 +47,9 @@ class Run:
     base: BaseRecord
     bench: Workbench
     seconds: dict[str, float] = field(default_factory=dict)
-    halved: dict[str, list[HalvedJson]] = field(default_factory=dict)
+    halved: dict[str, list[HalvedBatch]] = field(default_factory=dict)
     peak: PeakMemory | None = None
-    _halved_now: list[HalvedJson] = field(default_factory=list)
+    _halved_now: list[HalvedBatch] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.peak = self.peak or PeakMemory(self.bench.engine.device)
@@ -59,7 +59,7 @@ class Run:
         for at_once in (self.bench.trained_at_once, self.bench.scored_at_once):
             at_once.on_halved = self._tell_of_halving
 
-    def as_of(self, base: BaseRecord, bench: Workbench) -> Run:
+    def as_of(self, base: BaseRecord, bench: Workbench) -> Attempt:
         """Return the same attempt with another record of the base; the stages still run in this attempt."""
         other = replace(self, base=base, bench=bench)
         self._hear_of_halving()
@@ -102,7 +102,7 @@ class Run:
         seconds, self.halved[stage.value] = round(time.monotonic() - started, 3), self._halved_now
         self.seconds[stage.value] = seconds
         self.checkpoint()
-        document = {**output.to_json(), "halved": self._halved_now, "seconds": seconds}
+        document = {**output.to_json(), "halved": [halved.to_json() for halved in self._halved_now], "seconds": seconds}
         artifact = self.services.store(json.dumps(document).encode(), "stage_output")
         with self.services.database.write() as session:
             ClaimRepository(session).hold(self.job.id, self.job.attempt)  # without it the artifact may be deleted
@@ -119,6 +119,7 @@ class Run:
             document = dict(json.loads(self.services.artifacts.get(artifact)))
             seconds, halved = document.pop("seconds"), document.pop("halved")
             output = read(document)
+            halved = [HalvedBatch.model_validate(batch) for batch in halved]
             if document.get("artifact"):
                 self.services.artifacts.get(document["artifact"])
         except (NotFoundError, DamagedError, KeyError, TypeError, ValueError):
@@ -134,7 +135,7 @@ class Run:
         return hashlib.sha256(json.dumps(depends, sort_keys=True).encode()).hexdigest()
 
     def _tell_of_halving(self, rows: int, fewer: int) -> None:
-        self._halved_now.append({"rows": rows, "rows_at_once": fewer})
+        self._halved_now.append(HalvedBatch(rows=rows, rows_at_once=fewer))
         self.progress.note(
             f"the GPU's memory is too small for {rows} rows at once: going on with {fewer}", rows_at_once=fewer
         )

@@ -21,7 +21,7 @@ from onboard.errors import NotFoundError, OtherBaseError, SlotTakenError
 from onboard.hypernetworks.engines import engine_at
 from onboard.hypernetworks.register import register_base
 from onboard.model.engine import Engine
-from onboard.pipeline.attempt import Run
+from onboard.pipeline.attempt import Attempt
 from onboard.pipeline.kept_features import kept_features
 from onboard.pipeline.material import Workbench
 from onboard.pipeline.prior import pinned_prior
@@ -31,7 +31,7 @@ from onboard.registry.services import Services
 from onboard.versions.trained_rows import head_rows, read_snapshot
 
 
-def check_stage(job: Job, services: Services, progress: Progress) -> Run:
+def check_stage(job: Job, services: Services, progress: Progress) -> Attempt:
     """Load the inputs of the job. A job that will certainly tune takes the slot first, before any computation."""
     started = time.monotonic()
     progress.stage_started(Stage.CHECK)
@@ -53,7 +53,7 @@ def check_stage(job: Job, services: Services, progress: Progress) -> Run:
         "test": len(bench.dataset.test),
     }
     progress.stage_finished(Stage.CHECK, seconds, {"rows": rows, "labels": len(bench.words)})
-    return Run(job, services, progress, base, bench, {"check": seconds})
+    return Attempt(job, services, progress, base, bench, {"check": seconds})
 
 
 def _require_turn(job: Job, services: Services) -> None:

@@ -9,18 +9,18 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from onboard.contract.report import MethodChoice, TriedMethod
 from onboard.domain.dataset import Example
 from onboard.domain.job import Stage
 from onboard.domain.methods import SMALL
-from onboard.domain.tried import MethodsJson, TriedJson
 from onboard.errors import CancelledError, InputError, JobFailedError, OutOfMemoryError
-from onboard.pipeline.attempt import Run
+from onboard.pipeline.attempt import Attempt
 from onboard.pipeline.calibration import temperature_of
 from onboard.pipeline.evaluate import Judged
 from onboard.pipeline.evidence import HELD, PREDICTED, held_rows
 from onboard.pipeline.label_next import labelling
 from onboard.pipeline.material import Workbench
-from onboard.pipeline.outcome import Outcome
+from onboard.pipeline.outcome import JobOutcome
 from onboard.pipeline.outputs import ChooseOutput, ProbeOutput, TrainOutput
 from onboard.pipeline.own_start import own_start
 from onboard.pipeline.own_weights import readout_alone, train_own
@@ -35,7 +35,7 @@ from onboard.train.method_choice import Choice, Tried, cheapest, least, nothing_
 _BEFORE = (Stage.PROBE, Stage.TRAIN, Stage.TUNE, Stage.GUARD)  # stages of the default method
 
 
-def choose_stage(attempt: Run, probed: ProbeOutput, judged: Judged, outcome: Outcome) -> ChooseOutput:
+def choose_stage(attempt: Attempt, probed: ProbeOutput, judged: Judged, outcome: JobOutcome) -> ChooseOutput:
     """Try further methods while they may improve the result; choose the cheapest that is good enough.
 
     Args:
@@ -57,8 +57,8 @@ def choose_stage(attempt: Run, probed: ProbeOutput, judged: Judged, outcome: Out
     trained = trial.trained[choice.method]
     if not trained.has_embedding:
         trained = replace(trained, label_next=labelling(attempt, attempt.bench, probed.words, trained))
-    methods = trial.to_json(choice, stopped)
-    numbers: dict[str, object] = {"chosen": choice.method, "tried": len(methods["tried"])}
+    methods = trial.document(choice, stopped)
+    numbers: dict[str, object] = {"chosen": choice.method, "tried": len(methods.tried)}
     return ChooseOutput(None if trained.has_embedding else trained, methods, numbers)
 
 
@@ -107,12 +107,10 @@ def _stored_bytes(trained: TrainOutput, readout: Readout | None) -> int:
     return sum(tensor.nbytes for tensor in tensors)
 
 
-def _alone(outcome: Outcome) -> ChooseOutput:
+def _alone(outcome: JobOutcome) -> ChooseOutput:
     method = outcome.trained.method
     reason = "No rows are left that could compare it with others."
-    methods: MethodsJson = {
-        "chosen": method, "reason": reason, "stopped": reason, "evidence": None, "rows": 0, "tried": [],
-    }  # fmt: skip
+    methods = MethodChoice(chosen=method, reason=reason, stopped=reason, evidence=None, rows=0, tried=())
     return ChooseOutput(None, methods, {"chosen": method, "tried": 0})
 
 
@@ -127,12 +125,12 @@ class _Trial:
         measured, trained, facts: results of every method tried so far.
     """
 
-    attempt: Run
+    attempt: Attempt
     probed: ProbeOutput
     witnesses: Witnesses
     measured: list[Tried] = field(default_factory=list)
     trained: dict[str, TrainOutput] = field(default_factory=dict)
-    facts: dict[str, TriedJson] = field(default_factory=dict)
+    facts: dict[str, TriedMethod] = field(default_factory=dict)
 
     def judged(self, trained: TrainOutput) -> Judged:
         """Return the predictions of a method without an embedding."""
@@ -143,10 +141,10 @@ class _Trial:
         tried, method = measure(judged, trained, self.witnesses), trained.method
         self.measured.append(tried)
         self.trained[method] = trained
-        self.facts[method] = {
-            "method": method, "bytes": tried.stored_bytes, "trained": trained.training["trained"],
-            "seconds": None if seconds is None else round(seconds, 3), "reason": None,
-        }  # fmt: skip
+        self.facts[method] = TriedMethod(
+            method=method, bytes=tried.stored_bytes, trained=trained.training.trained,
+            seconds=None if seconds is None else round(seconds, 3), reason=None,
+        )  # fmt: skip
         self.attempt.progress.note(f"{method}: {tried.loss:.3f} nats on {len(tried.losses)} rows", loss=tried.loss)
 
     def go_on(self) -> str:
@@ -164,31 +162,31 @@ class _Trial:
             except (CancelledError, OutOfMemoryError):
                 raise
             except (InputError, JobFailedError) as error:  # the method does not fit the base, or its loss is not finite
-                self.facts[method] = {"method": method, "loss": None, "reason": error.message}
+                self.facts[method] = TriedMethod(method=method, loss=None, reason=error.message)
                 continue
             self.add(self.judged(trained), trained, time.monotonic() - started)
         return nothing_to_gain(self.measured) or "There is no further method to try."
 
-    def to_json(self, choice: Choice, stopped: str) -> MethodsJson:
+    def document(self, choice: Choice, stopped: str) -> MethodChoice:
         """Return the job's document of the choice."""
         best, by_name = least(self.measured), {tried.method: tried for tried in self.measured}
-        tried: list[TriedJson] = [
-            {**facts, **_compared(by_name[method], best)} if method in by_name else facts
+        tried = [
+            facts.model_copy(update=_compared(by_name[method], best)) if method in by_name else facts
             for method, facts in self.facts.items()
         ]
-        return {
-            "chosen": choice.method, "reason": choice.reason, "stopped": stopped,
-            "evidence": PREDICTED if self.witnesses.folded else HELD, "rows": len(self.witnesses.rows),
-            "tried": sorted(tried, key=lambda facts: facts.get("bytes") or float("inf")),
-        }  # fmt: skip
+        return MethodChoice(
+            chosen=choice.method, reason=choice.reason, stopped=stopped,
+            evidence=PREDICTED if self.witnesses.folded else HELD, rows=len(self.witnesses.rows),
+            tried=tuple(sorted(tried, key=lambda facts: facts.bytes or float("inf"))),
+        )  # fmt: skip
 
 
-def _started(attempt: Run, probed: ProbeOutput, method: str) -> ProbeOutput:
+def _started(attempt: Attempt, probed: ProbeOutput, method: str) -> ProbeOutput:
     """Return the start of a method without an embedding, with the rows that judge the default."""
     return replace(own_start(attempt, method), known=probed.known)
 
 
-def _compared(tried: Tried, best: Tried) -> TriedJson:
+def _compared(tried: Tried, best: Tried) -> dict[str, float | None]:
     low, high = tried.interval or (None, None)
     behind, error = (0.0, 0.0) if tried is best else paired(tried.losses, best.losses)
     return {"loss": tried.loss, "low": low, "high": high, "behind": behind, "error": error}

@@ -9,15 +9,16 @@ from typing import Literal
 
 import numpy as np
 
+from onboard.contract.document import Metrics as MetricsDocument
 from onboard.contract.evaluations import PairedComparison
+from onboard.contract.report import Calibration, Confusion, LatestMove, ValidationKind
 from onboard.data.hashes import row_hashes, unseen
-from onboard.domain.calibration import CalibrationJson
 from onboard.domain.change import OF_LABELS
 from onboard.domain.dataset import Example
 from onboard.domain.job import JobSpec
 from onboard.domain.names import LATEST, Reference
 from onboard.domain.progress import Progress
-from onboard.domain.report import CALIBRATION_ERROR, AliasMoveJson, ConfusionJson, MetricsJson, ValidationKind
+from onboard.domain.report import CALIBRATION_ERROR
 from onboard.domain.task import EmbeddingVersion, label_keys, words_in_order
 from onboard.errors import DamagedError, InputError, NotFoundError
 from onboard.evaluate.baselines import Baselines, cross_validate_baselines, score_baselines
@@ -79,8 +80,8 @@ def _judge(
     also_chosen: str | None = None,
     alone: Judged | None = None,
 ) -> EvaluateOutput:
-    kind_of_task, asked = judged.bench.dataset.kind, judged.spec.metric
-    deciding = headline_metric(kind_of_task, asked)
+    kind_of_task = judged.bench.dataset.kind
+    deciding = headline_metric(kind_of_task, judged.spec.metric)
     validation, kind, reason = judged.validation()
     if validation and also_chosen:
         reason = f"{reason} {also_chosen}" if reason else also_chosen
@@ -116,7 +117,7 @@ def _weakness_before(alone: Judged, deciding: str) -> Weakness:
     return replace(verdict, reason=f"Judged before the tuning. {verdict.reason}")
 
 
-def _json(metrics: Metrics) -> MetricsJson:
+def _json(metrics: Metrics) -> MetricsDocument:
     return {name: metric.to_json() for name, metric in metrics.items()}
 
 
@@ -142,7 +143,7 @@ class Judged:
     ) -> None:
         self.bench, self.spec, self._trained, self._progress = bench, spec, trained, progress
         self._words, self._no_estimate = probed.words, no_estimate
-        self._start = probed.init.get("weights") or [probed.init.get("chosen") or ""]
+        self._start = probed.init.weights or [probed.init.chosen or ""]
         self._splits = {"validation": bench.dataset.validation, "test": bench.dataset.test}
         self._made: dict[str, np.ndarray] = {}
 
@@ -178,7 +179,7 @@ class Judged:
         """Apply the fitted temperature to probabilities of `predict`."""
         return tempered(probabilities, self._temperature[0])
 
-    def calibration(self, validation: Metrics | None, test: Metrics | None) -> CalibrationJson | None:
+    def calibration(self, validation: Metrics | None, test: Metrics | None) -> Calibration | None:
         """Return temperature and calibration error; None except for classification.
 
         Args:
@@ -190,7 +191,7 @@ class Judged:
         measured = {"validation": validation, "test": test}
         after = {split: of_split[CALIBRATION_ERROR].value for split, of_split in measured.items() if of_split}
         before = {split: self._error_untempered(split) for split in after}
-        return {"temperature": temperature, "evidence": evidence, "rows": rows, "before": before, "after": after}
+        return Calibration(temperature=temperature, evidence=evidence, rows=rows, before=before, after=after)
 
     def _error_untempered(self, split: str) -> float:
         rows, probabilities = self._answered(split)
@@ -263,7 +264,7 @@ class Judged:
             baselines["test"] = score_baselines(dataset, dataset.test, metric=metric, learned=learned)
         return baselines
 
-    def confusion(self) -> ConfusionJson | None:
+    def confusion(self) -> Confusion | None:
         """Return a confusion matrix of held-out or out-of-fold rows; None without rows and except for
         classification.
         """
@@ -273,33 +274,30 @@ class Judged:
             return None
         labels, (rows, probabilities) = self.bench.dataset.labels, self._answered(split)
         matrix = confusion(self._truth(rows), probabilities.argmax(1), len(labels))
-        return {"labels": list(labels), "matrix": matrix.tolist(), "split": split}
+        return Confusion(labels=labels, matrix=matrix.tolist(), split=split)
 
-    def against_present(self, services: Services, weak: bool) -> AliasMoveJson:
+    def against_present(self, services: Services, weak: bool) -> LatestMove:
         """Decide whether `latest` may move, by comparing both versions on held-out rows that neither was trained on."""
         try:
             with services.database.read() as session:
                 present = VersionRepository(session).resolve(Reference(self.spec.task))
         except NotFoundError:
-            return {"alias": LATEST, "moved": True, "reason": "It is the first version.", "comparison": None}
+            return LatestMove(alias=LATEST, moved=True, reason="It is the first version.", comparison=None)
         if self._relabeled(present):
-            return {
-                "alias": LATEST, "moved": False, "reason": _RELABELED, "comparison": None,
-                "present": present.reference,
-            }  # fmt: skip
+            return stays(_RELABELED, present)
         try:
             comparison = self._compare(services, present)
         except (DamagedError, InputError) as error:  # the second is for a method that this release does not support
             reason = f"{present.reference} cannot be read to be compared with. {error.outside.message}"
-            return {"alias": LATEST, "moved": False, "reason": reason, "comparison": None, "present": present.reference}
+            return stays(reason, present)
         verdict = may_replace(
             comparison, weak=weak, predecessor_weak=present.weak, predecessor_unmeasured=present.unmeasured,
             from_labels_alone=not self.bench.dataset.train and made_of_rows(services, present),
         )  # fmt: skip
-        return {
-            "alias": LATEST, "moved": verdict.allowed, "reason": verdict.reason,
-            "comparison": comparison.to_json() if comparison else None, "present": present.reference,
-        }  # fmt: skip
+        return LatestMove(
+            alias=LATEST, moved=verdict.allowed, reason=verdict.reason, comparison=comparison,
+            present=present.reference,
+        )  # fmt: skip
 
     def _relabeled(self, present: EmbeddingVersion) -> bool:
         """Return whether corrected labels changed this task: its users then decide when to follow."""
@@ -360,6 +358,11 @@ class Judged:
 
     def _truth(self, rows: Sequence[Example]) -> np.ndarray:
         return np.array(self.bench.dataset.class_indices(rows), dtype=np.int64)
+
+
+def stays(reason: str, present: EmbeddingVersion) -> LatestMove:
+    """Return that `latest` keeps naming this version, and why."""
+    return LatestMove(alias=LATEST, moved=False, reason=reason, comparison=None, present=present.reference)
 
 
 def _values(rows: Sequence[Example]) -> np.ndarray:

@@ -22,7 +22,7 @@ HELD: Final = "held-out rows"
 
 
 @dataclass(frozen=True)
-class Beside:
+class ReadoutEvidence:
     """Readout answers on rows that trained neither the readout nor the embedding.
 
     Args:
@@ -52,17 +52,19 @@ class Beside:
         return mean_loss(self.published(scores), self.targets)
 
 
-def beside_in_folds(bench: Workbench, trained: TrainOutput) -> Beside:
+def beside_in_folds(bench: Workbench, trained: TrainOutput) -> ReadoutEvidence:
     """Return the out-of-fold answers of the readout on training rows; the training must have folds."""
     assert trained.folds is not None
-    return Beside.of(trained, trained.read_out, bench.weighted(rows_in_folds(bench.dataset, trained.folds.fold)))
+    return ReadoutEvidence.of(
+        trained, trained.read_out, bench.weighted(rows_in_folds(bench.dataset, trained.folds.fold))
+    )
 
 
-def beside_held(bench: Workbench, trained: TrainOutput, checkpoint: Callable[[], None]) -> Beside:
+def beside_held(bench: Workbench, trained: TrainOutput, checkpoint: Callable[[], None]) -> ReadoutEvidence:
     """Return the answers of the readout on the held-out rows that may choose."""
     rows, readout = held_rows(bench), trained.readout
     read = None if readout is None else readout.probabilities(bench.features(rows, checkpoint))
-    return Beside.of(trained, read, bench.weighted(rows))
+    return ReadoutEvidence.of(trained, read, bench.weighted(rows))
 
 
 def judged_loss(

@@ -15,11 +15,11 @@ from onboard.guard.canaries import canary_ids
 from onboard.guard.risk import at_risk
 from onboard.model.hypernetwork import Hypernetwork
 from onboard.model.protected import Protection
-from onboard.pipeline.attempt import Run
+from onboard.pipeline.attempt import Attempt
 from onboard.pipeline.evidence import fitted_rows, held_rows, judged_loss
 from onboard.pipeline.label_next import labelling
 from onboard.pipeline.material import Workbench
-from onboard.pipeline.outcome import Outcome, taken, tuned_weights
+from onboard.pipeline.outcome import JobOutcome, taken, tuned_weights
 from onboard.pipeline.outputs import GuardOutput, ProbeOutput, ProposedStep, TrainOutput
 from onboard.pipeline.slot import take_slot
 from onboard.pipeline.tune import folds_after
@@ -29,7 +29,7 @@ from onboard.versions.protected import identity, late, protected, protected_task
 from onboard.versions.trained_rows import TrainedRows
 
 
-def guard_stage(attempt: Run, probed: ProbeOutput, trained: TrainOutput, tuned: ProposedStep) -> GuardOutput:
+def guard_stage(attempt: Attempt, probed: ProbeOutput, trained: TrainOutput, tuned: ProposedStep) -> GuardOutput:
     """Find the share of the step that harms no earlier task, and check whether the new task benefits from it.
 
     Raises:
@@ -62,7 +62,7 @@ def guard_stage(attempt: Run, probed: ProbeOutput, trained: TrainOutput, tuned: 
 
 
 def _gained(
-    attempt: Run,
+    attempt: Attempt,
     bench: Workbench,
     words: Sequence[str],
     embeddings: tuple[TrainOutput, TrainOutput],
@@ -97,7 +97,7 @@ def _gained(
 
 
 def guard_newcomers(
-    attempt: Run, outcome: Outcome, guarded: GuardOutput, versions: Sequence[EmbeddingVersion]
+    attempt: Attempt, outcome: JobOutcome, guarded: GuardOutput, versions: Sequence[EmbeddingVersion]
 ) -> GuardOutput:
     """Check versions that were published while the guard ran; return the same step, accepted or refused.
 
@@ -129,7 +129,7 @@ def guard_newcomers(
 
 
 def _judged(
-    attempt: Run,
+    attempt: Attempt,
     candidate: Hypernetwork,
     versions: Sequence[EmbeddingVersion],
     near: np.ndarray,
@@ -168,7 +168,7 @@ def _judged(
     return judgement.model_copy(update={"chosen": "; ".join([*others, rule])})
 
 
-def _left_behind(attempt: Run, versions: Sequence[EmbeddingVersion], protection: Protection) -> list[str]:
+def _left_behind(attempt: Attempt, versions: Sequence[EmbeddingVersion], protection: Protection) -> list[str]:
     """Return tasks that missed the last guard and are not shown to keep their quality under the current head."""
     bench, services = attempt.bench, attempt.services
     with services.database.read() as session:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from onboard.contract.report import ReadoutFacts
 from onboard.data.limits import FEWEST_FOLDED_ROWS
-from onboard.domain.readout import ReadoutJson
 from onboard.pipeline.outputs import TrainOutput
 
 NO_ROWS: Final = "There are no labeled rows; a test split would measure the version."
@@ -33,16 +33,16 @@ def in_folds(trained: TrainOutput, predicted: int, rows: int, *, with_readout: b
     return f"{by_themselves}; but they chose {chosen}, so it may be too good."
 
 
-def on_held_out_rows(trained: TrainOutput, readout: ReadoutJson | None) -> str | None:
+def on_held_out_rows(trained: TrainOutput, readout: ReadoutFacts | None) -> str | None:
     """Explain what held-out rows have chosen; None if they chose nothing.
 
     Args:
         trained: output of the training.
         readout: facts of its readout.
     """
-    rows, chosen = trained.training["chosen_on"], "how far to go from the start"
+    rows, chosen = trained.training.chosen_on, "how far to go from the start"
     if not rows and readout:
-        rows, chosen = readout.get("rows"), "how much of the answer is the readout's"
+        rows, chosen = readout.rows, "how much of the answer is the readout's"
     return f"{rows} of these rows chose {chosen}, so these numbers are a little too good." if rows else None
 
 

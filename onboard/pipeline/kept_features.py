@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
     from sqlalchemy.orm import Session
 
-    from onboard.pipeline.attempt import Run
+    from onboard.pipeline.attempt import Attempt
     from onboard.registry.services import Services
 
 
@@ -28,7 +28,7 @@ def kept_features(services: Services, task: str, base_digest: str) -> dict[bytes
     return {}  # they are recomputed
 
 
-def store_features(attempt: Run) -> str | None:
+def store_features(attempt: Attempt) -> str | None:
     """Store the features of the job's labeled rows and labels; return the digest, or None without any."""
     bench = attempt.bench
     unlabelled = {tuple(ids) for ids in bench.encode(bench.unlabelled)} if bench.unlabelled else set()
@@ -37,7 +37,7 @@ def store_features(attempt: Run) -> str | None:
     return None if packed is None else attempt.services.store(packed, FEATURES)
 
 
-def keep_features(session: Session, attempt: Run, artifact: str | None) -> None:
+def keep_features(session: Session, attempt: Attempt, artifact: str | None) -> None:
     """Register the stored features for the next job of the task."""
     if artifact is not None:
         TaskFeatureRepository(session).put(attempt.job.spec.task, attempt.base.digest, artifact)

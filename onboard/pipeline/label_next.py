@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
+from onboard.contract.report import AnsweredShare, LabelNext, LikelyLabel, NextRow
 from onboard.data.regression import Buckets
 from onboard.domain.dataset import Example, Label
-from onboard.domain.label_next import LabelNextJson, NextRowJson
 from onboard.domain.report import decimals_of
 from onboard.model.readout import probabilities_of
-from onboard.pipeline.attempt import Run
+from onboard.pipeline.attempt import Attempt
 from onboard.pipeline.calibration import temperature_of
 from onboard.pipeline.material import Workbench
 from onboard.pipeline.novelty import novelty_of
@@ -25,7 +25,7 @@ from onboard.train.labelling import Next, Unlike, by_worth, suggested
 _SHOWN_CHARACTERS: Final = 1_000  # of each text: enough to find it, and the report stays small
 
 
-def labelling(attempt: Run, bench: Workbench, words: Sequence[str], trained: TrainOutput) -> LabelNextJson | None:
+def labelling(attempt: Attempt, bench: Workbench, words: Sequence[str], trained: TrainOutput) -> LabelNext | None:
     """Return the report's `label_next`; None without unlabeled texts.
 
     Args:
@@ -49,15 +49,15 @@ def labelling(attempt: Run, bench: Workbench, words: Sequence[str], trained: Tra
     probabilities = probabilities_of(bench.engine, ids, task, trie, both.readout, *how)
     suggestions = suggested(bench.engine, ids, probabilities, bench.scored_at_once, _unlike(attempt, bench))
     as_answered = [suggestion.at(temperature) for suggestion in suggestions]
-    rows = [_row(suggestion, bench) for suggestion in sorted(as_answered, key=by_worth)]
+    rows = tuple(_row(suggestion, bench) for suggestion in sorted(as_answered, key=by_worth))
     pool = attempt.job.spec.options["unlabelled"]
-    return {
-        "read": pool["read"], "known": pool["known"], "repeated": pool["repeated"], "considered": pool["considered"],
-        "rows": rows, **_shares(bench, tempered(probabilities, temperature)),
-    }  # fmt: skip
+    counts = {name: pool[name] for name in ("read", "known", "repeated", "considered")}
+    if bench.buckets:
+        return LabelNext(**counts, rows=rows)
+    return LabelNext(**counts, rows=rows, shares=_shares(bench, tempered(probabilities, temperature)))
 
 
-def _unlike(attempt: Run, bench: Workbench) -> Unlike | None:
+def _unlike(attempt: Attempt, bench: Workbench) -> Unlike | None:
     """Return a test of whether texts resemble the training rows; None if there are too few rows."""
     novelty = novelty_of(bench, attempt.checkpoint)
     if novelty is None:
@@ -70,43 +70,40 @@ def _unlike(attempt: Run, bench: Workbench) -> Unlike | None:
     return unlike
 
 
-def _shares(bench: Workbench, probabilities: np.ndarray) -> LabelNextJson:
-    """Return how often each label is the answer; empty for a regression."""
-    if bench.buckets:
-        return {}
+def _shares(bench: Workbench, probabilities: np.ndarray) -> tuple[AnsweredShare, ...]:
+    """Return how often each label is the answer."""
     labels = bench.dataset.labels
     counts = np.bincount(probabilities.argmax(1), minlength=len(labels))
-    return {
-        "shares": [
-            {"label": label, "share": round(count / len(probabilities), 4), "mean_probability": round(float(mean), 4)}
-            for label, count, mean in zip(labels, counts.tolist(), probabilities.mean(0), strict=True)
-        ]
-    }
+    return tuple(
+        AnsweredShare(label=label, share=round(count / len(probabilities), 4), mean_probability=round(float(mean), 4))
+        for label, count, mean in zip(labels, counts.tolist(), probabilities.mean(0), strict=True)
+    )
 
 
-def _row(suggestion: Next, bench: Workbench) -> NextRowJson:
-    answers = number_answer(suggestion, bench.buckets) if bench.buckets else _classes(suggestion, bench.dataset.labels)
+def _row(suggestion: Next, bench: Workbench) -> NextRow:
+    if bench.buckets:
+        answers: dict[str, Any] = number_answer(suggestion, bench.buckets)
+    else:
+        answers = {"answers": _likeliest(suggestion, bench.dataset.labels)}
+    unlike = {"unlike": True} if suggestion.unlike else {}
     text = _text(bench.unlabelled[suggestion.row])
-    unlike: NextRowJson = {"unlike": True} if suggestion.unlike else {}
-    return {**text, "uncertainty": round(suggestion.uncertainty, 4), **answers, **unlike}
+    return NextRow(**text, uncertainty=round(suggestion.uncertainty, 4), **answers, **unlike)
 
 
-def _text(row: Example) -> NextRowJson:
+def _text(row: Example) -> dict[str, Any]:
     if row.text_b is None:
         return {"text": row.text_a[:_SHOWN_CHARACTERS]}
     return {"text_a": row.text_a[:_SHOWN_CHARACTERS], "text_b": row.text_b[:_SHOWN_CHARACTERS]}
 
 
-def _classes(suggestion: Next, labels: Sequence[Label]) -> NextRowJson:
+def _likeliest(suggestion: Next, labels: Sequence[Label]) -> tuple[LikelyLabel, ...]:
     best = np.argsort(-suggestion.probabilities, kind="stable")[:2]
-    return {
-        "answers": [
-            {"label": labels[label], "probability": round(float(suggestion.probabilities[label]), 4)} for label in best
-        ]
-    }
+    return tuple(
+        LikelyLabel(label=labels[label], probability=round(float(suggestion.probabilities[label]), 4)) for label in best
+    )
 
 
-def number_answer(suggestion: Next, buckets: Buckets) -> NextRowJson:
+def number_answer(suggestion: Next, buckets: Buckets) -> dict[str, float]:
     """Return the expected number of a text and its probable error, rounded to the precision of the scale."""
     values = np.array(buckets.values)
     mean = float(suggestion.probabilities @ values)

@@ -8,13 +8,11 @@ from typing import Final
 import numpy as np
 
 from onboard.contract.guard import GuardVerdict, Tuning
-from onboard.domain.readout import ProvisionalJson
-from onboard.domain.report import MoreRowsJson
-from onboard.domain.tried import MethodsJson
+from onboard.contract.report import MethodChoice, ProvisionalFacts
 from onboard.hypernetworks.engines import frozen_hypernetwork
 from onboard.model.hypernetwork import Hypernetwork
 from onboard.model.interpolate import between, embedding_between
-from onboard.pipeline.attempt import Run
+from onboard.pipeline.attempt import Attempt
 from onboard.pipeline.material import Workbench
 from onboard.pipeline.outputs import GuardOutput, NoStep, ProposedStep, TrainOutput, TuneOutput
 from onboard.versions.protected import Identity, line_of
@@ -29,7 +27,7 @@ _NO_ESTIMATE: Final = (
 
 
 @dataclass(frozen=True)
-class Outcome:
+class JobOutcome:
     """The outcome of a job, which is evaluated and published.
 
     Args:
@@ -53,39 +51,39 @@ class Outcome:
     considered: frozenset[Identity] = frozenset()
     line: frozenset[int] = frozenset()
     no_estimate: str | None = None
-    methods: MethodsJson | None = None
-    provisional: ProvisionalJson | None = None
+    methods: MethodChoice | None = None
+    provisional: ProvisionalFacts | None = None
 
     @property
     def also_chosen(self) -> str | None:
         """Describe what the validation rows chose, apart from start and end of the training; None if nothing."""
         refused = self.guard is not None and not self.guard.accepted
         chosen = [_CHOSEN] if self.tuning is not None and self.tuning.by_share and not refused else []
-        if self.methods is not None and len(self.methods["tried"]) > 1:
+        if self.methods is not None and len(self.methods.tried) > 1:
             chosen.append(_CHOSE_METHOD)
-        if self.provisional is not None and "rows" in self.provisional:
+        if self.provisional is not None and self.provisional.rows is not None:
             chosen.append(_CHOSE_VERSION)
         return " ".join(chosen) or None
 
 
 def outcome_of(
-    attempt: Run, trained: TrainOutput, tuned: TuneOutput | None = None, guarded: GuardOutput | None = None
-) -> Outcome:
+    attempt: Attempt, trained: TrainOutput, tuned: TuneOutput | None = None, guarded: GuardOutput | None = None
+) -> JobOutcome:
     """Combine the outputs of train, tune and guard into an outcome; the last two are optional."""
     if tuned is None:
-        return Outcome(attempt.bench, trained)
+        return JobOutcome(attempt.bench, trained)
     if isinstance(tuned, NoStep):
         refused = GuardVerdict(verdict="rejected", share=0.0, reason=tuned.tuning.reason, tasks=())
-        return Outcome(attempt.bench, trained, tuning=tuned.tuning, guard=refused if tuned.diverged else None)
+        return JobOutcome(attempt.bench, trained, tuning=tuned.tuning, guard=refused if tuned.diverged else None)
     assert guarded is not None  # every proposed step is guarded
     if not guarded.tuning.kept:
-        return Outcome(attempt.bench, trained, tuning=guarded.tuning, guard=guarded.guard)
+        return JobOutcome(attempt.bench, trained, tuning=guarded.tuning, guard=guarded.guard)
     z, hypernetwork = taken(attempt, trained, tuned, guarded.share)
-    return Outcome(
+    return JobOutcome(
         replace(attempt.bench, engine=attempt.bench.engine.under(hypernetwork)),
         replace(
             trained, z=z, folds=guarded.folds, label_next=guarded.label_next,
-            more_rows=untold(trained.more_rows, _CURVE_BEFORE),
+            more_rows=trained.more_rows and trained.more_rows.without_gain(_CURVE_BEFORE),
         ),
         hypernetwork,
         guarded.tuning, guarded.guard, frozenset(guarded.considered), line_of(attempt.services, attempt.base),
@@ -93,19 +91,12 @@ def outcome_of(
     )  # fmt: skip
 
 
-def untold(more_rows: MoreRowsJson | None, reason: str) -> MoreRowsJson | None:
-    """Replace the estimate for more rows by a reason if it does not apply to the published version."""
-    if more_rows is None:
-        return None
-    return {**more_rows, "points": [], "gain": None, "low": None, "high": None, "reason": reason}
-
-
-def taken(attempt: Run, trained: TrainOutput, tuned: ProposedStep, share: float) -> tuple[np.ndarray, Hypernetwork]:
+def taken(attempt: Attempt, trained: TrainOutput, tuned: ProposedStep, share: float) -> tuple[np.ndarray, Hypernetwork]:
     """Return embedding and hypernetwork after this share of the step."""
     hypernetwork = between(attempt.bench.engine.hypernetwork, tuned_weights(attempt, tuned), share)
     return embedding_between(trained.z, tuned.z, share), hypernetwork
 
 
-def tuned_weights(attempt: Run, tuned: ProposedStep) -> Hypernetwork:
+def tuned_weights(attempt: Attempt, tuned: ProposedStep) -> Hypernetwork:
     """Load the hypernetwork that the tune stage stored. Raises DamagedError: its file is missing or damaged."""
     return frozen_hypernetwork(attempt.services.read(tuned.artifact), attempt.bench.engine.device)

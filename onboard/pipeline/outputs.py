@@ -9,23 +9,21 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from onboard.contract.document import Document
+from onboard.contract.checks import DatasetWarning
+from onboard.contract.document import Document, Metrics
 from onboard.contract.guard import GuardVerdict, Tuning
 from onboard.contract.priors import PriorUse
-from onboard.domain.calibration import CalibrationJson
-from onboard.domain.label_next import LabelNextJson
-from onboard.domain.report import (
-    AliasMoveJson,
-    BaselinesJson,
-    ConfusionJson,
-    InitJson,
-    MetricsJson,
-    MoreRowsJson,
-    TrainingJson,
+from onboard.contract.report import (
+    Calibration,
+    Confusion,
+    ExpectedGain,
+    LabelNext,
+    LatestMove,
+    MethodChoice,
+    TrainingFacts,
+    TrainingStart,
     ValidationKind,
-    WarningJson,
 )
-from onboard.domain.tried import MethodsJson
 from onboard.statistics.readout import Readout
 from onboard.storage.readout import pack_readout, unpack_readout
 from onboard.train.crossvalidation import IN_NONE, in_a_fold
@@ -60,7 +58,7 @@ def _written(value: object) -> object:
         return _written(vars(value))
     if isinstance(value, dict):
         return {name: _written(part) for name, part in value.items()}
-    return [_written(part) for part in value] if isinstance(value, tuple) else value
+    return [_written(part) for part in value] if isinstance(value, tuple | list) else value
 
 
 # Readers of fields that are stored as something else than plain JSON.
@@ -89,8 +87,13 @@ def _bytes(packed: str | None) -> bytes | None:
     return None if packed is None else base64.b64decode(packed)
 
 
-def _prior(document: Mapping[str, Any] | None) -> PriorUse | None:
-    return None if document is None else PriorUse.model_validate(document)
+def _document(kind: type[Document]) -> Callable[[Any], Document | None]:
+    """Return a reader of an optional document of the contract."""
+    return lambda document: None if document is None else kind.model_validate(document)
+
+
+def _warnings(documents: Iterable[Any]) -> list[DatasetWarning]:
+    return [DatasetWarning.model_validate(document) for document in documents]
 
 
 def _numbers(rows: Iterable[Any] | None) -> np.ndarray | None:
@@ -137,10 +140,12 @@ class ProbeOutput(StageOutput):
     z: np.ndarray
     words: tuple[str, ...]
     fingerprint: str
-    init: InitJson
+    init: TrainingStart
     known: np.ndarray
     numbers: dict[str, object]
-    _readers: ClassVar[_Readers] = {"z": _floats, "words": tuple, "known": _integers}
+    _readers: ClassVar[_Readers] = {
+        "z": _floats, "words": tuple, "known": _integers, "init": TrainingStart.model_validate,
+    }  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -162,11 +167,11 @@ class TrainOutput(StageOutput):
     """
 
     z: np.ndarray
-    training: TrainingJson
+    training: TrainingFacts
     folds: Folds | None
-    more_rows: MoreRowsJson | None
-    label_next: LabelNextJson | None
-    warnings: list[WarningJson]
+    more_rows: ExpectedGain | None
+    label_next: LabelNext | None
+    warnings: list[DatasetWarning]
     numbers: dict[str, object]
     readout: Readout | None = None
     read_out: np.ndarray | None = None
@@ -174,7 +179,9 @@ class TrainOutput(StageOutput):
     weights: bytes | None = None
     prior: PriorUse | None = None
     _readers: ClassVar[_Readers] = {
-        "z": _floats, "folds": _folds, "readout": _readout, "read_out": _numbers, "weights": _bytes, "prior": _prior,
+        "z": _floats, "folds": _folds, "readout": _readout, "read_out": _numbers, "weights": _bytes,
+        "prior": _document(PriorUse), "training": TrainingFacts.model_validate, "more_rows": _document(ExpectedGain),
+        "label_next": _document(LabelNext), "warnings": _warnings,
     }  # fmt: skip
 
     def in_first_folds(self, count: int) -> TrainOutput:
@@ -198,7 +205,7 @@ class TrainOutput(StageOutput):
     @property
     def method(self) -> str:
         """Name of the training method."""
-        return self.training["method"] or ""
+        return self.training.method or ""
 
 
 def _trained(document: Mapping[str, Any] | None) -> TrainOutput | None:
@@ -215,9 +222,9 @@ class ChooseOutput(StageOutput):
     """
 
     trained: TrainOutput | None
-    methods: MethodsJson
+    methods: MethodChoice
     numbers: dict[str, object]
-    _readers: ClassVar[_Readers] = {"trained": _trained}
+    _readers: ClassVar[_Readers] = {"trained": _trained, "methods": MethodChoice.model_validate}
 
 
 @dataclass(frozen=True)
@@ -278,17 +285,18 @@ class GuardOutput(StageOutput):
     considered: tuple[Identity, ...]
     tuning: Tuning
     folds: Folds | None
-    label_next: LabelNextJson | None
+    label_next: LabelNext | None
     numbers: dict[str, object]
     _readers: ClassVar[_Readers] = {
         "guard": GuardVerdict.model_validate, "tuning": Tuning.model_validate, "folds": _folds,
+        "label_next": _document(LabelNext),
         "considered": lambda identities: tuple(map(tuple, identities)),
     }  # fmt: skip
 
 
 @dataclass(frozen=True)
 class EvaluateOutput(StageOutput):
-    """How good the version is, as in its report (`JobReport`).
+    """How good the version is, as in its report (`JobResult`).
 
     Args:
         metric: the deciding metric.
@@ -298,16 +306,19 @@ class EvaluateOutput(StageOutput):
     """
 
     metric: str
-    metrics: dict[str, MetricsJson | None]
+    metrics: dict[str, Metrics | None]
     validation_kind: ValidationKind | None
     validation_reason: str | None
-    baselines: dict[str, BaselinesJson]
+    baselines: dict[str, dict[str, Metrics]]
     weak: bool
     weak_reason: str
-    confusion: ConfusionJson | None
-    latest: AliasMoveJson
+    confusion: Confusion | None
+    latest: LatestMove
     numbers: dict[str, object]
-    calibration: CalibrationJson | None = None
+    calibration: Calibration | None = None
+    _readers: ClassVar[_Readers] = {
+        "confusion": _document(Confusion), "latest": LatestMove.model_validate, "calibration": _document(Calibration),
+    }  # fmt: skip
 
 
 def _evaluated(document: Mapping[str, Any] | None) -> EvaluateOutput | None:

@@ -12,13 +12,14 @@ from typing import Any, Final
 import numpy as np
 import torch
 
+from onboard.contract.report import TrainingStart
 from onboard.domain.methods import LINEAR, OWN_START
 from onboard.domain.names import Reference
 from onboard.domain.task import FIRST_HYPERNETWORK
 from onboard.hypernetworks.engines import engine_at
 from onboard.model.methods import TASK_METHODS, new_task
 from onboard.model.methods.adapters_dagger import AdaptersDagger
-from onboard.pipeline.attempt import Run
+from onboard.pipeline.attempt import Attempt
 from onboard.pipeline.candidates import named_candidate
 from onboard.pipeline.outputs import ProbeOutput
 from onboard.registry.versions import VersionRepository
@@ -30,7 +31,7 @@ _NO_ROWS: Final = "There are no labeled rows: the readout is computed from the w
 _CLOSED_FORM: Final = "The readout is computed in closed form: there is nothing to start from."
 
 
-def own_start(attempt: Run, method: str) -> ProbeOutput:
+def own_start(attempt: Attempt, method: str) -> ProbeOutput:
     """Return a probe output without an embedding, with the labels' own words."""
     bench = attempt.bench
     rows = np.unique(bench.hashes([*bench.dataset.train, *bench.dataset.validation, *bench.dataset.test]))
@@ -43,14 +44,14 @@ def own_start(attempt: Run, method: str) -> ProbeOutput:
         z=_NOTHING,
         words=bench.words,
         fingerprint="",
-        init={"chosen": OWN_START, "candidates": [], "reason": reason},
+        init=TrainingStart(chosen=OWN_START, candidates=(), reason=reason),
         known=rows[bench.base.knows(rows)],
         numbers={"chosen": OWN_START},
     )
     return _at_adapters(attempt, alone, rows) if attempt.job.spec.starts_from_adapters else alone
 
 
-def _at_adapters(attempt: Run, alone: ProbeOutput, rows: np.ndarray) -> ProbeOutput:
+def _at_adapters(attempt: Attempt, alone: ProbeOutput, rows: np.ndarray) -> ProbeOutput:
     """Start at the adapters of the requested embedding; the rows that trained it become known."""
     spec, services, base = attempt.job.spec, attempt.services, attempt.bench.base
     named = named_candidate(services, base, spec.seed, spec.start, None, rows)
@@ -58,17 +59,19 @@ def _at_adapters(attempt: Run, alone: ProbeOutput, rows: np.ndarray) -> ProbeOut
     return replace(
         alone,
         z=named.z,
-        init={
-            **alone.init, "reason": f"It starts at the adapters of {named.embedding}, as requested.",
-            "generated_by": named.embedding,
-        },
+        init=alone.init.model_copy(
+            update={
+                "reason": f"It starts at the adapters of {named.embedding}, as requested.",
+                "generated_by": named.embedding,
+            }
+        ),
         known=np.union1d(alone.known, rows[np.isin(rows, trained)]),
-    )  # fmt: skip
+    )
 
 
-def new_parameters(attempt: Run, probed: ProbeOutput, method: str, settings: Mapping[str, Any]) -> NewTask:
+def new_parameters(attempt: Attempt, probed: ProbeOutput, method: str, settings: Mapping[str, Any]) -> NewTask:
     """Return a factory of initial parameters; adapters to start at are generated once for all trainings."""
-    bench, made_by = attempt.bench, probed.init.get("generated_by")
+    bench, made_by = attempt.bench, probed.init.generated_by
     if made_by is None:
         return lambda: new_task(method, bench.engine.backbone, settings)
     with attempt.services.database.read() as session:
@@ -80,7 +83,7 @@ def new_parameters(attempt: Run, probed: ProbeOutput, method: str, settings: Map
     return lambda: AdaptersDagger(bench.engine.backbone, **own).start_at(adapters)
 
 
-def under_first_head(attempt: Run) -> Run:
+def under_first_head(attempt: Attempt) -> Attempt:
     """Return the same attempt under the base's first hypernetwork: no later one affects such a job."""
     bench, services = attempt.bench, attempt.services
     first = replace(

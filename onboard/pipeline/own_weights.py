@@ -8,12 +8,13 @@ from typing import Any, Final
 
 import numpy as np
 
+from onboard.contract.checks import DatasetWarning
+from onboard.contract.report import TrainingFacts
 from onboard.data.splits import is_folded
 from onboard.domain.methods import LINEAR
-from onboard.domain.report import TrainingJson, WarningJson
 from onboard.model.batch import TrainingSet
 from onboard.model.task_files import described
-from onboard.pipeline.attempt import Run
+from onboard.pipeline.attempt import Attempt
 from onboard.pipeline.outputs import Folds, ProbeOutput, TrainOutput
 from onboard.pipeline.own_start import new_parameters
 from onboard.pipeline.readout import fit_and_compare, with_readout
@@ -30,7 +31,7 @@ from onboard.train.witnesses import known_finding
 _NOTHING: Final = np.zeros(0, dtype=np.float32)
 
 
-def train_own(attempt: Run, probed: ProbeOutput, method: str, settings: Mapping[str, Any]) -> TrainOutput:
+def train_own(attempt: Attempt, probed: ProbeOutput, method: str, settings: Mapping[str, Any]) -> TrainOutput:
     """Train on all rows and, if no row is held out, on folds.
 
     Args:
@@ -65,7 +66,7 @@ def readout_alone(trained: TrainOutput) -> TrainOutput | None:
     return replace(_answering_alone(trained.readout, folds, trained.warnings), prior=trained.prior)
 
 
-def _weights(attempt: Run, probed: ProbeOutput, parted: list[Fold], new: NewTask) -> TrainOutput:
+def _weights(attempt: Attempt, probed: ProbeOutput, parted: list[Fold], new: NewTask) -> TrainOutput:
     """Train task-specific weights; `new` creates their initial values."""
     bench, spec = attempt.bench, attempt.job.spec
     rows = bench.labelled(bench.dataset.train)
@@ -80,11 +81,10 @@ def _weights(attempt: Run, probed: ProbeOutput, parted: list[Fold], new: NewTask
         folds = Folds(learned.folds.fold, probabilities, learned.folds.z)
     module = learned.module
     tensors = {name: tensor.numpy() for name, tensor in module.state().items()}
-    training: TrainingJson = {
-        "method": module.METHOD, "settings": module.settings, "trained": module.trained, "steps": len(learned.losses),
-        "learning_rate": rate_of(module), "loss": list(learned.losses), "padding_share": learned.padding_share,
-        "chosen_on": None,
-    }  # fmt: skip
+    training = TrainingFacts(
+        method=module.METHOD, settings=module.settings, trained=module.trained, steps=len(learned.losses),
+        learning_rate=rate_of(module), loss=tuple(learned.losses), padding_share=learned.padding_share, chosen_on=None,
+    )  # fmt: skip
     numbers = {"loss": learned.losses[-1], "trained": module.trained, "padding_share": learned.padding_share}
     weights = pack_weights(tensors, described(module))
     output = TrainOutput(_NOTHING, training, folds, None, None, [], dict(numbers), weights=weights)
@@ -92,7 +92,7 @@ def _weights(attempt: Run, probed: ProbeOutput, parted: list[Fold], new: NewTask
     return output
 
 
-def _linear(attempt: Run, parted: list[Fold]) -> TrainOutput:
+def _linear(attempt: Attempt, parted: list[Fold]) -> TrainOutput:
     bench = attempt.bench
     if not bench.dataset.train:
         return _of_names(attempt)
@@ -103,15 +103,15 @@ def _linear(attempt: Run, parted: list[Fold]) -> TrainOutput:
     return replace(_answering_alone(fitted.readout, folds, []), prior=prior)
 
 
-def _of_names(attempt: Run) -> TrainOutput:
+def _of_names(attempt: Attempt) -> TrainOutput:
     of_names = readout_without_rows(attempt.bench, attempt.checkpoint)
     output = _answering_alone(of_names.readout, None, [])
-    training: TrainingJson = {**output.training, "without_rows": of_names.made_of}
+    training = output.training.model_copy(update={"without_rows": of_names.made_of})
     return replace(output, training=training, prior=of_names.prior)
 
 
-def _answering_alone(readout: Readout, folds: Folds | None, warnings: list[WarningJson]) -> TrainOutput:
+def _answering_alone(readout: Readout, folds: Folds | None, warnings: list[DatasetWarning]) -> TrainOutput:
     trained = int(readout.weights.size + readout.bias.size)
-    training: TrainingJson = {"method": LINEAR, "trained": trained, "steps": 0, "chosen_on": None}
+    training = TrainingFacts(method=LINEAR, trained=trained, steps=0, chosen_on=None)
     whole = replace(readout, share=1.0)
     return TrainOutput(_NOTHING, training, folds, None, None, warnings, {"trained": trained}, readout=whole)

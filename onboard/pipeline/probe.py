@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from onboard.bases import Base
 from onboard.bases.fingerprints import pack_fingerprint
+from onboard.contract.report import TrainingStart
 from onboard.domain.dataset import Example
 from onboard.domain.init import InitKind
-from onboard.domain.report import InitJson
 from onboard.model.cost import Passes
-from onboard.pipeline.attempt import Run
+from onboard.pipeline.attempt import Attempt
 from onboard.pipeline.candidates import collect_candidates, named_candidate
 from onboard.pipeline.outputs import ProbeOutput
 from onboard.pipeline.own_start import own_start
@@ -27,7 +27,7 @@ from onboard.versions.trained_rows import TrainedRows
 _MOST_LIKE: Final = 3  # number of sources described in words
 
 
-def probe_stage(attempt: Run) -> ProbeOutput:
+def probe_stage(attempt: Attempt) -> ProbeOutput:
     """Choose the initialization. A named one is only measured; label words of a task's version are mapped.
 
     Returns immediately if no embedding is trained.
@@ -45,18 +45,18 @@ def probe_stage(attempt: Run) -> ProbeOutput:
         z=result.z,
         words=chosen.words,
         fingerprint=pack_fingerprint(fingerprint),
-        init={
-            "chosen": chosen.embedding,
-            "candidates": [score.to_json() for score in result.scores],
-            "rows": chosen.rows,
-            "overlap": result.overlap,
+        init=TrainingStart(
+            chosen=chosen.embedding,
+            candidates=result.scores,
+            rows=chosen.rows,
+            overlap=result.overlap,
             **how,
-            "ties": list(result.ties),
-            "alarm": result.alarm,
-            "weights": result.weights,
-            "most_like": most_like(result, bench.base),
-            "known_too": result.known_too,
-        },
+            ties=result.ties,
+            alarm=result.alarm,
+            weights=result.weights,
+            most_like=most_like(result, bench.base),
+            known_too=result.known_too,
+        ),
         known=_known(attempt, everything, result.weights or [chosen.embedding]),
         numbers={
             "chosen": chosen.embedding,
@@ -68,7 +68,7 @@ def probe_stage(attempt: Run) -> ProbeOutput:
     )
 
 
-def _watched(attempt: Run, rows: Sequence[Example]) -> Evaluator:
+def _watched(attempt: Attempt, rows: Sequence[Example]) -> Evaluator:
     """Return an evaluator of candidates on these rows; it logs progress and can be cancelled."""
     bench, evaluator = attempt.bench, None
 
@@ -86,7 +86,7 @@ def _watched(attempt: Run, rows: Sequence[Example]) -> Evaluator:
     return evaluator
 
 
-def _known(attempt: Run, rows: np.ndarray, start: Iterable[str]) -> np.ndarray:
+def _known(attempt: Attempt, rows: np.ndarray, start: Iterable[str]) -> np.ndarray:
     """Return the job's rows (sorted hashes) on which the start of the training or the head was trained."""
     bench = attempt.bench
     trained = TrainedRows(attempt.services, bench.base)
@@ -105,9 +105,9 @@ def most_like(result: ProbeResult, base: Base) -> dict[str, str]:
 
 
 def _start(
-    attempt: Run, evaluator: Evaluator, fingerprint: np.ndarray, rows: np.ndarray
-) -> tuple[ProbeResult, InitJson]:
-    """Choose the start; return the result and its document. `rows` are the hashes of all rows of the job."""
+    attempt: Attempt, evaluator: Evaluator, fingerprint: np.ndarray, rows: np.ndarray
+) -> tuple[ProbeResult, dict[str, Any]]:
+    """Choose the start; return the result and how it was chosen. `rows` are the hashes of all rows of the job."""
     spec, services, base = attempt.job.spec, attempt.services, attempt.bench.base
     if spec.start.kind is not InitKind.AUTO:
         named = named_candidate(services, base, spec.seed, spec.start, fingerprint, rows)

@@ -10,27 +10,25 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
+from onboard.contract.report import LatestMove, ProvisionalFacts
 from onboard.domain.job import Stage
 from onboard.domain.methods import LINEAR
 from onboard.domain.names import LATEST
-from onboard.domain.readout import ProvisionalJson
-from onboard.domain.report import AliasMoveJson
 from onboard.domain.task import FIRST_HYPERNETWORK, EmbeddingVersion
 from onboard.errors import InputError, PreconditionFailedError
-from onboard.pipeline.attempt import Run
+from onboard.pipeline.attempt import Attempt
 from onboard.pipeline.drift import training_of
 from onboard.pipeline.evaluate import Judged, judge, judge_briefly
 from onboard.pipeline.kept_features import keep_features, store_features
 from onboard.pipeline.label_next import labelling
 from onboard.pipeline.novelty import novelty_of
-from onboard.pipeline.outcome import Outcome
+from onboard.pipeline.outcome import JobOutcome
 from onboard.pipeline.outputs import EvaluateOutput, FirstOutput, ProbeOutput, TrainOutput
 from onboard.pipeline.own_start import own_start
 from onboard.pipeline.own_weights import train_own
 from onboard.pipeline.prior import drawn_towards
 from onboard.pipeline.publish import (
     NumberTakenError,
-    beside,
     digest_of,
     draft_of,
     hold,
@@ -65,7 +63,7 @@ class First:
         version: the version as published, by this attempt or an earlier one.
     """
 
-    attempt: Run
+    attempt: Attempt
     probed: ProbeOutput
     trained: TrainOutput
     judged: Judged
@@ -73,7 +71,7 @@ class First:
     version: EmbeddingVersion
 
 
-def first_version(attempt: Run) -> First | None:
+def first_version(attempt: Attempt) -> First | None:
     """Publish the readout as provisional, once per job; None if it is not wanted or the rows allow none.
 
     Raises:
@@ -84,74 +82,76 @@ def first_version(attempt: Run) -> First | None:
     if not spec.provisional:
         return None
     base = replace(attempt.base, head=FIRST_HYPERNETWORK)
-    own = attempt.as_of(base, replace(attempt.bench, head=FIRST_HYPERNETWORK, known_rows=None))
-    probed = own_start(own, LINEAR)
-    own.bench = own.bench.without_witnesses(probed.known)
-    output = attempt.stage(Stage.READOUT, FirstOutput.from_json, partial(_fitted, own, probed))
+    under_first_head = attempt.as_of(base, replace(attempt.bench, head=FIRST_HYPERNETWORK, known_rows=None))
+    probed = own_start(under_first_head, LINEAR)
+    under_first_head.bench = under_first_head.bench.without_witnesses(probed.known)
+    output = attempt.stage(Stage.READOUT, FirstOutput.from_json, partial(_fitted, under_first_head, probed))
     if output.trained is None or output.evaluated is None:
         return None
-    judged = Judged(own.bench, spec, probed, output.trained, own.progress)
-    version = _published(own, probed, output.trained, judged, output.evaluated)
-    return First(own, probed, output.trained, judged, output, version)
+    judged = Judged(under_first_head.bench, spec, probed, output.trained, under_first_head.progress)
+    version = _published(under_first_head, probed, output.trained, judged, output.evaluated)
+    return First(under_first_head, probed, output.trained, judged, output, version)
 
 
-def _fitted(own: Run, probed: ProbeOutput) -> FirstOutput:
-    spec = own.job.spec
+def _fitted(attempt: Attempt, probed: ProbeOutput) -> FirstOutput:
+    spec = attempt.job.spec
     try:
-        trained = train_own(own, probed, LINEAR, {})
+        trained = train_own(attempt, probed, LINEAR, {})
     except InputError as error:
         if spec.fast:
             raise
         return FirstOutput(None, None, {"reason": error.message})
-    evaluated = judge_briefly(Judged(own.bench, spec, probed, trained, own.progress), own.services)
+    evaluated = judge_briefly(Judged(attempt.bench, spec, probed, trained, attempt.progress), attempt.services)
     return FirstOutput(trained, evaluated, evaluated.numbers)
 
 
 def _published(
-    own: Run, probed: ProbeOutput, trained: TrainOutput, judged: Judged, evaluated: EvaluateOutput
+    attempt: Attempt, probed: ProbeOutput, trained: TrainOutput, judged: Judged, evaluated: EvaluateOutput
 ) -> EmbeddingVersion:
     """Return the job's provisional version; publish it unless an earlier attempt did."""
-    with own.services.database.read() as session:
-        earlier = VersionRepository(session).provisional_of(own.job.id)
+    with attempt.services.database.read() as session:
+        earlier = VersionRepository(session).provisional_of(attempt.job.id)
     if earlier is not None:
-        own.progress.note(f"{earlier.reference} was published as provisional by an earlier attempt")
+        attempt.progress.note(f"{earlier.reference} was published as provisional by an earlier attempt")
         return earlier
-    novelty = novelty_of(own.bench, own.checkpoint)
-    training = training_of(own.bench, judged, novelty, own.checkpoint)
-    outcome = Outcome(own.bench, trained)
+    novelty = novelty_of(attempt.bench, attempt.checkpoint)
+    training = training_of(attempt.bench, judged, novelty, attempt.checkpoint)
+    outcome = JobOutcome(attempt.bench, trained)
     draft = replace(
-        draft_of(own, probed, outcome, evaluated), provisional=True, out_of_fold=judged.out_of_fold(),
-        lesson=stored_lesson(own),
+        draft_of(attempt, probed, outcome, evaluated), provisional=True, out_of_fold=judged.out_of_fold(),
+        lesson=stored_lesson(attempt),
     )  # fmt: skip
     draft = drawn_towards(draft, trained)
     while True:
-        drafts = numbered(own, draft, None)
-        with own.services.database.read() as session:
+        drafts = numbered(attempt, draft, None)
+        with attempt.services.database.read() as session:
             present = AliasRepository(session).find(draft.task, LATEST) or 0
-        moves = bool(judged_against_present(own, judged, evaluated).latest["moved"])
-        version = with_file(own, drafts, trained, novelty, training)
-        features = store_features(own)
+        moves = bool(judged_against_present(attempt, judged, evaluated).latest.moved)
+        version = with_file(attempt, drafts, trained, novelty, training)
+        features = store_features(attempt)
         try:
-            return _commit(own, version, moves, present, features)
+            return _commit(attempt, version, moves, present, features)
         except (NumberTakenError, PreconditionFailedError):
             continue  # another job of this task published a version, or `latest` moved: try again
 
 
-def _commit(own: Run, draft: EmbeddingVersion, moves: bool, present: int, features: str | None) -> EmbeddingVersion:
-    task = task_of(own, draft)
-    with own.services.database.write() as session:
-        hold(session, own)
+def _commit(
+    attempt: Attempt, draft: EmbeddingVersion, moves: bool, present: int, features: str | None
+) -> EmbeddingVersion:
+    task = task_of(attempt, draft)
+    with attempt.services.database.write() as session:
+        hold(session, attempt)
         published = VersionRepository(session).publish_provisional(
-            draft, task, attempt=own.job.attempt, move_latest=moves, present=present,
-            new_labels=own.job.spec.new_labels,
+            draft, task, attempt=attempt.job.attempt, move_latest=moves, present=present,
+            new_labels=attempt.job.spec.new_labels,
         )  # fmt: skip
         if published.version != draft.version:
             raise NumberTakenError
-        keep_features(session, own, features)
+        keep_features(session, attempt, features)
     return published
 
 
-def compared(first: First, judged: Judged, outcome: Outcome) -> ProvisionalJson:
+def compared(first: First, judged: Judged, outcome: JobOutcome) -> ProvisionalFacts:
     """Decide whether to publish the outcome of a job or to confirm its provisional version.
 
     The rows that chose the readout's share compare the two, as they trained neither; the smaller loss wins. A kept
@@ -163,17 +163,16 @@ def compared(first: First, judged: Judged, outcome: Outcome) -> ProvisionalJson:
         judged: predictions of the outcome.
         outcome: the outcome.
     """
-    spec, facts = judged.spec, ProvisionalJson(version=first.version.version, start=None)
     if outcome.trained.is_readout:
-        return {**facts, "confirmed": True, "reason": "The rows chose the readout alone."}
+        return decided(first, "The rows chose the readout alone.", confirmed=True)
     if outcome.methods is not None:
-        return {**facts, "confirmed": False, "reason": outcome.methods["reason"] or ""}
-    if outcome.tuned is not None or spec.tune_hypernetwork == "always":
-        return {**facts, "confirmed": False, "reason": "It was learned together with the hypernetwork."}
+        return decided(first, outcome.methods.reason, confirmed=False)
+    if outcome.tuned is not None or judged.spec.tune_hypernetwork == "always":
+        return decided(first, "It was learned together with the hypernetwork.", confirmed=False)
     measured = judged.together.answered
     share = 0.0 if judged.together.readout is None else judged.together.readout.share
     if measured is None or len(measured.targets) < 2:
-        return {**facts, "confirmed": False, "reason": _NO_EVIDENCE}
+        return decided(first, _NO_EVIDENCE, confirmed=False)
     both = blend(measured.trained, measured.readout, share) if share else measured.trained
     before, after = (row_losses(answers, measured.targets) for answers in (measured.readout, both))
     low, high = student_interval(after - before)
@@ -183,13 +182,16 @@ def compared(first: First, judged: Judged, outcome: Outcome) -> ProvisionalJson:
         f"On {rows} rows left out the version with an embedding is {which} than the readout alone: its loss is "
         f"{after.mean():.3f} nats, that of the readout {before.mean():.3f}."
     )
-    return {
-        **facts, "confirmed": confirmed, "reason": reason, "before": float(before.mean()),
-        "after": float(after.mean()), "low": low, "high": high, "rows": rows,
-    }  # fmt: skip
+    losses = {"before": float(before.mean()), "after": float(after.mean()), "low": low, "high": high}
+    return decided(first, reason, confirmed=confirmed).model_copy(update={**losses, "rows": rows})
 
 
-def confirm(first: First, probed: ProbeOutput, outcome: Outcome, facts: ProvisionalJson) -> None:
+def decided(first: First, reason: str, *, confirmed: bool) -> ProvisionalFacts:
+    """Return the facts of the provisional version: whether it is final, and why."""
+    return ProvisionalFacts(version=first.version.version, start=None, confirmed=confirmed, reason=reason)
+
+
+def confirm(first: First, probed: ProbeOutput, outcome: JobOutcome, facts: ProvisionalFacts) -> None:
     """Make the provisional version final, with a report, and end the job.
 
     If the version was deleted meanwhile, it is published again.
@@ -203,41 +205,39 @@ def confirm(first: First, probed: ProbeOutput, outcome: Outcome, facts: Provisio
     Raises:
         FencedError: another attempt owns the job.
     """
-    own = first.attempt
-    trained = replace(first.trained, label_next=labelling(own, own.bench, first.probed.words, first.trained))
+    attempt = first.attempt
+    trained = replace(first.trained, label_next=labelling(attempt, attempt.bench, first.probed.words, first.trained))
     # Warnings about the rows from the embedding's training apply to the readout as well.
     if outcome.trained is not first.trained:
         trained = replace(trained, more_rows=outcome.trained.more_rows, warnings=outcome.trained.warnings)
-        facts = {**facts, "start": probed.init.get("chosen")}
+        facts = facts.model_copy(update={"start": probed.init.chosen})
     confirmed = replace(
-        outcome, bench=own.bench, trained=trained, tuned=None, considered=frozenset(), provisional=facts
+        outcome, bench=attempt.bench, trained=trained, tuned=None, considered=frozenset(), provisional=facts
     )
-    work = partial(judge, first.judged, own.services, confirmed.also_chosen)
-    evaluated = own.stage(Stage.EVALUATE, EvaluateOutput.from_json, work, first.output)
-    own.progress.stage_started(Stage.PUBLISH)
-    own.checkpoint()
+    work = partial(judge, first.judged, attempt.services, confirmed.also_chosen)
+    evaluated = attempt.stage(Stage.EVALUATE, EvaluateOutput.from_json, work, first.output)
+    attempt.progress.stage_started(Stage.PUBLISH)
+    attempt.checkpoint()
     started = time.monotonic()
-    novelty = novelty_of(own.bench, own.checkpoint)
+    novelty = novelty_of(attempt.bench, attempt.checkpoint)
     evaluated = _as_published(first, evaluated)
-    own.seconds[Stage.PUBLISH.value] = round(time.monotonic() - started, 3)
-    result = result_document(own, first.version, first.probed, confirmed, evaluated)
-    result |= {**beside(own, confirmed, evaluated, novelty), "readout": first.judged.together.facts}
-    if not _confirmed(own, first.version, result):
-        publish(own, first.probed, confirmed, first.judged, evaluated)
+    attempt.seconds[Stage.PUBLISH.value] = round(time.monotonic() - started, 3)
+    result = result_document(attempt, first.version, first.probed, confirmed, first.judged, evaluated, novelty)
+    if not _confirmed(attempt, first.version, result):
+        publish(attempt, first.probed, confirmed, first.judged, evaluated)
 
 
-def _confirmed(own: Run, version: EmbeddingVersion, result: dict[str, Any]) -> bool:
+def _confirmed(attempt: Attempt, version: EmbeddingVersion, result: dict[str, Any]) -> bool:
     """Confirm the version; return False if it no longer exists."""
-    job, attempt = own.job.id, own.job.attempt
     numbers = {"version": version.version, "latest": bool(result["latest"]["moved"])}
-    with own.services.database.write() as session:
-        if VersionRepository(session).provisional_of(job) is None:
+    with attempt.services.database.write() as session:
+        if VersionRepository(session).provisional_of(attempt.job.id) is None:
             return False
         ClaimRepository(session).append(
-            job, attempt, "stage_finished", "publish finished", stage=Stage.PUBLISH,
-            seconds=own.seconds[Stage.PUBLISH.value], numbers=numbers,
+            attempt.job.id, attempt.job.attempt, "stage_finished", "publish finished", stage=Stage.PUBLISH,
+            seconds=attempt.seconds[Stage.PUBLISH.value], numbers=numbers,
         )  # fmt: skip
-        return VersionRepository(session).confirm(job, attempt, result) is not None
+        return VersionRepository(session).confirm(attempt.job.id, attempt.job.attempt, result) is not None
 
 
 def _as_published(first: First, evaluated: EvaluateOutput) -> EvaluateOutput:
@@ -246,8 +246,8 @@ def _as_published(first: First, evaluated: EvaluateOutput) -> EvaluateOutput:
     with first.attempt.services.database.read() as session:
         moved = any(move.version == version.version for move in AliasRepository(session).history(version.task, LATEST))
     latest = first.output.evaluated.latest if first.output.evaluated else evaluated.latest
-    if bool(latest["moved"]) != moved:
-        latest = AliasMoveJson(alias=LATEST, moved=moved, reason=_LATEST_BEFORE, comparison=None)
+    if latest.moved != moved:
+        latest = LatestMove(alias=LATEST, moved=moved, reason=_LATEST_BEFORE, comparison=None)
     if version.embedding_digest != digest_of(first.trained):
         evaluated = replace(evaluated, metrics=version.metrics, weak=version.weak)
     return replace(evaluated, latest=latest)

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from sqlalchemy.orm import Session
 
-from onboard.contract.document import Document
+from onboard.contract.report import DatasetFacts, ExpectedGain, JobResult, LabelCount, LatestMove
 from onboard.data.verbaliser import words_finding
 from onboard.domain.dataset import label_key
 from onboard.domain.job import Stage
@@ -21,16 +21,15 @@ from onboard.domain.label_scores import collapsed, label_scores
 from onboard.domain.label_set import all_labels
 from onboard.domain.names import LATEST, Reference
 from onboard.domain.release import code_version
-from onboard.domain.report import AliasMoveJson, MoreRowsJson
 from onboard.domain.task import EmbeddingVersion, HypernetworkVersion, Task
 from onboard.errors import ConflictError, NotFoundError, PreconditionFailedError
 from onboard.hypernetworks.engines import store_hypernetwork
-from onboard.pipeline.attempt import Run
+from onboard.pipeline.attempt import Attempt
 from onboard.pipeline.drift import training_of
 from onboard.pipeline.evaluate import Judged
 from onboard.pipeline.kept_features import keep_features, store_features
 from onboard.pipeline.novelty import novelty_of
-from onboard.pipeline.outcome import Outcome, untold
+from onboard.pipeline.outcome import JobOutcome
 from onboard.pipeline.outputs import EvaluateOutput, ProbeOutput, TrainOutput
 from onboard.pipeline.prior import drawn_towards
 from onboard.pipeline.readout import lesson_of_job
@@ -77,7 +76,7 @@ class Drafts:
 
 
 def publish(
-    attempt: Run, probed: ProbeOutput, outcome: Outcome, judged: Judged, evaluated: EvaluateOutput
+    attempt: Attempt, probed: ProbeOutput, outcome: JobOutcome, judged: Judged, evaluated: EvaluateOutput
 ) -> Sequence[EmbeddingVersion]:
     """Store the tensors; then, fenced by the attempt, insert the version, move `latest` and the head, and end the job.
 
@@ -114,8 +113,7 @@ def publish(
         version = with_file(attempt, drafts, outcome.trained, novelty, training)
         features = store_features(attempt)
         attempt.seconds[Stage.PUBLISH.value] = round(time.monotonic() - started, 3)
-        result = result_document(attempt, drafts.version, probed, outcome, evaluated)
-        result |= {**beside(attempt, outcome, evaluated, novelty), "readout": judged.together.facts}
+        result = result_document(attempt, drafts.version, probed, outcome, judged, evaluated, novelty)
         try:
             _commit(attempt, replace(drafts, version=version), outcome, present, result, features)
         except _UnguardedError as met:
@@ -125,27 +123,16 @@ def publish(
         return ()
 
 
-def _stored_hypernetwork(attempt: Run, outcome: Outcome) -> HypernetworkVersion | None:
+def _stored_hypernetwork(attempt: Attempt, outcome: JobOutcome) -> HypernetworkVersion | None:
     """Store the tuned hypernetwork and return its version; None if nothing was tuned."""
     if outcome.tuned is None:
         return None
-    facts = {"guard": _told(outcome.guard), "tuning": _told(outcome.tuning)}
+    verdict, tuning = (None if part is None else part.to_json() for part in (outcome.guard, outcome.tuning))
+    facts = {"guard": verdict, "tuning": tuning}
     return store_hypernetwork(attempt.services, attempt.bench.base, outcome.tuned, attempt.job.id, **facts)
 
 
-def beside(attempt: Run, outcome: Outcome, evaluated: EvaluateOutput, novelty: Novelty | None) -> dict[str, Any]:
-    """Return further parts of the job's document: calibration, novelty, methods tried, memory."""
-    return {
-        "calibration": evaluated.calibration,
-        **novelty_facts(novelty),
-        "methods": outcome.methods,
-        "provisional": outcome.provisional,
-        "prior": _told(outcome.trained.prior),
-        "memory_bytes": None if attempt.peak is None else attempt.peak.most_bytes,
-    }
-
-
-def _answers(attempt: Run, judged: Judged, outcome: Outcome) -> dict[str, Any]:
+def _answers(attempt: Attempt, judged: Judged, outcome: JobOutcome) -> dict[str, Any]:
     """Return the digests of readout, out-of-fold predictions and lesson."""
     return {
         "readout": _stored_readout(attempt, judged, outcome), "out_of_fold": judged.out_of_fold(),
@@ -153,7 +140,7 @@ def _answers(attempt: Run, judged: Judged, outcome: Outcome) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _stored_readout(attempt: Run, judged: Judged, outcome: Outcome) -> str | None:
+def _stored_readout(attempt: Attempt, judged: Judged, outcome: JobOutcome) -> str | None:
     """Store the readout that complements the training; return its digest, or None without one or if it is
     everything.
     """
@@ -161,13 +148,13 @@ def _stored_readout(attempt: Run, judged: Judged, outcome: Outcome) -> str | Non
     return None if readout is None else attempt.services.store(pack_readout(readout, attempt.base.digest), "readout")
 
 
-def stored_lesson(attempt: Run) -> str | None:
+def stored_lesson(attempt: Attempt) -> str | None:
     """Store the task's lesson for the prior; return its digest, or None if it has none."""
     lesson = lesson_of_job(attempt.bench, attempt.checkpoint)
     return None if lesson is None else attempt.services.store(pack_lesson(lesson, attempt.base.digest), LESSON)
 
 
-def numbered(attempt: Run, draft: EmbeddingVersion, tuned: HypernetworkVersion | None) -> Drafts:
+def numbered(attempt: Attempt, draft: EmbeddingVersion, tuned: HypernetworkVersion | None) -> Drafts:
     """Return the drafts with the next free numbers, which the transaction checks again."""
     with attempt.services.database.read() as session:
         version = replace(draft, version=VersionRepository(session).next_number(draft.task))
@@ -179,7 +166,7 @@ def numbered(attempt: Run, draft: EmbeddingVersion, tuned: HypernetworkVersion |
 
 
 def with_file(
-    attempt: Run, drafts: Drafts, trained: TrainOutput, novelty: Novelty | None, training: Training | None
+    attempt: Attempt, drafts: Drafts, trained: TrainOutput, novelty: Novelty | None, training: Training | None
 ) -> EmbeddingVersion:
     """Return the drafted version with its file, which contains its number and its hypernetwork's digest."""
     hypernetwork = drafts.hypernetwork
@@ -203,7 +190,7 @@ def digest_of(trained: TrainOutput) -> str:
     return embedding_digest(trained.z) if trained.has_embedding else weights_digest(stored(trained)[0])
 
 
-def judged_against_present(attempt: Run, judged: Judged, evaluated: EvaluateOutput) -> EvaluateOutput:
+def judged_against_present(attempt: Attempt, judged: Judged, evaluated: EvaluateOutput) -> EvaluateOutput:
     """Compare with the version that `latest` names now, which may have changed since the evaluation."""
     with attempt.services.database.read() as session:
         try:
@@ -214,9 +201,9 @@ def judged_against_present(attempt: Run, judged: Judged, evaluated: EvaluateOutp
     present = None if version is None else version.reference
     if overtaken:
         reason = f"{present} was made of these rows and later changes."
-        latest = AliasMoveJson(alias=LATEST, moved=False, reason=reason, comparison=None)
+        latest = LatestMove(alias=LATEST, moved=False, reason=reason, comparison=None)
         return replace(evaluated, latest=latest)
-    if evaluated.latest.get("present") == present:
+    if evaluated.latest.present == present:
         return evaluated
     return replace(evaluated, latest=judged.against_present(attempt.services, evaluated.weak))
 
@@ -236,14 +223,14 @@ def _made_of(session: Session, version: EmbeddingVersion, job: str) -> bool:
     return False
 
 
-def task_of(attempt: Run, draft: EmbeddingVersion) -> Task:
+def task_of(attempt: Attempt, draft: EmbeddingVersion) -> Task:
     """Return the task as it will be after publication."""
     dataset = attempt.bench.dataset
     return Task(draft.task, dataset.kind, dataset.labels, draft.words, dataset.low, dataset.high)
 
 
 def _commit(
-    attempt: Run, drafts: Drafts, outcome: Outcome, present: int, result: dict[str, Any], features: str | None
+    attempt: Attempt, drafts: Drafts, outcome: JobOutcome, present: int, result: dict[str, Any], features: str | None
 ) -> None:
     """Write everything in one transaction.
 
@@ -278,7 +265,7 @@ def _commit(
         keep_features(session, attempt, features)
 
 
-def _advance(session: Session, attempt: Run, draft: HypernetworkVersion, outcome: Outcome) -> None:
+def _advance(session: Session, attempt: Attempt, draft: HypernetworkVersion, outcome: JobOutcome) -> None:
     """Make the tuned hypernetwork the head. The base is locked, so no other version can come into use meanwhile."""
     bases = BaseRepository(session)
     try:
@@ -293,7 +280,7 @@ def _advance(session: Session, attempt: Run, draft: HypernetworkVersion, outcome
         raise _UnguardedError(met)
 
 
-def hold(session: Session, attempt: Run) -> None:
+def hold(session: Session, attempt: Attempt) -> None:
     """Lock the head until the version is published, so that no guard misses it."""
     head = InUseRepository(session).hold_head(attempt.base.digest)
     try:
@@ -302,7 +289,7 @@ def hold(session: Session, attempt: Run) -> None:
         raise HeadMovedError(attempt.base.head, head) from error
 
 
-def draft_of(attempt: Run, probed: ProbeOutput, outcome: Outcome, evaluated: EvaluateOutput) -> EmbeddingVersion:
+def draft_of(attempt: Attempt, probed: ProbeOutput, outcome: JobOutcome, evaluated: EvaluateOutput) -> EmbeddingVersion:
     """Return the version without file and number."""
     spec, dataset = attempt.job.spec, attempt.bench.dataset
     return EmbeddingVersion(
@@ -314,9 +301,9 @@ def draft_of(attempt: Run, probed: ProbeOutput, outcome: Outcome, evaluated: Eva
         base_digest=attempt.base.digest,
         hypernetwork_version=attempt.base.head,
         dataset_digest=spec.dataset,
-        parent=probed.init.get("generated_by") or probed.init["chosen"] or "",
+        parent=probed.init.generated_by or probed.init.chosen or "",
         fingerprint=probed.fingerprint or None,
-        mixed_from=probed.init.get("weights") or {},
+        mixed_from=probed.init.weights or {},
         task_kind=dataset.kind,
         labels=dataset.labels,
         words=probed.words,
@@ -327,7 +314,7 @@ def draft_of(attempt: Run, probed: ProbeOutput, outcome: Outcome, evaluated: Eva
         low=dataset.low,
         high=dataset.high,
         pairs=attempt.bench.pairs,
-        temperature=1.0 if evaluated.calibration is None else evaluated.calibration["temperature"],
+        temperature=1.0 if evaluated.calibration is None else evaluated.calibration.temperature,
         metrics=evaluated.metrics,
         weak=evaluated.weak,
         change=spec.change,
@@ -336,39 +323,47 @@ def draft_of(attempt: Run, probed: ProbeOutput, outcome: Outcome, evaluated: Eva
 
 
 def result_document(
-    attempt: Run, draft: EmbeddingVersion, probed: ProbeOutput, outcome: Outcome, evaluated: EvaluateOutput
+    attempt: Attempt,
+    draft: EmbeddingVersion,
+    probed: ProbeOutput,
+    outcome: JobOutcome,
+    judged: Judged,
+    evaluated: EvaluateOutput,
+    novelty: Novelty | None,
 ) -> dict[str, Any]:
-    """Return the job's result: the document of `submit --wait --json` and its explanation
-    (onboard/domain/report.py).
-    """
+    """Return the job's result (`JobResult`); its version number is added in the transaction that publishes it."""
     spec, trained = attempt.job.spec, outcome.trained
-    return {
-        "job": attempt.job.id,
-        "state": "succeeded",
-        "task": spec.task,
-        "version": None,
-        "change": spec.change,
-        "embedding_digest": draft.embedding_digest,
-        "hypernetwork_version": draft.hypernetwork_version,
-        "init": probed.init,
-        "metrics": evaluated.metrics,
-        "guard": _told(outcome.guard),
-        "seconds": attempt.seconds,
-        "metric": evaluated.metric,
-        "validation_kind": evaluated.validation_kind,
-        "validation_reason": evaluated.validation_reason,
-        "baselines": evaluated.baselines,
-        "weak": evaluated.weak,
-        "weak_reason": evaluated.weak_reason,
-        "latest": evaluated.latest,
-        "confusion": evaluated.confusion,
-        "dataset": _dataset(attempt, draft, trained),
-        "training": trained.training,
-        "tuning": _told(outcome.tuning),
-        "more_rows": _more_rows(trained, evaluated),
-        "label_next": trained.label_next,
-        "halved": [{"stage": stage, **halving} for stage, halvings in attempt.halved.items() for halving in halvings],
-        "pins": {
+    return JobResult(
+        job=attempt.job.id,
+        state="succeeded",
+        task=spec.task,
+        version=None,
+        change=spec.change,
+        embedding_digest=draft.embedding_digest,
+        hypernetwork_version=draft.hypernetwork_version,
+        init=probed.init,
+        metrics=evaluated.metrics,
+        guard=outcome.guard,
+        seconds=attempt.seconds,
+        metric=evaluated.metric,
+        validation_kind=evaluated.validation_kind,
+        validation_reason=evaluated.validation_reason,
+        baselines=evaluated.baselines,
+        weak=evaluated.weak,
+        weak_reason=evaluated.weak_reason,
+        latest=evaluated.latest,
+        confusion=evaluated.confusion,
+        dataset=_dataset(attempt, draft, trained),
+        training=trained.training,
+        tuning=outcome.tuning,
+        more_rows=_more_rows(trained, evaluated),
+        label_next=trained.label_next,
+        halved=tuple(
+            halving.model_copy(update={"stage": stage})
+            for stage, halvings in attempt.halved.items()
+            for halving in halvings
+        ),
+        pins={
             "backbone": draft.backbone_digest,
             "base": draft.base_digest,
             "hypernetwork_version": draft.hypernetwork_version,
@@ -377,39 +372,40 @@ def result_document(
             "seeds": list(draft.seeds),
             "code": draft.code_version,
         },
-    }
+        calibration=evaluated.calibration,
+        **novelty_facts(novelty),
+        methods=outcome.methods,
+        provisional=outcome.provisional,
+        prior=outcome.trained.prior,
+        memory_bytes=None if attempt.peak is None else attempt.peak.most_bytes,
+        readout=judged.together.facts,
+    ).to_json()
 
 
-def _told(document: Document | None) -> dict[str, Any] | None:
-    return None if document is None else document.to_json()
-
-
-def _more_rows(trained: TrainOutput, evaluated: EvaluateOutput) -> MoreRowsJson | None:
+def _more_rows(trained: TrainOutput, evaluated: EvaluateOutput) -> ExpectedGain | None:
     """Return the expected gain from more rows; unknown if the version answers every text alike."""
     metrics = evaluated.metrics.get("test") or evaluated.metrics.get("validation")
-    if trained.more_rows is None or trained.more_rows["gain"] is None or not collapsed(label_scores(metrics)):
+    if trained.more_rows is None or trained.more_rows.gain is None or not collapsed(label_scores(metrics)):
         return trained.more_rows
-    return untold(trained.more_rows, "It gives every text the same answer, so the curve cannot be extrapolated.")
+    return trained.more_rows.without_gain("It gives every text the same answer, so the curve cannot be extrapolated.")
 
 
-def _dataset(attempt: Run, draft: EmbeddingVersion, trained: TrainOutput) -> dict[str, Any]:
+def _dataset(attempt: Attempt, draft: EmbeddingVersion, trained: TrainOutput) -> DatasetFacts:
     dataset, report = attempt.bench.dataset, attempt.job.spec.options.get("dataset_report", {})
     counts: dict[str, int] = {}
     for label in all_labels(dataset.kind, dataset.train):
         counts[label_key(label)] = counts.get(label_key(label), 0) + 1
-    labels = [
-        {"label": label, "word": word, "count": counts.get(label_key(label), 0)}
-        for label, word in zip(dataset.labels, draft.words, strict=False)
-    ]
     words = words_finding(dataset.labels, attempt.bench.words) if dataset.labels else None
     warnings = [finding for finding in report.get("warnings", []) if finding["code"] != "label_words"]
-    rows = {"train": len(dataset.train), "validation": len(dataset.validation), "test": len(dataset.test)}
-    return {
-        "name": draft.task,
-        "kind": dataset.kind,
-        "pairs": attempt.bench.pairs,
-        "rows": rows,
-        "labels": labels,
-        "digest": draft.dataset_digest,
-        "warnings": [*warnings, *([words.to_json()] if words else []), *trained.warnings],
-    }
+    return DatasetFacts(
+        name=draft.task,
+        kind=dataset.kind,
+        pairs=attempt.bench.pairs,
+        rows={"train": len(dataset.train), "validation": len(dataset.validation), "test": len(dataset.test)},
+        labels=tuple(
+            LabelCount(label=label, word=word, count=counts.get(label_key(label), 0))
+            for label, word in zip(dataset.labels, draft.words, strict=False)
+        ),
+        digest=draft.dataset_digest,
+        warnings=(*warnings, *([words.to_document()] if words else []), *trained.warnings),
+    )

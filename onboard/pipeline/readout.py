@@ -12,8 +12,8 @@ from typing import Final
 import numpy as np
 
 from onboard.contract.priors import PriorUse
+from onboard.contract.report import ReadoutFacts
 from onboard.data.splits import evenly_spaced
-from onboard.domain.readout import ReadoutJson
 from onboard.errors import InputError
 from onboard.model.readout import probabilities_of
 from onboard.model.task_weights import Answering
@@ -99,17 +99,17 @@ def drawn(bench: Workbench) -> np.ndarray:
 
 
 def with_readout(
-    bench: Workbench, trained: TrainOutput, asked: str, checkpoint: Callable[[], None]
+    bench: Workbench, trained: TrainOutput, use: str, checkpoint: Callable[[], None]
 ) -> tuple[TrainOutput, Fitted | None]:
     """Add a readout of the same rows and folds to a training, if it is wanted and the rows allow one.
 
     Args:
         bench: the job's material.
         trained: an embedding or task-specific weights.
-        asked: "never" or "auto".
+        use: "never" or "auto".
         checkpoint: stops the work.
     """
-    if asked == "never":
+    if use == "never":
         return trained, None
     try:
         fold = trained.folds.fold if trained.folds else None
@@ -144,7 +144,7 @@ class Together:
 
     readout: Readout | None
     folds: Folds | None
-    facts: ReadoutJson | None
+    facts: ReadoutFacts | None
     answered: Answered | None = None
 
 
@@ -153,7 +153,7 @@ def together(
     words: Sequence[str],
     trained: TrainOutput,
     task: Answering,
-    asked: str,
+    use: str,
     checkpoint: Callable[[], None],
 ) -> Together:
     """Choose the readout's share, which may be 0, on rows that trained neither part.
@@ -165,24 +165,24 @@ def together(
         words: words that represent the labels.
         trained: the embedding or weights, their folds, and the readout.
         task: the trained task for the model.
-        asked: "never" or "auto".
+        use: "never" or "auto".
         checkpoint: stops the work.
     """
     readout, folds = trained.readout, trained.folds
     if trained.is_readout:
         return Together(readout, folds, None)
-    if asked == "never":
+    if use == "never":
         return Together(None, folds, None)
     if readout is None:
-        return Together(None, folds, {"asked": asked, "share": 0.0, "reason": trained.no_readout or ""})
+        return Together(None, folds, ReadoutFacts(asked=use, share=0.0, reason=trained.no_readout or ""))
     answered, evidence = _in_folds(bench, trained), PREDICTED
     if answered is None:
         answered, evidence = _on_held_out_rows(bench, words, readout, task, checkpoint), HELD
     if answered is None:
         reason = "No rows show what it adds, so its share is the usual one."
-        return Together(readout, folds, {"asked": asked, "share": readout.share, "reason": reason})
-    facts = _facts(asked, trained, answered, evidence)
-    share = facts["share"]
+        return Together(readout, folds, ReadoutFacts(asked=use, share=readout.share, reason=reason))
+    facts = _facts(use, trained, answered, evidence)
+    share = facts.share
     if folds is not None and trained.read_out is not None:
         folds = replace(folds, probabilities=blend(folds.probabilities, trained.read_out, share))
     return Together(replace(readout, share=share) if share else None, folds, facts, answered)
@@ -209,7 +209,7 @@ def _on_held_out_rows(
     return Answered(alone, readout.probabilities(bench.features(rows, checkpoint)), bench.weighted(rows))
 
 
-def _facts(asked: str, trained: TrainOutput, answered: Answered, evidence: str) -> ReadoutJson:
+def _facts(use: str, trained: TrainOutput, answered: Answered, evidence: str) -> ReadoutFacts:
     alone, readout, targets = answered.trained, answered.readout, answered.targets
     assert trained.readout is not None, "it has answered"
     share = choose_share(alone, readout, targets, trained.readout.share)
@@ -221,7 +221,6 @@ def _facts(asked: str, trained: TrainOutput, answered: Answered, evidence: str) 
     if not share:
         which = "The embedding is" if trained.has_embedding else "The task's own weights are"
         reason = f"{which} clearly better without it {seen} ({before:.3f} nats), so no readout is used."
-    return {
-        "asked": asked, "share": share, "reason": reason, "before": before, "after": after, "evidence": evidence,
-        "rows": len(targets),
-    }  # fmt: skip
+    return ReadoutFacts(
+        asked=use, share=share, reason=reason, before=before, after=after, evidence=evidence, rows=len(targets)
+    )

@@ -10,19 +10,18 @@ from functools import partial
 from typing import Final
 
 from onboard.bases import find_base
+from onboard.contract.report import MethodChoice
 from onboard.domain.job import Job, Stage
 from onboard.domain.methods import AUTO
 from onboard.domain.progress import Progress
-from onboard.domain.readout import ProvisionalJson
-from onboard.domain.tried import MethodsJson
 from onboard.errors import ConflictError
 from onboard.model.memory import memory_trouble_told
-from onboard.pipeline.attempt import Run
+from onboard.pipeline.attempt import Attempt
 from onboard.pipeline.check import check_stage
 from onboard.pipeline.choose import choose_stage
 from onboard.pipeline.evaluate import Judged, judge
 from onboard.pipeline.guard import guard_newcomers, guard_stage
-from onboard.pipeline.outcome import Outcome, outcome_of
+from onboard.pipeline.outcome import JobOutcome, outcome_of
 from onboard.pipeline.outputs import (
     ChooseOutput,
     EvaluateOutput,
@@ -35,7 +34,7 @@ from onboard.pipeline.outputs import (
 )
 from onboard.pipeline.own_start import own_start, under_first_head
 from onboard.pipeline.probe import probe_stage
-from onboard.pipeline.provisional import First, compared, confirm, first_version
+from onboard.pipeline.provisional import First, compared, confirm, decided, first_version
 from onboard.pipeline.publish import publish
 from onboard.pipeline.slot import HeadMovedError
 from onboard.pipeline.train import train_stage
@@ -80,14 +79,14 @@ class _Learned:
         methods: methods that were tried, if the job chose among them.
     """
 
-    attempt: Run
+    attempt: Attempt
     first: First | None
     probed: ProbeOutput
     trained: TrainOutput
     alone: Judged
     tuned: TuneOutput | None = None
     guarded: GuardOutput | None = None
-    methods: MethodsJson | None = None
+    methods: MethodChoice | None = None
 
     @property
     def outputs(self) -> tuple[ProbeOutput, TrainOutput, TuneOutput | None, GuardOutput | None]:
@@ -95,10 +94,10 @@ class _Learned:
         return self.probed, self.trained, self.tuned, self.guarded
 
     @property
-    def outcome(self) -> Outcome:
+    def outcome(self) -> JobOutcome:
         return replace(outcome_of(self.attempt, self.trained, self.tuned, self.guarded), methods=self.methods)
 
-    def judged(self, outcome: Outcome) -> Judged:
+    def judged(self, outcome: JobOutcome) -> Judged:
         if outcome.tuned is None:
             return self.alone
         job, progress = self.attempt.job, self.attempt.progress
@@ -109,14 +108,10 @@ def _run(job: Job, services: Services, progress: Progress) -> None:
     """Run the stages under the base's current head. Raises HeadMovedError if they have to be repeated."""
     attempt = check_stage(job, services, progress)
     first = first_version(attempt)
-    if first is not None and job.spec.fast:
-        facts = ProvisionalJson(version=first.version.version, confirmed=True, reason=_FAST, start=None)
-        confirm(first, first.probed, Outcome(first.attempt.bench, first.trained), facts)
-        return
-    if first is not None and (later := _overtaken(attempt)) is not None:
-        reason = _OVERTAKEN.format(job=later.id)
-        facts = ProvisionalJson(version=first.version.version, confirmed=True, reason=reason, start=None)
-        confirm(first, first.probed, Outcome(first.attempt.bench, first.trained), facts)
+    enough = None if first is None else _enough(attempt)
+    if first is not None and enough is not None:
+        facts = decided(first, enough, confirmed=True)
+        confirm(first, first.probed, JobOutcome(first.attempt.bench, first.trained), facts)
         return
     probed = attempt.stage(Stage.PROBE, ProbeOutput.from_json, lambda: probe_stage(attempt))
     attempt.bench = attempt.bench.without_witnesses(probed.known)
@@ -133,23 +128,26 @@ def _run(job: Job, services: Services, progress: Progress) -> None:
     _publish(_chosen(learned) if job.spec.method == AUTO else learned)
 
 
-def _overtaken(attempt: Run) -> Job | None:
-    """Return a waiting job that corrects this job's labels, if any."""
+def _enough(attempt: Attempt) -> str | None:
+    """Return why the job ends with its first version, if it does."""
+    if attempt.job.spec.fast:
+        return _FAST
     with attempt.services.database.read() as session:
-        return JobRepository(session).building_on(attempt.job)
+        later = JobRepository(session).building_on(attempt.job)
+    return None if later is None else _OVERTAKEN.format(job=later.id)
 
 
 def _chosen(learned: _Learned) -> _Learned:
     """Let `--method auto` choose another method, if the job wants that."""
     attempt, probed, outcome = learned.attempt, learned.probed, learned.outcome
     choose = partial(choose_stage, attempt, probed, learned.judged(outcome), outcome)
-    chosen = attempt.stage(Stage.CHOOSE, ChooseOutput.from_json, choose, *learned.outputs)
-    if chosen.trained is None:
-        return replace(learned, methods=chosen.methods)
-    own = under_first_head(attempt)
-    start = own_start(own, chosen.trained.method)
-    alone = Judged(own.bench, own.job.spec, start, chosen.trained, own.progress)
-    return _Learned(own, learned.first, start, chosen.trained, alone, methods=chosen.methods)
+    choice = attempt.stage(Stage.CHOOSE, ChooseOutput.from_json, choose, *learned.outputs)
+    if choice.trained is None:
+        return replace(learned, methods=choice.methods)
+    under_first = under_first_head(attempt)
+    start = own_start(under_first, choice.trained.method)
+    alone = Judged(under_first.bench, under_first.job.spec, start, choice.trained, under_first.progress)
+    return _Learned(under_first, learned.first, start, choice.trained, alone, methods=choice.methods)
 
 
 def _publish(learned: _Learned) -> None:
@@ -163,7 +161,7 @@ def _publish(learned: _Learned) -> None:
         judged = learned.judged(outcome)
         if first is not None:
             facts = compared(first, judged, outcome)
-            if facts["confirmed"]:
+            if facts.confirmed:
                 confirm(first, learned.probed, outcome, facts)
                 return
             outcome = replace(outcome, provisional=facts)
@@ -179,7 +177,7 @@ def _publish(learned: _Learned) -> None:
             evaluated = None  # it was of the tuned hypernetwork, which is now refused
 
 
-def _evaluated(learned: _Learned, judged: Judged, outcome: Outcome) -> EvaluateOutput:
+def _evaluated(learned: _Learned, judged: Judged, outcome: JobOutcome) -> EvaluateOutput:
     before = learned.alone if outcome.tuned else None
     work = partial(judge, judged, learned.attempt.services, outcome.also_chosen, before)
     return learned.attempt.stage(Stage.EVALUATE, EvaluateOutput.from_json, work, *learned.outputs)

@@ -8,7 +8,7 @@ import numpy as np
 
 from onboard.data.splits import is_folded
 from onboard.model.batch import TrainingSet
-from onboard.pipeline.attempt import Run
+from onboard.pipeline.attempt import Attempt
 from onboard.pipeline.label_next import labelling
 from onboard.pipeline.material import Workbench
 from onboard.pipeline.outputs import Folds, ProbeOutput, TrainOutput
@@ -22,7 +22,7 @@ from onboard.train.suspects import warning_of
 from onboard.train.witnesses import known_finding
 
 
-def train_stage(attempt: Run, probed: ProbeOutput) -> TrainOutput:
+def train_stage(attempt: Attempt, probed: ProbeOutput) -> TrainOutput:
     """Train z, or the weights of another method, on all training rows; without held-out rows also on folds."""
     if attempt.job.spec.without_embedding:
         output = train_own(attempt, probed, attempt.job.spec.method, attempt.job.spec.method_settings)
@@ -47,12 +47,13 @@ def train_stage(attempt: Run, probed: ProbeOutput) -> TrainOutput:
         folds = Folds(learned.folds.fold, probabilities, learned.folds.z)
     output = TrainOutput(
         z=trained.z,
-        training={
-            **learned.to_json(),
-            "method": bench.base.method,
-            "trained": int(trained.z.size),
-            "learning_rate": settings.learning_rate,
-        },
+        training=learned.to_document().model_copy(
+            update={
+                "method": bench.base.method,
+                "trained": int(trained.z.size),
+                "learning_rate": settings.learning_rate,
+            }
+        ),
         folds=folds,
         more_rows=None,
         label_next=None,
@@ -63,7 +64,7 @@ def train_stage(attempt: Run, probed: ProbeOutput) -> TrainOutput:
     return replace(output, label_next=labelling(attempt, bench, probed.words, output))
 
 
-def _published(attempt: Run, trained: TrainOutput, learned: Learned) -> tuple[TrainOutput, Learned]:
+def _published(attempt: Attempt, trained: TrainOutput, learned: Learned) -> tuple[TrainOutput, Learned]:
     """Add a readout, if wanted, and return the combined answers."""
     bench, checkpoint = attempt.bench, attempt.checkpoint
     output, fitted = with_readout(bench, trained, attempt.job.spec.readout, checkpoint)
@@ -79,4 +80,4 @@ def _told(bench: Workbench, output: TrainOutput, learned: Learned) -> TrainOutpu
     targets = bench.targets(bench.dataset.train)
     more, suspects = learned.more_rows(targets), learned.suspects(targets)
     warnings = [*([warning_of(suspects, bench.dataset)] if suspects else []), *output.warnings]
-    return replace(output, more_rows=more.to_json() if more else None, warnings=warnings)
+    return replace(output, more_rows=more.to_document() if more else None, warnings=warnings)

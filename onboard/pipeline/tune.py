@@ -17,7 +17,7 @@ from onboard.guard.canaries import canary_ids
 from onboard.hypernetworks.engines import store_hypernetwork
 from onboard.model.batch import LabelledRows, TrainingSet
 from onboard.model.protected import Protection
-from onboard.pipeline.attempt import Run
+from onboard.pipeline.attempt import Attempt
 from onboard.pipeline.evaluate import Judged, Metrics
 from onboard.pipeline.evidence import HELD, PREDICTED, beside_held, beside_in_folds, fitted_rows, held_rows
 from onboard.pipeline.outputs import Folds, NoStep, ProbeOutput, ProposedStep, TrainOutput, TuneOutput
@@ -34,7 +34,7 @@ _HARDLY: Final = NEARLY / 4  # minimum gain in nats on half of the folds before 
 _LET_THROUGH: Final = GuardSettings().shares
 
 
-def tune_stage(attempt: Run, probed: ProbeOutput, trained: TrainOutput, alone: Judged) -> TuneOutput:
+def tune_stage(attempt: Attempt, probed: ProbeOutput, trained: TrainOutput, alone: Judged) -> TuneOutput:
     """Tune hypernetwork and embedding on the new task, if requested or worthwhile.
 
     Args:
@@ -64,11 +64,11 @@ def tune_stage(attempt: Run, probed: ProbeOutput, trained: TrainOutput, alone: J
     return _proposed(tuner, tuned, worth.reason)
 
 
-def _not_tuned(attempt: Run, reason: str, *, diverged: bool) -> NoStep:
+def _not_tuned(attempt: Attempt, reason: str, *, diverged: bool) -> NoStep:
     return NoStep(None, diverged, Tuning(**_facts(attempt, reason, tried=diverged)), {"tuned": False})
 
 
-def _facts(attempt: Run, reason: str, *, tried: bool) -> dict[str, Any]:
+def _facts(attempt: Attempt, reason: str, *, tried: bool) -> dict[str, Any]:
     return {"asked": attempt.job.spec.tune_hypernetwork, "tried": tried, "kept": False, "reason": reason}
 
 
@@ -250,7 +250,7 @@ class _Tuner:
         trained: the embedding alone, with its folds.
     """
 
-    def __init__(self, attempt: Run, words: Sequence[str], trained: TrainOutput) -> None:
+    def __init__(self, attempt: Attempt, words: Sequence[str], trained: TrainOutput) -> None:
         self.attempt, self.words, self.trained = attempt, words, trained
         bench, services = attempt.bench, attempt.services
         versions = protected(services, bench.base, attempt.base, attempt.job.spec.task)
@@ -298,7 +298,7 @@ class _Tuner:
         return whole + sum(self._settings(part, look=True).steps for part in looks)
 
 
-def _embedding_alone(attempt: Run, probed: ProbeOutput, trained: TrainOutput, alone: Judged) -> EmbeddingAlone:
+def _embedding_alone(attempt: Attempt, probed: ProbeOutput, trained: TrainOutput, alone: Judged) -> EmbeddingAlone:
     """Return the facts about the embedding alone, from rows that chose nothing else; test rows do not decide."""
     estimate, _, _ = alone.validation()
     baselines = alone.baselines.get("validation", {})

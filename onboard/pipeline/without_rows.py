@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from onboard.contract.priors import PriorUse
-from onboard.domain.report import WithoutRowsJson
+from onboard.contract.report import WithoutRows
 from onboard.model.readout_features import blocks_of
 from onboard.pipeline.generic_texts import generic_features
 from onboard.pipeline.material import Workbench
@@ -23,7 +23,7 @@ class OfNames:
     """A readout without labeled rows, its inputs, and what earlier tasks contributed; None without a prior."""
 
     readout: Readout
-    made_of: WithoutRowsJson
+    made_of: WithoutRows
     prior: PriorUse | None
 
 
@@ -44,8 +44,7 @@ def readout_without_rows(bench: Workbench, checkpoint: Callable[[], None]) -> Of
     blocks = blocks_of(pairs=pairs)
     prior = None if bench.prior is None else bench.prior.prior
     readout = readout_of_names(names, texts[:, : blocks * bench.width], blocks, prior)
-    made_of: WithoutRowsJson = {
-        "labels": len(bench.dataset.labels), "described": len(bench.descriptions), "texts": len(texts),
-        "unlabelled": submitted,
-    }  # fmt: skip
+    made_of = WithoutRows(
+        labels=len(bench.dataset.labels), described=len(bench.descriptions), texts=len(texts), unlabelled=submitted
+    )
     return OfNames(readout, made_of, None if bench.prior is None else contributions(bench.prior, names, 1.0))

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
-from typing import cast
+from dataclasses import dataclass, field
 
 import numpy as np
 
+from onboard.contract.report import CandidateScore
 from onboard.domain.init import MEAN, RANDOM
-from onboard.domain.report import CandidateJson
 
 MIXTURE = "mixture"
 NOTHING_LEARNED = (RANDOM, MEAN)  # what a chosen start must beat to be worth something
@@ -33,38 +32,6 @@ class Candidate:
     words: tuple[str, ...] = ()
     ordered: bool = False
     trained_rows: np.ndarray = field(default_factory=lambda: NOTHING)
-
-
-@dataclass(frozen=True)
-class CandidateScore:
-    """How a candidate did.
-
-    Args:
-        embedding: the candidate's name.
-        loss: mean negative log-likelihood per row in nats, at the candidate's best temperature of at least 1.
-        low, high: 95% interval of the loss.
-        rows: how many rows it was measured on.
-        overlap: rows that the candidate has been trained on; left out unless none would remain.
-        words: label word for each of the new task's labels, by the best one-to-one mapping.
-        accuracy: share of rows whose most probable label is right, before any training; None for regression.
-        round: the last round of the race that it took part in, from 1.
-        tuned: held-out loss per row after a few steps of training, in nats; None for those that were not tuned.
-    """
-
-    embedding: str
-    loss: float
-    low: float
-    high: float
-    rows: int
-    overlap: int
-    words: tuple[str, ...]
-    accuracy: float | None = None
-    round: int = 1
-    tuned: float | None = None
-
-    def to_json(self) -> CandidateJson:
-        """The score as a JSON-compatible document."""
-        return cast(CandidateJson, {**asdict(self), "words": list(self.words)})
 
 
 @dataclass(frozen=True)

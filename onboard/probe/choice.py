@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from onboard.probe.candidates import NOTHING_LEARNED, Candidate, CandidateScore, ProbeResult
+from onboard.contract.report import CandidateScore
+from onboard.probe.candidates import NOTHING_LEARNED, Candidate, ProbeResult
 from onboard.probe.evaluator import Evaluator, interval
 from onboard.probe.finals import Finalist, Tried, try_finalists
 from onboard.probe.racing import Raced, mean_of, race, ranking
@@ -130,13 +131,14 @@ def _score(tried: Tried, scores: Mapping[str, CandidateScore]) -> CandidateScore
     """With the loss after training; the mixture, which is made by training, has no other."""
     losses = tried.losses[~np.isnan(tried.losses)]
     if tried.name in scores:
-        return replace(scores[tried.name], tuned=mean_of(losses))
+        return scores[tried.name].model_copy(update={"tuned": mean_of(losses)})
     loss, low, high = interval(losses)
     last = max(score.round for score in scores.values())
     overlap = len(tried.losses) - len(losses)
     return CandidateScore(
-        tried.name, loss, low, high, len(losses), overlap, tried.finalist.words, round=last, tuned=loss
-    )
+        embedding=tried.name, loss=loss, low=low, high=high, rows=len(losses), overlap=overlap,
+        words=tried.finalist.words, accuracy=None, round=last, tuned=loss,
+    )  # fmt: skip
 
 
 def _rank(score: CandidateScore) -> tuple[int, float, float, str]:

@@ -9,11 +9,12 @@ from typing import Final
 import numpy as np
 import torch
 
+from onboard.contract.report import CandidateScore
 from onboard.model.batched import mixed_edge_logits
 from onboard.model.engine import Engine
 from onboard.model.execution import UNWATCHED, Execution
 from onboard.model.scoring import LabelTrie, log_probabilities_among
-from onboard.probe.candidates import NOTHING, Candidate, CandidateScore, in_sorted
+from onboard.probe.candidates import NOTHING, Candidate, in_sorted
 from onboard.probe.mapping import best_words, word_pool, words_without
 from onboard.statistics.student import student_interval
 
@@ -129,7 +130,10 @@ class Evaluator:
         loss, low, high = (round(figure, 6) for figure in interval(at_best_temperature(scores, targets)))
         accuracy = float((scores.argmax(1) == targets.argmax(1)).mean()) if self._mapped else None
         overlap = int(known.sum())
-        return CandidateScore(candidate.embedding, loss, low, high, len(fresh), overlap, words, accuracy)
+        return CandidateScore(
+            embedding=candidate.embedding, loss=loss, low=low, high=high, rows=len(fresh), overlap=overlap,
+            words=words, accuracy=accuracy, round=1, tuned=None,
+        )  # fmt: skip
 
     def losses(self, candidate: Candidate, rows: np.ndarray, known_too: bool = False) -> np.ndarray:
         """Its loss on each of `rows` (n,) at its best temperature; NaN on rows that it has been trained on."""

@@ -15,7 +15,7 @@ import torch
 
 from onboard.model.batched import log_probabilities
 from onboard.model.scoring import LabelTrie
-from onboard.model.side_by_side import Losses, Run, train_side_by_side
+from onboard.model.side_by_side import Losses, TrainingRun, train_side_by_side
 from onboard.model.steps import Steps
 from onboard.probe.candidates import MIXTURE, Candidate
 from onboard.probe.evaluator import Evaluator, at_best_temperature
@@ -71,7 +71,7 @@ def try_finalists(
     everything = np.arange(evaluator.rows)
     tries = [evaluator.engine.trie(finalist.words) for finalist in finalists]
     runs = [
-        Run(finalist.candidate.z, trie, dealt(trained, settings))
+        TrainingRun(finalist.candidate.z, trie, dealt(trained, settings))
         for trained, _ in halves
         for finalist, trie in zip(finalists, tries, strict=True)
     ]

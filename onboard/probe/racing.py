@@ -8,12 +8,13 @@ the bounds are on paired differences, because rows differ far more than candidat
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
-from onboard.probe.candidates import Candidate, CandidateScore
+from onboard.contract.report import CandidateScore
+from onboard.probe.candidates import Candidate
 from onboard.probe.evaluator import MINIMUM_ROWS, Evaluator
 from onboard.probe.settings import RaceSettings
 from onboard.statistics.student import half_interval, paired
@@ -64,7 +65,7 @@ def race(
     standing, losses, ended = _halved(evaluator, standing, order, settings, spared, known_too)
     ranked = ranking(standing, losses)
     scores = [
-        replace(score, round=last_round)
+        score.model_copy(update={"round": last_round})
         for candidate, last_round, seen in ended
         if (score := evaluator.score(candidate, order[:seen], known_too)) is not None
     ]

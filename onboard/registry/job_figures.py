@@ -15,7 +15,7 @@ from sqlalchemy import Subquery, and_, case, func, or_, select
 from onboard.domain.failures import FailedJob
 from onboard.domain.figures import HOUR, NO_SAMPLE, Ended, EndedInHour, Percentiles
 from onboard.domain.job import Job, JobState, Stage
-from onboard.domain.running import Attempt
+from onboard.domain.running import RunningAttempt
 from onboard.registry.jobs import to_job
 from onboard.registry.repository import Repository
 from onboard.registry.states import IS_OPEN, IS_RUNNING
@@ -188,7 +188,7 @@ class JobFigures(Repository):
         statement = select(JobRow).where(JobRow.number.in_(numbers)).order_by(*CLAIM_ORDER)
         return [to_job(row) for row in self._session.scalars(statement)]
 
-    def attempts(self, now: float) -> Sequence[Attempt]:
+    def attempts(self, now: float) -> Sequence[RunningAttempt]:
         """Every running job with its present attempt, the longest-running first."""
         jobs = [to_job(row) for row in self._session.scalars(select(JobRow).where(IS_RUNNING))]
         marks = self._marks(jobs)
@@ -244,9 +244,9 @@ def _between(sample: Mapping[int, float], last: int) -> Percentiles:
     return Percentiles(*places)
 
 
-def _attempt(job: Job, now: float, staged_at: float | None, note: str) -> Attempt:
+def _attempt(job: Job, now: float, staged_at: float | None, note: str) -> RunningAttempt:
     claimed_at = job.claimed_at or job.started_at or now  # not known of a job that runs since before an upgrade
-    return Attempt(
+    return RunningAttempt(
         job=job,
         seconds=max(now - claimed_at, 0.0),
         stage_seconds=None if staged_at is None else max(now - staged_at, 0.0),

@@ -14,11 +14,9 @@ if TYPE_CHECKING:
     from jinja2 import Environment
     from markupsafe import Markup
 
-    from onboard.domain.report import JobReport
 
-
-def render(document: JobReport | Mapping[str, Any]) -> str:
-    """Render the HTML page of a job's document (`onboard.domain.report.JobReport`); every key may be absent or null."""
+def render(document: Mapping[str, Any]) -> str:
+    """Render the HTML page of a job's document; every key may be absent or null."""
     return environment().get_template("report.html").render(page=page_of(document))
 
 

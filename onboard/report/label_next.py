@@ -15,7 +15,7 @@ FEWEST_HELD_OUT: Final = 16  # minimum held-out rows for a curve (`onboard.train
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class NextText:
     """A text or a pair to label next, with its current answer."""
 
     answer: str
@@ -27,7 +27,7 @@ class MoreLabels:
     """The gain from more labels, in sentences, and what to label next."""
 
     sentences: list[str]
-    rows: list[Asked]
+    rows: list[NextText]
 
 
 def more_labels(document: Mapping[str, Any]) -> MoreLabels | None:
@@ -35,7 +35,7 @@ def more_labels(document: Mapping[str, Any]) -> MoreLabels | None:
     asked = mapping(document.get("label_next"))
     rows = mappings(asked.get("rows"))
     sentences = [*_worth(document), *_shares(asked), *([_sentence(asked, len(rows))] if rows else [])]
-    return MoreLabels(sentences, [Asked(_answer(row), _texts(row)) for row in rows]) if sentences else None
+    return MoreLabels(sentences, [NextText(_answer(row), _texts(row)) for row in rows]) if sentences else None
 
 
 def _shares(asked: Mapping[str, Any]) -> list[str]:

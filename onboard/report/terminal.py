@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType
     from rich.text import Text
 
-    from onboard.domain.report import JobReport
 
 SPARKS = "▁▂▃▄▅▆▇█"
 SPARKLINE_CHARACTERS = 40
@@ -24,7 +23,7 @@ NAME_CHARACTERS = 34  # of a starting point in the table: two lines of 80 column
 STYLES = {"bad": "bold red", "warn": "bold yellow", "info": "bold blue"}
 
 
-def render_text(document: JobReport | Mapping[str, Any]) -> RenderableType:
+def render_text(document: Mapping[str, Any]) -> RenderableType:
     """Return a rich renderable of a job's document; every key may be absent or null."""
     return _TerminalReport(page_of(document), numbers(within(document, "training", "loss")))
 

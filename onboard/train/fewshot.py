@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from onboard.domain.report import TrainingJson
+from onboard.contract.report import TrainingFacts
 from onboard.model.batch import LabelledRows, TrainingSet
 from onboard.model.engine import Engine
 from onboard.model.execution import UNWATCHED, Execution
 from onboard.model.interpolate import embedding_between
-from onboard.model.side_by_side import Moved, Run, train_side_by_side
+from onboard.model.side_by_side import Moved, TrainingRun, train_side_by_side
 from onboard.model.steps import Steps
 from onboard.train.settings import FewShotSettings, batches_an_epoch
 
@@ -37,14 +37,11 @@ class Trained:
         """Move z back to this share of the way from the start (t,); losses and norms are unchanged."""
         return replace(self, z=embedding_between(start, self.z, share))
 
-    def to_json(self) -> TrainingJson:
-        """Return the losses and norms of the training (without z) as a JSON-compatible document."""
-        return {
-            "steps": len(self.losses),
-            "loss": list(self.losses),
-            "z_norm": list(self.norms),
-            "padding_share": self.padding_share,
-        }
+    def to_document(self) -> TrainingFacts:
+        """Return the facts of the training: steps, losses, norms and padding."""
+        return TrainingFacts(
+            steps=len(self.losses), loss=self.losses, z_norm=self.norms, padding_share=self.padding_share
+        )
 
 
 @dataclass(frozen=True)
@@ -83,7 +80,9 @@ def train_parts(
         OutOfMemoryError: the GPU cannot hold even a single row.
     """
     rows = training_set.rows
-    runs = [Run(start, training_set.trie, order) for part in parts for order in _orders(rows, part, settings, seed)]
+    runs = [
+        TrainingRun(start, training_set.trie, order) for part in parts for order in _orders(rows, part, settings, seed)
+    ]
     steps = Steps(
         settings.learning_rate, falling=True, averaged_share=settings.averaged_share,
         norm_per_root=settings.norm_per_root,

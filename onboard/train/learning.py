@@ -18,10 +18,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from onboard.contract.report import TrainingFacts
 from onboard.data.label_errors import Doubt
 from onboard.data.splits import evenly_spaced
 from onboard.domain.dataset import Dataset
-from onboard.domain.report import TrainingJson
 from onboard.model.batch import LabelledRows, TrainingSet
 from onboard.model.batched import log_probabilities
 from onboard.model.engine import Engine
@@ -53,9 +53,9 @@ class Learned:
     chosen_on: int | None = None
     halves: Halves | None = None
 
-    def to_json(self) -> TrainingJson:
-        """Return the losses and norms of the training (without z) as a JSON-compatible document."""
-        return {**self.trained.to_json(), "share": self.share, "chosen_on": self.chosen_on}
+    def to_document(self) -> TrainingFacts:
+        """Return the facts of the training."""
+        return self.trained.to_document().model_copy(update={"share": self.share, "chosen_on": self.chosen_on})
 
     def more_rows(self, targets: np.ndarray) -> MoreRows | None:
         """Estimate the gain from more labeled rows; None if not requested.

@@ -15,7 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from onboard.domain.report import MoreRowsJson
+from onboard.contract.report import CurvePoint, ExpectedGain
 from onboard.model.cost import Passes
 from onboard.statistics.bootstrap import draws_of_groups
 
@@ -45,14 +45,14 @@ class MoreRows:
     reason: str | None = None
     of_readout: bool = False
 
-    def to_json(self) -> MoreRowsJson:
-        """Return points, more, gain, low, high, reason and of_readout."""
+    def to_document(self) -> ExpectedGain:
+        """Return the part of the job's result."""
         gain, low, high = self.gain or (None, None, None)
-        return {
-            "points": [{"rows": rows, "accuracy": accuracy} for rows, accuracy in self.points],
-            "more": self.more, "gain": gain, "low": low, "high": high, "reason": self.reason,
-            "of_readout": self.of_readout,
-        }  # fmt: skip
+        points = tuple(CurvePoint(rows=rows, accuracy=accuracy) for rows, accuracy in self.points)
+        return ExpectedGain(
+            points=points, more=self.more, gain=gain, low=low, high=high, reason=self.reason,
+            of_readout=self.of_readout,
+        )  # fmt: skip
 
 
 def affordable_curve(trained: float, tokens: float) -> bool:

@@ -11,10 +11,10 @@ from typing import Final
 
 import numpy as np
 
+from onboard.contract.checks import DatasetWarning
 from onboard.data.label_errors import Doubt, doubted_rows
 from onboard.data.previews import beginning, preview_texts
 from onboard.domain.dataset import Dataset, Example, label_text
-from onboard.domain.report import WarningJson
 
 MOST: Final = 10
 _LABEL_CHARACTERS: Final = 40  # of a label in the warning
@@ -32,7 +32,7 @@ def suspected_rows(judged: np.ndarray, estimate: np.ndarray, targets: np.ndarray
     return [replace(doubt, row=int(judged[doubt.row])) for doubt in doubts]
 
 
-def warning_of(suspects: Sequence[Doubt], dataset: Dataset) -> WarningJson:
+def warning_of(suspects: Sequence[Doubt], dataset: Dataset) -> DatasetWarning:
     """Return the report's warning, which lists all of them (at least one).
 
     Args:
@@ -50,13 +50,14 @@ def warning_of(suspects: Sequence[Doubt], dataset: Dataset) -> WarningJson:
     rows = "1 training row looks" if len(suspects) == 1 else f"{len(suspects)} training rows look"
     first, likelier = (beginning(label_text(examples[0][key]), _LABEL_CHARACTERS) for key in ("label", "likelier"))
     sentence = f"“{examples[0]['text']}” is labeled {first}; {likelier} looks more likely."
-    return {
-        "code": "contradicted_labels",
-        "message": f"{rows} mislabeled to models trained without them: {sentence}",
-        "remedy": "Look at these rows; they are used as they are.",
-        "count": len(suspects),
-        "examples": examples,
-    }
+    return DatasetWarning(
+        code="contradicted_labels",
+        type="contradicted-labels",
+        message=f"{rows} mislabeled to models trained without them: {sentence}",
+        count=len(suspects),
+        remedy="Look at these rows; they are used as they are.",
+        examples=tuple(examples),
+    )
 
 
 def _shown(row: Example) -> str:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from onboard.contract.checks import DatasetWarning
 from onboard.data.problems import Finding
-from onboard.domain.report import WarningJson
 
 
-def known_finding(counts: Mapping[str, int]) -> list[WarningJson]:
-    """Return the report's warning about known rows in these splits; empty if there are none."""
+def known_finding(counts: Mapping[str, int]) -> list[DatasetWarning]:
+    """Return a warning about known rows in these splits; empty if there are none."""
     parts = [f"{count} {split}" for split, count in counts.items() if count]
     if not parts:
         return []
@@ -20,5 +20,5 @@ def known_finding(counts: Mapping[str, int]) -> list[WarningJson]:
             "in no estimate.",
             sum(counts.values()),
             "Estimates need rows that nothing was trained on: --test FILE.",
-        ).to_json()
+        ).to_document()
     ]

@@ -12,9 +12,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from onboard.domain.descent import Descent, descent_document
+from onboard.contract.deleting import DeletedDocument, Descendants, RemovedCounts
+from onboard.domain.descent import Descent
 from onboard.domain.names import did_you_mean
 from onboard.domain.webhook import DELETED
 from onboard.errors import ConflictError, DamagedError, NotFoundError, OnboardError, StorageError, UnavailableError
@@ -65,26 +66,27 @@ class Deleted:
         """Queues with jobs that wait because of it."""
         return self.removed.queues | frozenset(self.unlearning.queues if self.unlearning else ())
 
-    def to_json(self) -> dict[str, Any]:
+    def to_document(self) -> DeletedDocument:
         """Return the result of `onboard tasks delete --json`."""
-        removed, unlearning = self.removed, self.unlearning.to_json() if self.unlearning else None
+        removed, unlearning = self.removed, self.unlearning.to_document() if self.unlearning else None
         if self.dry_run and unlearning is not None:  # those jobs were never queued
-            unlearning["rebuilding"] = [{**job, "job": None} for job in unlearning["rebuilding"]]
-        return {
-            "task": self.task,
-            "deleted": not self.dry_run,
-            "dry_run": self.dry_run,
-            "removed": {
-                "versions": removed.versions,
-                "jobs": removed.jobs,
-                "datasets": removed.datasets,
-                "artifacts": len(self.artifacts),
-                "bytes": sum(artifact.size_bytes for artifact in self.artifacts),
-            },
-            "shared_with": list(removed.shared_with),
-            "descendants": descent_document(self.descendants, self.aliases),
-            "unlearning": unlearning,
-        }
+            rebuilding = tuple(versions.model_copy(update={"job": None}) for versions in unlearning.rebuilding)
+            unlearning = unlearning.model_copy(update={"rebuilding": rebuilding})
+        return DeletedDocument(
+            task=self.task,
+            deleted=not self.dry_run,
+            dry_run=self.dry_run,
+            removed=RemovedCounts(
+                versions=removed.versions,
+                jobs=removed.jobs,
+                datasets=removed.datasets,
+                artifacts=len(self.artifacts),
+                bytes=sum(artifact.size_bytes for artifact in self.artifacts),
+            ),
+            shared_with=tuple(removed.shared_with),
+            descendants=Descendants.of_descent(self.descendants, self.aliases),
+            unlearning=unlearning,
+        )
 
 
 def delete_task(services: Services, name: str, *, unlearning: bool = False, dry_run: bool = False) -> Deleted:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 FEWEST_SHARED: Final = 6  # rows that can give a verdict: of fewer, all for the worse, it may be chance
-Answer = Callable[[EmbeddingVersion, Sequence[Example]], "np.ndarray"]
+PredictRows = Callable[[EmbeddingVersion, Sequence[Example]], "np.ndarray"]
 Trained = Callable[[EmbeddingVersion], "np.ndarray"]
 
 
@@ -71,7 +71,7 @@ def answered_out_of_fold(version: EmbeddingVersion, labels: Sequence[Label]) -> 
 def shared_rows(
     versions: tuple[EmbeddingVersion, EmbeddingVersion],
     datasets: tuple[Mapping[int, Example], Mapping[int, Example]],
-    answer: Answer,
+    answer: PredictRows,
     trained: Trained,
 ) -> Paired | None:
     """The rows of either dataset that both versions answer without having been trained on them; None without any.

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from onboard.contract.deleting import CannotRebuild, Rebuilding, Restored, RevertedHead, UnlearningDocument
 from onboard.domain.dataset import label_key, label_text
 from onboard.domain.descent import Descent
-from onboard.domain.documents import document_of
 from onboard.domain.init import InitKind
 from onboard.domain.job import JobSpec, JobState
 from onboard.domain.names import Reference
@@ -36,26 +36,29 @@ class Unlearning:
     """What becomes of that which descends from a deleted task.
 
     Args:
-        reverted: bases whose head went back, with the versions: base_digest, from, to.
-        rebuilding: versions that a job rebuilds: versions, job.
-        restored: aliased versions that were carried from one that does not descend: version, to.
+        reverted: bases whose head went back.
+        rebuilding: versions that a job rebuilds.
+        restored: aliased versions that were carried from one that does not descend.
         removed: versions that no alias named; they are gone.
-        cannot: versions that stay as they are: version, why.
+        cannot: versions that stay as they are.
         queues: that got jobs.
         artifacts: what may be needless now, see `Removed`.
     """
 
-    reverted: list[dict[str, Any]] = field(default_factory=list)
-    rebuilding: list[dict[str, Any]] = field(default_factory=list)
-    restored: list[dict[str, str]] = field(default_factory=list)
+    reverted: list[RevertedHead] = field(default_factory=list)
+    rebuilding: list[Rebuilding] = field(default_factory=list)
+    restored: list[Restored] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
-    cannot: list[dict[str, str]] = field(default_factory=list)
+    cannot: list[CannotRebuild] = field(default_factory=list)
     queues: set[str] = field(default_factory=set)
     artifacts: dict[str, float] = field(default_factory=dict)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_document(self) -> UnlearningDocument:
         """Its part of the result of `onboard tasks delete --json`."""
-        return document_of(self, "queues", "artifacts")
+        return UnlearningDocument(
+            reverted=tuple(self.reverted), rebuilding=tuple(self.rebuilding), restored=tuple(self.restored),
+            removed=tuple(self.removed), cannot=tuple(self.cannot),
+        )  # fmt: skip
 
 
 def unlearn(session: Session, task: str, descendants: Descent, aliases: Mapping[str, Sequence[str]]) -> Unlearning:
@@ -94,7 +97,7 @@ class _Work:
             origin = self._origin(version)
             if origin.reference not in self.known:
                 registry.replace(version.task, [version.reference], origin.version)
-                self.result.restored.append({"version": version.reference, "to": origin.reference})
+                self.result.restored.append(Restored(version=version.reference, to=origin.reference))
             else:
                 rebuilt.setdefault(origin.reference, []).append(version)
         for reference, replaced in rebuilt.items():
@@ -115,7 +118,7 @@ class _Work:
                 hypernetwork.version for hypernetwork in bases.line(digest, head) if hypernetwork.version in unmarked
             )
             bases.set_head(digest, nearest, expected_head=head)
-            self.result.reverted.append({"base_digest": digest, "from": head, "to": nearest})
+            self.result.reverted.append(RevertedHead(base_digest=digest, from_=head, to=nearest))
 
     def _version(self, reference: str) -> EmbeddingVersion | None:
         named = Reference.parse(reference)
@@ -140,20 +143,20 @@ class _Work:
         ]  # fmt: skip
         for waiting in asked:
             if waiting.state in (JobState.QUEUED, JobState.RUNNING):
-                self.result.rebuilding.append({"versions": references, "job": waiting.id})
+                self.result.rebuilding.append(Rebuilding(versions=tuple(references), job=waiting.id))
                 return
         learned = self._learned(version)
         before = jobs.get(learned) if learned is not None else next(iter(asked), None)
         why = self._trouble(version) if before else "no job of this service learned it, so its rows are not known"
         if before is None or why:
-            self.result.cannot += [{"version": reference, "why": why} for reference in references]
+            self.result.cannot += [CannotRebuild(version=reference, why=why) for reference in references]
             return
         request = self._request(_relabeled(before.spec, version), references)
         job, _ = jobs.add(
             request, queue=before.queue, priority=before.priority, owner=actor(),
             time_limit_seconds=before.time_limit_seconds,
         )  # fmt: skip
-        self.result.rebuilding.append({"versions": references, "job": job.id})
+        self.result.rebuilding.append(Rebuilding(versions=tuple(references), job=job.id))
         self.result.queues.add(job.queue)
 
     def _learned(self, version: EmbeddingVersion) -> str | None:

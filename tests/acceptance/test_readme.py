@@ -188,7 +188,7 @@ def test_every_import_that_the_documentation_shows_works() -> None:
     ("heading", "made_by"),
     [
         ("Errors", r"(?:\bProblem|UnreadableError|RowError|\.add)\("),
-        ("Warnings", r"(?:\bFinding\(|\"code\":)"),
+        ("Warnings", r"(?:\bFinding\(|\"code\":|\bcode=)"),
     ],
 )
 def test_the_codes_of_the_checks_are_documented_one_by_one(heading: str, made_by: str) -> None:

@@ -7,11 +7,15 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.program import PROGRAM, Place
+
+from onboard.domain.names import Reference
+from onboard.serving import Predictor
 
 ROOT = Path(__file__).parent.parent.parent
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -85,16 +89,21 @@ def test_the_tutorial_ends_with_its_versions_and_every_text_gets_the_answer_that
     assert printed.split()[0] in {"praise", "complaint"}  # the last block asks that folder alone
     answers = (shipped.folder / "answers.jsonl").read_text(encoding="utf-8").splitlines()
     assert [json.loads(answer)["label"] for answer in answers] == ["praise", "complaint"]
-    for reference, text, label in asked_for():
-        (answer,) = shipped.json("predict", reference, "--text", text)["predictions"]
+    # the blocks have run `onboard predict`; here one model answers all of it again
+    inputs = [(Reference.parse(reference), text) for reference, text, _ in asked_for()]
+    inputs += [(Reference("notes", name), "x") for name in ("v1", "latest")]
+    with shipped.services() as services, closing(Predictor(services)) as predictor:
+        *predictions, first, latest = predictor.predict(
+            [{"task": reference.task, "ref": reference.ref, "text": text} for reference, text in inputs]
+        )
+    for answer, (reference, text, label) in zip(predictions, asked_for(), strict=True):
         if (reference, text) == FIRST_WRONG:
-            assert (answer["label"], answer["probability"] < 0.7) == ("praise", True), "the tutorial says so"
+            assert (answer.label, answer.probability < 0.7) == ("praise", True), "the tutorial says so"
             continue
-        assert answer["label"] == label, f"{reference}: {text}"
+        assert answer.label == label, f"{reference}: {text}"
         least = 0.65 if text == FIRST_WRONG[1] else 0.75  # plain texts, not toss-ups
-        assert answer["probability"] > least, f"{reference}: {text}"
-    first, latest = (shipped.json("predict", f"notes@{name}", "--text", "x") for name in ("v1", "latest"))
-    assert first["predictions"][0]["version"] < latest["predictions"][0]["version"]  # the improved one was asked
+        assert answer.probability > least, f"{reference}: {text}"
+    assert first.version < latest.version  # the improved one was asked
 
 
 @pytest.mark.timeout(2400)

@@ -19,6 +19,7 @@ from sqlalchemy import select
 from support.program import Place
 from support.real_jobs import Desk
 
+from onboard.contract.report import JobResult
 from onboard.domain.job import JobState
 from onboard.domain.task_search import TaskSearch
 from onboard.errors import InputError
@@ -31,7 +32,7 @@ from onboard.pipeline.outputs import (
     tune_output,
 )
 from onboard.registry.services import Services, open_services
-from onboard.registry.tables import StageOutputRow
+from onboard.registry.tables import JobRow, StageOutputRow
 from onboard.serving import Predictor
 from onboard.settings import Settings
 from onboard.versions.describe import list_tasks
@@ -110,6 +111,13 @@ def test_what_its_stages_left_is_read_and_written_as_it_was(old_home: Services) 
         if stage == "evaluate":  # and before temperatures
             assert again.pop("calibration") is None
         assert again == json.loads(old_home.artifacts.get(artifact))
+
+
+def test_results_of_its_jobs_are_read_and_written_as_they_were(old_home: Services) -> None:
+    with old_home.database.read() as session:
+        results = [result for result in session.scalars(select(JobRow.result)) if result is not None]
+    assert len(results) > 3
+    assert [JobResult.model_validate(result).to_json() for result in results] == results
 
 
 def test_commands_show_its_jobs_tasks_and_versions(old_home: Services, tmp_path: Path) -> None:

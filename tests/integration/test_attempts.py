@@ -16,6 +16,7 @@ from support.real_jobs import STAGES, CrashError, Desk, HookedProgress, crash_af
 from support.refusals import refused
 
 from onboard.bases import Base
+from onboard.contract.jobs import JobEventDocument
 from onboard.domain.job import Job, JobSpec, JobState, Stage
 from onboard.domain.progress import Progress
 from onboard.errors import FencedError, StorageError
@@ -212,7 +213,7 @@ def test_a_worker_with_another_base_refuses_the_job(desk: Desk, other_base: Base
 
 def events_of(services: Services, job: str) -> list[dict[str, Any]]:
     with services.database.read() as session:
-        return [event.to_json() for event in EventRepository(session).list(job)]
+        return [JobEventDocument.of(event).to_json() for event in EventRepository(session).list(job)]
 
 
 def test_a_full_disk_is_told_leaves_no_half_file_and_a_retry_succeeds(

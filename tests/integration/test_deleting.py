@@ -54,7 +54,7 @@ def test_no_byte_of_the_rows_labels_or_results_is_left_and_one_line_says_what_we
     services = desk.services
     before = digests(services)
     assert len(traces(services)) >= 2  # the database, and a result of a stage
-    done = delete_task(services, "mood").to_json()
+    done = delete_task(services, "mood").to_document().to_json()
     assert done["removed"]["versions"] == done["removed"]["jobs"] == 1
     assert done["removed"]["datasets"] == 2  # its rows, and the pool
     assert done["removed"]["artifacts"] == len(before - digests(services)) >= 6
@@ -119,12 +119,12 @@ def test_a_dry_run_says_what_would_go_and_changes_nothing(desk: Desk) -> None:
     secret_task(desk)
     desk.learn(opinions(16), "child", init="mood")
     before, versions = digests(desk.services), desk.versions("mood")
-    dry = delete_task(desk.services, "mood", unlearning=True, dry_run=True).to_json()
+    dry = delete_task(desk.services, "mood", unlearning=True, dry_run=True).to_document().to_json()
     assert (digests(desk.services), desk.versions("mood")) == (before, versions)
     assert (dry["deleted"], dry["dry_run"]) == (False, True)
     assert dry["unlearning"]["rebuilding"] == [{"versions": ["child@v1"], "job": None}]
     assert len(desk.jobs()) == 2
-    done = delete_task(desk.services, "mood", unlearning=True).to_json()
+    done = delete_task(desk.services, "mood", unlearning=True).to_document().to_json()
     assert done["removed"] == dry["removed"]
     assert done["descendants"] == dry["descendants"]
 
@@ -232,7 +232,7 @@ def test_rows_that_were_submitted_twice_go_all_the_same(desk: Desk) -> None:
     for _ in range(2):
         desk.submit(secret_rows(), key="once")
     before = digests(desk.services)
-    removed = delete_task(desk.services, "mood").to_json()["removed"]
+    removed = delete_task(desk.services, "mood").to_document().to_json()["removed"]
     assert (removed["jobs"], removed["datasets"]) == (1, 1)
     assert removed["artifacts"] == len(before - digests(desk.services)) == 2
 

@@ -34,7 +34,7 @@ def test_what_is_published_from_a_task_while_it_is_deleted_is_named_and_rebuilt(
     publish, deletion = VersionRepository.publish, {}
 
     def delete() -> None:
-        deletion.update(delete_task(services, "gone", unlearning=True).to_json())
+        deletion.update(delete_task(services, "gone", unlearning=True).to_document().to_json())
 
     deleting = threading.Thread(target=delete)
 

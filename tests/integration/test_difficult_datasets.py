@@ -16,6 +16,7 @@ from support.tiny_base import make_tiny_base
 
 from onboard.bases import Base, find_base
 from onboard.bases.load import load_engine
+from onboard.contract.jobs import JobFacts
 from onboard.domain.job import JobState
 from onboard.domain.submission import Submission
 from onboard.errors import DatasetError
@@ -63,7 +64,7 @@ def learn(desk: Desk, rows: Sequence[Row], task: str = "odd", **changes: Any) ->
     job = desk.run(desk.claim())
     assert job.state is JobState.SUCCEEDED
     result = job.result or {}
-    assert task in render({**job.to_json(), **result})
+    assert task in render({**JobFacts.of_job(job).to_json(), **result})
     return result
 
 

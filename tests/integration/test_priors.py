@@ -141,7 +141,7 @@ def test_a_deleted_task_is_forgotten_as_if_it_had_never_taught(
     services, gone = desk.services, desk.version("second").lesson
     before = learned(desk, "fourth")
     assert desk.version("fourth").prior_version == 1
-    done = delete_task(services, "second").to_json()
+    done = delete_task(services, "second").to_document().to_json()
     assert [line["version"] for line in done["descendants"]["versions"]] == ["fourth@v1"]
     head = heads(services, tiny_base)["single"]
     assert (head.version, head.reason) == (2, "the task second was deleted")
@@ -165,7 +165,7 @@ def test_unlearning_rebuilds_what_was_drawn_towards_a_prior_that_knew_the_task(
     desk: Desk, tiny_base: Base, taught: PriorVersion
 ) -> None:
     learned(desk, "fourth")
-    done = delete_task(desk.services, "second", unlearning=True).to_json()
+    done = delete_task(desk.services, "second", unlearning=True).to_document().to_json()
     (rebuilding,) = done["unlearning"]["rebuilding"]
     assert rebuilding["versions"] == ["fourth@v1"]
     assert "prior" in done["descendants"]["versions"][0]["why"]

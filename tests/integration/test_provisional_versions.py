@@ -10,8 +10,8 @@ from sqlalchemy import select
 from support.real_jobs import DOCUMENT, CrashError, Desk, HookedProgress, crash_after, opinions
 
 from onboard.bases import Base
+from onboard.contract.report import ProvisionalFacts
 from onboard.domain.job import Job, JobSpec, JobState
-from onboard.domain.readout import ProvisionalJson
 from onboard.errors import CancelledError, ConflictError, FencedError, InputError
 from onboard.jobs import control
 from onboard.pipeline import provisional
@@ -39,8 +39,8 @@ def rows_say(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Let the rows that were left out say this of the two versions."""
 
     def say(*, better: bool) -> None:
-        def decided(*arguments: Any) -> ProvisionalJson:
-            return {**_COMPARED(*arguments), "confirmed": not better}
+        def decided(*arguments: Any) -> ProvisionalFacts:
+            return _COMPARED(*arguments).model_copy(update={"confirmed": not better})
 
         monkeypatch.setattr(pipeline, "compared", decided)
 

@@ -15,6 +15,7 @@ from support.refusals import refused as error_of
 
 from onboard.bases import Base
 from onboard.bases.load import load_engine
+from onboard.contract.report import TrainingFacts
 from onboard.contract.versions import VersionDocument
 from onboard.domain.dataset import Dataset, Example
 from onboard.domain.job import JobSpec
@@ -232,7 +233,8 @@ def test_a_number_is_read_out_too(desk: Desk, tiny_services: Services) -> None:
 def test_what_a_stage_left_is_read_back_with_its_readout(tiny_base: Base) -> None:
     rng = np.random.default_rng(0)
     trained = TrainOutput(
-        np.zeros(16, np.float32), {}, None, None, None, [], {}, readout=drawn(tiny_base), read_out=rng.random((3, 2)),
+        np.zeros(16, np.float32), TrainingFacts(), None, None, None, [], {}, readout=drawn(tiny_base),
+        read_out=rng.random((3, 2)),
     )  # fmt: skip
     document = json.loads(json.dumps(trained.to_json()))
     again = TrainOutput.from_json(document)

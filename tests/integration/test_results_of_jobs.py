@@ -9,6 +9,7 @@ from support.real_jobs import DOCUMENT, STAGES, Desk, opinions, write_rows
 
 from cli.watch import result_document
 from onboard.domain.job import JobState, Stage
+from onboard.jobs.control import full_document
 from onboard.pipeline import run as pipeline
 from onboard.registry.events import EventRepository
 from onboard.registry.services import Services
@@ -60,7 +61,7 @@ def test_every_stage_leaves_an_event_with_its_time_and_the_whole_report_can_be_r
     assert finished[Stage.PUBLISH].numbers["version"] == 1
     assert [event.message for event in events if event.kind == "state"] == ["queued", "running", "succeeded"]
     assert done.result is not None
-    page = render({**done.to_json(), **done.result, "events": [event.to_json() for event in events]})
+    page = render(full_document(desk.services.database, done))
     assert "mood" in page
 
 

@@ -13,6 +13,7 @@ from rich.console import Console
 from support.real_jobs import Desk, write_rows
 
 from onboard.contract.card import render_card
+from onboard.contract.jobs import JobFacts
 from onboard.domain.evaluation import Evaluation
 from onboard.domain.job import JobState
 from onboard.domain.submission import Submission
@@ -72,7 +73,7 @@ def test_a_job_learns_sets_and_says_how_good_they_are(desk: Desk, rows: int, kin
     assert (result["confusion"], result["calibration"]) == (None, None)
     micro = result["metrics"]["test"]["micro_f1"]
     assert micro["low"] <= micro["value"] <= micro["high"]
-    document = {**job.to_json(), **result}
+    document = {**JobFacts.of_job(job).to_json(), **result}
     assert "micro-F1" in render(document)
     assert "exact match" in str_of(render_text(document))
     assert "film" in render_card(version)

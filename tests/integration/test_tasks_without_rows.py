@@ -13,6 +13,7 @@ from support.refusals import refused
 
 from onboard.bases import Base
 from onboard.contract.card import render_card
+from onboard.contract.jobs import JobFacts
 from onboard.contract.versions import VersionDocument
 from onboard.domain.dataset import Example
 from onboard.domain.job import Job, JobState
@@ -56,7 +57,7 @@ def started(desk: Desk, **more: Any) -> dict[str, Any]:
     job = desk.run(desk.claim())
     assert job.state is JobState.SUCCEEDED
     result = job.result or {}
-    assert "unmeasured" in render({**job.to_json(), **result}) or more.get("test")
+    assert "unmeasured" in render({**JobFacts.of_job(job).to_json(), **result}) or more.get("test")
     return result
 
 

@@ -21,6 +21,7 @@ from support.tuned_jobs import (
 from bench.harness.as_a_job import train_embedding
 from onboard.bases import Base
 from onboard.contract.guard import refused_by_guard
+from onboard.contract.jobs import JobFacts
 from onboard.domain.job import JobSpec, JobState
 from onboard.errors import JobFailedError
 from onboard.pipeline import evaluate as evaluated
@@ -384,5 +385,5 @@ def test_the_log_and_the_document_of_a_tuned_job_are_json(desk: Desk, gently: No
     desk.submit(opinions(24), init="sst2", tune_hypernetwork="always")
     progress = RecordedProgress()
     job = desk.run(desk.claim(), progress)
-    json.dumps([job.to_json(), progress.calls], allow_nan=False)
+    json.dumps([JobFacts.of_job(job).to_json(), job.result, progress.calls], allow_nan=False)
     assert job.state is JobState.SUCCEEDED

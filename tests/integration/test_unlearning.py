@@ -78,7 +78,7 @@ def test_embeddings_and_weights_become_those_of_a_history_without_the_task(
     assert head_of(services, tiny_base) == 2
     unrelated = numbers(desk, "other")
 
-    done = delete_task(services, "gone", unlearning=True).to_json()
+    done = delete_task(services, "gone", unlearning=True).to_document().to_json()
     assert {version["version"]: version["why"] for version in done["descendants"]["versions"]} == {
         "child@v1": "started from gone@v1", "grandchild@v1": "started from child@v1",
     }  # fmt: skip
@@ -115,7 +115,7 @@ def test_the_rebuilt_version_takes_over_every_alias_whatever_the_comparison_says
     with desk.services.database.write() as session:
         AliasRepository(session).move("child", "shop", 1)
         AliasRepository(session).move("child", "latest", 3)
-    done = delete_task(desk.services, "gone", unlearning=True).to_json()["unlearning"]
+    done = delete_task(desk.services, "gone", unlearning=True).to_document().to_json()["unlearning"]
     assert done["removed"] == ["child@v2"]  # nothing names it
     assert [rebuilt["versions"] for rebuilt in done["rebuilding"]] == [["child@v1"], ["child@v3"]]
     with pytest.raises(NotFoundError):
@@ -137,7 +137,7 @@ def test_the_head_goes_back_in_its_own_line_and_not_to_what_a_revert_left_behind
         BaseRepository(session).set_head(tiny_base.digest, 1, expected_head=2)
     tuner = desk.learn(GONE, "gone", init="random")["job"]
     tuned_head(desk.services, tiny_base, job=tuner)
-    done = delete_task(desk.services, "gone", unlearning=True).to_json()
+    done = delete_task(desk.services, "gone", unlearning=True).to_document().to_json()
     assert done["unlearning"]["reverted"] == [{"base_digest": tiny_base.digest, "from": 3, "to": 1}]
 
 
@@ -170,7 +170,7 @@ def test_what_cannot_be_rebuilt_is_named_and_stays(desk: Desk, tiny_base: Base) 
     desk.learn(opinions(24, ("left", "right"), start=24), "child", init="random", new_labels=True)
     with services.database.write() as session:
         AliasRepository(session).move("child", "old", 1)
-    done = delete_task(services, "gone", unlearning=True).to_json()["unlearning"]
+    done = delete_task(services, "gone", unlearning=True).to_document().to_json()["unlearning"]
     assert done["cannot"] == [
         {"version": "imported@v1", "why": "no job of this service learned it, so its rows are not known"},
         {"version": "child@v1", "why": "its task has other labels now"},
@@ -189,7 +189,7 @@ def test_aliases_of_a_carried_version_name_again_what_it_was_carried_from(desk: 
     changes: dict[str, Any] = {"kind": "carried", "hypernetwork_version": 2, "learned_under": 1, "parent": "child@v1"}
     carried = add_version(services, tiny_base, "child", first.labels, first.words, z=z, **changes)
     assert aliases(desk, "child") == {"latest": 2}
-    done = delete_task(services, "gone", unlearning=True).to_json()
+    done = delete_task(services, "gone", unlearning=True).to_document().to_json()
     assert [version["version"] for version in done["descendants"]["versions"]] == [carried.reference]
     assert done["unlearning"]["restored"] == [{"version": "child@v2", "to": "child@v1"}]
     assert aliases(desk, "child") == {"latest": 1}
@@ -214,7 +214,7 @@ def test_each_alias_of_a_version_that_was_carried_twice_goes_to_the_nearest_one_
     tuned_head(services, tiny_base, scale=1e-6, seed=2)
     carry_task(services, "child")
     assert aliases(desk, "child") == {"canary": 3, "latest": 4, "shop": 2}
-    done = delete_task(services, "gone", unlearning=True).to_json()["unlearning"]
+    done = delete_task(services, "gone", unlearning=True).to_document().to_json()["unlearning"]
     assert done["restored"] == [{"version": f"child@v{number}", "to": "child@v2"} for number in (3, 4)]
     assert (done["rebuilding"], done["cannot"]) == ([], [])
     assert aliases(desk, "child") == {"canary": 2, "latest": 2, "shop": 2}
@@ -228,12 +228,12 @@ def test_a_carried_version_is_rebuilt_by_the_same_job_however_often_it_is_asked_
     desk.learn(CHILD, "child", init="gone")
     tuned_head(services, tiny_base, scale=1e-6)
     carry_task(services, "child")
-    first = delete_task(services, "gone", unlearning=True).to_json()["unlearning"]
-    again = delete_task(services, "gone", unlearning=True).to_json()["unlearning"]
+    first = delete_task(services, "gone", unlearning=True).to_document().to_json()["unlearning"]
+    again = delete_task(services, "gone", unlearning=True).to_document().to_json()["unlearning"]
     assert [rebuilt["versions"] for rebuilt in first["rebuilding"]] == [["child@v2"]]
     assert (again["rebuilding"], again["cannot"]) == (first["rebuilding"], [])
     cancel(services.database, first["rebuilding"][0]["job"])
-    anew = delete_task(services, "gone", unlearning=True).to_json()["unlearning"]
+    anew = delete_task(services, "gone", unlearning=True).to_document().to_json()["unlearning"]
     assert [rebuilt["versions"] for rebuilt in anew["rebuilding"]] == [["child@v2"]]
     assert anew["rebuilding"] != first["rebuilding"]
     run_all(desk)
@@ -274,8 +274,8 @@ def test_it_may_be_asked_for_later_and_again_and_a_rebuilding_that_failed_may_be
     assert desk.version("child").parent == "gone@v1"
     with pytest.raises(NotFoundError):
         delete_task(services, "gone")
-    first = delete_task(services, "gone", unlearning=True).to_json()["unlearning"]["rebuilding"]
-    assert delete_task(services, "gone", unlearning=True).to_json()["unlearning"]["rebuilding"] == first
+    first = delete_task(services, "gone", unlearning=True).to_document().to_json()["unlearning"]["rebuilding"]
+    assert delete_task(services, "gone", unlearning=True).to_document().to_json()["unlearning"]["rebuilding"] == first
     job = first[0]["job"]
     cancel(services.database, job)
     retry(services.database, job)
@@ -290,7 +290,7 @@ def test_a_hypernetwork_that_was_tuned_beside_the_task_goes_with_it(desk: Desk, 
     desk.learn(GONE, "gone", init="random")
     tuner = desk.learn(CHILD, "child", init="random")["job"]
     tuned_head(services, tiny_base, job=tuner)
-    done = delete_task(services, "gone", unlearning=True).to_json()
+    done = delete_task(services, "gone", unlearning=True).to_document().to_json()
     assert done["descendants"]["hypernetworks"][0]["why"] == "held to its answers while it was tuned"
     assert done["unlearning"]["reverted"] == [{"base_digest": tiny_base.digest, "from": 2, "to": 1}]
     assert head_of(services, tiny_base) == 1
@@ -304,7 +304,7 @@ def test_deleting_alone_changes_nothing_that_descends(desk: Desk, tiny_base: Bas
     tuned_head(services, tiny_base, job=tuner)
     desk.learn(CHILD, "child", init="gone")
     before, present = numbers(desk, "child"), desk.version("child")
-    done = delete_task(services, "gone").to_json()
+    done = delete_task(services, "gone").to_document().to_json()
     assert done["unlearning"] is None
     assert [version["aliases"] for version in done["descendants"]["versions"]] == [["latest"]]
     assert (numbers(desk, "child"), desk.version("child")) == (before, present)

@@ -33,7 +33,7 @@ class Step:
 
 
 @dataclass(slots=True)
-class Attempt:
+class AttemptSteps:
     """An attempt of a job; number 0 is a job that was never claimed."""
 
     number: int
@@ -45,19 +45,19 @@ class Attempt:
             step.state = "stopped" if step.state == "now" else step.state
 
 
-def timeline(job: Mapping[str, Any], events: Sequence[Mapping[str, Any]]) -> list[Attempt]:
+def timeline(job: Mapping[str, Any], events: Sequence[Mapping[str, Any]]) -> list[AttemptSteps]:
     """Return the attempts of a job, in order; the last one includes the stages that have not started.
 
     Args:
         job: its document.
         events: its events as documents, from the first on.
     """
-    attempts: list[Attempt] = []
+    attempts: list[AttemptSteps] = []
     queued_at: str | None = job["created_at"]
     for event in events:
         if event["kind"] == "state" and event["message"] == _RUNNING:
             waited = Step(WAIT, "done", from_iso(event["at"]) - from_iso(queued_at), queued_at)
-            attempts.append(Attempt(event["attempt"], [waited]))
+            attempts.append(AttemptSteps(event["attempt"], [waited]))
         elif event["kind"] == "state":
             if attempts:
                 attempts[-1].stop()
@@ -66,7 +66,7 @@ def timeline(job: Mapping[str, Any], events: Sequence[Mapping[str, Any]]) -> lis
         elif event["stage"] and attempts:
             _enter(attempts[-1], event)
     if job["state"] == JobState.QUEUED:
-        attempts.append(Attempt(job["attempt"] + 1 if attempts else 0, [Step(WAIT, "now", None, queued_at)]))
+        attempts.append(AttemptSteps(job["attempt"] + 1 if attempts else 0, [Step(WAIT, "now", None, queued_at)]))
     if attempts and not JobState(job["state"]).finished:
         attempts[-1].steps = sorted(
             [*attempts[-1].steps, *_still_to_come(attempts, _stages_of(job))], key=lambda step: _ORDER[step.name]
@@ -74,7 +74,7 @@ def timeline(job: Mapping[str, Any], events: Sequence[Mapping[str, Any]]) -> lis
     return attempts
 
 
-def _enter(attempt: Attempt, event: Mapping[str, Any]) -> None:
+def _enter(attempt: AttemptSteps, event: Mapping[str, Any]) -> None:
     if event["kind"] == "stage_started":
         attempt.steps.append(Step(event["stage"], "now", None, event["at"]))
     elif event["kind"] == "stage_finished":
@@ -93,7 +93,7 @@ def _stages_of(job: Mapping[str, Any]) -> Sequence[Stage]:
     return [stage for stage in LEARNING_STAGES if stage not in skipped]
 
 
-def _still_to_come(attempts: Sequence[Attempt], stages: Sequence[Stage]) -> list[Step]:
+def _still_to_come(attempts: Sequence[AttemptSteps], stages: Sequence[Stage]) -> list[Step]:
     """Return stages that the last attempt has not entered, without those that an earlier one finished."""
     entered = {step.name for step in attempts[-1].steps}
     done = {step.name for attempt in attempts[:-1] for step in attempt.steps if step.state == "done"}

@@ -13,7 +13,8 @@ from onboard.api.following import Reading, event_stream, identifying, while_sign
 from onboard.api.forms import JobForm, described
 from onboard.api.receiving import ReceivedJob
 from onboard.api.remedies import findings_over_http, job_over_http
-from onboard.contract.jobs import NAME, Accepted, JobBrief, JobDocument, JobList, JobLog, Name, Retry
+from onboard.contract.document import Name
+from onboard.contract.jobs import NAME, Accepted, JobBrief, JobDocument, JobList, JobLog, Retry
 from onboard.domain.access import Identity, Scope
 from onboard.domain.job import JobState
 from onboard.domain.job_search import JobOrder, JobSearch

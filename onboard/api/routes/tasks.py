@@ -61,14 +61,14 @@ def delete_task(
     services: OpenServices,
     unlearn: Annotated[bool, Query(description="Rebuild what descends from it, from its own rows.")] = False,
     dry_run: Annotated[bool, Query(description="Only say what would go, and what descends from it.")] = False,
-) -> dict[str, Any]:
+) -> DeletedDocument:
     """Delete a task permanently: rows, versions, requests, results. Its version numbers are never reused."""
     deleted = delete.delete_task(services, task, unlearning=unlearn, dry_run=dry_run)
     if not dry_run:
         for queue in sorted(deleted.queues):
             wake(services, queue, outside=True)
         start_webhook_worker(services)
-    return deleted.to_json()
+    return deleted.to_document()
 
 
 @router.get("/{task}/versions", response_model=VersionList, dependencies=_READ)

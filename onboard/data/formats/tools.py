@@ -30,7 +30,7 @@ _NUMBERS: Final = ("rating", "number")  # questions of Label Studio with numeric
 _SAMPLE_ROWS: Final = 100
 
 
-class Answer(NamedTuple):
+class ToolAnswer(NamedTuple):
     """An annotator's answer: a label or a list of labels, or why there is none."""
 
     label: object
@@ -55,7 +55,7 @@ class Tool:
     columns: tuple[str, ...]
     questions: tuple[str, ...]
     item: tuple[str, ...]
-    answers: Callable[[Values, str], Sequence[Answer]]
+    answers: Callable[[Values, str], Sequence[ToolAnswer]]
     flat: Callable[[Values, Sequence[str]], Values]
     sources: Callable[[Sequence[str]], Sequence[str]]
 
@@ -153,7 +153,7 @@ def _chosen(value: object) -> object:
 def _label_studio_min(columns: Sequence[str]) -> Tool:
     """JSON-MIN and CSV: one row per annotation; several choices of one annotator are JSON in CSV."""
 
-    def answers(row: Values, question: str) -> list[Answer]:
+    def answers(row: Values, question: str) -> list[ToolAnswer]:
         value = row.get(question)
         if isinstance(value, str) and value.startswith(('{"', '[{"')):
             with suppress(ValueError):
@@ -212,10 +212,10 @@ def _is_argilla_1(rows: Iterable[Values]) -> bool:
     return all(state in _ARGILLA_1_STATES for state in _sample(rows, "status"))
 
 
-def _argilla_1_answers(row: Values, question: str) -> list[Answer]:
+def _argilla_1_answers(row: Values, question: str) -> list[ToolAnswer]:
     """Rows of Argilla 1: one `annotation` per record; its `status` tells whether the record was discarded."""
     if question != "status" and row.get("status") in ("Discarded", b"Discarded"):
-        return [Answer(None, "rejected")]
+        return [ToolAnswer(None, "rejected")]
     return [_answer(row.get(question))]
 
 
@@ -226,12 +226,12 @@ def _is_prodigy(rows: Iterable[Values]) -> bool:
 def _prodigy(columns: Sequence[str]) -> Tool:
     """JSONL: one row per annotation with its `answer`; a choice is in `accept`, otherwise the label is a column."""
 
-    def answers(row: Values, question: str) -> list[Answer]:
+    def answers(row: Values, question: str) -> list[ToolAnswer]:
         if question != "answer" and row.get("answer") in _VERDICTS:
-            return [Answer(None, "rejected")]
+            return [ToolAnswer(None, "rejected")]
         if question == "accept" and row.get(question) == [] and row.get("answer") in _ACCEPTED:
-            return [Answer([], "no_label")]
-        return [_answer(row.get(question))] if question == "accept" else [Answer(row.get(question))]
+            return [ToolAnswer([], "no_label")]
+        return [_answer(row.get(question))] if question == "accept" else [ToolAnswer(row.get(question))]
 
     questions = ("accept",) if {"options", "accept"} <= set(columns) else ()
     item = tuple(name for name in ("_input_hash",) if name in columns)
@@ -262,7 +262,7 @@ def _as_it_is(
     columns: Sequence[str],
     questions: Sequence[str],
     item: tuple[str, ...],
-    answers: Callable[[Values, str], Sequence[Answer]],
+    answers: Callable[[Values, str], Sequence[ToolAnswer]],
     more: tuple[str, ...] = (),
 ) -> Tool:
     """Return an export with flat rows; `more` are columns to read in addition to the requested ones."""
@@ -271,7 +271,7 @@ def _as_it_is(
     )
 
 
-def _responses(row: Values, question: str) -> list[Answer]:
+def _responses(row: Values, question: str) -> list[ToolAnswer]:
     """Return the answers to a question, a list of `{"value", "status"}`; other columns were imported.
 
     If some are marked as the ground truth, only those count.
@@ -284,22 +284,22 @@ def _responses(row: Values, question: str) -> list[Answer]:
     return deciding or [answer for answer, _ in answers]
 
 
-def _response(response: Values) -> Answer:
+def _response(response: Values) -> ToolAnswer:
     status = response.get("status")
     if status in _REJECTED:
-        return Answer(None, "rejected")
-    return Answer(None, "unlabelled") if status == "draft" else _answer(response.get("value"))
+        return ToolAnswer(None, "rejected")
+    return ToolAnswer(None, "unlabelled") if status == "draft" else _answer(response.get("value"))
 
 
-def _answer(value: object) -> Answer:
+def _answer(value: object) -> ToolAnswer:
     """Return a label, or a list of one."""
     if isinstance(value, list) and len(value) == 1:
         value = value[0]
     if value is None or value == [] or (isinstance(value, str) and not value.strip()):
-        return Answer(None, "unlabelled")
+        return ToolAnswer(None, "unlabelled")
     if isinstance(value, list):
-        return Answer(value, "several_labels")
-    return Answer(value)
+        return ToolAnswer(value, "several_labels")
+    return ToolAnswer(value)
 
 
 def _mapping(value: object) -> Values:

@@ -122,7 +122,7 @@ class Fingerprinter:
 
 
 @dataclass(frozen=True)
-class Beside:
+class FurtherModules:
     """What is trained besides hypernetwork and embeddings, and is rounded with them.
 
     Args:
@@ -134,10 +134,10 @@ class Beside:
     groups: Sequence[tuple[Sequence[nn.Parameter], float]]
 
 
-def norms_beside(engine: Engine, recipe: HypernetworkStage) -> Beside:
+def norms_beside(engine: Engine, recipe: HypernetworkStage) -> FurtherModules:
     """The T5 norms (authors), unless the recipe leaves them as they are."""
     norms = nn.ParameterList(norm_parameters(engine.backbone) if recipe.train_norms else [])
-    return Beside({"norms": norms}, [(list(norms), 1.0)])
+    return FurtherModules({"norms": norms}, [(list(norms), 1.0)])
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ class HypernetworkTraining:
     recipe: HypernetworkStage
     seed: int
     settings: Mapping[str, Any]
-    beside: Beside
+    beside: FurtherModules
     rounded: Callable[[nn.Module], None]
     around: Callable[[LossOf], LossOf] = lambda loss_of: loss_of
     most_of_a_family: float = 1.0

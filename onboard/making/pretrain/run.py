@@ -20,7 +20,7 @@ from onboard.errors import InputError
 from onboard.making.curriculum import Curriculum, Material, Source, build_curriculum
 from onboard.making.multitask.assemble import Description, TrainedBase, write_base
 from onboard.making.multitask.hypernetwork import (
-    Beside,
+    FurtherModules,
     HypernetworkTraining,
     TaskEmbeddings,
     new_engine,
@@ -159,14 +159,14 @@ def joint_training(
     )  # fmt: skip
 
 
-def _beside(engine: Engine, recipe: OwnRecipe | RenewedRecipe) -> Beside:
+def _beside(engine: Engine, recipe: OwnRecipe | RenewedRecipe) -> FurtherModules:
     """What the stage `hypernetwork` trains besides: the whole backbone, or its norms."""
     stage, backbone = recipe.hypernetwork, engine.backbone
     if not stage.backbone_rate or recipe.multitask is None:
         return norms_beside(engine, stage)
     share = stage.backbone_rate / stage.learning_rate
     relative = relative_groups(dict(backbone.named_parameters()), recipe.multitask.decoder_rate)
-    return Beside({"backbone": backbone}, [(parameters, multiple * share) for parameters, multiple in relative])
+    return FurtherModules({"backbone": backbone}, [(parameters, multiple * share) for parameters, multiple in relative])
 
 
 def _around(

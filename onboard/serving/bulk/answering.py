@@ -21,7 +21,7 @@ from onboard.serving.bulk.inputs import InputFile, Inputs, inputs_of, require_un
 from onboard.serving.bulk.outputs import Outputs, outputs_at, write_whole
 from onboard.serving.bulk.plan import PLAN, Plan, Shard, make_plan, plan_text, read_plan, rows_of
 
-Answer = Callable[[Sequence[Mapping[str, Any]]], Sequence[Prediction]]
+PredictBatch = Callable[[Sequence[Mapping[str, Any]]], Sequence[Prediction]]
 _LOOK_SECONDS: Final = 1.0  # interval between checks for shards of other processes
 _ROWS_AT_ONCE: Final = 256  # rows per call of the predictor
 
@@ -50,7 +50,7 @@ def predict_files(
     source: str | Path,
     output: str | Path,
     question: BulkQuestion,
-    answer: Answer,
+    answer: PredictBatch,
     on_plan: Callable[[Plan], None] = lambda _: None,
     on_rows: Callable[[int], None] = lambda _: None,
 ) -> BulkDone:
@@ -188,7 +188,7 @@ def answer_shard(
 
 
 def answered_lines(
-    plan: Plan, rows: Iterator[TextRow | BadRow], answer: Answer, on_rows: Callable[[int], None]
+    plan: Plan, rows: Iterator[TextRow | BadRow], answer: PredictBatch, on_rows: Callable[[int], None]
 ) -> Iterator[str]:
     """Return the lines of rows, in order; only a few rows are in memory at a time."""
     question = plan.question
@@ -210,7 +210,7 @@ class _Run:
     """
 
     def __init__(
-        self, plan: Plan, inputs: Inputs, outputs: Outputs, answer: Answer, on_rows: Callable[[int], None]
+        self, plan: Plan, inputs: Inputs, outputs: Outputs, answer: PredictBatch, on_rows: Callable[[int], None]
     ) -> None:
         self._plan, self._inputs, self._outputs = plan, inputs, outputs
         self._answer, self._on_rows, self._rows = answer, on_rows, ShardRows(plan, inputs)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from onboard.domain.descent import Descent, Embedded, Root, Tuned, descent, descent_document
+from onboard.contract.deleting import Descendants
+from onboard.domain.descent import Descent, Embedded, Root, Tuned, descent
 
 BASE, OTHER = "sha256:base", "sha256:other"
 GONE = Root("gone", frozenset({BASE}), since=10.0, until=20.0)
@@ -93,7 +94,7 @@ def test_what_has_nothing_to_do_with_it_does_not_descend() -> None:
 
 def test_the_document_names_every_alias_of_what_descends() -> None:
     family = Descent({"b@v1": "why"}, {(BASE, 2): "because"})
-    assert descent_document(family, {"b@v1": ["latest", "shop"], "c@v1": ["latest"]}) == {
+    assert Descendants.of_descent(family, {"b@v1": ["latest", "shop"], "c@v1": ["latest"]}).to_json() == {
         "versions": [{"version": "b@v1", "why": "why", "aliases": ["latest", "shop"]}],
         "hypernetworks": [{"base_digest": BASE, "version": 2, "why": "because"}],
     }

@@ -8,6 +8,7 @@ import pytest
 from sqlalchemy import update
 from support import watched_jobs as past
 
+from onboard.contract.jobs import WaitingDocument
 from onboard.domain.job import Job, JobState, Stage
 from onboard.domain.waiting import Waiting
 from onboard.domain.worker import WorkerState
@@ -194,7 +195,7 @@ def test_a_wait_for_a_retry_is_explained_with_the_error(database: Database) -> N
         job = claims.claim("w1", ["default"])
         assert job is not None
         job = claims.retry_later(job.id, job.attempt, {"message": "The hub cannot be reached."}, delay_seconds=600)
-    reason = why(database, job).to_json()
+    reason = WaitingDocument.of_waiting(why(database, job)).to_json()
     assert reason["last_error"] == "The hub cannot be reached."
     assert reason["retry_in_seconds"] == pytest.approx(600, abs=NEAR)
     assert reason["starts_in_seconds"] is None

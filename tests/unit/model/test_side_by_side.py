@@ -12,7 +12,7 @@ from support.refusals import refused
 from onboard.errors import CancelledError
 from onboard.model.engine import Engine
 from onboard.model.memory import RowsAtOnce
-from onboard.model.side_by_side import Run, train_side_by_side
+from onboard.model.side_by_side import TrainingRun, train_side_by_side
 from onboard.model.steps import Steps
 
 SIZE = 16
@@ -26,12 +26,12 @@ def ids(tiny_engine: Engine) -> list[list[int]]:
     return tiny_engine.encoder.encode([(text, None) for text in TEXTS])
 
 
-def runs(engine: Engine) -> list[Run]:
+def runs(engine: Engine) -> list[TrainingRun]:
     """Different starts, words and rows."""
     words = (("yes", "no"), ("good", "bad"), ("yes", "no"))
     batches = ([[0, 1], [2, 3, 4]], [[5, 6, 7], [1]], [[7], [0, 3]])
     return [
-        Run(embedding_of(seed), engine.trie(words[seed]), [np.array(batch) for batch in batches[seed]])
+        TrainingRun(embedding_of(seed), engine.trie(words[seed]), [np.array(batch) for batch in batches[seed]])
         for seed in range(3)
     ]
 
@@ -58,7 +58,7 @@ def test_parts_that_fit_into_the_memory_add_up_to_the_whole(tiny_engine: Engine,
 
 
 def test_the_rate_may_fall(tiny_engine: Engine, ids: list[list[int]]) -> None:
-    run = Run(embedding_of(1), tiny_engine.trie(["yes", "no"]), [np.arange(8)] * 12)
+    run = TrainingRun(embedding_of(1), tiny_engine.trie(["yes", "no"]), [np.arange(8)] * 12)
     (steady,) = train_side_by_side(tiny_engine, [run], ids, TARGETS, STEPS)
     (falling,) = train_side_by_side(tiny_engine, [run], ids, TARGETS, replace(STEPS, falling=True))
     moved = [np.linalg.norm(np.diff(run.course, axis=0), axis=1) for run in (steady, falling)]
@@ -67,7 +67,7 @@ def test_the_rate_may_fall(tiny_engine: Engine, ids: list[list[int]]) -> None:
 
 
 def test_the_norm_stays_within_its_bound(tiny_engine: Engine, ids: list[list[int]]) -> None:
-    run = Run(10 * embedding_of(1), tiny_engine.trie(["yes", "no"]), [np.arange(8)] * 3)
+    run = TrainingRun(10 * embedding_of(1), tiny_engine.trie(["yes", "no"]), [np.arange(8)] * 3)
     (moved,) = train_side_by_side(tiny_engine, [run], ids, TARGETS, STEPS)
     assert max(moved.norms) <= 2.0 * SIZE**0.5 + 1e-4
 
@@ -85,6 +85,6 @@ def test_it_can_be_stopped_after_every_step(tiny_engine: Engine, ids: list[list[
 
 
 def test_a_loss_that_is_no_number_ends_it(tiny_engine: Engine, ids: list[list[int]]) -> None:
-    run = Run(np.full(SIZE, np.nan, dtype=np.float32), tiny_engine.trie(["yes", "no"]), [np.arange(8)])
+    run = TrainingRun(np.full(SIZE, np.nan, dtype=np.float32), tiny_engine.trie(["yes", "no"]), [np.arange(8)])
     with refused("training-diverged", step=1):
         train_side_by_side(tiny_engine, [run], ids, TARGETS, STEPS)

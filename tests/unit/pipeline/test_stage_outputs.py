@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from onboard.contract.guard import Tuning
+from onboard.contract.report import TrainingStart
 from onboard.pipeline.outputs import NoStep, ProbeOutput, ProposedStep, tune_output
 
 Z = np.array([0.1, -2.5], dtype=np.float32)
-PROBED = ProbeOutput(Z, ("no", "yes"), "AAAA", {"chosen": "mean"}, np.array([-(2**62), 7]), {"loss": 0.5})
+PROBED = ProbeOutput(Z, ("no", "yes"), "AAAA", TrainingStart(chosen="mean"), np.array([-(2**62), 7]), {"loss": 0.5})
 STEP = ProposedStep(Z, "sha256:0", {"0.5": np.array([[0.25, 0.75]])}, {"0": 0.7}, Tuning(tried=True), {"loss": 0.5})
 
 

@@ -7,7 +7,8 @@ from typing import cast
 
 import numpy as np
 
-from onboard.probe.candidates import Candidate, CandidateScore
+from onboard.contract.report import CandidateScore
+from onboard.probe.candidates import Candidate
 from onboard.probe.evaluator import MINIMUM_ROWS, Evaluator, interval
 
 
@@ -35,7 +36,11 @@ class FakeEvaluator:
         fresh = losses[~np.isnan(losses)]
         if not len(fresh):
             return None
-        return CandidateScore(candidate.embedding, *interval(fresh), len(fresh), len(losses) - len(fresh), ("a", "b"))
+        loss, low, high = interval(fresh)
+        return CandidateScore(
+            embedding=candidate.embedding, loss=loss, low=low, high=high, rows=len(fresh),
+            overlap=len(losses) - len(fresh), words=("a", "b"), accuracy=None, round=1, tuned=None,
+        )  # fmt: skip
 
 
 def faked(losses: Mapping[str, np.ndarray]) -> tuple[FakeEvaluator, Evaluator, list[Candidate]]:

@@ -13,13 +13,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.published import embedding_of
 
+from onboard.contract.report import CandidateScore
 from onboard.data.hashes import row_hashes
 from onboard.data.splits import fair_order
 from onboard.domain.dataset import Dataset, Example, Label
 from onboard.domain.init import MEAN, RANDOM
 from onboard.model.engine import Engine
 from onboard.probe import choice, finals
-from onboard.probe.candidates import MIXTURE, Candidate, CandidateScore, ProbeResult
+from onboard.probe.candidates import MIXTURE, Candidate, ProbeResult
 from onboard.probe.choice import choose
 from onboard.probe.evaluator import Evaluator
 from onboard.probe.finals import Finalist, Tried, try_finalists
@@ -58,11 +59,13 @@ def tried(name: str, losses: Sequence[float], weights: dict[str, float] | None =
     return Tried(Finalist(Candidate(name, embedding_of(1)), WORDS), np.array(losses), weights)
 
 
+def scored(name: str, rows: int) -> CandidateScore:
+    return CandidateScore(embedding=name, loss=1.0, low=0.9, high=1.1, rows=rows, overlap=0, words=WORDS)
+
+
 def decided(monkeypatch: pytest.MonkeyPatch, evaluator: Evaluator, *ended: Tried) -> ProbeResult:
     """The choice after a last round that ended like this."""
-    scores = tuple(
-        CandidateScore(trial.name, 1.0, 0.9, 1.1, len(ROWS), 0, WORDS) for trial in ended if not trial.weights
-    )
+    scores = tuple(scored(trial.name, len(ROWS)) for trial in ended if not trial.weights)
     standing = tuple(trial.finalist.candidate for trial in ended if not trial.weights)
     monkeypatch.setattr(choice, "race", lambda *_: Raced(standing, scores, np.zeros((len(standing), len(ROWS)))))
     monkeypatch.setattr(choice, "try_finalists", lambda *_: list(ended))
@@ -234,7 +237,7 @@ def test_below_sixteen_rows_the_best_of_many_must_be_ahead_by_more_than_luck(
     losses[1] += np.array([0.1, -0.1] * 4)
     _, error = paired(losses[0], losses[1])
     losses[1] -= errors * error
-    scores = tuple(CandidateScore(name, 1.0, 0.9, 1.1, 8, 0, WORDS) for name in names)
+    scores = tuple(scored(name, 8) for name in names)
     standing = tuple(Candidate(name, embedding_of(1)) for name in names)
     monkeypatch.setattr(choice, "race", lambda *_: Raced(standing, scores, losses))
     outcome = choose(evaluator(ROWS[:8]), standing, np.arange(8))
@@ -315,7 +318,7 @@ def test_the_better_of_those_that_know_nothing_is_tuned_beside_the_best(
 ) -> None:
     names = ("a@v1", "b@v1", "c@v1", "d@v1", MEAN, RANDOM)
     standing = tuple(Candidate(name, embedding_of(1)) for name in names)
-    scores = tuple(CandidateScore(name, 1.0, 0.9, 1.1, len(ROWS), 0, WORDS) for name in names)
+    scores = tuple(scored(name, len(ROWS)) for name in names)
     few: list[str] = []
 
     def watch(_: Any, finalists: Sequence[Finalist], *more: Any) -> list[Tried]:

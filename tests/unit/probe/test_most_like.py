@@ -8,12 +8,13 @@ from pathlib import Path
 import numpy as np
 
 from onboard.bases import Base
+from onboard.contract.report import CandidateScore
 from onboard.pipeline.probe import most_like
-from onboard.probe.candidates import CandidateScore, ProbeResult
+from onboard.probe.candidates import ProbeResult
 
 
 def score(name: str) -> CandidateScore:
-    return CandidateScore(name, 0.5, 0.4, 0.6, 16, 0, ())
+    return CandidateScore(embedding=name, loss=0.5, low=0.4, high=0.6, rows=16, overlap=0, words=())
 
 
 TITLED = {"kind": "classification", "labels": ["a", "b"], "words": ["a", "b"]}

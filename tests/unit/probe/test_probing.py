@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -115,7 +114,7 @@ def test_the_least_loss_wins_and_the_scores_come_best_first(evaluator: Make) -> 
     again = exhaustively(evaluator(), candidates[::-1]).chosen
     rounded = {name: getattr(result.chosen, name) for name in ("loss", "low", "high")}
     assert {name: getattr(again, name) for name in rounded} == pytest.approx(rounded, rel=0, abs=1.1e-6)
-    assert replace(again, **rounded) == result.chosen  # but for a rounding that tips over, all of it is the same
+    assert again.model_copy(update=rounded) == result.chosen  # but for a rounding that tips over, all of it is the same
 
 
 def test_equal_losses_are_told_apart_by_name(evaluator: Make) -> None:

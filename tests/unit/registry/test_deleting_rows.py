@@ -44,7 +44,7 @@ def test_a_published_a_failed_and_a_waiting_job_leave_no_request_and_no_output(s
     jobs = [ended_job(service, state, 0.0, base_digest=BASE) for state in (JobState.SUCCEEDED, JobState.FAILED)]
     with service.database.write() as session:
         jobs.append(JobRepository(session).add(sample_spec(), key="once")[0])
-    done = delete_task(service, "colours").to_json()
+    done = delete_task(service, "colours").to_document().to_json()
     assert done["removed"].pop("bytes") > 0
     assert done["removed"] == {"versions": 1, "jobs": 3, "datasets": 1, "artifacts": 4}
     assert count(service, SnapshotRow) == count(service, StageOutputRow) == 0

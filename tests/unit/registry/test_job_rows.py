@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from support.refusals import refused
 from support.registry_samples import add_job, job_now, sample_spec
 
+from onboard.contract.jobs import JobEventDocument
 from onboard.domain.job import TRANSITIONS, Job, JobSpec, JobState, Stage, require_transition, sources_of
 from onboard.domain.job_search import JobSearch
 from onboard.errors import ConflictError, FencedError, InputError
@@ -333,7 +334,7 @@ def test_events_tell_the_story_in_order_and_since(database: Database) -> None:
     assert [event.message for event in events] == ["queued", "running", "probe started", "done"]
     assert [event.id for event in later] == [event.id for event in events[2:]]
     assert (events[-1].seconds, events[-1].numbers, events[-1].stage) == (1.5, {"loss": 0.25}, Stage.PROBE)
-    assert events[-1].to_json()["at"].endswith("Z")
+    assert JobEventDocument.of(events[-1]).at.endswith("Z")
 
 
 def test_listing_filters_and_pages_from_the_newest(database: Database) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from onboard.contract.measured import LabelScoreDocument
 from onboard.domain.label_scores import LabelScore
 from onboard.report import render, render_text
 from onboard.report.by_label import by_label_notes, by_label_rows, neglect_steps
@@ -15,7 +16,9 @@ from onboard.report.submit_again import submit_again
 
 def with_scores(document: dict[str, Any], *scores: LabelScore) -> dict[str, Any]:
     """The document with labels that were answered so on its test rows."""
-    document["metrics"]["test"]["macro_f1"]["labels"] = [score.to_json() for score in scores]
+    document["metrics"]["test"]["macro_f1"]["labels"] = [
+        LabelScoreDocument.of_score(score).to_json() for score in scores
+    ]
     document["dataset"]["labels"] = [
         {"label": score.label, "word": str(score.label), "count": score.rows} for score in scores
     ]
@@ -53,7 +56,9 @@ def test_terminal_and_page_show_precision_recall_and_f1_of_every_label(collapsed
 
 
 def test_of_many_labels_the_worst_are_shown() -> None:
-    scores = [LabelScore(f"l{number}", 4, 4, min(4, number)).to_json() for number in range(30)]
+    scores = [
+        LabelScoreDocument.of_score(LabelScore(f"l{number}", 4, 4, min(4, number))).to_json() for number in range(30)
+    ]
     metrics = {"macro_f1": {"value": 0.9, "labels": scores}}
     rows = by_label_rows(metrics)
     assert [row[0] for row in rows[:3]] == ["l0", "l1", "l2"]

@@ -2,7 +2,7 @@ import pytest
 
 from onboard.domain.moment import seconds_text
 from onboard.report import headline
-from onboard.report.label_next import FEWEST_HELD_OUT, FEWEST_ROWS, Asked, more_labels
+from onboard.report.label_next import FEWEST_HELD_OUT, FEWEST_ROWS, NextText, more_labels
 from onboard.report.sentences import interval_text, metric_text, value_text
 from onboard.train import learning, learning_curve
 
@@ -183,7 +183,7 @@ def test_texts_to_label_next_are_shown_with_what_is_answered_now() -> None:
     rows = [{"text": "so so", "answers": answers}, {"text_a": "a", "text_b": "b", "value": 2.5, "spread": 0.71}]
     section = more_labels({"label_next": {"rows": rows, "read": 900, "known": 3, "repeated": 7, "considered": 890}})
     assert section is not None
-    assert section.rows == [Asked("true 52% or no 46%", ["so so"]), Asked("2.50 ± 0.71", ["a", "b"])]
+    assert section.rows == [NextText("true 52% or no 46%", ["so so"]), NextText("2.50 ± 0.71", ["a", "b"])]
     assert "These 2 texts are" in section.sentences[0]
     assert "the least sure first; variants of one text are avoided where the file has enough" in section.sentences[0]
     assert "of 890 that were looked at; the file has 900 rows" in section.sentences[0]

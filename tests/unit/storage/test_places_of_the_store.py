@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from onboard.contract.jobs import JobEventDocument, JobFacts
 from onboard.domain.job import JobSpec
 from onboard.errors import DamagedError, NotAllowedError, NotFoundError, OnboardError
 from onboard.registry.events import EventRepository
@@ -48,8 +49,8 @@ def ended(services: Services, failure: Exception) -> tuple[dict[str, Any], str]:
     assert done is not None
     assert done.error is not None
     with services.database.read() as session:
-        events = [event.to_json() for event in EventRepository(session).list(job.id)]
-    return done.error, json.dumps([done.to_json(), events])
+        events = [JobEventDocument.of(event).to_json() for event in EventRepository(session).list(job.id)]
+    return done.error, json.dumps([JobFacts.of_job(done).to_json(), events])
 
 
 @pytest.mark.parametrize(("failure", "reason"), REASONS)

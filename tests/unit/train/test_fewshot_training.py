@@ -20,7 +20,7 @@ from onboard.model.batch import LabelledRows, TrainingSet
 from onboard.model.engine import Engine
 from onboard.model.execution import Execution
 from onboard.model.scoring import LabelTrie
-from onboard.model.side_by_side import Moved, Padding, Run
+from onboard.model.side_by_side import Moved, Padding, TrainingRun
 from onboard.model.steps import Steps
 from onboard.train import fewshot
 from onboard.train.fewshot import Part, batches, train_parts
@@ -45,7 +45,7 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_other_ones(
 ) -> None:
     first, again, other = (train_embedding(tiny_engine, start, rows, trie, SHORT, seed) for seed in (3, 3, 4))
     assert first.z.tobytes() == again.z.tobytes()
-    assert first.to_json() == again.to_json()
+    assert first.to_document() == again.to_document()
     assert first.z.tobytes() != other.z.tobytes()
     assert first.z.dtype == np.float32
     assert first.z.shape == (SIZE,)
@@ -85,7 +85,9 @@ def test_the_result_is_the_mean_of_the_last_quarter_of_the_steps(
     tiny_engine: Engine, rows: LabelledRows, trie: LabelTrie, start: np.ndarray
 ) -> None:
     order = batches([len(ids) for ids in rows.ids], 8, 4, 0)
-    (trained,) = fewshot.train_side_by_side(tiny_engine, [Run(start, trie, order)], rows.ids, rows.targets, Steps(0.1))
+    (trained,) = fewshot.train_side_by_side(
+        tiny_engine, [TrainingRun(start, trie, order)], rows.ids, rows.targets, Steps(0.1)
+    )
     np.testing.assert_allclose(trained.z, (trained.course[6] + trained.course[7]) / 2, atol=1e-6)
     assert np.abs(trained.course[6] - trained.course[7]).max() > 1e-3
 
@@ -142,7 +144,7 @@ def test_a_part_of_the_rows_is_trained_on_in_batches_as_much_smaller(
     sizes: list[set[int]] = []
     spied = fewshot.train_side_by_side
 
-    def spy(engine: Engine, runs: Sequence[Run], *more: Any) -> list[Moved]:
+    def spy(engine: Engine, runs: Sequence[TrainingRun], *more: Any) -> list[Moved]:
         sizes.extend({len(batch) for batch in run.batches} for run in runs)
         return spied(engine, runs, *more)
 
@@ -195,7 +197,7 @@ def test_the_padding_share_counts_the_positions_that_were_computed_in_vain(
     rows = LabelledRows([[5, 6, 1], [7, 1]], np.eye(2, dtype=np.float32))
     trained = train_embedding(tiny_engine, start, rows, trie, FewShotSettings(steps=2, batch=2, seeds=3), 0)
     assert trained.padding_share == 0.0  # three orders of both rows, in a part of the short and one of the long
-    assert trained.to_json()["padding_share"] == trained.padding_share
+    assert trained.to_document().padding_share == trained.padding_share
 
 
 def test_a_loss_that_is_no_number_fails_the_job_at_once(

@@ -100,8 +100,16 @@ def test_the_interval_is_no_narrower_than_a_row_on_either_side() -> None:
 
 
 def test_the_document_names_everything() -> None:
-    assert curve(64, SHARES).to_json().keys() == {"points", "more", "gain", "low", "high", "reason", "of_readout"}
-    assert MoreRows([], reason="why").to_json() == {
+    assert curve(64, SHARES).to_document().to_json().keys() == {
+        "points",
+        "more",
+        "gain",
+        "low",
+        "high",
+        "reason",
+        "of_readout",
+    }
+    assert MoreRows([], reason="why").to_document().to_json() == {
         "points": [], "more": MORE_ROWS, "gain": None, "low": None, "high": None, "reason": "why", "of_readout": False,
     }  # fmt: skip
 

@@ -22,7 +22,7 @@ from onboard.model.cost import Passes
 from onboard.model.engine import Engine
 from onboard.model.execution import Execution
 from onboard.model.memory import RowsAtOnce
-from onboard.model.side_by_side import Moved, Run
+from onboard.model.side_by_side import Moved, TrainingRun
 from onboard.train import crossvalidation, fewshot, learning, learning_curve, step_length
 from onboard.train.crossvalidation import part_rows
 from onboard.train.halves import two_halves
@@ -59,7 +59,7 @@ def test_no_fold_trains_on_a_row_that_it_holds_out(tiny_engine: Engine, monkeypa
     trained_on: list[set[int]] = []
     predicted: list[tuple[int, tuple[int, ...]]] = []
 
-    def spy_train(engine: Engine, runs: Sequence[Run], *more: Any) -> list[Moved]:
+    def spy_train(engine: Engine, runs: Sequence[TrainingRun], *more: Any) -> list[Moved]:
         trained_on.extend(set(np.concatenate(run.batches).tolist()) for run in runs)
         return [
             Moved(np.full(SIZE, index, dtype=np.float32), (0.5,), np.zeros((1, SIZE))) for index in range(len(runs))
@@ -182,7 +182,7 @@ def test_the_same_seed_gives_the_same_bytes(tiny_engine: Engine) -> None:
     settings = FewShotSettings(steps=3, batch=4, seeds=2, curve=(0.5,))
     first, again, other = (learned(tiny_engine, dataset_of(16), settings, seed=seed) for seed in (1, 1, 2))
     assert first.trained.z.tobytes() == again.trained.z.tobytes()
-    assert first.to_json() == again.to_json()
+    assert first.to_document() == again.to_document()
     assert first.folds is not None
     assert again.folds is not None
     for name in ("fold", "scores", "z"):
@@ -213,7 +213,7 @@ def test_halves_of_the_folds_are_trained_in_smaller_batches_unless_that_takes_to
 ) -> None:
     sizes: list[list[int]] = []
 
-    def spy_train(engine: Engine, runs: Sequence[Run], *more: Any) -> list[Moved]:
+    def spy_train(engine: Engine, runs: Sequence[TrainingRun], *more: Any) -> list[Moved]:
         sizes.append([max(map(len, run.batches)) for run in runs])
         return [Moved(START, (0.5,), START[None]) for _ in runs]
 
@@ -287,7 +287,7 @@ def test_rows_that_were_not_trained_on_say_how_much_of_the_way_is_taken(
     outcome, whole = learned(tiny_engine, dataset_of(16), **more), learned(tiny_engine, dataset_of(16), **NEVER)
     assert not left
     assert (outcome.share, outcome.chosen_on, whole.share) == (taken, 16 if held else None, 1.0)
-    assert outcome.to_json()["share"] == taken
+    assert outcome.to_document().share == taken
     np.testing.assert_allclose(outcome.trained.z, START + taken * (whole.trained.z - START), atol=1e-5)
     if outcome.folds is not None:
         monkeypatch.setattr(step_length, "mean_loss", lambda *_: 0.0)

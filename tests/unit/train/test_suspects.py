@@ -71,19 +71,19 @@ def test_the_warning_names_rows_and_labels() -> None:
     rows = tuple(Example(f"text {index:02d}", None, ("no", "yes")[index % 2]) for index in range(COUNT))
     dataset = Dataset("classification", ("no", "yes"), rows)
     warning = warning_of(suspected(estimate(0.9, {3: 0.94, 8: 0.97}), TARGETS), dataset)
-    assert warning["count"] == 2
-    assert warning["message"] == (
+    assert warning.count == 2
+    assert warning.message == (
         "2 training rows look mislabeled to models trained without them: "
         "“text 08” is labeled no; yes looks more likely."
     )
-    assert warning["examples"][1] == {"text": "text 03", "label": "yes", "likelier": "no"}
+    assert warning.examples[1] == {"text": "text 03", "label": "yes", "likelier": "no"}
 
 
 def test_every_suspect_is_named() -> None:
     rows = tuple(Example(f"text {index:02d}", None, ("no", "yes")[index % 2]) for index in range(COUNT))
     suspects = suspected(estimate(0.9, dict.fromkeys(range(8), 0.95)), TARGETS)
     warning = warning_of(suspects, Dataset("classification", ("no", "yes"), rows))
-    assert warning["count"] == len(warning["examples"]) == 8
+    assert warning.count == len(warning.examples) == 8
 
 
 def test_both_texts_of_a_pair_are_shown() -> None:
@@ -91,5 +91,5 @@ def test_both_texts_of_a_pair_are_shown() -> None:
     dataset = Dataset("classification", ("no", "yes"), rows)
     warning = warning_of(suspected(estimate(0.9, {8: 0.97}), TARGETS), dataset)
     shown = f"premise 8 {'x' * 29}… | hypothesis 8"
-    assert f"“{shown}” is labeled no; yes looks more likely." in warning["message"]
-    assert warning["examples"][0]["text"] == shown
+    assert f"“{shown}” is labeled no; yes looks more likely." in warning.message
+    assert warning.examples[0]["text"] == shown

@@ -16,7 +16,7 @@ from onboard.jobs.estimate import GUARD_SECONDS, HELD_SECONDS, train_passes, tun
 from onboard.model.batch import LabelledRows, TrainingSet
 from onboard.model.cost import Passes
 from onboard.model.engine import Engine
-from onboard.model.side_by_side import Moved, Run
+from onboard.model.side_by_side import Moved, TrainingRun
 from onboard.train import crossvalidation, fewshot, learning
 from onboard.train.learning import Validation, learn
 from onboard.train.settings import FewShotSettings
@@ -31,7 +31,7 @@ class Counted:
     scored: int = 0
     trained: int = 0
 
-    def train(self, engine: Engine, runs: Sequence[Run], *more: Any) -> list[Moved]:
+    def train(self, engine: Engine, runs: Sequence[TrainingRun], *more: Any) -> list[Moved]:
         self.trained += sum(len(batch) for run in runs for batch in run.batches)
         return [Moved(run.start, (0.5,) * len(run.batches), np.zeros((len(run.batches), SIZE))) for run in runs]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from onboard.contract.card import render_card
+from onboard.contract.measured import LabelScoreDocument
 from onboard.domain.label_scores import LabelScore
 from onboard.domain.task import EmbeddingVersion
 
@@ -74,8 +75,9 @@ def test_labels_cannot_break_the_cards_tables() -> None:
 
 
 def test_the_card_tells_every_label_and_which_never_gets_an_answer() -> None:
-    scores = [LabelScore("good", 15, 30, 15), LabelScore("b|d", 15, 0, 0)]
-    macro_f1 = {"value": 0.33, "low": 0.3, "high": 0.36, "n": 30, "labels": [score.to_json() for score in scores]}
+    scores = LabelScore("good", 15, 30, 15), LabelScore("b|d", 15, 0, 0)
+    labels = [LabelScoreDocument.of_score(score).to_json() for score in scores]
+    macro_f1 = {"value": 0.33, "low": 0.3, "high": 0.36, "n": 30, "labels": labels}
     version = replace(VERSION, metrics={"validation": None, "test": {"macro_f1": macro_f1}})
     card = render_card(version)
     assert "It gives every text the same answer, good, and never answers b|d (15 rows)." in card.splitlines()[2]

@@ -26,7 +26,7 @@ from onboard.registry.services import Services
 from onboard.settings import Settings
 from workers.plan import WorkerPlan
 from workers.run import run_worker
-from workers.shell import Run, work
+from workers.shell import RunJob, work
 
 ROOT = Path(__file__).parents[3]
 QUOTED = "the row 'my secret' is odd"
@@ -44,7 +44,7 @@ def fail(job: Job, services: Services, progress: Progress) -> None:
     raise UnavailableError(QUOTED)
 
 
-def spans_of(services: Services, run: Run) -> dict[str, ReadableSpan]:
+def spans_of(services: Services, run: RunJob) -> dict[str, ReadableSpan]:
     """The spans of one attempt by name."""
     with services.database.write() as session:
         JobRepository(session).add(sample_spec())
