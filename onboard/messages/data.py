@@ -172,6 +172,10 @@ DATA: Final[Mapping[str, Message]] = {
     "numbers-left-too-few": Message(
         "Fewer than two different numbers would be left. Nothing was queued.", "Remove fewer rows."
     ),
+    "sets-left-alike": Message(
+        "Every row left would have the same set of labels. Nothing was queued.",
+        "Keep rows with different sets of labels.",
+    ),
     "rows-file-empty": Message("{file} has no usable row.", "Add rows with texts and labels."),
     "unlabelled-with-sets": Message(
         "--unlabelled has no meaning for a task with several labels per text: no text to label next is named.",
