@@ -1,11 +1,14 @@
-"""Texts to label next as labelling tools import them, with what the version would answer as a suggestion."""
+"""Texts as labeling tools import them, with the answers of a version as suggestions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from onboard.domain.dataset import label_text
+from onboard.domain.label_set import ANSWERED_FROM
 from onboard.errors import InputError
 
 QUESTION: Final = "label"  # what the suggestions answer; the tool's question has to be called like it
@@ -20,9 +23,11 @@ def label_studio_task(job: Mapping[str, Any], row: _Row, _: int) -> dict[str, An
     if "value" in row:
         answer, kind, score = {"number": row["value"]}, "number", None
     elif row.get("answers"):
-        likeliest = row["answers"][0]
-        answer, kind = {"choices": [label_text(likeliest["label"])]}, "choices"
-        score = likeliest["probability"]
+        chosen = suggested_labels(row)
+        if not chosen:  # a set without labels
+            return task
+        answer, kind = {"choices": [label_text(one["label"]) for one in chosen]}, "choices"
+        score = min(one["probability"] for one in chosen)
     else:
         return task
     result = {"from_name": QUESTION, "to_name": next(iter(texts)), "type": kind, "value": answer}
@@ -35,14 +40,20 @@ def argilla_record(job: Mapping[str, Any], row: _Row, place: int) -> dict[str, A
     suggestions: dict[str, Any] = {}
     if "value" in row:
         suggestions[QUESTION] = {"value": row["value"], "score": None, "agent": _version(job)}
+    elif row.get("several"):
+        chosen = suggested_labels(row)
+        suggestions[QUESTION] = {
+            "value": [label_text(one["label"]) for one in chosen], "score": [one["probability"] for one in chosen],
+            "agent": _version(job),
+        }  # fmt: skip
     elif row.get("answers"):
         likeliest = row["answers"][0]
         suggestions[QUESTION] = {
             "value": label_text(likeliest["label"]), "score": likeliest["probability"], "agent": _version(job),
         }  # fmt: skip
     return {
-        "id": f"{job['job']}-{place}", "fields": texts_of(row), "metadata": {}, "suggestions": suggestions,
-        "responses": {}, "vectors": {},
+        "id": row.get("id") or f"{job['job']}-{place}", "fields": texts_of(row), "metadata": {},
+        "suggestions": suggestions, "responses": {}, "vectors": {},
     }  # fmt: skip
 
 
@@ -54,8 +65,7 @@ def doccano_example(job: Mapping[str, Any], row: _Row, _: int) -> dict[str, Any]
     """
     if "text" not in row or "value" in row:
         raise InputError("label-tool-unfit", task=job["task"])
-    answers = row.get("answers") or ()
-    return {"text": row["text"], "label": [label_text(answer["label"]) for answer in answers[:1]]}
+    return {"text": row["text"], "label": [label_text(answer["label"]) for answer in suggested_labels(row)]}
 
 
 WRITERS: Final[dict[str, Callable[[Mapping[str, Any], _Row, int], dict[str, Any]]]] = {
@@ -67,6 +77,37 @@ def require_label_tool(tool: str | None) -> None:
     """Raise InputError where it is not a tool that texts to label next are written for."""
     if tool is not None and tool not in WRITERS:
         raise InputError("unknown-label-tool", label_tool=tool, writers=list(WRITERS))
+
+
+def suggested_labels(row: _Row) -> Sequence[Mapping[str, Any]]:
+    """Return the answers that a tool suggests: the likeliest one, or all labels of a set."""
+    answers = row.get("answers") or ()
+    if row.get("several"):
+        return [answer for answer in answers if answer["probability"] >= ANSWERED_FROM]
+    return list(answers[:1])
+
+
+def answered_row(texts: Mapping[str, str], answer: Mapping[str, Any], number: object, *, numbers: bool) -> _Row:
+    """Return a text with its prediction as a row for a labeling tool.
+
+    Args:
+        texts: `text`, or `text_a` and `text_b`.
+        answer: prediction with all probabilities.
+        number: the id that the text has in the tool; None takes one from its content, the same every time.
+        numbers: whether the task predicts numbers.
+    """
+    row: dict[str, Any] = {**texts, "id": str(number) if number not in (None, "") else _number_of(texts)}
+    shares = answer["probabilities"]
+    if numbers:
+        spread = sum(share["probability"] * (share["label"] - answer["label"]) ** 2 for share in shares) ** 0.5
+        return {**row, "value": round(answer["label"], 4), "spread": round(spread, 4)}
+    rounded = [{**share, "probability": round(share["probability"], 4)} for share in shares]
+    ordered = sorted(rounded, key=lambda share: -float(share["probability"]))
+    return {**row, "answers": ordered, "several": "labels" in answer}
+
+
+def _number_of(texts: Mapping[str, str]) -> str:
+    return hashlib.sha256(json.dumps(texts, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def texts_of(row: _Row) -> dict[str, str]:

@@ -11,8 +11,9 @@ import typer
 
 from cli.bulk import REFUSE, Apart, answered_in_bulk, require_references, skipped_rows
 from cli.connection import connected
+from cli.label_tools import answered_row, require_label_tool
 from cli.output import AsJson, Document, emit, say, table
-from cli.prediction_files import read_inputs, require_output, write_answers
+from cli.prediction_files import read_inputs, require_output, write_answers, write_suggestions
 from cli.row_progress import row_progress
 from cli.standard_input import STANDARD_INPUT
 from cli.text_fields import fields_of
@@ -63,6 +64,13 @@ def predict(
     unknown: Annotated[
         bool, typer.Option("--unknown", help="Report whether a text is unlike the task's data.")
     ] = False,
+    label_tool: Annotated[
+        str | None,
+        typer.Option(
+            metavar="[label-studio|argilla|doccano]",
+            help="Write --output as suggestions that this labeling tool imports, instead of answers.",
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Predict the labels of texts.
@@ -77,6 +85,9 @@ def predict(
     given = {name: value for name, value in texts.items() if value is not None}
     fields = tuple(text_field or ())
     _require_one_source(given, source, fields)
+    require_label_tool(label_tool)
+    if label_tool is not None and (len(references) != 1 or not _is_file(output) or queue is not None):
+        raise InputError("suggestions-without-file")
     asked = {"text_fields": fields, "labels": chosen, "probabilities": probabilities}
     if answered_in_bulk(references, source, output, queue, as_json, asked, Apart(unknown, _on_error(on_error))):
         return
@@ -84,7 +95,12 @@ def predict(
     rows = [TextRow(given, dict(given))] if source is None else _read(source, references, fields, on_error)
     asked_rows = [(row, reference) for row in rows for reference in references]
     more = {**({"labels": list(chosen)} if chosen else {}), **({"unknown": True} if unknown else {})}
-    _show(asked_rows, _outcomes(asked_rows, more, probabilities, source, target), target, probabilities, as_json)
+    outcomes = _outcomes(asked_rows, more, probabilities or label_tool is not None, source, target)
+    if label_tool is not None:
+        assert target is not None
+        _suggest(asked_rows, outcomes, target, label_tool, as_json)
+        return
+    _show(asked_rows, outcomes, target, probabilities, as_json)
 
 
 AskedRow = tuple[TextRow | BadRow, "Reference"]
@@ -175,6 +191,29 @@ def _show(
     emit({"predictions": documents}, as_json, lambda: written if target is not None else _table(rows, documents))
     if errors:
         raise typer.Exit(next(iter(errors.values())).exit_code)
+
+
+def _is_file(output: str | None) -> bool:
+    return output is not None and not output.endswith("/") and "://" not in output and not Path(output).is_dir()
+
+
+def _suggest(rows: Sequence[AskedRow], answers: Iterator[Outcome], target: Path, tool: str, as_json: bool) -> None:
+    """Write the answers as suggestions for a labeling tool. Raises the error of a task that cannot answer."""
+    from onboard.domain.prediction import all_answered
+
+    good = [row for row, _ in rows if isinstance(row, TextRow)]
+    _say_skipped([row for row, _ in rows if isinstance(row, BadRow)], len(rows))
+    predicted = all_answered(answers)
+    with connected() as service:
+        version = service.version_document(f"{predicted[0].task}@v{predicted[0].version}")
+    numbers = version["task_kind"] == "regression"
+    suggested = [
+        answered_row(row.texts, answer.to_json(probabilities=True), row.given.get("id"), numbers=numbers)
+        for row, answer in zip(good, predicted, strict=True)
+    ]
+    write_suggestions(version, suggested, target, tool)
+    document = {"suggestions": len(suggested), "output": str(target)}
+    emit(document, as_json, lambda: f"{counted(len(suggested), 'suggestion')}: {target}")
 
 
 def _say_skipped(skipped: Sequence[BadRow], rows: int) -> None:

@@ -135,6 +135,21 @@ def write_label_next(job: Mapping[str, Any], path: Path, tool: str | None = None
     say(f"texts to label next: {path}")
 
 
+def write_suggestions(job: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], path: Path, tool: str) -> None:
+    """Write texts with their answers as suggestions for a labeling tool.
+
+    Args:
+        job: `task` and `version` of the answers.
+        rows: as of `cli.label_tools.answered_row`.
+
+    Raises:
+        InputError: the tool cannot label such rows.
+        NotAllowedError: the file cannot be written.
+    """
+    records = [WRITERS[tool](job, row, place) for place, row in enumerate(rows, start=1)]
+    _write(records, path, "--output another file", _write_jsonl if tool == "doccano" else _write_array)
+
+
 def _unwritable(path: Path, error: OSError, remedy: str = "--output another file") -> NotAllowedError:
     return NotAllowedError("answers-not-writable", path=path, reason=error.strerror, remedy=remedy)
 

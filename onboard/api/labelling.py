@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from contextlib import nullcontext
+from itertools import product
 from typing import TYPE_CHECKING, Final
 
 from onboard.domain.access import acting, current_actor
@@ -33,21 +34,25 @@ class Labelling:
 
     def __init__(self, services: Services, predictions: PredictionQueue) -> None:
         self._services, self._predictions = services, predictions
-        self._learners = Cache[tuple[str, bool], "Learner"](MOST_TASKS)
+        self._learners = Cache[tuple[str, bool, bool], "Learner"](MOST_TASKS)
         self._timers: dict[str, threading.Timer] = {}
         self._guard, self._ended = threading.Lock(), False
 
-    def learner(self, task: str, *, pairs: bool) -> Learner:
-        """What answers the texts of a task."""
+    def learner(self, task: str, *, pairs: bool, several: bool) -> Learner:
+        """Return what answers the texts of a task, or its pairs of texts, with one label or with several."""
         from onboard.jobs.labelling.learner import Learner
 
         read = self._predictions.features
-        return self._learners.get((task, pairs), lambda: Learner(self._services, task, read, pairs=pairs))
+
+        def made() -> Learner:
+            return Learner(self._services, task, read, pairs=pairs, several=several)
+
+        return self._learners.get((task, pairs, several), made)
 
     def refit_seconds(self, task: str) -> float | None:
         """What the newest refit of the task took here; None without one."""
-        for pairs in (False, True):
-            if (learner := self._learners.find((task, pairs))) is not None:
+        for pairs, several in product((False, True), repeat=2):
+            if (learner := self._learners.find((task, pairs, several))) is not None:
                 return learner.refit_seconds
         return None
 

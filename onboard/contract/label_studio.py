@@ -48,7 +48,11 @@ class TaskPrediction(Document):
 
     result: tuple[dict[str, Any], ...]
     score: Annotated[
-        float, Field(description="How far the best label is ahead of the second; 1 for a task without text.")
+        float,
+        Field(
+            description="How far the best label is ahead of the second. With several labels per text: certainty of the "
+            "least certain decision. 1 for a task without text."
+        ),
     ]
     model_version: str
 

@@ -19,12 +19,14 @@ from onboard.domain.counting import counted
 from onboard.domain.dataset import (
     Dataset,
     Example,
+    Kind,
     Label,
     in_canonical_order,
     in_canonical_rows,
     label_key,
     label_text,
 )
+from onboard.domain.label_set import MULTILABEL, all_labels, in_order_of, labels_in, set_text
 from onboard.errors import InputError
 
 SPLITS: Final = ("train", "validation", "test")
@@ -85,10 +87,10 @@ def with_rows(stored: Dataset, more: Sequence[Example], *, correct: bool = False
     Raises:
         InputError: the rows change nothing.
     """
-    work = _Work(stored)
+    work, labels = _Work(stored), _labels_with(stored, more)
     tolerance = 0.0 if stored.low is None or stored.high is None else (stored.high - stored.low) / (BUCKETS - 1)
     contradictions: list[tuple[Example, Example]] = []
-    for row in more:
+    for row in _in_order(stored.kind, labels, more):
         place = work.places.get(_alike(row))
         if place is None:
             work.places[_alike(row)] = "train", len(work.rows["train"])
@@ -107,7 +109,6 @@ def with_rows(stored: Dataset, more: Sequence[Example], *, correct: bool = False
             work.counts["contradicted"] += 1
     if not (work.counts["added"] or work.counts["replaced"]):
         raise _unchanged(len(more), work.counts)
-    labels = _labels_with(stored, more)
     return work.done(labels, [_repeated(work.counts["repeated"]), _contradicted(contradictions)])
 
 
@@ -115,7 +116,8 @@ def without_rows(stored: Dataset, texts: Sequence[tuple[str, str | None]]) -> Am
     """Remove the rows with these texts, in every split.
 
     Raises:
-        InputError: the dataset has none of them, or a label would have no training row left.
+        InputError: the dataset has none of them, a label would have no training row left, or all sets of labels that
+            are left would be alike.
     """
     work, unwanted = _Work(stored), {_hash(*text) for text in texts}
     missing = len(unwanted - work.places.keys())
@@ -127,6 +129,7 @@ def without_rows(stored: Dataset, texts: Sequence[tuple[str, str | None]]) -> Am
     if not work.counts["removed"]:
         raise InputError("rows-not-in-task", field="dataset", texts=counted(len(unwanted), "text"))
     _require_rows_of_every_label(stored, work.rows["train"])
+    _require_different_sets(stored, work.rows["train"])
     return work.done(stored.labels, [_missing(missing)])
 
 
@@ -134,20 +137,24 @@ def with_labels(stored: Dataset, become: Mapping[str, Label | None], labels: Seq
     """Change the labels of the dataset.
 
     Args:
-        become: new label by `label_key`; None removes the rows.
+        become: new label by `label_key`; None removes the rows, or in sets of labels the label alone.
         labels: the new label set, in order.
+
+    Raises:
+        InputError: all sets of labels would be alike.
     """
     work = _Work(stored)
     for split, rows in work.rows.items():
         kept = []
         for row in rows:
-            label = become.get(label_key(row.label), row.label)
+            label = _label_after(stored.kind, row.label, become, labels)
             if label is None:
                 work.counts["removed"] += 1
                 continue
             work.counts["replaced"] += label_key(label) != label_key(row.label)
             kept.append(replace(row, label=label))
         work.rows[split] = kept
+    _require_different_sets(stored, work.rows["train"])
     return work.done(labels)
 
 
@@ -168,6 +175,21 @@ def is_superset(more: Dataset, stored: Dataset) -> bool:
     return len(more.train) > len(stored.train) > 0
 
 
+def _in_order(kind: Kind, labels: Sequence[Label], rows: Sequence[Example]) -> Sequence[Example]:
+    """Return the rows with their sets of labels in the order of the task's labels."""
+    if kind != MULTILABEL:
+        return rows
+    return [replace(row, label=set_text(in_order_of(labels, labels_in(row.label)))) for row in rows]
+
+
+def _label_after(kind: Kind, label: Label, become: Mapping[str, Label | None], labels: Sequence[Label]) -> Label | None:
+    """Return the new label of a row, or its new set of labels; None if the row is removed."""
+    if kind != MULTILABEL:
+        return become.get(label_key(label), label)
+    members = (become.get(label_key(member), member) for member in labels_in(label))
+    return set_text(in_order_of(labels, [member for member in members if member is not None]))
+
+
 def _alike(row: Example) -> int:
     return _hash(row.text_a, row.text_b)
 
@@ -186,7 +208,7 @@ def _labels_with(stored: Dataset, more: Sequence[Example]) -> tuple[Label, ...]:
     if stored.kind == "regression":
         return stored.labels
     known = {label_key(label) for label in stored.labels}
-    new = in_canonical_order(row.label for row in more if label_key(row.label) not in known)
+    new = in_canonical_order(label for label in all_labels(stored.kind, more) if label_key(label) not in known)
     return new_label_order(stored.labels, (*stored.labels, *new))
 
 
@@ -204,8 +226,9 @@ def _unchanged(rows: int, counts: Mapping[str, int]) -> InputError:
 
 def _require_rows_of_every_label(stored: Dataset, train: Sequence[Example]) -> None:
     """Raise InputError if a label, or a regression, loses all its training rows."""
-    left = {label_key(row.label) for row in train}
-    lost = [label for label in stored.labels if label_key(label) not in left and _has_rows(stored, label)]
+    left = {label_key(label) for label in all_labels(stored.kind, train)}
+    present = {label_key(label) for label in all_labels(stored.kind, stored.train)}
+    lost = [label for label in stored.labels if label_key(label) in present - left]
     if lost:
         shown = ", ".join(repr(preview(label_text(label))) for label in lost[:3])
         raise InputError("label-without-rows-left", field="dataset", labels=lost, shown=shown)
@@ -213,8 +236,10 @@ def _require_rows_of_every_label(stored: Dataset, train: Sequence[Example]) -> N
         raise InputError("numbers-left-too-few", field="dataset")
 
 
-def _has_rows(stored: Dataset, label: Label) -> bool:
-    return any(label_key(row.label) == label_key(label) for row in stored.train)
+def _require_different_sets(stored: Dataset, train: Sequence[Example]) -> None:
+    """Raise InputError if all training rows have the same set of labels: there is nothing to learn."""
+    if stored.kind == MULTILABEL and len({label_key(row.label) for row in train}) < 2:
+        raise InputError("sets-left-alike", field="dataset")
 
 
 def _repeated(count: int) -> Finding | None:

@@ -1,6 +1,6 @@
 """What Label Studio sends while people label: a project's labeling configuration, its tasks and its annotations.
 
-Only one choice for a whole text, or for a pair of texts, is a label here. Regions, images, HTML and audio are not.
+Only choices for a whole text, or for a pair of texts, are labels here. Regions, images, HTML and audio are not.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from xml.etree import ElementTree
 
 from onboard.data.limits import MAX_LABEL_CHARACTERS
 from onboard.domain.annotation import DELETED_AT, Annotation, Text
+from onboard.domain.dataset import in_canonical_order
+from onboard.domain.label_set import is_set, set_text
 from onboard.errors import InputError
 
 CREATED: Final = ("ANNOTATION_CREATED", "ANNOTATIONS_CREATED", "ANNOTATION_UPDATED")
@@ -21,6 +23,8 @@ DELETED: Final = "ANNOTATIONS_DELETED"
 MOST_CONFIG_CHARACTERS: Final = 1_000_000
 MOST_LABELS: Final = 1_000
 MOST_NUMBER_CHARACTERS: Final = 100  # of an id
+_SINGLE: Final = ("single", "single-radio")  # ways to choose
+_SEVERAL: Final = "multiple"
 _PAIR: Final = ("text_a", "text_b")  # fields whose two texts are read as a pair
 _VARIABLE: Final = re.compile(r"\$([^\s$]+)")
 Payload = Mapping[str, Any]
@@ -35,12 +39,14 @@ class Config:
         object_name: name of the `<Text>` tag that it labels.
         fields: of a task's data, the text or both texts of a pair.
         labels: the choices, in their order.
+        several: whether a text may have several of them.
     """
 
     control_name: str
     object_name: str
     fields: tuple[str, ...]
     labels: tuple[str, ...]
+    several: bool = False
 
     @property
     def pairs(self) -> bool:
@@ -55,31 +61,46 @@ class Config:
         return str(values[0]), str(values[1]) if self.pairs else None
 
     def label_in(self, results: object) -> str | None:
-        """The one choice for the whole text among an annotation's results; None where there is none, or several."""
-        chosen: list[str] = []
+        """Return the label of the whole text among an annotation's results, or the text that represents its set.
+
+        None if there is no usable choice, or several where only one counts.
+        """
+        chosen: list[object] = []
         for result in results if isinstance(results, list) else ():
             if not isinstance(result, Mapping) or result.get("from_name") != self.control_name:
                 continue
             value = result.get("value")
             if not isinstance(value, Mapping) or not isinstance(value.get("choices"), list) or _of_region(value):
                 continue
-            chosen += [choice for choice in value["choices"] if isinstance(choice, str)]
-        label = chosen[0].strip() if len(chosen) == 1 else ""
-        return label if label and len(label) <= MAX_LABEL_CHARACTERS and _is_storable(label) else None
+            chosen += value["choices"]
+        if self.several:
+            labels = [label for choice in chosen if (label := _label(choice)) is not None]
+            usable = 0 < len(labels) == len(chosen) <= MOST_LABELS
+            return set_text(in_canonical_order(labels)) if usable else None
+        chosen = [choice for choice in chosen if isinstance(choice, str)]
+        return _label(chosen[0]) if len(chosen) == 1 else None
 
-    def result_of(self, label: str, probability: float) -> dict[str, Any]:
-        """A choice, as a prediction of Label Studio has it."""
-        return {
+    @property
+    def missing(self) -> str:
+        """Why an annotation gives no label."""
+        return f"it has no {'usable' if self.several else 'single'} choice for the whole text"
+
+    def results_of(self, labels: Sequence[str], score: float) -> list[dict[str, Any]]:
+        """Return the answer to a text as a prediction of Label Studio; without labels it has no result."""
+        if not labels:
+            return []
+        chosen = {
             "from_name": self.control_name, "to_name": self.object_name, "type": "choices",
-            "value": {"choices": [label]}, "score": round(probability, 4),
+            "value": {"choices": list(labels)}, "score": round(score, 4),
         }  # fmt: skip
+        return [chosen]
 
 
 def read_config(xml: str) -> Config:
     """Read a labeling configuration.
 
     Raises:
-        InputError: it is not XML, or does not ask for one choice about a text.
+        InputError: it is not XML, or does not ask for choices about a text.
     """
     root = _parsed(xml)
     texts = {tag.get("name", ""): tag for tag in root.iter("Text")}
@@ -88,8 +109,11 @@ def read_config(xml: str) -> Config:
     if len(controls) != 1:
         raise InputError("label-studio-choices-missing", field="label_config", found=len(controls))
     (control,) = controls
-    if control.get("choice", "single") not in ("single", "single-radio"):
-        raise InputError("label-studio-several-choices", field="label_config", control=control.get("name", ""))
+    choice = control.get("choice", "single")
+    if choice not in (*_SINGLE, _SEVERAL):
+        raise InputError(
+            "label-studio-choice-unknown", field="label_config", control=control.get("name", ""), choice=choice
+        )
     text = texts[control.get("toName", "")]
     if text.get("valueType", "text") == "url":
         raise InputError("label-studio-text-by-url", field="label_config", name=text.get("name", ""))
@@ -98,7 +122,7 @@ def read_config(xml: str) -> Config:
     fields = _PAIR if set(_PAIR) <= named else (_field_of(text),)
     if not all(fields):
         raise InputError("label-studio-text-without-field", field="label_config", name=text.get("name", ""))
-    return Config(control.get("name", ""), text.get("name", ""), fields, labels)
+    return Config(control.get("name", ""), text.get("name", ""), fields, labels, choice == _SEVERAL)
 
 
 def _parsed(xml: str) -> ElementTree.Element:
@@ -117,7 +141,16 @@ def _labels_of(control: ElementTree.Element) -> tuple[str, ...]:
     labels = list(dict.fromkeys(label for label in labels if label))
     if not 2 <= len(labels) <= MOST_LABELS or any(len(label) > MAX_LABEL_CHARACTERS for label in labels):
         raise InputError("label-studio-labels-missing", field="label_config", found=len(labels), most=MOST_LABELS)
+    if lists := [label for label in labels if is_set(label)]:  # would be mistaken for a set of labels
+        raise InputError("label-studio-label-is-list", field="label_config", label=lists[0])
     return tuple(labels)
+
+
+def _label(choice: object) -> str | None:
+    """Return a choice as a label; None if it is not usable as one."""
+    label = choice.strip() if isinstance(choice, str) else ""
+    usable = label and len(label) <= MAX_LABEL_CHARACTERS and _is_storable(label) and not is_set(label)
+    return label if usable else None
 
 
 def _field_of(text: ElementTree.Element) -> str:
@@ -171,7 +204,7 @@ def annotations_in(body: Payload, config: Config | None) -> Iterator[Annotation 
         skipped = one.get("was_cancelled") is True
         label = None if skipped else config.label_in(one.get("result"))
         if label is None and not skipped:
-            yield LeftOut(number, "it has no single choice for the whole text")
+            yield LeftOut(number, config.missing)
         yield Annotation(project, number, text, label, _moment(one.get("updated_at") or one.get("created_at")))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -145,20 +146,23 @@ def _with_strangers(
     rows: list[LabelledRow], origin: Origin, takes: Takes, welcome: bool, problems: Problems
 ) -> tuple[list[LabelledRow], Takes]:
     """Return the rows and the task's future labels: new ones are problems unless allowed."""
-    rows, known = _as_written(rows, takes.labels), {label_key(label) for label in takes.labels}
-    firsts = {label_key(row.label): row for row in reversed(rows) if label_key(row.label) not in known}
+    if not takes.multilabel:
+        rows = _as_written(rows, takes.labels)
+    as_written, known = _spelling(takes.labels), {label_key(label) for label in takes.labels}
+    carried = [(label, row) for row in rows for label in map(as_written, row.labels)]
+    firsts = {label_key(label): (label, row) for label, row in reversed(carried) if label_key(label) not in known}
+    counts = Counter(label_key(label) for label, _ in carried)
     are_numbers = all(number_of(label) is not None for label in takes.labels)
-    for key, row in firsts.items():
-        count = sum(label_key(other.label) == key for other in rows)
-        shown = repr(preview(label_text(row.label)))
-        message = f"the task does not have the label {shown} ({counted(count, 'row')})"
+    for key, (label, row) in firsts.items():
+        shown = repr(preview(label_text(label)))
+        message = f"the task does not have the label {shown} ({counted(counts[key], 'row')})"
         remedy = "Correct the rows, or let them bring new labels: --new-labels"
-        if welcome and not are_numbers and isinstance(row.label, float):
+        if welcome and not are_numbers and isinstance(label, float):
             message = f"the label {shown} is a number; the task's labels are classes"
             remedy = "Submit a task of its kind under another name: onboard submit FILE --task NAME"
         elif welcome:
             continue
         where = row.number, row.line, origin.field
         problems.add(Problem("unknown_label", message, origin.file, *where, remedy))
-    strangers = tuple(row.label for row in firsts.values())
+    strangers = tuple(label for label, _ in firsts.values())
     return rows, replace(takes, labels=(*takes.labels, *strangers))

@@ -18,6 +18,7 @@ from onboard.data.texts import telling_texts
 from onboard.data.verbaliser import Verbaliser, verbalise, words_finding
 from onboard.domain.dataset import Dataset, Example
 from onboard.domain.evaluation import Evaluation
+from onboard.domain.label_set import all_labels, set_text
 from onboard.errors import InputError
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def amended(stored: Dataset, asked: Addition, file: RowFile) -> Amended:
 def takes_of(dataset: Dataset) -> Takes:
     """Return the labels of a dataset and the form of its texts, which is unknown without rows."""
     rows = dataset.train or dataset.validation or dataset.test
-    return Takes(dataset.labels, dataset.low, dataset.high, dataset.pairs if rows else None)
+    return Takes(dataset.labels, dataset.low, dataset.high, dataset.pairs if rows else None, dataset.several_labels)
 
 
 def report_of(dataset: Dataset, source: str, findings: tuple[Finding, ...], words: Words, seed: int) -> CheckReport:
@@ -119,7 +120,7 @@ def _findings(
     if dataset.kind == "regression":
         findings.append(bucket_finding([float(row.label) for row in dataset.train]))
     else:
-        findings += label_findings(dataset.labels, [row.label for row in dataset.train])
+        findings += label_findings(dataset.labels, all_labels(dataset.kind, dataset.train))
         findings.append(words_finding(dataset.labels, label_words) if words.verbaliser else None)
     if words.count_tokens is not None:
         findings.append(cut_finding(everything, words.count_tokens, words.max_tokens))
@@ -135,4 +136,5 @@ def _read_texts(asked: Addition, takes: Takes, *, hide_folders: bool) -> RowFile
         message = f"has {kinds[len(rows[0]) - 1]} a row, the task takes {kinds[takes.pairs]}"
         problems.add(Problem("text_field", message, name, remedy="Name the fields of the texts: --text-field NAME"))
     problems.raise_if_any()
-    return RowFile(name, tuple(Example(row[0], row[1] if len(row) > 1 else None, "") for row in rows))
+    unread = set_text(()) if takes.multilabel else ""
+    return RowFile(name, tuple(Example(row[0], row[1] if len(row) > 1 else None, unread) for row in rows))

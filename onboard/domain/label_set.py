@@ -33,6 +33,15 @@ def labels_in(text: Label) -> tuple[Label, ...]:
     return tuple(labels)
 
 
+def is_set(text: Label) -> bool:
+    """Return whether a text represents a set of labels."""
+    try:
+        labels_in(text)
+    except ValueError:
+        return False
+    return True
+
+
 def labels_of(kind: Kind, label: Label) -> tuple[Label, ...]:
     """Return the labels of a row: those of its set, or its only one."""
     return labels_in(label) if kind == MULTILABEL else (label,)

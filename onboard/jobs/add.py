@@ -10,11 +10,12 @@ from onboard.bases.tokens import token_counter, verbaliser_of
 from onboard.contract.changes import AcceptedRows
 from onboard.data.more_rows import Words, amended, read_rows, report_of, takes_of
 from onboard.data.read import Checked
-from onboard.domain.dataset import Dataset, Example, label_key
+from onboard.domain.dataset import Dataset, label_key
 from onboard.domain.job import Job, JobSpec
+from onboard.domain.label_set import all_labels
 from onboard.domain.task import label_keys
 from onboard.errors import ConflictError
-from onboard.jobs.standing import Standing, require_one_label_each, standing, until_unmoved
+from onboard.jobs.standing import Standing, standing, until_unmoved
 from onboard.jobs.submit import Request, submit
 from onboard.registry.jobs import JobRepository
 
@@ -84,7 +85,6 @@ def add(
     """
 
     def made(stands: Standing, dataset: Dataset) -> Made:
-        require_one_label_each(task, dataset)
         file = read_rows(asked, takes_of(dataset), hide_folders=hide_folders)
         return _made(stands, asked, file, amended(dataset, asked, file))
 
@@ -171,15 +171,13 @@ def _earlier(services: Services, key: str, task: str) -> Added | None:
 
 def _made(stands: Standing, asked: Addition, file: RowFile, amended: Amended) -> Made:
     change: ChangeJson = {**stands.change(asked.how), "file": file.source, "counts": dict(amended.counts)}
-    rows = Dataset(amended.dataset.kind, _labels_of(file.rows), file.rows)
+    kind = amended.dataset.kind
+    labels = {label_key(label): label for label in all_labels(kind, file.rows)}
+    rows = Dataset(kind, tuple(labels.values()), file.rows)
     source = f"the rows of {stands.task} and {file.source}"
     options = {"fast": True} if asked.fast else {}
     found = replace(amended, findings=(*file.findings, *amended.findings))
     return Made(found, change, source, rows, options)
-
-
-def _labels_of(rows: tuple[Example, ...]) -> tuple[Any, ...]:
-    return tuple({label_key(row.label): row.label for row in rows}.values())
 
 
 def _spec(stands: Standing, made: Made) -> JobSpec:

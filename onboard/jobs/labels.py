@@ -18,7 +18,7 @@ from onboard.domain.job import JobState
 from onboard.domain.label_set import labels_of
 from onboard.errors import ConflictError, InputError
 from onboard.jobs.add import Added, Made, Queueing, queue_change
-from onboard.jobs.standing import Standing, require_one_label_each, standing, until_unmoved
+from onboard.jobs.standing import Standing, standing, until_unmoved
 from onboard.jobs.submit import store_snapshot
 from onboard.registry.audit import actor
 from onboard.registry.versions import VersionRepository
@@ -194,7 +194,6 @@ def _known(stands: Standing, dataset: Dataset, asked: LabelChange) -> LabelChang
     """Return the change with the task's labels. Raises InputError, ConflictError: it does not fit the current rows."""
     if stands.is_open:
         raise _open(stands)
-    require_one_label_each(stands.task, dataset)
     if not dataset.labels:
         raise InputError("task-without-labels", task=stands.task)
     known = asked.known_to(stands.task, dataset.labels)

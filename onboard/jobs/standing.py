@@ -98,12 +98,6 @@ class Standing:
             )
 
 
-def require_one_label_each(task: str, dataset: Dataset) -> None:
-    """Raise ConflictError if rows have sets of labels: such tasks can only be resubmitted as a whole."""
-    if dataset.several_labels:
-        raise ConflictError("task-with-sets", task=task)
-
-
 def until_unmoved(task: str, attempt: Callable[[], T]) -> T:
     """Repeat an attempt until the task does not change meanwhile; each attempt reads the current state.
 

@@ -29,7 +29,7 @@ def as_addition(services: Services, request: Request) -> tuple[Request, str | No
         request: a checked dataset and the requested job.
     """
     dataset, spec = request.checked.dataset, request.spec
-    if spec.change is not None or not dataset.train or dataset.several_labels:
+    if spec.change is not None or not dataset.train:
         return request, None
     earlier = None if request.key is None else _queued_under(services, request.key)
     if earlier is not None:  # a repeated request whose response was lost must stay the same

@@ -103,6 +103,9 @@ CLI: Final[Mapping[str, Message]] = {
         "Write the answers to a file: --output answers.jsonl, or --output answers.csv",
     ),
     "unknown-job-choice": Message("{odd!r} is not a valid {kind}.", "{remedy}"),
+    "suggestions-without-file": Message(
+        "--label-tool writes the suggestions of one task to one file.", "Name one task and a file: --output FILE.json"
+    ),
     "unknown-label-tool": Message(
         "{label_tool!r} is not a choice of --label-tool.", "Use one of {writers}; without it the file is a table."
     ),

@@ -97,20 +97,22 @@ DATA: Final[Mapping[str, Message]] = {
         ),
     ),
     "label-repeated": Message("--labels names {repeated!r} more than once.", "Name each label once."),
+    "label-studio-choice-unknown": Message(
+        'label_config: the <Choices> "{control}" have choice="{choice}".', 'Write choice="single" or choice="multiple".'
+    ),
     "label-studio-choices-missing": Message(
         "label_config: it has {found} <Choices> for a <Text>, not one.",
-        "Ask for one choice about one text; regions, images and HTML cannot be learned here.",
+        "Ask for choices about one text; regions, images and HTML cannot be learned here.",
     ),
     "label-studio-config-unreadable": Message(
         "label_config: it is not a labeling configuration: {reason}.", "Send the project's labeling configuration."
     ),
+    "label-studio-label-is-list": Message(
+        "label_config: the choice {label!r} reads like a list of labels.", "Give the <Choice> another value."
+    ),
     "label-studio-labels-missing": Message(
         "label_config: the <Choices> have {found} usable labels, not 2 to {most:,}.",
         "Write 2 to {most:,} <Choice> with values of at most 200 characters.",
-    ),
-    "label-studio-several-choices": Message(
-        'label_config: the <Choices> "{control}" let a text have several labels.',
-        'Write choice="single". For several labels, export the project and submit it: onboard submit FILE',
     ),
     "label-studio-text-by-url": Message(
         'label_config: the <Text> "{name}" loads its text from a URL.', "Import the texts themselves."
@@ -171,6 +173,10 @@ DATA: Final[Mapping[str, Message]] = {
     ),
     "numbers-left-too-few": Message(
         "Fewer than two different numbers would be left. Nothing was queued.", "Remove fewer rows."
+    ),
+    "sets-left-alike": Message(
+        "Every row left would have the same set of labels. Nothing was queued.",
+        "Keep rows with different sets of labels.",
     ),
     "rows-file-empty": Message("{file} has no usable row.", "Add rows with texts and labels."),
     "unlabelled-with-sets": Message(

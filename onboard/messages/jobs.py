@@ -44,6 +44,10 @@ JOBS: Final[Mapping[str, Message]] = {
         "--method linear needs two training rows of every label; {label!r}{more} has fewer.",
         "Label one more row of it, or leave --method out.",
     ),
+    "label-studio-other-choices": Message(
+        "The task {task!r} has {has} per text, the project asks for {wanted}.",
+        'Write choice="{choice}" in the labeling configuration, or use the name of another task in the URL.',
+    ),
     "label-studio-other-texts": Message(
         "The task {task!r} takes {has} a row, the project has {asked}.", "Use the name of another task in the URL."
     ),
@@ -128,10 +132,6 @@ JOBS: Final[Mapping[str, Message]] = {
     "task-changed-meanwhile": Message("Other requests keep changing the task {task!r}.", "Try again in a moment."),
     "task-being-learned": Message(
         "Job {job} is learning the task {task!r}.", "Wait for it, then change the labels: onboard jobs watch {job}"
-    ),
-    "task-with-sets": Message(
-        "The task {task!r} has several labels per text. Its rows and labels can only be submitted as a whole.",
-        "Submit all its rows again: onboard submit FILE --task {task}",
     ),
     "task-without-labels": Message(
         "The task {task!r} is a regression: it has no labels.", "Change labels of a classification only."

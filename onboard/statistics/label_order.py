@@ -31,6 +31,12 @@ def margin(probabilities: np.ndarray) -> np.ndarray:
     return ahead
 
 
+def margin_of_sets(scores: np.ndarray) -> np.ndarray:
+    """How far the least certain of (n, L) independent scores is from 1/2, (n,), from 0 to 1."""
+    ahead: np.ndarray = np.abs(2 * scores - 1).min(1)
+    return ahead
+
+
 def farthest_first(features: np.ndarray, count: int, taken: np.ndarray | None = None) -> list[int]:
     """Indices of at most `count` rows of features (n, h): the first, then always the one farthest from all taken.
 

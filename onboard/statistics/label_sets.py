@@ -21,6 +21,7 @@ from onboard.statistics.prior import Prior
 from onboard.statistics.probabilities import sigmoid
 from onboard.statistics.readout import (
     FEWEST_JUDGING,
+    FOLDS,
     RIDGE_PRIOR,
     RIDGES,
     SCALE_PRIOR,
@@ -29,6 +30,7 @@ from onboard.statistics.readout import (
     drawn_paths,
     packed,
     require_finite,
+    rows_so_far,
     signed_roots,
     weights_of_prior,
 )
@@ -95,6 +97,31 @@ def fit_sets(
     return best
 
 
+def fit_sets_so_far(
+    features: np.ndarray,
+    truth: np.ndarray,
+    names: np.ndarray,
+    texts: np.ndarray,
+    blocks: int,
+    prior: Prior | np.ndarray | None = None,
+) -> Fitted:
+    """Fit a readout with independent scores to the rows that are labeled so far, while more texts wait for labels.
+
+    Texts without labels define the center and the length of each block; a label may have no row yet, but has a row of
+    its words.
+
+    Args:
+        features, names, texts, blocks, prior: see `onboard.statistics.readout.fit_so_far`.
+        truth: (n, L), n ≥ 1, 1 if a row has a label, else 0.
+
+    Raises:
+        InputError: features are not finite, there are fewer than two texts, or the prior belongs to another base.
+    """
+    rows = rows_so_far(features, truth, names, texts, blocks)
+    groups = [np.arange(fold, len(features), FOLDS) for fold in range(min(FOLDS, len(features)))]
+    return _fitted_to(rows, rows.targets, groups, weights_of_prior(prior, names, features.shape[1]))
+
+
 def _fitted(
     features: np.ndarray,
     truth: np.ndarray,
@@ -102,7 +129,10 @@ def _fitted(
     blocks: int,
     drawn_to: np.ndarray | None,
 ) -> Fitted:
-    rows = Rows.of_sets(features, truth, blocks)
+    return _fitted_to(Rows.of_sets(features, truth, blocks), truth, groups, drawn_to)
+
+
+def _fitted_to(rows: Rows, truth: np.ndarray, groups: Sequence[np.ndarray], drawn_to: np.ndarray | None) -> Fitted:
     path = Path.of(rows.x, rows.targets, rows.counted)
     judged = np.sort(np.concatenate(groups)) if len(groups) else np.zeros(0, dtype=np.int64)
     right = truth[judged].astype(np.float64)

@@ -183,18 +183,25 @@ def fit_so_far(
     Raises:
         InputError: features that are not finite, fewer than two texts, a prior of another base.
     """
+    rows = rows_so_far(features, targets, names, texts, blocks)
+    groups = [np.arange(fold, len(features), FOLDS) for fold in range(min(FOLDS, len(features)))]
+    drawn_to = weights_of_prior(prior, names, features.shape[1])
+    return _fitted_to(rows, rows.targets, groups, None, drawn_to)
+
+
+def rows_so_far(features: np.ndarray, targets: np.ndarray, names: np.ndarray, texts: np.ndarray, blocks: int) -> Rows:
+    """Return the labeled rows followed by a row of each label's words, around the mean of all texts.
+
+    Arguments and errors as for `fit_so_far`.
+    """
     for given in (features, names, texts):
         require_finite(given)
     if len(texts) < 2:
         raise InputError("readout-needs-two-texts")
-    roots = signed_roots(texts)
     words = np.zeros((len(names), features.shape[1]))
     words[:, : names.shape[1]] = names_on_scale(names)
     truth = np.vstack([targets, np.eye(len(names))])
-    rows = Rows.around(roots, signed_roots(features), words, truth, blocks)
-    groups = [np.arange(fold, len(features), FOLDS) for fold in range(min(FOLDS, len(features)))]
-    drawn_to = weights_of_prior(prior, names, features.shape[1])
-    return _fitted_to(rows, truth, groups, None, drawn_to)
+    return Rows.around(signed_roots(texts), signed_roots(features), words, truth, blocks)
 
 
 def lesson_of(features: np.ndarray, targets: np.ndarray, names: np.ndarray, blocks: int) -> Lesson:

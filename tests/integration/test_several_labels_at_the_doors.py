@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 from support.browsing import signed_in
@@ -17,13 +18,19 @@ from support.refusals import refused
 
 from onboard.api.app import create_app
 from onboard.client import Onboard
+from onboard.data.snapshot import load
 from onboard.domain.access import ALL_SCOPES
 from onboard.domain.addition import Addition
+from onboard.domain.dataset import Dataset
 from onboard.domain.label_change import LabelChange
-from onboard.jobs.add import add
-from onboard.jobs.labels import change_labels, list_labels
-from onboard.jobs.waking import doorbell
+from onboard.jobs.add import Added, add
+from onboard.jobs.labels import Relabeled, change_labels, list_labels
 from onboard.operations.access import create_token
+from onboard.serving import Predictor
+from onboard.testing import MemoryDoorbell
+from onboard.versions.promote import promote
+from onboard.versions.readouts import readout_of
+from onboard.versions.trained_rows import read_snapshot
 
 WORDS = {"film": "the film", "plot": "a plot", "great": "was great"}
 SETS = [[], ["film"], ["plot"], ["great"], ["film", "great"], ["plot", "great"], ["film", "plot"]]
@@ -132,12 +139,106 @@ def test_commands_take_it(learned: Desk, command_line: CommandLine, tmp_path: Pa
     assert (missing.code, "no meaning without labeled rows" in missing.err) == (2, True)
 
 
-def test_their_rows_and_labels_are_submitted_as_a_whole(learned: Desk, tmp_path: Path) -> None:
-    more = write_rows(tmp_path / "more.jsonl", sets_of(5, 2000))
-    with refused("task-with-sets", task="tags"):
-        add(learned.services, doorbell(learned.services), "tags", Addition(dataset=str(more)))
-    with refused("task-with-sets", task="tags"):
-        change_labels(learned.services, doorbell(learned.services), "tags", LabelChange("rename", ("film",), "movie"))
+def adding(desk: Desk, rows: list[dict[str, Any]], **options: Any) -> Added:
+    path = write_rows(desk.folder / "more.jsonl", rows)
+    return add(desk.services, MemoryDoorbell(), "tags", Addition(dataset=str(path), **options))
+
+
+def rows_of(desk: Desk, reference: str) -> Dataset:
+    return load(read_snapshot(desk.services, desk.version(reference).dataset_digest))
+
+
+def changed(desk: Desk, *change: Any) -> Relabeled:
+    return change_labels(desk.services, MemoryDoorbell(), "tags", LabelChange(*change))
+
+
+def test_rows_are_added_corrected_and_removed(learned: Desk) -> None:
+    known, new = sets_of(3), sets_of(5, 2000)
+    odd = {**known[0], "labels": ["great", "plot"]}
+    added = adding(learned, [odd, known[1], *new])
+    assert added.change["counts"] == {"added": 5, "repeated": 1, "contradicted": 1}
+    learned.run(learned.claim())
+    assert len(rows_of(learned, "tags@v3").train) == 95
+    assert learned.version("tags").version == 3
+    corrected = adding(learned, [odd], replace=True)
+    assert corrected.change["counts"] == {"replaced": 1}
+    removed = adding(learned, [{"text": known[1]["text"]}], remove=True)
+    assert removed.change["counts"] == {"removed": 1}
+    for _ in range(2):
+        learned.run(learned.claim())
+    after = {row.text_a: row.label for row in rows_of(learned, "tags@v5").train}
+    assert (after[odd["text"]], known[1]["text"] in after) == ('["great", "plot"]', False)
+
+
+def test_new_labels_in_sets_come_only_where_they_are_welcome(learned: Desk) -> None:
+    rows = [{"text": f"an actor and a plot, number {place}", "labels": ["plot", "actor"]} for place in range(4)]
+    with refused("unknown-label", row=1):
+        adding(learned, rows)
+    adding(learned, rows, new_labels=True)
+    learned.run(learned.claim())
+    assert rows_of(learned, "tags@v3").labels == ("actor", "film", "great", "plot")
+    assert {row.label for row in rows_of(learned, "tags@v3").train if "actor" in row.text_a} == {'["actor", "plot"]'}
+
+
+def test_rows_that_would_leave_nothing_to_learn_stay(learned: Desk) -> None:
+    texts = [{"text": row["text"]} for row in sets_of(90)]
+    with refused("label-without-rows-left"):
+        adding(learned, [text for text in texts if "film" in text["text"]], remove=True)
+    both = sets_of(90)[4:5]  # two labels
+    both += [row for row in sets_of(90) if row["labels"] == ["plot", "great"]]
+    learned.learn([*both, {"text": "plot alone", "labels": ["film", "plot", "great"]}], "few", test=sets_of(10, 500))
+    path = write_rows(learned.folder / "more.jsonl", [{"text": row["text"]} for row in both])
+    with refused("sets-left-alike"):
+        add(learned.services, MemoryDoorbell(), "few", Addition(dataset=str(path), remove=True))
+
+
+def test_a_file_with_all_rows_and_more_adds_them(learned: Desk) -> None:
+    learned.submit(sets_of(95), "tags", test=sets_of(30, 500))
+    change = learned.jobs()[0].spec.change
+    assert change is not None
+    assert (change["action"], change["counts"]) == ("add", {"added": 5})
+
+
+def test_labels_of_sets_are_renamed_merged_and_deleted(learned: Desk) -> None:
+    asked = [{"task": "tags", "text": row["text"]} for row in sets_of(7, 300)]
+    before = Predictor(learned.services).predict(asked)
+    assert changed(learned, "rename", ("film",), "movie").version is not None
+    names = {"film": "movie"}
+    for old, new in zip(
+        before, Predictor(learned.services).predict([{**row, "ref": "v3"} for row in asked]), strict=True
+    ):
+        assert old.chosen is not None
+        assert new.chosen == tuple(names.get(str(label), label) for label in old.chosen)
+        assert new.probabilities == old.probabilities
+    promote(learned.services, "tags@v3", "latest", as_before=True)
+    assert [one.chosen for one in Predictor(learned.services).predict(asked)] == [one.chosen for one in before]
+    changed(learned, "merge", ("movie", "great"), "movie")
+    learned.run(learned.claim())
+    merged = rows_of(learned, "tags@v4")
+    assert merged.labels == ("movie", "plot")
+    assert {row.label for row in merged.train} == {"[]", '["movie"]', '["plot"]', '["movie", "plot"]'}
+    as_if = [
+        {**row, "labels": sorted({{"film": "movie", "great": "movie"}.get(one, one) for one in row["labels"]})}
+        for row in sets_of(90)
+    ]
+    tests = [
+        {**row, "labels": sorted({{"film": "movie", "great": "movie"}.get(one, one) for one in row["labels"]})}
+        for row in sets_of(30, 500)
+    ]
+    learned.learn(as_if, "other", test=tests)
+    ours, theirs = (readout_of(learned.services, learned.version(name), None) for name in ("tags@v4", "other@v1"))
+    assert ours is not None
+    assert theirs is not None
+    np.testing.assert_allclose(ours.bias, theirs.bias, rtol=1e-3, atol=1e-3)
+    with refused("labels-left-too-few"):
+        changed(learned, "delete", ("plot",))
     listed = list_labels(learned.services, "tags")["labels"]
-    assert {line["label"] for line in listed} == {"film", "great", "plot"}
-    assert all(line["rows"] > 0 for line in listed)
+    assert {line["label"] for line in listed} == {"movie", "plot"}
+
+
+def test_a_deleted_label_leaves_the_rows_with_their_other_labels(learned: Desk) -> None:
+    changed(learned, "delete", ("great",))
+    learned.run(learned.claim())
+    after = rows_of(learned, "tags@v3")
+    assert (after.labels, len(after.train)) == (("film", "plot"), 90)
+    assert {row.label for row in after.train} == {"[]", '["film"]', '["plot"]', '["film", "plot"]'}

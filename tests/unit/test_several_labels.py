@@ -27,7 +27,7 @@ from onboard.domain.label_set import chosen_set, in_order_of, labels_in, set_sho
 from onboard.errors import DatasetError, InputError
 from onboard.evaluate.baselines import cross_validate_baselines, score_baselines
 from onboard.evaluate.sets import compare_sets, evaluate_sets, ranking_precision
-from onboard.statistics.label_sets import fit_curve, fit_sets
+from onboard.statistics.label_sets import fit_curve, fit_sets, fit_sets_so_far
 from onboard.statistics.ridge import Path as Ridge
 
 SETS: list[list[str]] = [[], ["a"], ["b"], ["a", "c"], ["b", "c"]]
@@ -313,6 +313,21 @@ def test_very_few_rows_make_a_readout_too(rows: int) -> None:
     truth[0, 0] = truth[-1, 1] = 1
     scores = fit_sets(features, truth, each(rows), blocks=3).readout.probabilities(features)
     assert np.isfinite(scores).all()
+
+
+@pytest.mark.parametrize("rows", [1, 5, 60])
+def test_a_readout_of_the_rows_so_far_answers_sets(rows: int) -> None:
+    features, truth = made(60)
+    others, expected = made(300, seed=1)
+    names = np.zeros((4, 24))
+    names[:, :4] = np.eye(4)
+    fitted = fit_sets_so_far(features[:rows], truth[:rows], names.astype(np.float32), features, blocks=3)
+    assert fitted.readout.independent
+    measured = evaluate_sets(expected, fitted.readout.probabilities(others))
+    assert measured["lrap"].value > {1: 0.5, 5: 0.6, 60: 0.85}[rows]
+    if rows == 60:
+        alone = fit_sets(features, truth, each(60), blocks=3).readout.probabilities(others)
+        assert measured["micro_f1"].value > evaluate_sets(expected, alone)["micro_f1"].value - 0.05
 
 
 def test_without_each_is_without_groups_of_one() -> None:

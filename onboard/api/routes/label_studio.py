@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-import numpy as np
 from fastapi import APIRouter, BackgroundTasks, Body, Depends, Request
 
 from onboard.api.access import requires
@@ -63,9 +62,9 @@ def labeling_state(task: TaskName, services: OpenServices, labelling: OpenLabell
 def label_studio_setup(
     task: TaskName, body: Setup, identity: Submitter, services: OpenServices, labelling: OpenLabelling
 ) -> dict[str, Any]:
-    """Connect a project: its labeling configuration must ask for one choice about a text."""
+    """Connect a project: its labeling configuration must ask for choices about a text."""
     config = read_config(body.schema_)
-    require_connectable(services, task, pairs=config.pairs)
+    require_connectable(services, task, pairs=config.pairs, several=config.several)
     known = labelled(services, task)
     if known.revision and known.job is None:  # the process that was to publish them has ended
         labelling.publish_when_quiet(task, identity.name, again=False)
@@ -83,14 +82,14 @@ def label_studio_predict(
     if not places:
         version = _version(task, labelled(services, task).revision)
         return {"results": [_without_label(version) for _ in texts], "model_version": version}
-    learner = labelling.learner(task, pairs=config.pairs)
+    learner = labelling.learner(task, pairs=config.pairs, several=config.several)
     answered = learner.answer(config.labels, [text for text in texts if text is not None])
     version = _version(task, answered.revision)
     results = [_without_label(version) for _ in texts]
-    for place, probabilities, score in zip(places, answered.probabilities, answered.scores, strict=True):
-        best = int(np.argmax(probabilities))
-        chosen = config.result_of(config.labels[best], float(probabilities[best]))
-        results[place] |= {"result": [chosen], "score": round(float(score), 4)}
+    found = zip(places, answered.chosen, answered.certainties.tolist(), answered.scores.tolist(), strict=True)
+    for place, chosen, certainty, score in found:
+        labels = [config.labels[label] for label in chosen]
+        results[place] |= {"result": config.results_of(labels, certainty), "score": round(score, 4)}
     return {"results": results, "model_version": version}
 
 
@@ -127,7 +126,7 @@ def _without_label(version: str) -> dict[str, Any]:
 
 def _refit(labelling: Labelling, task: str, config: Config) -> None:
     """Label Studio waits a second for the answer to a webhook, so learning comes after it."""
-    labelling.learner(task, pairs=config.pairs).refit(config.labels)
+    labelling.learner(task, pairs=config.pairs, several=config.several).refit(config.labels)
 
 
 def _reason(left_out: LeftOut) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""JSON objects: one per line (JSONL), or all in one array."""
+"""JSON objects: one per line (JSONL), all in one array, or packed into one object by Argilla."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typing import BinaryIO, Final
 from onboard.data.formats.budget import too_large
 from onboard.data.formats.source import UTF8_MARK, Line, lines_of, open_bytes
 from onboard.data.formats.table import Reader, Row, require_few_columns
+from onboard.data.formats.tools import records_of
 from onboard.data.formats.unreadable import RowError, UnreadableError
 from onboard.data.limits import MAX_FILE_BYTES, MAX_LINE_BYTES
 
@@ -73,9 +74,25 @@ class JsonlReader(Reader):
         if head.startswith(b"["):
             yield from ((number, _object_of(value)) for number, value in enumerate(_array(self._path), start=1))
             return
-        for line in lines_of(self._path):
-            if line.data is None or line.data.strip():
-                yield line.number, _parse(line)
+        yield from _unpacked((line.number, _parse(line)) for line in lines_of(self._path) if _has_data(line))
+
+
+def _has_data(line: Line) -> bool:
+    return line.data is None or bool(line.data.strip())
+
+
+def _unpacked(
+    objects: Iterator[tuple[int, dict[str, object] | RowError]],
+) -> Iterator[tuple[int, dict[str, object] | RowError]]:
+    """Yield the objects of lines, or the records of a file of Argilla that is a single object."""
+    first, second = next(objects, None), next(objects, None)
+    alone = first[1] if first is not None and second is None else None
+    records = None if alone is None or isinstance(alone, RowError) else records_of(alone)
+    if records is not None:
+        yield from ((number, dict(record)) for number, record in enumerate(records, start=1))
+        return
+    yield from (one for one in (first, second) if one is not None)
+    yield from objects
 
 
 def _parse(line: Line) -> dict[str, object] | RowError:

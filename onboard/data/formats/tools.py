@@ -178,9 +178,38 @@ def _argilla(rows: Iterable[Values]) -> Tool:
 
     def flat(row: Values, questions: Sequence[str]) -> Values:
         responses = _mapping(row.get("responses"))
-        return {**_mapping(row.get("fields")), **{question: _list(responses.get(question)) for question in questions}}
+        number = {} if row.get("id") is None else {"id": row["id"]}
+        return {
+            **number,
+            **_mapping(row.get("fields")),
+            **{question: _list(responses.get(question)) for question in questions},
+        }
 
-    return _nested("Argilla", data, questions, flat)
+    return _nested("Argilla", {"id": None, **data}, questions, flat)
+
+
+def records_of(whole: Mapping[str, object]) -> list[Values] | None:
+    """Return the records of an Argilla file that is one object, as `to_dict` makes it; None for any other object.
+
+    With `orient="names"` the object has a list per column, with `orient="index"` a record per id.
+    """
+    if all(isinstance(record, Mapping) and _is_record(record) for record in whole.values()):
+        return [{"id": number, **_mapping(record)} for number, record in whole.items()] or None
+    columns = {name: values for name, values in whole.items() if isinstance(values, list)}
+    counts = {len(values) for values in columns.values()}
+    if len(columns) < len(whole) or len(counts) != 1 or not _is_record(columns) or not _lists(columns):
+        return None
+    return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+
+
+def _is_record(record: Values) -> bool:
+    return {"fields", "responses"} <= set(record) or any(name.endswith((_RESPONSES, ".suggestion")) for name in record)
+
+
+def _lists(columns: Mapping[str, list[object]]) -> bool:
+    """Return whether the responses of columns are those of many records: a list or an object of each."""
+    own = [values for name, values in columns.items() if name == "responses" or name.endswith(_RESPONSES)]
+    return "id" in columns and all(isinstance(value, list | Mapping | None) for values in own for value in values)
 
 
 def _argilla_flat(columns: Sequence[str]) -> Tool:

@@ -17,8 +17,9 @@ import numpy as np
 from onboard.bases import find_base
 from onboard.data.splits import evenly_spaced
 from onboard.data.verbaliser import words_of
-from onboard.domain.annotation import Text, labels_of_texts
+from onboard.domain.annotation import Text, as_sets, labels_of_texts, without_sets
 from onboard.domain.dataset import label_text
+from onboard.domain.label_set import ANSWERED_FROM, labels_in
 from onboard.domain.prior import form_of
 from onboard.hypernetworks.prior.fitting import fitted
 from onboard.hypernetworks.prior.head import prior_head
@@ -27,7 +28,8 @@ from onboard.jobs.labelling.texts import Read, SeenTexts, kept_features
 from onboard.jobs.standing import Standing
 from onboard.registry.annotations import AnnotationRepository
 from onboard.registry.services import Services
-from onboard.statistics.label_order import margin
+from onboard.statistics.label_order import margin, margin_of_sets
+from onboard.statistics.label_sets import fit_sets_so_far
 from onboard.statistics.prior import Prior
 from onboard.statistics.readout import Readout, fit_so_far
 from onboard.statistics.zero_rows import readout_of_names
@@ -42,12 +44,14 @@ class Answered:
     """What is answered to texts.
 
     Args:
-        probabilities: (n, K) of the labels that were asked for.
+        chosen: places of the answered labels among those that were asked for; several only where a text may have them.
+        certainties: (n,) probability of the answer; of several labels, of the least certain decision.
         scores: (n,), ascending in the order in which the texts are best labeled.
         revision: of the annotations behind them.
     """
 
-    probabilities: np.ndarray
+    chosen: Sequence[Sequence[int]]
+    certainties: np.ndarray
     scores: np.ndarray
     revision: int
 
@@ -69,10 +73,11 @@ class Learner:
         task: its name; it may not exist yet.
         read: reads features of texts.
         pairs: whether its texts come in pairs.
+        several: whether a text may have several labels.
     """
 
-    def __init__(self, services: Services, task: str, read: Read, *, pairs: bool) -> None:
-        self._services, self._task = services, task
+    def __init__(self, services: Services, task: str, read: Read, *, pairs: bool, several: bool) -> None:
+        self._services, self._task, self._several = services, task, several
         self._base = find_base(services.settings.base)
         self._texts = SeenTexts(read, kept_features(services, task, self._base), pairs=pairs)
         self._lock = threading.Lock()
@@ -91,7 +96,12 @@ class Learner:
             fit = self._newest(tuple(labels))
         places = [fit.labels.index(label) for label in labels]
         probabilities = fit.readout.of_labels(places).probabilities(features)
-        return Answered(probabilities, margin(probabilities), fit.made_of[0])
+        if fit.readout.independent:
+            chosen = [np.flatnonzero(row >= ANSWERED_FROM).tolist() for row in probabilities]
+            certainties = np.maximum(probabilities, 1 - probabilities).min(1)
+            return Answered(chosen, certainties, margin_of_sets(probabilities), fit.made_of[0])
+        chosen = [[best] for best in probabilities.argmax(1).tolist()]
+        return Answered(chosen, probabilities.max(1), margin(probabilities), fit.made_of[0])
 
     def refit(self, labels: Sequence[str]) -> None:
         """Make the readout of the newest annotations, so that the next answer does not wait for it."""
@@ -106,7 +116,8 @@ class Learner:
         if self._fit is None or self._fit.made_of != made_of:
             started = time.monotonic()
             rows = self._rows(stands)
-            known = tuple(dict.fromkeys([*labels, *(label for _, label in rows)]))
+            present = (label for _, row in rows for label in self._members(row))
+            known = tuple(dict.fromkeys([*labels, *present]))
             self._fit = _Fit(made_of, known, self._readout(known, rows))
             self.refit_seconds = time.monotonic() - started
         return self._fit
@@ -118,20 +129,29 @@ class Learner:
             return readout_of_names(names, seen.centre(), seen.blocks, prior)
         features = seen.features([text for text, _ in rows])
         places = {label: place for place, label in enumerate(labels)}
-        targets = np.eye(len(labels))[[places[label] for _, label in rows]]
-        return fit_so_far(features, targets, names, seen.centre(), seen.blocks, prior).readout
+        targets = np.zeros((len(rows), len(labels)))
+        for number, (_, row) in enumerate(rows):
+            targets[number, [places[label] for label in self._members(row)]] = 1
+        fit = fit_sets_so_far if self._several else fit_so_far
+        return fit(features, targets, names, seen.centre(), seen.blocks, prior).readout
+
+    def _members(self, label: str) -> Sequence[str]:
+        """Return the labels of a row as texts."""
+        return [label_text(member) for member in labels_in(label)] if self._several else [label]
 
     def _rows(self, stands: Standing | None) -> list[Row]:
         """What people have labeled, and the task's rows with other texts as far as there is room."""
         with self._services.database.read() as session:
-            labeled = labels_of_texts(AnnotationRepository(session).list(self._task))
+            given = labels_of_texts(AnnotationRepository(session).list(self._task))
+        labeled = as_sets(given) if self._several else without_sets(given)
         pairs = self._texts.pairs
         own = [row for row in labeled.items() if (row[0][1] is not None) == pairs][-MOST_ROWS:]
         if stands is None or len(own) == MOST_ROWS:
             return own
         if self._stored[0] != stands.digest:
             dataset = stands.dataset(self._services)
-            require_labelable(self._task, dataset.kind, dataset.pairs if dataset.train else None, pairs=pairs)
+            has_pairs = dataset.pairs if dataset.train else None
+            require_labelable(self._task, dataset.kind, has_pairs, pairs=pairs, several=self._several)
             rows = tuple(((row.text_a, row.text_b), label_text(row.label)) for row in dataset.train)
             self._stored = stands.digest, rows
         others = [row for row in self._stored[1] if row[0] not in labeled]

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from onboard.data.amended import Amended, with_rows, without_rows
-from onboard.domain.annotation import Text, labels_of_texts, texts_to_remove
-from onboard.domain.dataset import Dataset, Example, Label, in_canonical_order, label_text
+from onboard.domain.annotation import Text, as_sets, have_sets, labels_of_texts, texts_to_remove
+from onboard.domain.dataset import Dataset, Example, Kind, Label, in_canonical_order, label_text
 from onboard.domain.job import Job, JobState
-from onboard.domain.label_set import MULTILABEL
+from onboard.domain.label_set import MULTILABEL, all_labels, labels_in, set_text
 from onboard.domain.submission import Submission
 from onboard.errors import ConflictError, InputError, NotFoundError
 from onboard.jobs.add import Made, Queueing, queue_change
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from onboard.registry.services import Services
 
 SOURCE: Final = "annotations"  # what reports name where others name a file
+_CHOICES: Final = ("one label", "several labels")
 _IN_VAIN: Final = (JobState.FAILED, JobState.CANCELLED, JobState.DEAD)
 
 
@@ -92,26 +93,30 @@ def standing_of(services: Services, task: str) -> Standing | None:
         return None
 
 
-def require_labelable(task: str, kind: str, has_pairs: bool | None, *, pairs: bool) -> None:
-    """Raise ConflictError unless each row of a task has one class, and texts of this form.
+def require_labelable(task: str, kind: str, has_pairs: bool | None, *, pairs: bool, several: bool) -> None:
+    """Raise ConflictError unless each row of a task has one class, or a set of them, and texts of this form.
 
     Args:
         task: its name.
         kind: of its rows.
         has_pairs: whether these are pairs; None where nobody knows.
         pairs: whether those that people label are.
+        several: whether people may choose several labels for a text.
     """
-    if kind == MULTILABEL:
-        raise ConflictError("task-with-sets", task=task)
-    if kind != "classification":
+    if kind not in ("classification", MULTILABEL):
         raise ConflictError("label-studio-task-of-numbers", task=task)
+    if (kind == MULTILABEL) != several:
+        raise ConflictError(
+            "label-studio-other-choices", task=task, has=_CHOICES[not several], wanted=_CHOICES[several],
+            choice="single" if several else "multiple",
+        )  # fmt: skip
     if has_pairs is not None and has_pairs != pairs:
         kinds = ("one text", "a pair of texts")
         raise ConflictError("label-studio-other-texts", task=task, has=kinds[has_pairs], asked=kinds[pairs])
 
 
-def require_connectable(services: Services, task: str, *, pairs: bool) -> None:
-    """Raise unless a project with texts of this form can be labeled for a task, which need not exist yet.
+def require_connectable(services: Services, task: str, *, pairs: bool, several: bool) -> None:
+    """Raise unless a project with such texts and choices can be labeled for a task, which need not exist yet.
 
     Raises:
         InputError: no name of a task.
@@ -121,7 +126,7 @@ def require_connectable(services: Services, task: str, *, pairs: bool) -> None:
     if stands is not None:
         stands.require_present_base()
         if stands.present is not None and stands.version is not None:
-            require_labelable(task, stands.present.kind, stands.version.pairs, pairs=pairs)
+            require_labelable(task, stands.present.kind, stands.version.pairs, pairs=pairs, several=several)
 
 
 def _under(session: Session, task: str, revision: int, *, fast: bool) -> Job | None:
@@ -135,13 +140,17 @@ def _key(task: str, revision: int, *, fast: bool) -> str:
 def _first(
     services: Services, doorbell: Doorbell, task: str, labels: Mapping[Text, str], how: Queueing, *, fast: bool
 ) -> Job | None:
-    """The job that makes the task; None with rows of fewer than two labels."""
-    if len(set(labels.values())) < 2:
+    """The job that makes the task; None with rows of fewer than two labels, or with one set of labels in all rows."""
+    several = have_sets(labels.values())
+    kind: Kind = MULTILABEL if several else "classification"
+    labels = as_sets(labels) if several else labels
+    rows = [Example(*text, label) for text, label in labels.items()]
+    if min(len(set(labels.values())), len(set(all_labels(kind, rows)))) < 2:
         return None
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"{SOURCE}.jsonl"
-        path.write_text(as_jsonl(Example(*text, label) for text, label in labels.items()), encoding="utf-8")
-        submission = Submission(path, task=task, kind="classification", fast=fast, key=how.key)
+        path.write_text(as_jsonl(rows, kind), encoding="utf-8")
+        submission = Submission(path, task=task, kind=kind, fast=fast, key=how.key)
         request = prepare(submission, services.settings.base, owner=how.owner)
         return submit(services, doorbell, request)[0]
 
@@ -153,21 +162,28 @@ def _changed(
     def made(stands: Standing, stored: Dataset) -> Made:
         pairs = any(text[1] is not None for text in labels)
         has_pairs = stored.pairs if stored.train and labels else None
-        require_labelable(task, stored.kind, has_pairs, pairs=pairs)
-        rows = _examples(labels, stored.labels)
+        several = have_sets(labels.values()) if labels else stored.several_labels
+        require_labelable(task, stored.kind, has_pairs, pairs=pairs, several=several)
+        rows = _examples(as_sets(labels) if several else labels, stored.kind, stored.labels)
         amended = _amended(stored, rows, gone)
         change = {**stands.change("replace"), "file": SOURCE, "counts": dict(amended.counts)}
-        sent = Dataset(stored.kind, in_canonical_order({row.label for row in rows}), rows) if rows else None
+        sent = Dataset(stored.kind, in_canonical_order(all_labels(stored.kind, rows)), rows) if rows else None
         options = {"fast": True} if fast else {}
         return Made(amended, change, f"the rows of {task} and {SOURCE}", sent, options)  # type: ignore[arg-type]  # keys
 
     return queue_change(services, doorbell, task, made, how).job
 
 
-def _examples(labels: Mapping[Text, str], known: Sequence[Label]) -> tuple[Example, ...]:
+def _examples(labels: Mapping[Text, str], kind: Kind, known: Sequence[Label]) -> tuple[Example, ...]:
     """Rows whose labels are those of the task where these read alike: 1 for "1"."""
     own = {label_text(label): label for label in known}
-    return tuple(Example(*text, own.get(label, label)) for text, label in labels.items())
+
+    def of_task(label: str) -> Label:
+        if kind != MULTILABEL:
+            return own.get(label, label)
+        return set_text(own.get(label_text(member), member) for member in labels_in(label))
+
+    return tuple(Example(*text, of_task(label)) for text, label in labels.items())
 
 
 def _amended(stored: Dataset, rows: Sequence[Example], gone: Sequence[Text]) -> Amended:

@@ -45,10 +45,11 @@ class Project:
         door: to the service.
         task: in the backend's URL.
         texts: of its tasks, whose ids count from 1.
+        config: its labeling configuration.
     """
 
-    def __init__(self, door: TestClient, task: str = "weather", texts: list[str] = TEXTS) -> None:
-        self.door, self.url, self.texts = door, f"/v1/label-studio/{task}", texts
+    def __init__(self, door: TestClient, task: str = "weather", texts: list[str] = TEXTS, config: str = CONFIG) -> None:
+        self.door, self.url, self.texts, self.config = door, f"/v1/label-studio/{task}", texts, config
 
     def post(self, path: str, body: Any) -> Any:
         answer = self.door.post(f"{self.url}/{path}", json=body)
@@ -57,15 +58,15 @@ class Project:
 
     def setup(self) -> str:
         body = {
-            "project": "1.1795867200", "schema": CONFIG, "hostname": "http://localhost:8080", "access_token": "secret",
-            "extra_params": None,
+            "project": "1.1795867200", "schema": self.config, "hostname": "http://localhost:8080",
+            "access_token": "secret", "extra_params": None,
         }  # fmt: skip
         return str(self.post("setup", body)["model_version"])
 
     def predict(self, *numbers: int) -> Any:
         tasks = [self.task(number) for number in numbers or range(1, len(self.texts) + 1)]
         params = {"login": None, "password": None, "context": None}
-        return self.post("predict", {"tasks": tasks, "label_config": CONFIG, "project": "1.17", "params": params})
+        return self.post("predict", {"tasks": tasks, "label_config": self.config, "project": "1.17", "params": params})
 
     def answers(self) -> list[str]:
         return [one["result"][0]["value"]["choices"][0] for one in self.predict()["results"]]
@@ -73,9 +74,10 @@ class Project:
     def task(self, number: int) -> dict[str, Any]:
         return {"id": number, "data": {"text": self.texts[number - 1]}, "annotations": [], "project": 1}
 
-    def label(self, number: int, label: str | None, *, at: int = 0, **more: Any) -> Any:
+    def label(self, number: int, label: str | list[str] | None, *, at: int = 0, **more: Any) -> Any:
         """The webhook of an annotation that was made so many minutes after noon."""
-        value = {"from_name": "weather", "to_name": "text", "type": "choices", "value": {"choices": [label]}}
+        choices = label if isinstance(label, list) else [label]
+        value = {"from_name": "weather", "to_name": "text", "type": "choices", "value": {"choices": choices}}
         annotation = {
             "id": 100 + number, "task": number, "result": [value] if label else [], "was_cancelled": label is None,
             "created_at": "2026-11-28T12:00:00Z", "updated_at": f"2026-11-28T12:{at:02}:00.000000Z", **more,
@@ -87,7 +89,7 @@ class Project:
         return self.event("ANNOTATIONS_DELETED", annotations=[{"id": 100 + number}])
 
     def event(self, action: str, **more: Any) -> Any:
-        return self.post("webhook", {"action": action, **more, "project": {"id": 1, "label_config": CONFIG}})
+        return self.post("webhook", {"action": action, **more, "project": {"id": 1, "label_config": self.config}})
 
     def label_truly(self, *numbers: int) -> None:
         for number in numbers:
@@ -180,7 +182,7 @@ def test_what_is_no_label_of_a_text_is_told_and_answered_without_a_label(project
     ("path", "body", "status"),
     [
         ("setup", {"schema": "<View/>"}, 422),
-        ("setup", {"schema": SEVERAL}, 422),
+        ("setup", {"schema": SEVERAL.replace("multiple", "some")}, 422),
         ("setup", {}, 422),
         ("predict", {"tasks": [], "label_config": "<Image/>"}, 422),
         ("predict", {"tasks": "all", "label_config": CONFIG}, 422),
@@ -294,6 +296,89 @@ def test_a_project_whose_texts_do_not_fit_the_task_is_refused(
     assert (answer.status_code, answer.json()["type"].rpartition(":")[2]) == (409, "label-studio-other-texts")
     shipped = project.door.post("/v1/label-studio/sst2/setup", json={"schema": CONFIG})
     assert shipped.status_code == 409, shipped.text  # its rows are not here
+
+
+def wet(text: str) -> list[str]:
+    """The labels of a text of several words."""
+    return [label for word, label in (("sunny", "good"), ("rainy", "bad")) if word in text]
+
+
+@pytest.fixture
+def several(door: TestClient) -> Project:
+    """A project in which a text may have several labels."""
+    texts = [f"{words} day number {number}" for number in range(6) for words in ("sunny", "rainy", "sunny and rainy")]
+    return Project(door, texts=texts, config=SEVERAL)
+
+
+def choices_of(answer: Any) -> list[list[str]]:
+    return [one["result"][0]["value"]["choices"] if one["result"] else [] for one in answer["results"]]
+
+
+def test_several_labels_are_suggested_learned_and_published(several: Project, tiny_services: Services) -> None:
+    assert several.setup() == "weather-0"
+    before = several.predict()
+    assert all(len(chosen) == 1 for chosen in choices_of(before))  # without a label the likeliest one is suggested
+    for number in range(1, 13):
+        assert several.label(number, wet(several.texts[number - 1]))["kept"] == 1
+    after = several.predict()
+    assert after["model_version"] == "weather-12"
+    truth = [wet(text) for text in several.texts]
+    assert sum(map(lambda one, other: one == other, choices_of(after), truth)) >= 15
+    assert all(0 <= one["score"] <= 1 for one in after["results"])
+    assert all(0.5 <= one["result"][0]["score"] <= 1 for one in after["results"] if one["result"])
+    assert several.state()["refit_seconds"] > 0
+    several.event("START_TRAINING")
+    learn(tiny_services)
+    with tiny_services.database.read() as session:
+        version = VersionRepository(session).resolve("weather@v1")
+    assert (version.task_kind, version.labels) == ("multilabel", ("bad", "good"))
+    assert labels_of(tiny_services, "weather@v1") == {
+        text: json.dumps(sorted(wet(text))) for text in several.texts[:12]
+    }  # fmt: skip
+    several.label(1, ["bad", "good"], at=3)
+    several.delete(2)
+    several.label(13, ["foggy", "good"])  # a label that the project no longer lists
+    several.event("START_TRAINING")
+    learn(tiny_services)
+    changed = labels_of(tiny_services, "weather@v2")
+    assert (changed[several.texts[0]], several.texts[1] in changed) == ('["bad", "good"]', False)
+    assert (changed[several.texts[12]], len(changed)) == ('["foggy", "good"]', 12)
+
+
+def test_one_set_in_all_rows_is_no_task_yet(several: Project) -> None:
+    several.label(1, ["good", "bad"])
+    several.label(2, ["bad", "good"])
+    assert several.event("START_TRAINING")["job"] is None
+    several.label(3, ["bad"])
+    assert several.event("START_TRAINING")["job"] is not None
+
+
+def test_unusable_sets_are_told_and_kept_as_unlabeled(several: Project) -> None:
+    told = several.label(1, ["good", " "])
+    assert told["left_out"][0]["reason"] == "it has no usable choice for the whole text"
+    assert several.label(2, [])["left_out"][0]["number"] == "102"
+    assert several.state()["texts"] == 0
+
+
+def test_a_project_asks_for_as_many_labels_as_the_task_has(
+    several: Project, project: Project, rows: bytes, tiny_services: Services
+) -> None:
+    submit(project.door, rows, fast="true")
+    learn(tiny_services)
+    body = {"schema": SEVERAL}
+    answer = several.door.post(f"{several.url}/setup", json=body)
+    assert (answer.status_code, answer.json()["type"].rpartition(":")[2]) == (409, "label-studio-other-choices")
+    several.label(1, ["good", "bad"])
+    published = several.door.post(f"{several.url}/webhook", json={"action": "START_TRAINING", "project": {"id": 1}})
+    assert (published.status_code, published.json()["wanted"]) == (409, "several labels")
+    tags = Project(project.door, "tags", several.texts, SEVERAL)
+    for number in range(1, 7):
+        tags.label(number, wet(tags.texts[number - 1]))
+    tags.event("START_TRAINING")
+    learn(tiny_services)
+    single = Project(project.door, "tags").door.post("/v1/label-studio/tags/setup", json={"schema": CONFIG})
+    assert (single.status_code, single.json()["has"]) == (409, "several labels")
+    assert tags.setup().startswith("tags-")
 
 
 def test_a_deleted_task_takes_its_annotations_along(project: Project, tiny_services: Services) -> None:

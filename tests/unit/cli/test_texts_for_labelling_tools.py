@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from support.refusals import refused
 
-from cli.prediction_files import write_label_next
+from cli.label_tools import answered_row
+from cli.prediction_files import write_label_next, write_suggestions
 from onboard.data.read import ReadOptions, read_dataset
 from onboard.errors import DatasetError, InputError
 
@@ -100,6 +101,48 @@ def test_a_suggestion_is_not_read_as_a_label(tmp_path: Path) -> None:
         write_label_next(JOB, tmp_path / f"{tool}.json", tool)
         with pytest.raises(DatasetError):
             read_dataset(tmp_path / f"{tool}.json", ReadOptions(text_fields=("text",), label_field="label"))
+
+
+ANSWERS = [("good", 0.75), ("bad", 0.625), ("odd", 0.25)]
+
+
+def predicted(*shares: tuple[Any, float], **more: Any) -> dict[str, Any]:
+    """A prediction with all probabilities."""
+    listed = [{"label": label, "probability": share} for label, share in shares]
+    return {"label": shares[0][0], "probability": shares[0][1], "probabilities": listed, **more}
+
+
+def test_every_label_of_an_answer_is_suggested(tmp_path: Path) -> None:
+    row = answered_row({"text": "a"}, predicted(*ANSWERS, labels=["good", "bad"]), "r1", numbers=False)
+    none = answered_row({"text": "b"}, predicted(("good", 0.25), labels=[]), None, numbers=False)
+    path = tmp_path / "suggested.json"
+    write_suggestions(JOB, [row, none], path, "argilla")
+    first, second = json.loads(path.read_text(encoding="utf-8"))
+    assert (first["id"], first["suggestions"]["label"]) == (
+        "r1", {"value": ["good", "bad"], "score": [0.75, 0.625], "agent": "onboard mood@v3"},
+    )  # fmt: skip
+    assert second["suggestions"]["label"]["value"] == []
+    assert second["id"] == answered_row({"text": "b"}, predicted(("x", 1.0)), "", numbers=False)["id"]
+    write_suggestions(JOB, [row, none], path, "label-studio")
+    first, second = json.loads(path.read_text(encoding="utf-8"))
+    assert first["predictions"][0]["score"] == 0.625
+    assert first["predictions"][0]["result"][0]["value"] == {"choices": ["good", "bad"]}
+    assert "predictions" not in second
+    write_suggestions(JOB, [row, none], path, "doccano")
+    assert [json.loads(line)["label"] for line in path.read_text().splitlines()] == [["good", "bad"], []]
+
+
+def test_one_label_and_numbers_are_suggested(tmp_path: Path) -> None:
+    row = answered_row({"text": "a"}, predicted(*ANSWERS), 7, numbers=False)
+    number = answered_row({"text": "a"}, {**predicted((1.0, 0.5), (3.0, 0.5)), "label": 2.0}, None, numbers=True)
+    assert (number["value"], number["spread"]) == (2.0, 1.0)
+    path = tmp_path / "suggested.json"
+    write_suggestions(JOB, [row, number], path, "argilla")
+    first, second = json.loads(path.read_text(encoding="utf-8"))
+    assert (first["id"], first["suggestions"]["label"]["value"], first["suggestions"]["label"]["score"]) == (
+        "7", "good", 0.75,
+    )  # fmt: skip
+    assert second["suggestions"]["label"]["value"] == 2.0
 
 
 def test_a_tool_that_is_none_is_refused(tmp_path: Path) -> None:

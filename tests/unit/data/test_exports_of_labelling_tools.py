@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from dataset_rows import balanced
 
+from onboard.data.formats.tools import records_of
 from onboard.data.texts import read_texts
 
 ROWS = balanced(12)
@@ -124,6 +125,44 @@ def test_the_csv_of_label_studio_is_read_with_several_choices_told(tmp_path, rea
         "several_labels": "1 row of the train split for which one annotator chose several labels: left out (row 4).",
         "unlabelled_rows": "1 row of the train split that nobody has labelled: left out (row 6).",
     }
+
+
+def by_name(rows: Rows) -> dict[str, Any]:
+    """What `to_dict` of Argilla makes of records: a list per column."""
+    return {name: [row[name] for row in rows] for name in rows[0]}
+
+
+def by_number(rows: Rows) -> dict[str, Any]:
+    """What `to_dict(orient="index")` makes of them: a record per id."""
+    return {row["id"]: row for row in rows}
+
+
+@pytest.mark.parametrize("make", [argilla, argilla_flat])
+@pytest.mark.parametrize("pack", [by_name, by_number])
+def test_records_of_argilla_in_one_object_are_read(make, pack, tmp_path, read) -> None:
+    path = tmp_path / "export.json"
+    path.write_text(json.dumps(pack(make())), encoding="utf-8")
+    checked = read(path)
+    assert {row.text_a: row.label for row in checked.dataset.train} == LABELS
+    assert checked.report.warnings == ()
+    assert [row.given["id"] for row in read_texts(path)] == [str(number) for number in range(len(ROWS))]
+
+
+@pytest.mark.parametrize(
+    "whole",
+    [
+        {},
+        {"text": "one row", "label": "good"},
+        {"text": ["a", "b"], "label": ["x", "y"]},
+        {"id": ["1", "2"], "fields": [{"text": "a"}], "responses": [{}, {}]},
+        {"id": ["1"], "fields": [{"text": "a"}], "responses": ["good"]},
+        {"1": {"text": "a"}, "2": 7},
+        argilla()[0],
+        argilla_flat()[0],
+    ],
+)
+def test_other_objects_are_not_unpacked(whole) -> None:
+    assert records_of(whole) is None
 
 
 def test_a_parquet_file_of_argilla_is_read(tmp_path, read) -> None:

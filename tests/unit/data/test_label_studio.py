@@ -8,7 +8,15 @@ import pytest
 from support.refusals import refused
 
 from onboard.data.label_studio import LeftOut, annotations_in, read_config, texts_in
-from onboard.domain.annotation import DELETED_AT, Annotation, labels_of_texts, texts_to_remove
+from onboard.domain.annotation import (
+    DELETED_AT,
+    Annotation,
+    as_sets,
+    have_sets,
+    labels_of_texts,
+    texts_to_remove,
+    without_sets,
+)
 
 CONFIG = """
 <View>
@@ -66,7 +74,8 @@ def test_a_configuration_says_which_field_and_labels_there_are() -> None:
         (CONFIG.replace("<Text ", "<Image "), "label-studio-choices-missing"),
         (CONFIG.replace("<Text ", "<HyperText "), "label-studio-choices-missing"),
         (CONFIG.replace('choice="single"', 'perRegion="true"'), "label-studio-choices-missing"),
-        (CONFIG.replace('choice="single"', 'choice="multiple"'), "label-studio-several-choices"),
+        (CONFIG.replace('choice="single"', 'choice="some"'), "label-studio-choice-unknown"),
+        (CONFIG.replace('"refund"', "'[&quot;a&quot;]'"), "label-studio-label-is-list"),
         (CONFIG.replace('value="$body"', 'value="$body" valueType="url"'), "label-studio-text-by-url"),
         (CONFIG.replace("$body", "Dear $name, $body"), "label-studio-text-without-field"),
         (CONFIG.replace("<Choice value", "<Option value"), "label-studio-labels-missing"),
@@ -113,6 +122,56 @@ def test_regions_and_several_choices_are_no_label_and_are_told(results: list[Any
     assert (told.number, "single choice" in told.reason) == ("9", True)
     assert isinstance(annotation, Annotation)
     assert annotation.label is None  # what it said before no longer counts
+
+
+SEVERAL = CONFIG.replace('choice="single"', 'choice="multiple"')
+
+
+def read_several(*results: Any) -> list[Annotation | LeftOut]:
+    return list(annotations_in(webhook(*results), read_config(SEVERAL)))
+
+
+def test_several_choices_are_a_set_in_one_order_and_each_counts_once() -> None:
+    config = read_config(SEVERAL)
+    assert (config.several, config.labels) == (True, ("refund", "delivery", "other"))
+    assert not read_config(CONFIG).several
+    for results in ([choice(["refund", "other", "refund "])], [choice("refund"), choice("other")]):
+        (annotation,) = read_several(*results)
+        assert isinstance(annotation, Annotation)
+        assert annotation.label == '["other", "refund"]'
+    (alone,) = read_several(choice("refund"), choice("Money", start=0, end=5))  # the region says nothing of the text
+    assert isinstance(alone, Annotation)
+    assert alone.label == '["refund"]'
+
+
+@pytest.mark.parametrize(
+    "results",
+    [
+        [],
+        [choice([])],
+        [choice(["refund", " "])],
+        [choice(["refund", None])],
+        [choice(["refund", "r" * 201])],
+        [choice(["refund", "nul \0"])],
+        [choice(["refund", '["a"]'])],
+        [choice([f"label {place}" for place in range(1001)])],
+        [choice("refund", start=0, end=4)],
+        [{"from_name": "topic", "value": {"choices": "refund"}}],
+    ],
+)
+def test_unusable_choices_are_no_set_and_are_told(results: list[Any]) -> None:
+    told, annotation = read_several(*results)
+    assert isinstance(told, LeftOut)
+    assert "usable choice" in told.reason
+    assert isinstance(annotation, Annotation)
+    assert annotation.label is None
+
+
+def test_an_answer_of_several_labels_is_one_result_and_none_without_labels() -> None:
+    config = read_config(SEVERAL)
+    (result,) = config.results_of(["refund", "other"], 0.75)
+    assert (result["value"], result["score"]) == ({"choices": ["refund", "other"]}, 0.75)
+    assert config.results_of([], 0.75) == []
 
 
 @pytest.mark.parametrize(
@@ -195,3 +254,22 @@ def test_annotators_who_disagree_give_the_label_of_most_or_none() -> None:
     ]  # fmt: skip
     assert labels_of_texts(known) == {("a", None): "x", ("e", None): "x"}
     assert texts_to_remove(known) == (("c", None),)
+
+
+def test_annotators_give_the_labels_that_more_than_half_chose() -> None:
+    given = {
+        "a": ['["x", "y"]', '["x"]', '["x", "z"]'], "b": ['["x"]', '["y"]'], "c": ["x", '["x", "y"]', '["y"]'],
+        "d": ["x"], "e": ["x", "x", "y"],
+    }  # fmt: skip
+    known = [
+        Annotation("1", f"{text}{place}", (text, None), label, 1.0)
+        for text, labels in given.items()
+        for place, label in enumerate(labels)
+    ]
+    labels = labels_of_texts(known)
+    agreed = {("a", None): '["x"]', ("c", None): '["x", "y"]', ("d", None): "x", ("e", None): "x"}
+    assert labels == agreed
+    assert have_sets(labels.values())
+    assert not have_sets(["x"])
+    assert as_sets(labels) == {**agreed, ("d", None): '["x"]', ("e", None): '["x"]'}
+    assert without_sets(labels) == {("d", None): "x", ("e", None): "x"}
