@@ -306,7 +306,7 @@ def _stored_dataset(services: Services, version: EmbeddingVersion) -> Dataset | 
 
 
 def _snapshot(services: Services, version: EmbeddingVersion) -> SnapshotRecord | None:
-    """Return its dataset's row; None for a shipped source, whose dataset was never stored here."""
+    """Return its dataset's row; None for a shipped source, which has no stored dataset."""
     try:
         with services.database.read() as session:
             return SnapshotRepository(session).get(version.dataset_digest)

@@ -41,7 +41,7 @@ _BATCH: Final = 500  # artifacts per transaction; object stores delete up to 100
 
 @dataclass
 class Deleted:
-    """What was deleted, and its descendants.
+    """The deleted data, and its descendants.
 
     Args:
         dry_run: whether nothing was changed.

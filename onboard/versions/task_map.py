@@ -255,7 +255,7 @@ def _places(likeness: Likeness) -> tuple[np.ndarray, tuple[float, float] | None]
 
 
 def _every_place(likeness: Likeness, landmarks: np.ndarray, places: np.ndarray) -> np.ndarray:
-    """Return the places (n, 2) of all tasks: landmarks keep theirs, others are placed between their nearest landmarks."""
+    """Return the places (n, 2) of all tasks: landmarks keep theirs, others go between their nearest."""
     import numpy as np
 
     if len(landmarks) == len(likeness):
