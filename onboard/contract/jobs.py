@@ -137,7 +137,7 @@ class JobDocument(Document):
 
 
 class JobLog(Document):
-    """A part of a job's log: `next` asks for what comes after it, `more` says that there is more already."""
+    """A part of a job's log. `next` is the cursor of the following part; `more` is true if there is already one."""
 
     job: str
     state: JobState
