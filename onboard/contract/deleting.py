@@ -43,7 +43,7 @@ class Descendants(Document):
 
 
 class RevertedHead(Document):
-    """A base whose hypernetwork was reverted to a version that does not descend from the task."""
+    """A base that was reverted to a hypernetwork version that does not descend from the task."""
 
     base_digest: str
     from_: Annotated[int, Field(alias="from")]
@@ -58,7 +58,7 @@ class Rebuilding(Document):
 
 
 class Restored(Document):
-    """A carried version whose aliases now name the version that it was carried from."""
+    """A carried version, and the original version that its aliases now name."""
 
     version: str
     to: str

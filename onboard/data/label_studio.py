@@ -1,4 +1,4 @@
-"""What Label Studio sends while people label: a project's labeling configuration, its tasks and its annotations.
+"""The requests that Label Studio sends while people label: labeling configuration, tasks and annotations.
 
 Only one choice for a whole text, or for a pair of texts, is a label here. Regions, images, HTML and audio are not.
 """
@@ -28,7 +28,7 @@ Payload = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Config:
-    """What a labeling configuration asks of a text.
+    """The part of a labeling configuration that is about texts.
 
     Args:
         control_name: name of the `<Choices>` tag.
@@ -79,7 +79,7 @@ def read_config(xml: str) -> Config:
     """Read a labeling configuration.
 
     Raises:
-        InputError: it is not XML, or does not ask for one choice about a text.
+        InputError: it is not XML, or does not define one choice about a text.
     """
     root = _parsed(xml)
     texts = {tag.get("name", ""): tag for tag in root.iter("Text")}
@@ -144,7 +144,7 @@ class LeftOut:
 
 
 def annotations_in(body: Payload, config: Config | None) -> Iterator[Annotation | LeftOut]:
-    """What a webhook says of annotations.
+    """Yield the annotations in a webhook.
 
     Args:
         body: of the webhook.

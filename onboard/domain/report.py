@@ -126,14 +126,14 @@ class CandidateJson(TypedDict, total=False):
 class InitJson(TypedDict, total=False):
     """The start of the training, and the candidates that it was chosen from.
 
-    rows: rows that the chosen one was scored on; overlap: rows that some candidate had been trained on. reason: why
-    nothing was probed, if so ("asked for"). strategy: how it was chosen ("race", "exhaustive"). prefilter: number of
-    embeddings (`considered`), and how many of them were worth measuring (`kept`). ties: candidates that the rows cannot
-    distinguish from the chosen one. alarm: why nothing learned before is worth starting from; null if something is.
-    weights: weights of the chosen mixture, by embedding. most_like: descriptions of the nearest of the base's own
-    tasks, by embedding, the chosen one first; at most three. generated_by: the version of a task whose adapters the
-    task-specific weights start at; absent for all others. known_too: whether the candidates were measured on rows that
-    trained them, because nearly all rows did.
+    rows: number of rows that the chosen one was scored on; overlap: rows that some candidate had been trained on.
+    reason: why nothing was probed, if so ("asked for"). strategy: how it was chosen ("race", "exhaustive"). prefilter:
+    number of embeddings (`considered`), and how many of them were worth measuring (`kept`). ties: candidates that the
+    rows cannot distinguish from the chosen one. alarm: why nothing learned before is worth starting from; null if
+    something is. weights: weights of the chosen mixture, by embedding. most_like: descriptions of the nearest of the
+    base's own tasks, by embedding, the chosen one first; at most three. generated_by: the version of a task whose
+    adapters the task-specific weights start at; absent for all others. known_too: whether the candidates were measured
+    on rows that trained them, because nearly all rows did.
     """
 
     chosen: str | None

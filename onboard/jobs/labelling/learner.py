@@ -39,12 +39,12 @@ Row = tuple[Text, str]
 
 @dataclass(frozen=True)
 class Answered:
-    """What is answered to texts.
+    """The answers to some texts.
 
     Args:
-        probabilities: (n, K) of the labels that were asked for.
-        scores: (n,), ascending in the order in which the texts are best labeled.
-        revision: of the annotations behind them.
+        probabilities: (n, K) of the requested labels.
+        scores: (n,); the texts with the lowest scores are best labeled first.
+        revision: of the annotations that the answers are based on.
     """
 
     probabilities: np.ndarray
@@ -81,7 +81,7 @@ class Learner:
         self.refit_seconds = 0.0  # of the newest readout
 
     def answer(self, labels: Sequence[str], texts: Sequence[Text]) -> Answered:
-        """What is answered to texts (n ≥ 1) now, among the labels of the project.
+        """Answer texts (n ≥ 1) now, with the labels of the project.
 
         Raises:
             ConflictError: the task cannot be labeled here, as of `require_labelable`.
@@ -122,7 +122,7 @@ class Learner:
         return fit_so_far(features, targets, names, seen.centre(), seen.blocks, prior).readout
 
     def _rows(self, stands: Standing | None) -> list[Row]:
-        """What people have labeled, and the task's rows with other texts as far as there is room."""
+        """The annotated texts, and as many of the task's other rows as fit."""
         with self._services.database.read() as session:
             labeled = labels_of_texts(AnnotationRepository(session).list(self._task))
         pairs = self._texts.pairs
