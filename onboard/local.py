@@ -203,7 +203,8 @@ class Onboard:
         return _parsed(control.full_document(database, record, since or 0), JobStatus)
 
     def keep_served(self, queue: str) -> None:
-        """Check that a worker serves the queue, and start one if this command is to start workers.
+        """In embedded mode, start a worker for the queue unless one is alive: the earlier one may have been killed.
+
 
         Raises:
             DamagedError: the last worker has exited because it cannot load what jobs need.
