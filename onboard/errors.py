@@ -1,37 +1,37 @@
 """The errors of the package. Each has a type, data, a message and a remedy.
 
 OnboardError                     exit  HTTP  retryable
-├── InputError                     2    422   no     what was handed in is wrong
-│   ├── DatasetError               2    422   no     rows of a dataset are wrong (all problems together)
-│   ├── MethodNotAllowedError      2    405   no     a path does not take the method of a request
-│   ├── HostError                  2    421   no     a request was sent to a name that is not ours
-│   ├── TooLargeError              2    413   no     a request or an upload has more bytes, rows or letters than it may
-│   │   └── HeadTooLargeError      2    431   no     address and headers of a request have more bytes than they may
-│   └── PreconditionRequiredError  2    428   no     a change that does not say what it changes (If-Match is missing)
+├── InputError                     2    422   no     the input is invalid
+│   ├── DatasetError               2    422   no     rows of a dataset are invalid (the error lists all problems)
+│   ├── MethodNotAllowedError      2    405   no     a path does not support the request's method
+│   ├── HostError                  2    421   no     a request was sent to an unknown host name
+│   ├── TooLargeError              2    413   no     a request or an upload exceeds a limit of bytes or rows
+│   │   └── HeadTooLargeError      2    431   no     the URL and headers of a request are too long
+│   └── PreconditionRequiredError  2    428   no     a change without If-Match
 ├── NotFoundError                  3    404   no     a task, version, job, base or file does not exist
 │   └── BaseMissingError           3    404   no     a base is not on this machine (another worker may have it)
-├── ConflictError                  4    409   no     the present state forbids it
-│   ├── PinMismatchError           4    409   no     an embedding does not belong to this backbone or hypernetwork
-│   │   └── OtherBaseError         4    409   no     a worker has another base than the job pins (another may have it)
-│   ├── NotBetterError             4    409   no     a version is worse than the present one, or not better
-│   ├── PreconditionFailedError    4    412   no     it was changed since it was looked at (If-Match)
+├── ConflictError                  4    409   no     not possible in the current state
+│   ├── PinMismatchError           4    409   no     an embedding is pinned to another backbone or hypernetwork
+│   │   └── OtherBaseError         4    409   no     a worker has another base than the one of the job
+│   ├── NotBetterError             4    409   no     a version is worse than the current one, or not better
+│   ├── PreconditionFailedError    4    412   no     it has changed since it was read (If-Match)
 │   └── FencedError                4    409   no     another attempt owns the job now
 ├── UnavailableError               5    503   yes    database, broker, artifact store or hub cannot be reached
-│   ├── SlotTakenError             5    503   yes    what only one job may have at a time is another one's now
+│   ├── SlotTakenError             5    503   yes    another job holds what only one job may hold
 │   ├── StorageError               5    503   yes    an artifact cannot be written (full disk, read-only folder)
-│   ├── AnswerError                5    503   no     a service answered what its client cannot read
+│   ├── AnswerError                5    503   no     the client cannot read the service's response
 │   ├── RateLimitError             5    429   yes    too many requests at once
-│   └── DeadlineError              5    504   yes    a prediction was not made in the time that was given
-├── NotAllowedError                6    403   no     the file system or a token forbids it
-│   ├── BaseForbiddenError         6    403   no     the files of a base may not be read (the machine is at fault)
+│   └── DeadlineError              5    504   yes    a prediction exceeded its time limit
+├── NotAllowedError                6    403   no     not allowed by the file system or a token
+│   ├── BaseForbiddenError         6    403   no     the files of a base may not be read on this machine
 │   ├── SignInError                6    401   no     no token, or one that is unknown, expired or revoked
 │   └── ScopeError                 6    403   no     the token lacks a scope
 ├── JobFailedError                 1    500   no     the job itself failed
 │   ├── CancelledError             1    500   no     the job was cancelled while it ran
 │   └── OutOfMemoryError           1    500   no     a GPU's memory is too small, even for one row
-├── InternalError                  1    500   no     a fault of the service
+├── InternalError                  1    500   no     a bug in the service
 └── DamagedError                   1    500   no     stored bytes do not match their digest
-    └── BaseDamagedError           1    500   no     the files of a base are broken (the machine is at fault)
+    └── BaseDamagedError           1    500   no     the files of a base are damaged on this machine
 """
 
 from __future__ import annotations
@@ -80,30 +80,30 @@ _TYPE_URI: Final = "urn:onboard:error:"
 
 
 def type_uri(type_: str) -> str:
-    """The type of an error as the URI that problem documents (RFC 9457) name it by."""
+    """Return an error's type as the URI that identifies it in problem documents (RFC 9457)."""
     return f"{_TYPE_URI}{type_}"
 
 
 def type_in(uri: object) -> str:
-    """The type that such a URI names; empty where it names none, as in problems of other services."""
+    """Return the error's type in such a URI; empty if it is of another service."""
     return uri.removeprefix(_TYPE_URI) if isinstance(uri, str) and uri.startswith(_TYPE_URI) else ""
 
 
 Fault = Literal["job", "place", "machine"]
-"""Whose fault it is that a job cannot go on: its own; that it runs on this worker, which lacks what another may have;
-or the worker's machine, where no other job would do better."""
+"""The cause if a job cannot go on: the job itself; its place, a worker that lacks what another worker may have; or the
+worker's machine, on which every other job would fail, too."""
 
 
 class OnboardError(Exception):
     """Base class of all errors that Onboard raises.
 
-    Its class says how it is handled (exit code, HTTP status, `code`), its `type` what exactly is wrong.
+    The class determines the handling (exit code, HTTP status, `code`); `type` identifies the exact error.
 
     Args:
-        what: a type of `onboard.messages.MESSAGES`, such as `unknown-task`, which holds the message and its remedy;
-            or, in programs of others, a sentence. Then the type is that of the class, such as `not-found`.
-        remedy: what to do about it, where the message leaves that to the place that raises it.
-        data: the facts (row, field, limit …), with which the message is filled in. They are kept as JSON has them.
+        what: a type in `onboard.messages.MESSAGES`, such as `unknown-task`; its entry has the message and the remedy.
+            Other programs may pass a sentence instead. The type is then that of the class, such as `not-found`.
+        remedy: what to do about it, if the entry does not say so itself.
+        data: facts (row, field, limit …) that are filled into the message. They are kept as JSON-compatible values.
     """
 
     exit_code: ClassVar[int] = 1
@@ -115,7 +115,7 @@ class OnboardError(Exception):
     def __init_subclass__(
         cls, *, code: str = "", exit_code: int = 0, http_status: int = 0, retryable: bool = False, fault: Fault = "job"
     ) -> None:
-        """What a kind says differs from the kind above it; the rest is as there."""
+        """Set the class attributes that differ from those of the parent class; the others are inherited."""
         super().__init_subclass__()
         cls.code = code or cls.code
         cls.exit_code = exit_code or cls.exit_code
@@ -124,11 +124,12 @@ class OnboardError(Exception):
         cls.fault = fault if fault != "job" else cls.fault
 
     def __init__(self, what: str, /, remedy: str = "", **data: Any) -> None:
-        from onboard.messages import MESSAGES  # with the first error: a client that meets none does without the table
+        # imported with the first error: clients without an error do not need the table
+        from onboard.messages import MESSAGES
 
-        known = MESSAGES.get(what)
-        self.type = what if known else self.code.replace("_", "-")
-        self.message, self.remedy = known.render({**data, "remedy": remedy}) if known else (what, remedy)
+        entry = MESSAGES.get(what)
+        self.type = what if entry else self.code.replace("_", "-")
+        self.message, self.remedy = entry.render({**data, "remedy": remedy}) if entry else (what, remedy)
         super().__init__(self.message)
         self.data = {name: _plain(value) for name, value in data.items()}
         self._outside: OnboardError | None = None
@@ -138,13 +139,13 @@ class OnboardError(Exception):
         """The error that a service or another process raised and reported."""
         error = cls(message, remedy)
         error.type = type_ or error.type
-        error.message = message  # also where it is one word, which could be a type
+        error.message = message  # also if it is one word, which could be a type
         error.data = dict(data)
         return error
 
     @classmethod
     def like(cls, error: OnboardError, remedy: str = "", **data: Any) -> Self:
-        """The same error as an instance of this class: type, message and data stay, the remedy may differ."""
+        """Return this error as an instance of this class. Type, message and data stay; the remedy may differ."""
         return cls.reported(error.type, error.message, remedy or error.remedy, {**error.data, **data})
 
     @property
@@ -163,7 +164,7 @@ class OnboardError(Exception):
 
 
 def _plain(value: Any) -> Any:
-    """A fact as JSON has it; what JSON lacks becomes a text."""
+    """Return a fact as a JSON-compatible value. Values of other types become text."""
     if isinstance(value, tuple):
         return list(value)
     return value if value is None or isinstance(value, str | int | float | list | dict) else str(value)

@@ -77,21 +77,21 @@ def _on_standard_error(message: str) -> None:
 
 
 class Onboard:
-    """The service of this machine. Close it, or use it in a `with` statement. Methods are those of the client.
+    """The service on this machine. Close it, or use it in a `with` statement. Methods are those of the client.
 
-    It opens the home when it first needs it. On an embedded home it starts a worker for what it queues.
+    It opens the home on first use. In embedded mode, it starts a worker for jobs that it queues.
 
     Args:
-        services: of another home; None takes the home that the environment names.
+        services: of another home; None means the home from the environment.
         register: whether to add the source tasks of the base to the home first.
-        notify: called with messages for people, such as the log of a worker that was started.
+        notify: called with messages for users, such as the log of a started worker.
 
     Raises:
-        NotAllowedError: ONBOARD_API_URL names a service; use `onboard.client.Onboard`.
+        NotAllowedError: ONBOARD_API_URL is set; use `onboard.client.Onboard`.
     """
 
-    in_commands = False  # whether errors are for people at a command line, and speak of its options
-    poll_seconds = 0.2  # between two looks at a job or a log that is followed
+    in_commands = False  # whether the messages of errors name command-line options
+    poll_seconds = 0.2  # interval for following a job or a log
 
     def __init__(
         self,
@@ -113,7 +113,7 @@ class Onboard:
         self.close()
 
     def close(self) -> None:
-        """Store what was recorded of predicted texts, and close the database."""
+        """Store the pending records of predicted texts, and close the database."""
         if self._predictor is not None:
             self._predictor.close()
             self._predictor = None
@@ -123,7 +123,7 @@ class Onboard:
 
     @property
     def services(self) -> Services:
-        """The database, the store and the device of this machine."""
+        """The database, store and device of this machine."""
         if self._given is not None:
             return self._given
         if self._opened is None:
@@ -136,29 +136,29 @@ class Onboard:
 
     @taking(Submission)
     def check(self, submission: Submission) -> CheckDocument:
-        """Check a dataset and estimate the time. Nothing is queued, and no home is made. Raises as the client's."""
+        """Check a dataset and estimate the time. Nothing is queued, and no home is made. Raises as in the client."""
         return _parsed(submissions.check(submission, Settings().base, pace=pace_here()), CheckDocument)
 
     @taking(Submission)
     def submit(self, submission: Submission) -> JobStatus:
-        """Submit a dataset. It is checked at once and learned by a worker of this machine. Raises as the client's."""
+        """Submit a dataset. It is checked at once; a worker on this machine learns it. Raises as in the client."""
         from onboard.jobs.submit import submit
 
-        if submission.base and "/" in submission.base:  # a worker has another present folder
+        if submission.base and "/" in submission.base:  # a worker has another working folder
             submission = replace(submission, base=str(find_base(submission.base).folder))
         services = self.services
         request = submissions.prepare(submission, services.settings.base)
         early = self._early(submission.queue)
         job, warning = submit(services, waking.doorbell(services), request, early)
-        self.start_worker(submission.queue)  # one that lived may have left meanwhile
+        self.start_worker(submission.queue)  # an earlier one may have exited since
         return _parsed(Accepted.of_job(job, warning).to_json(), JobStatus)
 
     def add(self, task: str, dataset: Any, **options: Any) -> JobStatus:
-        """Add rows to a task, correct labels or remove rows. A worker learns the result. Raises as the client's."""
+        """Add rows to a task, correct labels or remove rows. A worker learns the result. Raises as in the client."""
         from onboard.jobs.add import add
 
-        with self._files({"dataset": dataset, "task": task, **options}) as given:
-            addition = Addition(**given)
+        with self._files({"dataset": dataset, "task": task, **options}) as arguments:
+            addition = Addition(**arguments)
             services = self.services
             early = self._early(addition.queue)
             added = add(services, waking.doorbell(services), task, addition, accepted=early)
@@ -199,14 +199,15 @@ class Onboard:
     def job(self, job: str, since: int | None = None) -> JobStatus:
         """A job, given by id, or by task name for its newest job, with the events after `since`."""
         database = self.services.database
-        found = control.find_job(database, job)
-        return _parsed(control.full_document(database, found, since or 0), JobStatus)
+        record = control.find_job(database, job)
+        return _parsed(control.full_document(database, record, since or 0), JobStatus)
 
     def keep_served(self, queue: str) -> None:
-        """See to it that a worker lives, where that is for the command to do: the one that was there may be killed.
+        """In embedded mode, start a worker for the queue unless one is alive: the earlier one may have been killed.
+
 
         Raises:
-            DamagedError: the last one has left because it cannot load what jobs need.
+            DamagedError: the last worker has exited because it cannot load what jobs need.
         """
         if self.services.settings.embedded:
             require_no_trouble(self.services, queue)
@@ -219,15 +220,15 @@ class Onboard:
         timeout_seconds: float | None = None,
         on_event: Callable[[JobEventDocument], None] | None = None,
     ) -> JobStatus:
-        """Wait until a job ends, and start a worker if it has none. Raises as the client's."""
+        """Wait until a job ends, and start a worker if none serves it. Raises as in the client."""
         name = job if isinstance(job, str) else job.id
-        started = looked = time.monotonic()
-        seen = 0
+        started = last_check = time.monotonic()
+        last_event = 0
         while True:
-            news = self.job(name, seen)
+            news = self.job(name, last_event)
             events = Document.of(news.document, _HERE).parts("events")
             for event in events:
-                seen = event.read("id", int)
+                last_event = event.read("id", int)
                 if on_event is not None:
                     on_event(event.parsed(JobEventDocument))
             now = time.monotonic()
@@ -235,8 +236,8 @@ class Onboard:
                 return require_success(self.job(name))
             if timeout_seconds is not None and now - started > timeout_seconds:
                 raise not_ended(name, timeout_seconds)
-            if now - looked > _WORKER_LOOK_SECONDS:
-                looked = now
+            if now - last_check > _WORKER_LOOK_SECONDS:
+                last_check = now
                 self.keep_served(str(news.document["queue"]))
             time.sleep(self.poll_seconds)
 
@@ -314,7 +315,10 @@ class Onboard:
         *,
         refuses_bad_rows: bool,
     ) -> JobStatus:
-        """Queue a job that answers files; tells warnings. Raises as `onboard.serving.bulk.submit.submit_bulk`."""
+        """Queue a job that predicts the texts of files.
+
+        Warnings go to `notify`. Raises as `serving.bulk.submit.submit_bulk`.
+        """
         from onboard.jobs.submit import warn_of_queue
         from onboard.serving.bulk.submit import submit_bulk
 
@@ -332,7 +336,7 @@ class Onboard:
         *,
         probabilities: bool = True,  # noqa: ARG002 - here they cost nothing
     ) -> list[Prediction]:
-        """Predictions with all probabilities, in the order of the inputs. Raises as the client's."""
+        """Predictions with all probabilities, in the order of the inputs. Raises as in the client."""
         from onboard.contract.requests import parse_requests
         from onboard.serving.unloaded import look_up, require_known
 
@@ -347,7 +351,7 @@ class Onboard:
         *,
         probabilities: bool = True,  # noqa: ARG002
     ) -> list[Outcome]:
-        """Like `predict`, but an input whose version cannot answer becomes `Unanswered` with its error."""
+        """Like `predict`, but returns `Unanswered` with the error for an input that its version cannot answer."""
         from onboard.contract.requests import parse_requests
         from onboard.serving.unloaded import look_up, unless_any
 
@@ -378,7 +382,7 @@ class Onboard:
         return _document(task_map.present_map(self.services))
 
     def delete_task(self, task: str, *, unlearn: bool = False, dry_run: bool = False) -> Document:
-        """Delete a task permanently; returns the output of `onboard tasks delete --json`. Raises as the client's."""
+        """Delete a task permanently; returns the output of `onboard tasks delete --json`. Raises as in the client."""
         deleted = delete.delete_task(self.services, require_name(task), unlearning=unlearn, dry_run=dry_run)
         if not dry_run:
             for queue in sorted(deleted.queues):
@@ -408,26 +412,26 @@ class Onboard:
     def compare(
         self, earlier: str, later: str, test: Any = None, *, text_field: str | Sequence[str] = (), **options: Any
     ) -> ComparisonDocument:
-        """Compare two versions of a task. The verdict is about `later`. Raises as the client's."""
+        """Compare two versions of a task. The verdict is about `later`. Raises as in the client."""
         from onboard.data.labelled import read_labelled
         from onboard.versions.measure import takes_of
 
         a, b = compare.both_versions(self.services, earlier, later)
         if test is None:
             return compare.compare_versions(self.services, a, b).to_document()
-        with self._files({"dataset": test, "task": a.task, "text_field": text_field, **options}) as given:
-            file = read_labelled(Evaluation(**given), takes_of(b))
+        with self._files({"dataset": test, "task": a.task, "text_field": text_field, **options}) as arguments:
+            file = read_labelled(Evaluation(**arguments), takes_of(b))
         return compare.compare_versions(self.services, a, b, file=file).to_document()
 
     def evaluate(
         self, reference: str, dataset: Any, *, text_field: str | Sequence[str] = (), **options: Any
     ) -> EvaluationDocument:
-        """Measure a version on labeled rows that it was not trained on. Raises as the client's."""
+        """Measure a version on labeled rows that it was not trained on. Raises as in the client."""
         from onboard.versions.measure import evaluate
 
-        asked = {"dataset": dataset, "task": reference.partition("@")[0], "text_field": text_field, **options}
-        with self._files(asked) as given:
-            return evaluate(self.services, reference, Evaluation(**given)).to_document()
+        all_arguments = {"dataset": dataset, "task": reference.partition("@")[0], "text_field": text_field, **options}
+        with self._files(all_arguments) as arguments:
+            return evaluate(self.services, reference, Evaluation(**arguments)).to_document()
 
     def promote(
         self, reference: str, alias: str, *, if_better: bool = False, as_before: bool = False
@@ -505,19 +509,19 @@ class Onboard:
         return (base_at_hand(self.services, digest).folder / "card.md").read_text(encoding="utf-8")
 
     def _named(self, base: str | None) -> str:
-        """What the registry finds it by: the digest of the default base, which may have been registered by a folder."""
+        """Return the digest that the registry knows a base by; the default base may be registered under a folder."""
         return base or find_base(self.services.settings.base).digest
 
     @contextmanager
     def _files(self, asked: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-        """The arguments of a call without the task, with files in place of frames."""
+        """The arguments of a call without the task, with data frames replaced by files."""
         words = nullcontext() if self.in_commands else speaking_of_arguments()
-        with words, as_files(asked) as given:
-            del given["task"]
-            yield given
+        with words, as_files(asked) as arguments:
+            del arguments["task"]
+            yield arguments
 
     def _early(self, queue: str) -> Callable[[], None]:
-        """Starts a worker, which loads the base while the job is being stored."""
+        """Return a function that starts a worker, which loads the base while the job is being stored."""
         return (lambda: self.start_worker(queue)) if queue == DEFAULT_QUEUE else (lambda: None)
 
     def _woken(self, queue: str) -> str | None:
@@ -531,7 +535,7 @@ class Onboard:
             self._notify(f"warning: {warning}")
 
     def start_worker(self, queue: str) -> None:
-        """On an embedded home: start a worker for the queue unless one lives."""
+        """In embedded mode, start a worker for the queue unless one is alive."""
         self._tell(waking.start_worker(self.services, queue))
 
     def _start_webhook_worker(self) -> None:
@@ -550,7 +554,7 @@ def require_here(what: str = "This command") -> None:
 
 
 def open_here(notify: Callable[[str], object]) -> Services:
-    """The services that the environment names; a home that is made is told."""
+    """Open the services of the environment. `notify` is called with the path of a new home."""
     settings = Settings()
     is_new = settings.embedded and not _is_there(settings.resolved_home)
     services = open_services(settings)
@@ -560,23 +564,23 @@ def open_here(notify: Callable[[str], object]) -> Services:
 
 
 def pace_here() -> Pace | None:
-    """The pace of the last jobs of this environment; None where it has no home yet, or cannot be asked."""
+    """The pace of the last jobs in this environment; None if there is no home yet, or it cannot be read."""
     from onboard.jobs.pace import pace_of
 
     settings = Settings()
     try:
         if settings.embedded and not (settings.resolved_home / "onboard.db").is_file():
-            return None  # a check makes no home
+            return None  # a check does not make a home
         with closing(open_services(settings)) as services:
             return pace_of(services.database)
-    except (OnboardError, OSError):  # whatever is wrong with it is no fault of the dataset
+    except (OnboardError, OSError):  # an error of the home must not fail the check of a dataset
         return None
 
 
 def _is_there(home: Path) -> bool:
     try:
         return home.exists()
-    except OSError:  # what is wrong with it is said where it is opened
+    except OSError:  # reported when the home is opened
         return True
 
 

@@ -30,18 +30,19 @@ __all__ = ["Settings"]
 LogFormat = Literal["auto", "json", "text"]
 _RootPath = Annotated[str, AfterValidator(read_root_path)]
 _SWITCHES: Final = {"0": False, "false": False, "no": False, "1": True, "true": True, "yes": True}
-SECRETS: Final = "/run/secrets"  # where Docker mounts them; Kubernetes where one says
+SECRETS: Final = "/run/secrets"  # where Docker mounts secrets; in Kubernetes the path is configured
 _DAYS: Final = ("days", "a whole number of days, 0 for ever")
 _COUNTS: Final = {
     "retention_job_days": _DAYS, "retention_event_days": _DAYS, "retention_audit_days": _DAYS,
     "retention_drift_days": _DAYS,
     "requests_per_minute": ("requests", "a whole number, 0 for any number"),
 }  # fmt: skip
-_OF_A_SERVICE: Final = ("api_url", "token", "api_insecure")  # one place gives them all, or a token goes astray
+# all from one source, so that a token is never sent to another URL
+_OF_A_SERVICE: Final = ("api_url", "token", "api_insecure")
 
 
 class Settings(BaseSettings):
-    """The settings from the environment. Without any, everything is in one folder and nothing has to be started."""
+    """The settings from the environment. By default everything is in one folder, and no services are needed."""
 
     model_config = SettingsConfigDict(env_prefix="ONBOARD_", env_file_encoding="utf-8", extra="ignore", frozen=True)
 
@@ -159,20 +160,23 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - ours below knows what stands above it
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - would warn wherever the folder is missing
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """The environment wins over secret files such as /run/secrets/onboard_database_url, and these over `.env`."""
+        """Order the sources: environment, then secret files such as /run/secrets/onboard_database_url, then `.env`."""
         return init_settings, env_settings, _SecretFiles(settings_cls), _PresentFolder(settings_cls)
 
     @field_validator("home", "device", "bootstrap_token_file", "signing_key", "trusted_key", mode="before")
     @classmethod
     def _know_empty(cls, given: Any, info: ValidationInfo) -> Any:
-        """Empty, as Compose and CI set what nobody gave a value, is not set; it is not the present folder."""
+        """Read an empty value as the default, as Compose and CI set empty variables.
+
+        It does not mean the current folder.
+        """
         field = cls.model_fields[str(info.field_name)]
         return given if str(given or "").strip() else field.get_default(call_default_factory=True)
 
     @field_validator("base")
     @classmethod
     def _resolve_folder(cls, base: str) -> str:
-        """A folder is made absolute, so that a worker elsewhere means the same; empty is the default."""
+        """Make a folder absolute, so that a worker in another folder finds it. An empty value means the default."""
         return str(Path(base).expanduser().resolve()) if "/" in base else base or "mini"
 
     @field_validator("job_time_limit_seconds", mode="before")
@@ -212,7 +216,7 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _know_webhooks(self) -> Self:
-        _ = self.webhooks, self.hub_terms  # raises where they are wrong, before anything begins
+        _ = self.webhooks, self.hub_terms  # raises InputError if they are invalid, before anything starts
         return self
 
     @field_validator("trusted_proxies")
@@ -241,7 +245,7 @@ class Settings(BaseSettings):
 
     @property
     def hub_terms(self) -> HubTerms:
-        """Owners whose hub datasets may be read over HTTP."""
+        """Owners on the Hugging Face hub whose datasets may be read over HTTP."""
         return HubTerms.parse(self.hub_owners, self.hub_token_owners)
 
     def for_worker(self) -> dict[str, Any]:
@@ -278,7 +282,7 @@ class Settings(BaseSettings):
 
 
 class _SecretFiles(SecretsSettingsSource):
-    """Settings in files named like their variables, in ONBOARD_SECRETS_DIR; a folder that is not there has none.
+    """Settings in files named like their variables, in ONBOARD_SECRETS_DIR. A missing folder has no settings.
 
     Raises:
         NotAllowedError: such a file cannot be read.
@@ -299,11 +303,12 @@ class _SecretFiles(SecretsSettingsSource):
 
 
 class _PresentFolder(DotEnvSettingsSource):
-    """Settings in `.env` of the present folder, which may be anybody's: a checkout, a download.
+    """Settings in `.env` of the current folder, which may be untrusted, such as a checkout or a download.
 
     Raises:
-        InputError: it is no text.
-        NotAllowedError: it cannot be read, or names where a token of elsewhere would be sent, or the reverse.
+        InputError: the file is not text.
+        NotAllowedError: the file cannot be read, or it would send a token from elsewhere to its URL, or its token to
+            a URL from elsewhere.
     """
 
     def __init__(self, settings_cls: type[BaseSettings]) -> None:
@@ -317,12 +322,12 @@ class _PresentFolder(DotEnvSettingsSource):
 
     def __call__(self) -> dict[str, Any]:
         facts = super().__call__()
-        here = [name for name in _OF_A_SERVICE if facts.get(name) and name not in self.current_state]
+        in_file = [name for name in _OF_A_SERVICE if facts.get(name) and name not in self.current_state]
         elsewhere = [name for name in _OF_A_SERVICE if self.current_state.get(name)]
-        if here and elsewhere and "api_url" in (*here, *elsewhere):
+        if in_file and elsewhere and "api_url" in (*in_file, *elsewhere):
             raise NotAllowedError(
                 "token-beside-other-url",
-                here=_variables(here),
+                here=_variables(in_file),
                 env_file=Path(".env").absolute(),
                 elsewhere=_variables(elsewhere),
             )
@@ -334,22 +339,22 @@ def _variables(names: Sequence[str]) -> str:
 
 
 def environment_without_settings() -> dict[str, str]:
-    """The environment for a process that is given its settings otherwise, so that no token or password stands in it."""
+    """The environment for a process that gets its settings in another way, without tokens and passwords."""
     return {name: value for name, value in os.environ.items() if not name.upper().startswith("ONBOARD_")}
 
 
 def cuda_visible_devices() -> str | None:
-    """The GPUs that CUDA lets this process see, as its own variable names them; None when it names none."""
+    """The value of CUDA_VISIBLE_DEVICES, the GPUs that this process may use; None if it is not set."""
     return os.environ.get("CUDA_VISIBLE_DEVICES")
 
 
 def trace_protocol() -> tuple[str, str]:
-    """The variable of OpenTelemetry that says how traces are sent, and what it says; empty where none does."""
+    """The OpenTelemetry variable with the protocol of traces, and its value; both empty if none is set."""
     names = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
-    said = [(name, os.environ[name].strip()) for name in names if os.environ.get(name, "").strip()]
-    return said[0] if said else ("", "")
+    values = [(name, os.environ[name].strip()) for name in names if os.environ.get(name, "").strip()]
+    return values[0] if values else ("", "")
 
 
 def switch_off_mlflow_telemetry() -> None:
-    """Keep MLflow's client, where it is imported later, from telling its makers how it is used; unless it is set."""
+    """Disable the telemetry of MLflow's client, which is imported later, unless the variable is set."""
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")

@@ -36,7 +36,7 @@ class RecordedProgress:
     @property
     def stages(self) -> list[str]:
         """The finished stages, in order."""
-        return [name for what, name, _ in self.calls if what == "finished"]
+        return [name for call, name, _ in self.calls if call == "finished"]
 
     def stage_started(self, stage: Stage) -> None:
         """Record the call."""

@@ -168,9 +168,9 @@ async def identified(services: Services, headers: Headers, *, basic: bool = Fals
 
 
 def takes_basic(path: str) -> bool:
-    """Whether the token may be a password: only where Label Studio asks, which knows nothing else.
+    """Whether the token may be sent as the password of Basic authentication, the only kind that Label Studio supports.
 
-    Elsewhere a browser that remembers a password would send it along with what other sites make it ask for.
+    Other paths do not accept it: browsers send a stored password with requests that other sites cause.
     """
     return path.startswith(_LABEL_STUDIO)
 

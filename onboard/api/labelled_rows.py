@@ -31,12 +31,12 @@ class LabelledFile:
     left: Callable[[], bool]
 
     def compared(self, earlier: Reference, later: Reference) -> bytes:
-        """Compare two versions on its rows, as JSON. Raises like `Shelf.comparison_on`, and for invalid rows."""
+        """Compare two versions on its rows, as JSON. Raises errors as `comparison_on`, and for invalid rows."""
         a, b = resolve(self.services.database, earlier, later)
         return self.shelf.comparison_on(a, b, self._rows_for(b))
 
     def evaluated(self, reference: Reference) -> bytes:
-        """Measure a version on its rows, as JSON. Raises like `Shelf.evaluation`, and for invalid rows."""
+        """Measure a version on its rows, as JSON. Raises errors as `evaluation`, and for invalid rows."""
         (version,) = resolve(self.services.database, reference)
         return self.shelf.evaluation(version, self._rows_for(version))
 

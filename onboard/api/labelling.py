@@ -1,4 +1,4 @@
-"""What a server keeps of the tasks that people are labeling now: learners, and timers that publish once it is quiet."""
+"""The labeling state of a server: learners of the tasks that people label, and timers that publish after a pause."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from onboard.jobs.labelling.learner import Learner
     from onboard.registry.services import Services
 
-QUIET_SECONDS: Final = 60.0  # without an annotation, after which they are published
-MOST_TASKS: Final = 8  # whose texts stay in memory
+QUIET_SECONDS: Final = 60.0  # seconds without a new annotation, after which the annotations are published
+MOST_TASKS: Final = 8  # number of tasks with texts in memory
 _logger = logging.getLogger(__name__)
 
 
 class Labelling:
-    """The tasks that people label by way of this process.
+    """The tasks that are being labeled through this process.
 
     Args:
         services: of the service.
-        predictions: whose model reads texts.
+        predictions: its model computes the features of texts.
     """
 
     def __init__(self, services: Services, predictions: PredictionQueue) -> None:
@@ -39,7 +39,7 @@ class Labelling:
         self._guard, self._ended = threading.Lock(), False
 
     def learner(self, task: str, *, pairs: bool, several: bool) -> Learner:
-        """Return what answers the texts of a task, or its pairs of texts, with one label or with several."""
+        """Return the learner that answers the texts of a task."""
         from onboard.jobs.labelling.learner import Learner
 
         read = self._predictions.features
@@ -50,7 +50,7 @@ class Labelling:
         return self._learners.get((task, pairs, several), made)
 
     def refit_seconds(self, task: str) -> float | None:
-        """What the newest refit of the task took here; None without one."""
+        """Return the duration of the newest refit of the task in this process; None without one."""
         for pairs, several in product((False, True), repeat=2):
             if (learner := self._learners.find((task, pairs, several))) is not None:
                 return learner.refit_seconds

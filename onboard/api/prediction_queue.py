@@ -95,7 +95,7 @@ class PredictionQueue:
         return all_answered(outcomes) if len(outcomes) == 1 else outcomes
 
     def features(self, texts: Sequence[tuple[str, str | None]], known: Mapping[bytes, np.ndarray]) -> np.ndarray:
-        """What a readout sees of texts, batch by batch in turn with predictions; as of `Predictor.features`."""
+        """Return the features of texts, batch by batch in turn with predictions, as `Predictor.features`."""
         with self._turns.taken():
             return self._loaded().features(texts, known, self._turns.give_way)
 
@@ -123,7 +123,7 @@ class PredictionQueue:
                     del self._characters[holder]
 
     def close(self) -> None:
-        """Write what was recorded of answered texts."""
+        """Write the pending records of answered texts."""
         if self._predictor is not None:
             self._predictor.close()
 

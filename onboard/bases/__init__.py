@@ -1,20 +1,20 @@
-"""A base: a frozen backbone, the first hypernetwork, the sources' embeddings. One folder, named by its content digest.
+"""A base: a folder with a frozen backbone, its first hypernetwork and the sources' embeddings, identified by a digest.
 
-    base.json                what it is: template, sizes, licence, sources with labels, words and metrics
+    base.json                its facts: template, sizes, license, sources with labels, words and metrics
     backbone/                config.json, model.int8.safetensors or model.safetensors, tokenizer files
     hypernetwork.safetensors version 1
     embeddings.safetensors   one `z` per source and per anchor
-    trained_rows.safetensors hashes of the rows that trained it, per source
-    fingerprints.safetensors fingerprint of every source and anchor, and their scale; not in every base
-    spread.safetensors       directions in which texts of one label differ most; not in every base
-    lessons.safetensors      what its sources teach its prior (`onboard.bases.lessons`); not in every base, and no part
+    trained_rows.safetensors hashes of the rows that trained it, per source fingerprints.safetensors fingerprint of
+    every source and anchor, and their scale; optional
+    spread.safetensors       directions in which texts of one label differ most; optional
+    lessons.safetensors      its sources' lessons for its prior (`onboard.bases.lessons`); optional, and not part
                              of its digest
     card.md, LICENSE.md      the same facts for people
 
-Backbone and hypernetwork are stored in int8 with a scale per row where we made the backbone too, in float16 where a T5
-was given; base.json says which (`weights`). They were rounded to it before the base was measured.
+Backbone and hypernetwork are stored as int8 with a scale per row, or as float16 for an existing T5; `weights` in
+base.json names the format. They were rounded to it before the base was measured.
 
-An anchor is an embedding learned on a made task of the curriculum: a candidate of the probe, but no task.
+An anchor is an embedding learned on a derived task of the curriculum: a candidate of the probe, but not a task.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 FORMAT = 1
 _FILES = ("backbone/config.json", "hypernetwork.safetensors", "embeddings.safetensors", "trained_rows.safetensors")
 _SHIPPED = Path(__file__).parent
-# The tasks of `mini`, whose base.json was written before a base said it, and names the base by its bytes.
+# The tasks of `mini`. Its base.json does not contain this, and must not change because the digest identifies the base.
 _PAIRS_OF_MINI: Final = {
     "cola": False, "sst2": False, "mnli": True, "mrpc": True, "qnli": True, "qqp": True, "rte": True, "stsb": True,
 }  # fmt: skip
@@ -55,7 +55,7 @@ _PAIRS_OF_MINI: Final = {
 
 @dataclass(frozen=True)
 class LabelledTask:
-    """A task of a base by its labels, and the words that stand for them.
+    """A task of a base by its labels, with their label words.
 
     Args:
         name: of the task.
@@ -73,18 +73,18 @@ class LabelledTask:
     high: float | None
 
     def to_json(self) -> dict[str, Any]:
-        """For base.json, under its name."""
+        """Return the entry for base.json."""
         labels, words = list(self.labels), list(self.words)
         return {"kind": self.kind, "labels": labels, "words": words, "low": self.low, "high": self.high}
 
 
 @dataclass(frozen=True)
 class SourceTask(LabelledTask):
-    """A task that is shipped with a base (or an anchor, which is no task), and what was measured of it.
+    """A task that is shipped with a base (or an anchor, which is not a task), and its metrics.
 
     Args:
-        pairs: whether its rows are pairs of texts; None where the base does not say it.
-        title: what the task asks, in a few words; empty where the base does not say it.
+        pairs: whether its rows are pairs of texts; None if the base does not say.
+        title: the task in a few words; empty if the base does not say.
     """
 
     metrics: dict[str, Any]
@@ -94,10 +94,10 @@ class SourceTask(LabelledTask):
 
 @dataclass(frozen=True)
 class Base:
-    """A base in a folder; cheap to make, reads its files when they are asked for.
+    """A base in a folder. Files are read on demand.
 
     Args:
-        folder: where it lies.
+        folder: its folder.
         document: its base.json.
     """
 
@@ -106,12 +106,12 @@ class Base:
 
     @property
     def name(self) -> str:
-        """What `--base` calls it."""
+        """Its name for `--base`."""
         return str(self.document["name"])
 
     @property
     def method(self) -> str:
-        """What makes its adapters: `hyperformer++` or `hyperformer`."""
+        """The method that generates its adapters: `hyperformer++` or `hyperformer`."""
         return str(self.document.get("method", "hyperformer++"))
 
     @cached_property
@@ -131,7 +131,7 @@ class Base:
 
     @property
     def anchors(self) -> list[SourceTask]:
-        """Candidates of the probe that are no tasks."""
+        """Candidates of the probe that are not tasks."""
         return list(self._entries("anchors"))
 
     @cached_property
@@ -146,31 +146,33 @@ class Base:
 
     @cached_property
     def trained_rows(self) -> dict[str, np.ndarray]:
-        """Sorted 64-bit row hashes that trained each source. Raises BaseDamagedError."""
+        """Sorted 64-bit hashes of the rows that trained each source. Raises BaseDamagedError."""
         return _arrays(self.folder / "trained_rows.safetensors")
 
     @cached_property
     def known_rows(self) -> np.ndarray:
-        """Sorted hashes of all rows that trained its hypernetwork: every embedding under it knows them."""
+        """Sorted hashes of all rows that trained its hypernetwork, and so affect every embedding under it."""
         import numpy as np
 
         sources = list(self.trained_rows.values())
         return np.unique(np.concatenate(sources)) if sources else np.empty(0, dtype=np.int64)
 
     def knows(self, rows: np.ndarray) -> np.ndarray:
-        """Whether each of these row hashes (n,) trained its hypernetwork: `known_rows` without putting all in order."""
+        """Return whether each of these row hashes (n,) trained its hypernetwork, without merging all rows as
+        `known_rows`.
+        """
         import numpy as np
 
-        known = np.zeros(len(rows), dtype=bool)
+        hits = np.zeros(len(rows), dtype=bool)
         for trained in self.trained_rows.values():
             places = np.searchsorted(trained, rows)
             within = places < len(trained)
-            known[within] |= trained[places[within]] == rows[within]
-        return known
+            hits[within] |= trained[places[within]] == rows[within]
+        return hits
 
     @cached_property
     def fingerprints(self) -> Fingerprints | None:
-        """What its tasks look like to its backbone; None when their embeddings did not start from that.
+        """The fingerprints of its tasks; None if their embeddings did not start from fingerprints.
 
         Raises BaseDamagedError.
         """
@@ -188,7 +190,10 @@ class Base:
 
     @property
     def lessons_digest(self) -> str | None:
-        """`sha256:…` of its file of lessons; None without one. Raises DamagedError: it is not the one that it names."""
+        """`sha256:…` of its file of lessons; None without one.
+
+        Raises DamagedError if base.json names another digest.
+        """
         path = self.folder / LESSONS
         if not path.is_file():
             return None
@@ -199,10 +204,10 @@ class Base:
 
     @cached_property
     def lessons(self) -> dict[str, Lesson]:
-        """What its sources teach its prior, by task; empty where it has no file of them.
+        """The lessons of its sources for its prior, by task; empty without a file.
 
         Raises:
-            DamagedError: the file is damaged, or not the one that the base names.
+            DamagedError: the file is damaged, or not the one that base.json names.
             PinMismatchError: it belongs to another base.
         """
         from onboard.bases.lessons import read_lessons
@@ -227,13 +232,13 @@ class Base:
 
 
 def find_base(name: str) -> Base:
-    """A shipped base or one of `ONBOARD_HOME/bases` by its name (in this order), or any base by its folder.
+    """Find a shipped base or one of `ONBOARD_HOME/bases` by name (in this order), or any base by its folder.
 
     Raises:
-        BaseMissingError: no such base.
-        InputError: a bare backbone, or a base of another format.
+        BaseMissingError: the base does not exist.
+        InputError: the folder contains only a backbone, or a base of another format.
         BaseDamagedError: base.json cannot be read, or a file is missing.
-        BaseForbiddenError: it may not be read.
+        BaseForbiddenError: it cannot be read because of its permissions.
     """
     with readable_base(Path(name)):
         folder = next((place / name for place in _named() if _holds(place, name)), Path(name).expanduser())
@@ -276,7 +281,7 @@ def _arrays(path: Path) -> dict[str, np.ndarray]:
 
 
 def home_bases() -> Path:
-    """Where bases that were trained here lie, one folder each, to be used by name."""
+    """Return the folder of bases that were trained here, which can be used by name."""
     return Settings().resolved_home / "bases"
 
 
@@ -289,28 +294,28 @@ def _holds(place: Path, name: str) -> bool:
 
 
 def named_bases() -> list[Base]:
-    """The bases that can be used by name: those inside the package, then those of the home folder."""
+    """Return the bases that can be used by name: shipped ones, then those of the home folder."""
     names = [path.parent.name for place in _named() for path in sorted(place.glob("*/base.json"))]
     return [find_base(name) for name in dict.fromkeys(names)]
 
 
 def shipped_bases() -> list[Base]:
-    """Those inside the package, by name."""
+    """Return the shipped bases by name."""
     return [find_base(path.parent.name) for path in sorted(_SHIPPED.glob("*/base.json"))]
 
 
 def is_shipped(base: Base) -> bool:
-    """Whether it lies inside the package."""
+    """Return whether the base is shipped with the package."""
     return base.folder.parent == _SHIPPED.resolve()
 
 
 def require_as_installed(base: Base) -> None:
-    """Compare a shipped base with the digests that pip noted when it installed the package.
+    """Compare a shipped base with the digests that pip recorded at installation.
 
-    An editable installation has none; there nothing is compared.
+    Editable installations have no digests, so nothing is compared.
 
     Raises:
-        BaseDamagedError: a file is not what was installed.
+        BaseDamagedError: a file differs from the installed one.
     """
     if not is_shipped(base):
         return

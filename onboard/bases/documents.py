@@ -1,6 +1,6 @@
-"""What a base says of itself: base.json for programs, card.md and LICENSE.md for people, and at every door.
+"""Documents of a base: base.json for programs, card.md and LICENSE.md for people, and NOTICE.
 
-NOTICE of the repository is made of what the shipped bases say: python -c "from onboard.bases.documents import notice;
+Regenerate NOTICE of the repository from the shipped bases with: python -c "from onboard.bases.documents import notice;
 print(notice(), end='')" > NOTICE
 """
 
@@ -13,19 +13,19 @@ from typing import Any
 
 from onboard.bases import Base, shipped_bases
 
-_STATIC = Path(__file__).parents[1] / "api" / "pages" / "static"  # only read; no room is imported
-_TOLD = ("title", "publisher", "licence")  # of a source, in base.json, where its recipe tells it
+_STATIC = Path(__file__).parents[1] / "api" / "pages" / "static"  # only read, no package is imported
+_TOLD = ("title", "publisher", "licence")  # facts about a source in base.json, if its recipe states them
 
 
 def write_documents(
     folder: Path, document: Mapping[str, Any], made: str, table: Sequence[str], notes: Sequence[str] = ()
 ) -> None:
-    """Write the three files; base.json, without which a folder is no base, comes last.
+    """Write the three files, base.json last, because only then the folder is a base.
 
     Args:
         folder: of the base.
         document: base.json.
-        made: how the base came about, up to the words "with … adapters".
+        made: how the base was made, up to the words "with … adapters".
         table: of the sources, lines of Markdown.
         notes: paragraphs above the table.
 
@@ -41,7 +41,7 @@ def write_documents(
 
 
 def base_document(base: Base) -> dict[str, Any]:
-    """Name, digests, size and what base.json says, but for the recipe."""
+    """Return name, digests, size and the contents of base.json without the recipe."""
     facts = {key: value for key, value in base.document.items() if key not in ("recipe", "anchors")}
     size = sum(path.stat().st_size for path in base.folder.rglob("*") if path.is_file())
     return {
@@ -51,10 +51,10 @@ def base_document(base: Base) -> dict[str, Any]:
 
 
 def origins_table(sources: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Who publishes the rows that a base was trained on, and under which licence: lines of Markdown.
+    """Return publishers and licenses of the rows that a base was trained on, as a Markdown table.
 
     Args:
-        sources: as in base.json; those of which nothing is told are left out, and where that is all there is no table.
+        sources: as in base.json; those without facts are left out. Without any facts, there is no table.
     """
     rows = [[name, *(facts.get(fact, "") for fact in _TOLD)] for name, facts in sources.items()]
     lines = [f"| {' | '.join(_cell(text) for text in row)} |" for row in rows if any(row[1:])]
@@ -63,7 +63,7 @@ def origins_table(sources: Mapping[str, Mapping[str, Any]]) -> list[str]:
 
 
 def notice() -> str:
-    """The file NOTICE: what the weights inside the package were made from, as their bases say it."""
+    """Return the file NOTICE: the origins of the weights in the package, as their bases state them."""
     paragraphs = [
         "Onboard\nCopyright the maintainers of Onboard",
         "This product is given under the Apache License 2.0, see LICENSE. What it needs at run time is not part of it, "
@@ -83,13 +83,13 @@ def notice() -> str:
 
 
 def _vendored() -> str:
-    """What the pages are shown with, as the list beside those files names it."""
+    """Return the vendored files of the pages, as listed next to them."""
     listed = json.loads((_STATIC / "vendored.json").read_text(encoding="utf-8"))
     names = sorted({f"{entry['name']} {entry['version']} ({entry['licence']})" for entry in listed})
     notices = [(_STATIC / entry["file"]).read_text(encoding="utf-8") for entry in listed if "NOTICE" in entry["file"]]
-    said = [" ".join(notice.split()) for notice in notices]
+    texts = [" ".join(notice.split()) for notice in notices]
     return "\n".join(
-        [f"It holds programs of others for its pages, in onboard/api/pages/static: {', '.join(names)}.", *said]
+        [f"It holds programs of others for its pages, in onboard/api/pages/static: {', '.join(names)}.", *texts]
     )
 
 
@@ -98,7 +98,7 @@ def _cell(text: str) -> str:
 
 
 def write_json(path: Path, document: Mapping[str, Any]) -> None:
-    """JSON as people can read it."""
+    """Write readable JSON."""
     _write(path, json.dumps(document, indent=2, ensure_ascii=False))
 
 

@@ -1,7 +1,7 @@
-"""What tasks look like to a base's backbone, as numbers: fingerprints.
+"""Fingerprints: numbers that describe how a base's backbone encodes a task.
 
-Where embeddings started at them, the base keeps its own: a new task's may start there too. On every other base they
-only say which of many tasks are alike; they are then taken on projections that are the same for all, and have no scale.
+If embeddings started from them, the base stores its own, and new tasks may start from theirs. On other bases they are
+only used to find similar tasks, with projections that are the same for all bases, and without a scale.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class Fingerprints:
     """The fingerprints of a base's tasks, on the scale of task embeddings.
 
     Args:
-        projections: that all of them, and those of new tasks, are taken on.
-        mean, deviation: of the raw fingerprints that the scale was made from (t,).
+        projections: used for all of them, and for new tasks.
+        mean, deviation: of the raw fingerprints that define the scale (t,).
         of: the scaled fingerprint of each task (t,) float32, by name.
     """
 
@@ -38,45 +38,45 @@ class Fingerprints:
 
     @classmethod
     def from_raw(cls, projections: Projections, raw: Mapping[str, np.ndarray]) -> Fingerprints:
-        """Scaled so that every number has mean 0 and deviation 1 over the tasks."""
+        """Scale raw fingerprints so that every number has mean 0 and standard deviation 1 over the tasks."""
         stacked = np.stack(list(raw.values()))
         return cls(projections, stacked.mean(0), stacked.std(0) + _TINY, {}).again(raw)
 
     def again(self, raw: Mapping[str, np.ndarray]) -> Fingerprints:
-        """Other raw fingerprints on the same scale."""
+        """Return other raw fingerprints on the same scale."""
         return replace(self, of={name: self.scaled(fingerprint) for name, fingerprint in raw.items()})
 
     def scaled(self, raw: np.ndarray) -> np.ndarray:
-        """(t,) with norm √t, as that of an embedding drawn from N(0, 1) is on average."""
+        """Return a fingerprint (t,) scaled to norm √t, the average norm of a draw from N(0, 1)."""
         standard = (raw - self.mean) / self.deviation
         scaled: np.ndarray = (standard * (len(raw) ** 0.5 / (np.linalg.norm(standard) + _TINY))).astype(np.float32)
         return scaled
 
     def nearest(self, scaled: np.ndarray, names: Iterable[str], count: int) -> list[str]:
-        """Those of `names` whose fingerprints have the largest cosine with this one, best first."""
+        """Return the names of fingerprints with the largest cosine to this one, best first."""
         return sorted(names, key=lambda name: -float(self.of[name] @ scaled))[:count]
 
     def only(self, names: Iterable[str]) -> Fingerprints:
-        """The same scale with fewer tasks.
+        """Return the same scale with fewer tasks.
 
         Raises:
-            KeyError: there is none of that name.
+            KeyError: a name does not exist.
         """
         return replace(self, of={name: self.of[name] for name in names})
 
 
 def pack_fingerprint(fingerprint: np.ndarray) -> str:
-    """Numbers (t,) as Base64 of little-endian float32."""
+    """Return numbers (t,) as Base64 of little-endian float32."""
     return base64.b64encode(np.ascontiguousarray(fingerprint, dtype="<f4").tobytes()).decode()
 
 
 def unpack_fingerprint(packed: str) -> np.ndarray:
-    """What `pack_fingerprint` packed, (t,) float32. Raises ValueError when it is none."""
+    """Return numbers (t,) float32 from `pack_fingerprint`. Raises ValueError."""
     return np.frombuffer(base64.b64decode(packed, validate=True), dtype="<f4").astype(np.float32)
 
 
 def write_fingerprints(fingerprints: Fingerprints, path: Path) -> None:
-    """One safetensors file.
+    """Write a safetensors file.
 
     Raises:
         OSError, safetensors.SafetensorError: it cannot be written.
@@ -89,7 +89,7 @@ def write_fingerprints(fingerprints: Fingerprints, path: Path) -> None:
 
 
 def read_fingerprints(path: Path) -> Fingerprints:
-    """What `write_fingerprints` wrote.
+    """Read a file that `write_fingerprints` wrote.
 
     Raises:
         KeyError, safetensors.SafetensorError: it is another file, or damaged.

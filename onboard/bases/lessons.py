@@ -1,7 +1,7 @@
-"""The lessons of a base: what the tasks that it was trained on teach its prior. One file beside the base, in int8.
+"""The lessons of a base: the contributions of its training tasks to its prior. One int8 file in its folder.
 
-The file is not part of the base's digest, so that an existing base can be given one. It is pinned by a digest: a base
-that was made with it names that in `base.json`, and so does every version of the prior.
+The file is not part of the base's digest, so that it can be added to an existing base. It is pinned by a digest in
+`base.json` (if the base was made with it) and in every version of the prior.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _PARTS: Final = ("names", "weights")
 
 
 def pack_lessons(lessons: Mapping[str, Lesson], backbone: str) -> bytes:
-    """The file: int8 with a scale per row, pinned to the backbone that the texts were read with."""
+    """Return the file: int8 with a scale per row, pinned to the backbone that encoded the texts."""
     from safetensors.numpy import save
 
     tensors = {}
@@ -33,10 +33,10 @@ def pack_lessons(lessons: Mapping[str, Lesson], backbone: str) -> bytes:
 
 
 def read_lessons(path: Path, backbone: str) -> dict[str, Lesson]:
-    """The lessons in a base's file, by task.
+    """Return the lessons in a base's file, by task.
 
     Raises:
-        DamagedError: it holds none.
+        DamagedError: it contains no lessons.
         PinMismatchError: they are of another backbone.
     """
     from safetensors import SafetensorError, safe_open
@@ -60,7 +60,7 @@ def _lesson(tensors: Mapping[str, np.ndarray], task: str, rows: int) -> Lesson:
 
 
 def _rounded(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """int8 (K, w) and what each row is multiplied by (K,) float32."""
+    """Return int8 (K, w) and the factor of each row (K,) float32."""
     longest = np.abs(numbers.astype(np.float32)).max(1)
     scale = np.where(longest > 0, longest / 127, 1.0).astype(np.float32)
     return np.rint(numbers.astype(np.float32) / scale[:, None]).astype(np.int8), scale

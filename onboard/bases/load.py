@@ -1,4 +1,4 @@
-"""A base as a model: loaded once a process, shared by all jobs and predictions on it."""
+"""Load a base as a model, once per process, shared by all jobs and predictions."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ from onboard.model.tokenizer import load_tokenizer
 from onboard.model.weights import load_hypernetwork
 from onboard.storage.cache import Cache
 
-KEPT_BASES: Final = 2  # stay in memory; the one that was not used for longest goes first
+KEPT_BASES: Final = 2  # kept in memory; the least recently used one is evicted first
 
-# an engine and the hooks on its backbone hold one another: only the collector frees them
+# an engine and the hooks on its backbone form a cycle, so only the garbage collector frees them
 loaded_engines: Final = Cache[tuple[str, torch.device], Engine](KEPT_BASES, give_memory_back)
 
 
 def resolve_device(device: str) -> torch.device:
-    """`auto` is CUDA when there is one, else the CPU.
+    """Resolve a device name; `auto` is CUDA if available, else the CPU.
 
     Raises:
-        InputError: not the name of a device.
-        UnavailableError: the device is not there.
+        InputError: it is not the name of a device.
+        UnavailableError: the device does not exist.
     """
     require_device_name(device)
     if device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    chosen = torch.device(device)
-    if chosen.type == "cuda":
-        _require_gpu(chosen.index or 0)
-    return chosen
+    resolved = torch.device(device)
+    if resolved.type == "cuda":
+        _require_gpu(resolved.index or 0)
+    return resolved
 
 
 def _require_gpu(index: int) -> None:
@@ -53,24 +53,24 @@ def _require_gpu(index: int) -> None:
         raise UnavailableError("torch-without-cuda", index=index, version=torch.__version__)
     count = torch.cuda.device_count()
     if index >= count:
-        seen = {0: "no GPU", 1: "one GPU, cuda:0"}.get(count, f"{count} GPUs, cuda:0 to cuda:{count - 1}")
-        raise UnavailableError("unknown-cuda-device", devices=count, index=index, seen=seen)
+        available = {0: "no GPU", 1: "one GPU, cuda:0"}.get(count, f"{count} GPUs, cuda:0 to cuda:{count - 1}")
+        raise UnavailableError("unknown-cuda-device", devices=count, index=index, seen=available)
 
 
 def load_engine(base: Base, device: str = "auto") -> Engine:
-    """Backbone and first hypernetwork of a base, frozen, on a device; the same object when asked for again.
+    """Return backbone and first hypernetwork of a base, frozen, on a device. Repeated calls return the same object.
 
     Raises:
         BaseDamagedError: its files cannot be loaded.
-        OutOfMemoryError: the GPU has no room for it.
+        OutOfMemoryError: it does not fit into the GPU's memory.
     """
     place = resolve_device(device)
     return loaded_engines.get_alone((base.digest, place), lambda: frozen_engine(base, place))
 
 
-@torch.inference_mode(False)  # what is loaded for a prediction is later used in training
+@torch.inference_mode(False)  # tensors loaded for a prediction are later used in training
 def frozen_engine(base: Base, device: torch.device) -> Engine:
-    """Both read from the base's files, for nobody to train. Raises as `load_engine`."""
+    """Read backbone and hypernetwork from the base's files, frozen. Raises as `load_engine`."""
     engine = fresh_engine(base)
     engine.hypernetwork.requires_grad_(False)
     with memory_trouble_told(f"base {base.name}"):
@@ -78,21 +78,21 @@ def frozen_engine(base: Base, device: torch.device) -> Engine:
 
 
 def fresh_engine(base: Base) -> Engine:
-    """The same on the CPU, of the caller's own, who may train it: the hypernetwork is not frozen."""
+    """Return a new engine on the CPU that the caller may train: the hypernetwork is not frozen."""
     backbone, encoder = fresh_backbone(base)
     with _whole(base):
         return Engine(backbone, load_hypernetwork(base.folder / "hypernetwork.safetensors"), encoder)
 
 
 def fresh_backbone(base: Base) -> tuple[Any, TextEncoder]:
-    """The bare T5 of a base on the CPU, of the caller's own, and what makes token ids for it.
+    """Return a new copy of a base's bare T5 on the CPU, and its text encoder.
 
     Raises:
         BaseDamagedError: its files are not those of a T5 and its tokenizer.
     """
     from transformers.utils import logging
 
-    logging.disable_progress_bar()  # a bar per load says nothing to whoever waits for a prediction
+    logging.disable_progress_bar()  # progress bars are not useful during predictions
     folder = base.folder / "backbone"
     with _whole(base):
         backbone, tokenizer = load_backbone(folder), load_tokenizer(folder)
@@ -101,27 +101,27 @@ def fresh_backbone(base: Base) -> tuple[Any, TextEncoder]:
 
 @contextmanager
 def _whole(base: Base) -> Iterator[None]:
-    """Nobody who asks for a task gave these files: whatever is wrong with them is wrong with this machine."""
+    """Convert errors about a base's files, which users did not submit, to a problem of this machine."""
     try:
         yield
     except (DamagedError, InputError, NotFoundError) as error:
         raise BaseDamagedError.like(error, RESTORE) from error
-    except (KeyError, TypeError, ValueError, OSError, RuntimeError) as error:  # hypernetwork and backbone do not fit
+    except (KeyError, TypeError, ValueError, OSError, RuntimeError) as error:  # hypernetwork and backbone do not match
         if isinstance(error, torch.OutOfMemoryError):
             raise
         raise BaseDamagedError("base-not-loadable", base=base.name, folder=base.folder, reason=error) from error
 
 
 def require_fitting(base: Base, method: str, settings: Mapping[str, Any]) -> None:
-    """Whether a task can be learned on a base with weights of its own; no weights of the base are read.
+    """Check that a task can be learned on a base with task-specific weights, without reading the base's weights.
 
     Args:
-        base: that it would be learned on.
+        base: the base.
         method: one of `onboard.domain.methods.OWN_WEIGHTS`.
         settings: of the method.
 
     Raises:
-        InputError: a setting that the method has not, a size that does not fit, or a base that it does not support.
+        InputError: an unknown setting, an unsuitable size, or a base that the method does not support.
         BaseDamagedError: the base's config.json cannot be read.
     """
     try:

@@ -1,4 +1,4 @@
-"""Putting a base into a folder, whole or not at all, wherever its files come from."""
+"""Write a base to a folder atomically, from any source."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["place_base", "whole_folder", "write_beside"]
 
 
 def write_beside(base: Base, name: str, content: bytes) -> Path:
-    """A file in the folder of a base that its digest does not cover, whole or not at all.
+    """Write a file to the folder of a base that its digest does not cover, atomically.
 
     Raises:
         ConflictError: base.json names another file of that name.

@@ -1,4 +1,4 @@
-"""A base's tokens without loading torch: how many a text has, and the words that its labels go by."""
+"""A base's tokenizer without torch: count tokens, and choose label words."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 def token_counter(base: Base) -> Callable[[str, str | None], int] | None:
-    """Tokens of a text or of a pair with its separator, end token included, before any cutting.
+    """Return a function that counts the tokens of a text or a pair, including separator and end, before truncation.
 
-    None when the base's tokenizer is not one `tokenizer.json`.
+    None if the base's tokenizer is not a single `tokenizer.json`.
 
     Raises:
         BaseDamagedError: that file cannot be read.
@@ -36,9 +36,9 @@ def token_counter(base: Base) -> Callable[[str, str | None], int] | None:
 
 
 def verbaliser_of(base: Base) -> Verbaliser | None:
-    """What gives labels the words that a job on this base gives them.
+    """Return the function that gives labels their words, as in a job on this base.
 
-    None when the base's tokenizer is not one `tokenizer.json` with its `tokenizer_config.json`.
+    None if the base's tokenizer is not a single `tokenizer.json` with its `tokenizer_config.json`.
 
     Raises:
         BaseDamagedError: one of these files cannot be read.

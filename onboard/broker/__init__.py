@@ -1,7 +1,7 @@
-"""The broker: a folder or Redis, and the bells that go through it. No message carries work.
+"""The Celery broker (a folder or Redis) and the doorbell messages sent through it. Messages carry no data.
 
 url.py, trouble.py       its URL, read strictly; why it cannot be used
-app.py, doorbell.py      the Celery app of those who ring
-bells.py                 the edge: what comes from the broker is a bell or nothing
+app.py, doorbell.py      the Celery app that sends
+bells.py                 validation of received messages
 filesystem.py, redis_transport.py    Kombu's transports, made safe for several processes
 """

@@ -1,4 +1,4 @@
-"""The Celery app of those who ring: `filesystem://` in the home folder, or Redis. Nothing but bells goes through it."""
+"""The Celery app that sends doorbell messages, through `filesystem://` in the home folder or Redis."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from onboard.domain.private import private_folder
 from onboard.registry.schema import make_home
 from onboard.settings import Settings
 
-BROKER_SECONDS: Final = 3  # connecting, reading and writing: a submitter must not hang on a broker that is away
+BROKER_SECONDS: Final = 3  # for connecting, reading and writing; submit must not hang when the broker is down
 
 kombu.transport.TRANSPORT_ALIASES["filesystem"] = "onboard.broker.filesystem:Transport"
 kombu.transport.TRANSPORT_ALIASES["redis"] = "onboard.broker.redis_transport:Transport"
@@ -21,18 +21,18 @@ kombu.transport.TRANSPORT_ALIASES["rediss"] = "onboard.broker.redis_transport:Tr
 
 
 def broker_queue(queue: str) -> str:
-    """The name of a queue in the broker, which may be shared with others."""
+    """Return the name of a queue in the broker, which may be shared with other applications."""
     return f"onboard.{queue}"
 
 
 def make_app(settings: Settings, *, is_current: bool = False) -> Celery:
-    """A Celery app that only rings, and gives up within seconds; a worker configures one further (`workers/app.py`).
+    """Return a Celery app that only sends, with short timeouts. `workers/app.py` configures it for workers.
 
     Args:
-        is_current: whether it becomes Celery's app of this process.
+        is_current: whether it becomes Celery's current app of this process.
 
     Raises:
-        InputError: the broker's URL names none.
+        InputError: the broker's URL is invalid.
     """
     app = Celery("onboard", broker=_broker_url(settings), set_as_current=is_current)
     app.conf.update(
@@ -53,7 +53,8 @@ def _broker_url(settings: Settings) -> str:
     if url.startswith(FILES):
         return "filesystem://localhost"  # kombu warns about a missing host
     if url.startswith("rediss://") and "ssl_cert_reqs=" not in url:
-        return f"{url}{'&' if '?' in url else '?'}ssl_cert_reqs=required"  # kombu's own default trusts everybody
+        # kombu does not verify certificates by default
+        return f"{url}{'&' if '?' in url else '?'}ssl_cert_reqs=required"
     return url
 
 

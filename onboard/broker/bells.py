@@ -1,8 +1,8 @@
-"""The edge to the broker: what comes from it is a bell or nothing.
+"""Validate messages from the broker: only doorbell messages are accepted.
 
-Whoever may write to the broker can write anything. Celery obeys what a message's headers say (when to run it, for how
-long, under which name), and ends or turns deaf at some that it cannot read. Here a message is only looked at: if it is
-a bell, Celery is handed one that was made here; anything else is dropped, counted and told in the log.
+Anybody with write access to the broker can send anything. Celery follows a message's headers (when to run it, for how
+long, under which name), and some unreadable messages stop the consumer. Therefore messages are only inspected: for a
+doorbell message, Celery receives a new one that was created here. Any other message is dropped, counted and logged.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from typing import Any, Final
 from onboard.domain.untrusted_json import parse_json
 
 BELL: Final = "onboard.bell"
-MOST_BYTES: Final = 16 * 1024  # a bell has about 700
-_SILENCE_SECONDS: Final = 10.0  # a flood is told in one line, not in a line each
+MOST_BYTES: Final = 16 * 1024  # a doorbell message has about 700
+_SILENCE_SECONDS: Final = 10.0  # at most one log line per interval
 _NO_WORK: Final[list[Any]] = [[], {}]
 _PLAIN: Final[dict[str, Any]] = {
     "eta": None, "expires": None, "shadow": None, "group": None, "group_index": None, "retries": 0,
@@ -31,11 +31,11 @@ _logger = logging.getLogger(__name__)
 
 
 class NotABellError(ValueError):
-    """Why a message is none, in words that quote nothing of it."""
+    """Why a message is not a doorbell message. The text quotes nothing from the message."""
 
 
 def require_bell(raw: bytes) -> None:
-    """A message exactly as the doorbell of this or another release rings, whichever Celery it has.
+    """Check that a message is exactly what a doorbell of any release or Celery version sends.
 
     Raises:
         NotABellError: it is anything else.
@@ -49,7 +49,8 @@ def require_bell(raw: bytes) -> None:
     if not isinstance(headers, dict) or headers.get("task") != BELL:
         raise NotABellError(f"its task is not {BELL}")
     odd = [name for name, plain in _PLAIN.items() if headers.get(name, plain) not in (plain, None)]
-    if not isinstance(headers.get("parent_id"), str | None):  # whoever rings while it answers a bell: Celery notes it
+    # Celery sets it for messages sent while handling another one
+    if not isinstance(headers.get("parent_id"), str | None):
         odd.append("parent_id")
     if odd:
         raise NotABellError(f"its header {odd[0]} asks for something")
@@ -58,7 +59,7 @@ def require_bell(raw: bytes) -> None:
 
 
 def fresh_bell() -> dict[str, Any]:
-    """A message for Celery, made here: nothing of what came from the broker is in it."""
+    """Return a new doorbell message for Celery that contains nothing from the broker."""
     number = str(uuid.uuid4())
     return {
         "body": base64.b64encode(b"[[], {}, {}]").decode(),
@@ -72,20 +73,20 @@ def fresh_bell() -> dict[str, Any]:
 
 
 class Edge:
-    """Lets bells through, and counts what is dropped since this worker began.
+    """Accepts doorbell messages and counts dropped ones since the worker started.
 
     Args:
-        clock: seconds that only grow.
+        clock: returns monotonic seconds.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._lock = threading.Lock()  # consumer and upkeep are different threads
+        self._lock = threading.Lock()  # the consumer and the upkeep run in different threads
         self._told_at = -_SILENCE_SECONDS
         self.dropped = 0
 
     def bell(self, raw: bytes) -> dict[str, Any] | None:
-        """A fresh bell if `raw` is one; None once it is dropped."""
+        """Return a new doorbell message if `raw` is one. Otherwise drop it and return None."""
         try:
             require_bell(raw)
         except NotABellError as error:
@@ -94,7 +95,7 @@ class Edge:
         return fresh_bell()
 
     def drop(self, reason: str) -> None:
-        """Count a message that is no bell; at most one in ten seconds is told."""
+        """Count a dropped message and log at most one per ten seconds."""
         with self._lock:
             self.dropped += 1
             count, now = self.dropped, self._clock()
@@ -104,12 +105,12 @@ class Edge:
         _logger.warning("Dropped an invalid message from the broker: %s. %d since this worker started", reason, count)
 
     def go_on(self, dropped: int) -> None:
-        """Count on from what this worker had dropped before it began anew."""
+        """Add the count from before the worker restarted."""
         with self._lock:
             self.dropped += dropped
 
 
-edge: Final = Edge()  # of this process: Celery makes the channels, and hands them nothing of ours
+edge: Final = Edge()  # one per process, because Celery creates the channels and passes them no arguments
 
 
 def _parsed(raw: bytes) -> Any:
@@ -120,7 +121,7 @@ def _parsed(raw: bytes) -> Any:
 
 
 def _work_in(message: Mapping[str, Any]) -> Any:
-    """Positional and named arguments."""
+    """Return the positional and named arguments of a message."""
     body = message.get("body")
     if not isinstance(body, str):
         raise NotABellError("it has no body")

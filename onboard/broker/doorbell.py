@@ -1,4 +1,4 @@
-"""The real doorbell: one tiny Celery message."""
+"""The doorbell: one small Celery message."""
 
 from __future__ import annotations
 
@@ -9,15 +9,18 @@ if TYPE_CHECKING:
 
 
 class CeleryDoorbell:
-    """Rings through Celery's broker. Celery is imported at the first ring."""
+    """Sends doorbell messages with Celery, which is imported on first use."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._app: Any = None
 
     def ring(self, queue: str) -> None:
-        """Ring once. Gives up within seconds: raises UnavailableError when the broker cannot be used, InputError when
-        its URL names none.
+        """Send one doorbell message, with a timeout of seconds.
+
+        Raises:
+            UnavailableError: the broker cannot be used.
+            InputError: the broker's URL is invalid.
         """
         from kombu.exceptions import KombuError, OperationalError
 
@@ -32,11 +35,11 @@ class CeleryDoorbell:
         connection = self._app.connection_for_write()
         try:
             with connection:
-                # a connection of its own: nothing is kept open, and nothing stale is used after a broker's restart
+                # A new connection each time, so that none is stale after the broker restarts.
                 self._app.send_task(
                     BELL, queue=name, routing_key=name, exchange="", declare=[], retry=False, connection=connection
                 )
         except (OperationalError, KombuError, OSError, *connection.channel_errors) as error:
             raise trouble(error, self._settings.resolved_broker_url) from error
-        except (ValueError, TypeError, LookupError, AttributeError) as error:  # of libraries, about what the URL says
+        except (ValueError, TypeError, LookupError, AttributeError) as error:  # raised by libraries for an invalid URL
             raise InputError("broker-url-unusable", name=type(error).__name__) from None

@@ -1,9 +1,9 @@
 """Kombu's filesystem transport, made safe for several processes.
 
-The stock one writes a message in place, so that a reader may take a file that is still empty and die of it, keeps its
-exchanges in files with the same race, and moves what it reads through the machine's shared temporary folder. Here a
-message appears whole (written aside, then renamed), is taken by one rename, and goes straight to the queue of its
-routing key. What is taken and is no bell is dropped: the folder may hold anything.
+The original writes a message in place, so a reader may see an empty file and crash. It also stores exchanges in files
+with the same race, and moves messages through the machine's shared temporary folder. Here a message is written to a
+temporary file and renamed, taken by one rename, and put directly in the queue of its routing key. Anything else that is
+found in the folder is dropped.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ from onboard.domain.private import private_file
 
 
 class Channel(filesystem.Channel):  # type: ignore[misc]  # kombu has no types
-    """Messages are files `<milliseconds>_<random>.<queue>.msg` in `data_folder_in`."""
+    """Stores messages as files `<milliseconds>_<random>.<queue>.msg` in `data_folder_in`."""
 
     @property
     def _folder(self) -> Path:
         return Path(self.data_folder_in)
 
     def _queue_bind(self, exchange: str, routing_key: str, pattern: str, queue: str) -> None:
-        """Nothing to write: bells are published to the anonymous exchange, whose routing key is the queue."""
+        """Do nothing: messages are published to the anonymous exchange, and their routing key is the queue."""
 
     def _put(self, queue: str, payload: Any, **_options: Any) -> None:
         name = f"{int(time.time() * 1000):015d}_{uuid.uuid4().hex}.{queue}.msg"
         aside = self._folder / f".{name}"
-        self._folder.mkdir(exist_ok=True)  # somebody may have swept it away under a worker that goes on
+        self._folder.mkdir(exist_ok=True)  # the folder may have been deleted while the worker runs
         private_file(aside).write_bytes(dumps(payload).encode())
         aside.rename(self._folder / name)
 
     def _get(self, queue: str) -> Any:
         for path in self._waiting(queue):
             mine = path.with_name(f".taken-{uuid.uuid4().hex}")
-            with contextlib.suppress(OSError):  # another worker was quicker, or it is not ours to take
+            with contextlib.suppress(OSError):  # another worker took it, or permission is missing
                 path.rename(mine)
                 bell = _bell_in(mine)
                 if bell is not None:
@@ -65,19 +65,19 @@ class Channel(filesystem.Channel):  # type: ignore[misc]  # kombu has no types
 
 
 def _bell_in(taken: Path) -> Any:
-    """What Celery is handed for this message, which is gone afterwards; None where it was no bell."""
+    """Return the message to pass to Celery, and delete the file; None if it is not a doorbell message."""
     try:
         return edge.bell(_content(taken))
     except NotABellError as error:
         edge.drop(str(error))
         return None
     finally:
-        with contextlib.suppress(OSError):  # a folder: its name is none of a message any more
+        with contextlib.suppress(OSError):  # a folder; after the rename it no longer looks like a message
             taken.unlink()
 
 
 def _content(path: Path) -> bytes:
-    """No more than tells that it is too long. A link is not followed, and a pipe not waited for."""
+    """Read at most one byte more than the limit. Does not follow links or wait for pipes."""
     try:
         opened = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError as error:
@@ -89,6 +89,6 @@ def _content(path: Path) -> bytes:
 
 
 class Transport(filesystem.Transport):  # type: ignore[misc]  # kombu has no types
-    """`filesystem://` as the worker's and the submitter's Celery app use it."""
+    """The `filesystem://` transport of workers and of processes that submit."""
 
     Channel = Channel

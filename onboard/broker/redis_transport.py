@@ -1,10 +1,10 @@
-"""Kombu's Redis transport, for bells: heard once, never acknowledged.
+"""Kombu's Redis transport for doorbell messages: delivered once, without acknowledgements.
 
-The stock one keeps every message that is in hand in Redis too, until it is acknowledged. An acknowledgement that breaks
-off, because Redis is killed at that moment, leaves the message in hand for ever, and a worker with a message in hand
-takes no other. A bell carries no work, so nothing is lost by forgetting it.
+The original also keeps unacknowledged messages in Redis. If Redis is killed during an acknowledgement, the message
+stays unacknowledged forever, and the worker accepts no other. A doorbell message carries no data, so losing one is
+harmless.
 
-Nor does it read with care: what it cannot decode ends the worker, and what is no list in a queue's place does too.
+The original also stops the worker when a message cannot be decoded, or when the queue's key is not a list.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _WRONG_TYPE: Final = "WRONGTYPE"
 
 
 class Channel(redis.Channel):  # type: ignore[misc]  # kombu has no types
-    """Bells are popped from a list, and that is all."""
+    """Pops messages from a list, without acknowledgements."""
 
     ack_emulation = False
     do_restore = False
 
     def _brpop_read(self, **options: Any) -> bool:
-        """Hand on what a list gave, if it is a bell."""
+        """Deliver a popped message if it is a doorbell message."""
         queue, raw = self._popped(options)
         self._queue_cycle.rotate(queue)
         bell = edge.bell(raw)
@@ -37,11 +37,11 @@ class Channel(redis.Channel):  # type: ignore[misc]  # kombu has no types
         return True
 
     def _popped(self, options: dict[str, Any]) -> tuple[str, bytes]:
-        """Queue and content of one message. Raises Empty when there was none."""
+        """Return the queue and content of one message. Raises Empty if there was none."""
         try:
             reply = self.client.parse_response(self.client.connection, "BRPOP", **options)
         except self.connection_errors:
-            self.client.connection.disconnect()  # the next round connects anew
+            self.client.connection.disconnect()  # the next round reconnects
             raise
         except self.ResponseError as error:
             if not str(error).startswith(_WRONG_TYPE):
@@ -56,7 +56,7 @@ class Channel(redis.Channel):  # type: ignore[misc]  # kombu has no types
         return bytes_to_str(key).rsplit(self.sep, 1)[0], raw
 
     def _drop_other_types(self) -> None:
-        """What stands where a queue's list belongs keeps bells from being rung and from being heard."""
+        """Delete keys of another type under a queue's name, which would block sending and receiving."""
         with self.conn_or_acquire() as client:
             for queue in self.active_queues:
                 for priority in self.priority_steps:
@@ -67,6 +67,6 @@ class Channel(redis.Channel):  # type: ignore[misc]  # kombu has no types
 
 
 class Transport(redis.Transport):  # type: ignore[misc]  # kombu has no types
-    """`redis://` and `rediss://` as the worker's and the submitter's Celery app use them."""
+    """The `redis://` and `rediss://` transport of workers and of processes that submit."""
 
     Channel = Channel

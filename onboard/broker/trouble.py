@@ -1,4 +1,4 @@
-"""Why the broker cannot be used, told so that it can be mended: the password, TLS, or it is simply away."""
+"""Explain why the broker cannot be used: password, TLS, or unreachable."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _PASSWORD: Final = ("password", "authentication", "noauth", "wrongpass", "noperm
 
 
 def trouble(error: BaseException, url: str) -> UnavailableError:
-    """What `error` means for the broker at `url`. `data["trouble"]` is away, password, tls, plain or certificate.
+    """Convert a broker error. `data["trouble"]` is away, password, tls, plain or certificate.
 
-    All but `away` are mistakes in ONBOARD_BROKER_URL, which waiting does not mend. Callers from elsewhere are not told
-    where the broker is.
+    All kinds except `away` are mistakes in ONBOARD_BROKER_URL, so retrying does not help. HTTP clients do not see the
+    broker's address.
     """
     place = url.rpartition("@")[2].partition("?")[0]
     kind = _kind(error, url)
@@ -57,13 +57,13 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _told(error: BaseException) -> str:
-    """What is wrong with the certificate, where that is the trouble."""
+    """Return the reason why a certificate was rejected, or an empty text."""
     refusals = [cause.verify_message for cause in _causes(error) if isinstance(cause, ssl.SSLCertVerificationError)]
     return "".join(refusals[:1])
 
 
 def _speaks_tls(host: str, port: int) -> bool | None:
-    """Whether a TLS handshake succeeds there, whoever vouches for it; None when nobody answers at all."""
+    """Return whether a TLS handshake succeeds without verification; None if the host does not answer."""
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     try:

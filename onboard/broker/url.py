@@ -1,6 +1,6 @@
-"""The URL of the broker, read strictly: a library that stumbles over it would quote it, password and all.
+"""Validate the broker's URL, because library errors would quote it with its password.
 
-No message quotes a part of the URL where a password may stand.
+No message quotes a part of the URL that may contain a password.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _HOST: Final = re.compile(r"[A-Za-z0-9._:%\[\]-]+")
 
 
 def require_broker_url(url: str) -> None:
-    """Raise InputError unless it is `filesystem://`, or the URL of a Redis, with or without TLS."""
+    """Raise InputError unless the URL is `filesystem://` or a Redis URL, with or without TLS."""
     scheme, mark, rest = url.partition("://")
     if scheme == "filesystem" and not rest.strip("/"):
         return
     if not mark or scheme not in _SCHEMES:
         named = f"ONBOARD_BROKER_URL ({scheme}://…)" if mark else "The value of ONBOARD_BROKER_URL"
-        others = " Messages in memory reach no other process." if scheme == "memory" else ""
-        raise InputError("broker-url-scheme-unknown", named=named, others=others)
+        memory_hint = " Messages in memory reach no other process." if scheme == "memory" else ""
+        raise InputError("broker-url-scheme-unknown", named=named, others=memory_hint)
     _require_place(url)
     _require_parameters(url, scheme)
 
@@ -42,7 +42,7 @@ def _require_place(url: str) -> None:
     try:
         parts = urlsplit(url)
         port, host = parts.port, parts.hostname
-    except ValueError:  # it may quote the password
+    except ValueError:  # its message may quote the password
         raise InputError("broker-url-port-invalid") from None
     if "@" in parts.path + parts.query + parts.fragment or (parts.fragment and "@" not in parts.netloc):
         raise InputError("broker-url-password-slash")

@@ -1,7 +1,7 @@
-"""Moving aliases: what somebody else moved meanwhile is left alone; a move whose answer was lost is not told as lost.
+"""Move aliases safely: moves by others are never overwritten, and a lost response does not lose a move.
 
-A move says by If-Match what the alias has to mean. It is never simply sent again when its answer is lost: it may have
-arrived, and somebody may have taken it back since. The alias's history says what happened, and whose move it was.
+A move sends the expected version in If-Match. After a lost response it is not simply repeated, because it may have
+arrived and been reverted since. The alias's history shows what happened and who moved it.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from onboard.errors import NotFoundError, PreconditionFailedError, UnavailableEr
 def promote(
     task: str, alias: str, version: int, attempts: int, *, if_better: bool, as_before: bool
 ) -> Steps[AliasMoveDocument]:
-    """Let the alias mean a version; made when it is new."""
+    """Point the alias at a version. Creates a new alias."""
     path = f"/v1/tasks/{task}/aliases/{alias}"
     body = {"version": version, "if_better": if_better, **({"as_before": True} if as_before else {})}
     return (yield from _moved("PUT", path, path, body, (yield from _history(path)), attempts))
 
 
 def rollback(task: str, alias: str, attempts: int) -> Steps[AliasMoveDocument]:
-    """Let the alias mean what it meant before. Raises NotFoundError when there is none."""
+    """Point the alias at its previous version. Raises NotFoundError if it does not exist."""
     path = f"/v1/tasks/{task}/aliases/{alias}"
     return (yield from _moved("POST", f"{path}/rollback", path, None, (yield from _shown(path)), attempts))
 
@@ -37,7 +37,7 @@ def _shown(path: str) -> Steps[list[AliasMoveDocument]]:
 
 
 def _history(path: str) -> Steps[list[AliasMoveDocument]]:
-    """The last moves, newest first; none if the alias or the task does not exist."""
+    """Return the last moves, newest first; none if the alias or the task does not exist."""
     try:
         return (yield from _shown(path))
     except NotFoundError:
@@ -72,7 +72,7 @@ def _moved(
 def _arrived(
     path: str, body: Mapping[str, Any] | None, before: Sequence[AliasMoveDocument]
 ) -> Steps[AliasMoveDocument | None]:
-    """The requested move, if it is the only one since then; None if there was none.
+    """Return the requested move, if it is the only one since then; None if there was none.
 
     Raises:
         PreconditionFailedError: somebody else moved the alias, before or after it.

@@ -1,4 +1,4 @@
-"""What the client returns: plain, frozen, typed."""
+"""The client's results: plain, frozen, typed."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class Pins:
     """The backbone, hypernetwork and dataset that an embedding belongs to. It only works with them.
 
     Args:
-        parent: what it was initialised from: "sst2@v1", "random", "mixture", …
-        mixed_from: weight of each embedding of that mixture by its name; empty where it was none.
+        parent: what it was initialized from: "sst2@v1", "random", "mixture", …
+        mixed_from: weight of each embedding of the mixture by name; empty without a mixture.
     """
 
     backbone_digest: str
@@ -52,13 +52,13 @@ class Embedding:
         digest: "sha256:…" over the numbers of the vector.
         file_digest: "sha256:…" over `content`.
         content: the bytes of `embedding.safetensors`.
-        labels, words: the task's label set and the word that stands for each.
+        labels, words: the task's labels and their label words.
         metrics: of the version, by split.
-        weak: whether it is no better than the commonest label.
-        pairs: whether it takes two texts, `text_a` and `text_b`; None where the service does not know.
-        stale: whether it is from the cache because the service could not be asked: an alias may mean a newer version by
-            now. `age_seconds` says how old the answer is.
-        confirmed_at: epoch seconds at which the service last said so.
+        weak: whether it is no better than the most frequent label.
+        pairs: whether it takes two texts, `text_a` and `text_b`; None if the service does not know.
+        stale: whether it is from the cache because the service was unavailable. An alias may point to a newer version
+            by now. `age_seconds` is the age of the response.
+        confirmed_at: epoch seconds at which the service last confirmed it.
     """
 
     task: str
@@ -88,16 +88,16 @@ class Embedding:
 
 
 def digest_of_file(content: bytes) -> str:
-    """`sha256:…` over the bytes."""
+    """Return `sha256:…` over the bytes."""
     return "sha256:" + hashlib.sha256(content).hexdigest()
 
 
 def read_embedding(content: bytes, asked: Reference) -> Embedding:
-    """The embedding in the bytes of `embedding.safetensors`.
+    """Return the embedding in the bytes of `embedding.safetensors`.
 
     Raises:
-        ConflictError: the version has none, but weights of its own.
-        DamagedError: the bytes hold no embedding, or one of another task or version than was asked for.
+        ConflictError: the version has task-specific weights or only a readout.
+        DamagedError: the bytes contain no embedding, or that of another task or version.
     """
     facts = read_facts(content)
     if facts.get("format") == WEIGHTS_FORMAT and facts.get("method") == LINEAR:
@@ -131,29 +131,29 @@ def _embedding(content: bytes, vector: np.ndarray, facts: Mapping[str, Any]) -> 
             parent=facts["init"],
             seeds=tuple(facts["seeds"]),
             code_version=facts["onboard"],
-            mixed_from=dict(facts.get("mixed_from", {})),  # only that of a mixture has it
+            mixed_from=dict(facts.get("mixed_from", {})),  # only for a mixture
         ),
         labels=tuple(facts["labels"]),
         words=tuple(facts["words"]),
         metrics=facts["metrics"],
         weak=bool(facts["weak"]),
-        pairs=facts.get("pairs"),  # an earlier release did not say it
+        pairs=facts.get("pairs"),  # missing in files of earlier releases
         content=content,
     )
 
 
 def prediction_of(document: Document) -> Prediction:
-    """Read an answer; a service of an earlier release says neither `weak` nor probabilities. Raises AnswerError."""
-    told = read(PredictionDocument, {"weak": False, **document}, document.place)
-    shares = told.probabilities or ()
+    """Read a prediction. Services of earlier releases omit `weak` and probabilities. Raises AnswerError."""
+    parsed = read(PredictionDocument, {"weak": False, **document}, document.place)
+    shares = parsed.probabilities or ()
     return Prediction(
-        told.label, told.probability, told.task, told.version, tuple(share.probability for share in shares),
-        told.weak, tuple(share.label for share in shares), told.unknown, told.labels,
+        parsed.label, parsed.probability, parsed.task, parsed.version, tuple(share.probability for share in shares),
+        parsed.weak, tuple(share.label for share in shares), parsed.unknown, parsed.labels,
     )  # fmt: skip
 
 
 def outcome_of(document: Document) -> Outcome:
-    """Read an answer, or why there is none. Raises AnswerError."""
+    """Read a prediction, or the error in its place. Raises AnswerError."""
     if document.get("error") is None:
         return prediction_of(document)
     return Unanswered(document.read("task", str), document.read("ref", str), error_of(document.part("error")))

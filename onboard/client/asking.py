@@ -1,4 +1,4 @@
-"""Documents of a remote service, by their paths."""
+"""Documents of a remote service by path."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from onboard.errors import UnavailableError
 
 
 def get(path: str, **params: Any) -> Steps[Document]:
-    """The JSON document at a path of the service. Parameters that are None are omitted."""
+    """Return the JSON document at a path of the service. Parameters that are None are omitted."""
     given = {name: value for name, value in params.items() if value is not None}
     return document_of((yield Request("GET", path, repeatable=True, build=lambda: {"params": given})))
 
@@ -30,19 +30,19 @@ def send(
     repeatable: bool = False,
     timeout_seconds: float | None = None,
 ) -> Steps[Document]:
-    """The JSON response to a change, or an empty document."""
+    """Return the JSON response to a change, or an empty document."""
     build = dict if body is None else lambda: {"json": body}
     return document_of((yield Request(method, path, repeatable, timeout_seconds=timeout_seconds, build=build)))
 
 
 def text(path: str) -> Steps[str]:
-    """The text at a path of the service."""
+    """Return the text at a path of the service."""
     response = yield Request("GET", path, repeatable=True, headers={"Accept": "*/*"})
     return str(response.text)
 
 
 def pages(path: str, entries: str, most: int = sys.maxsize, **params: Any) -> Steps[list[Document]]:
-    """The pages of a list; see `Asking.pages`."""
+    """Return the pages of a list; see `Asking.pages`."""
     found: list[Document] = []
     while most > 0:
         page = yield from get(path, **params, limit=min(most, MAX_PAGE))
@@ -55,7 +55,7 @@ def pages(path: str, entries: str, most: int = sys.maxsize, **params: Any) -> St
 
 
 def upload(path: str, uploaded: Upload, headers: Mapping[str, str] | None = None) -> Steps[Document]:
-    """The JSON response to an upload."""
+    """Return the JSON response to an upload."""
     with uploaded.opened() as build:
         response = yield Request("POST", path, True, headers or {}, PATIENCE_SECONDS, build=build)
     document = document_of(response)
@@ -65,7 +65,7 @@ def upload(path: str, uploaded: Upload, headers: Mapping[str, str] | None = None
 
 
 def download(path: str, target: IO[bytes], attempts: int) -> Steps[str]:
-    """Write the bytes at a path to a file that is empty; returns `sha256:…` over them."""
+    """Download a path to an empty file. Returns `sha256:…` over the bytes."""
     for attempt in range(1, attempts + 1):
         target.seek(0)
         target.truncate()
@@ -86,9 +86,9 @@ def download(path: str, target: IO[bytes], attempts: int) -> Steps[str]:
 
 
 class Asking:
-    """Whoever asks a service."""
+    """The generic requests of a client."""
 
-    in_commands = False  # whether errors are for people at a command line, and speak of its options
+    in_commands = False  # whether errors mention command-line options
 
     if TYPE_CHECKING:
 
@@ -97,7 +97,7 @@ class Asking:
 
     @operation
     def get(self, /, path: str, **params: Any) -> Steps[Document]:
-        """The JSON document at a path of the service. Parameters that are None are omitted."""
+        """Return the JSON document at a path of the service. Parameters that are None are omitted."""
         return get(path, **params)
 
     @operation
@@ -110,21 +110,21 @@ class Asking:
         repeatable: bool = False,
         timeout_seconds: float | None = None,
     ) -> Steps[Document]:
-        """The JSON response to a change, or an empty document."""
+        """Return the JSON response to a change, or an empty document."""
         return send(method, path, body, repeatable=repeatable, timeout_seconds=timeout_seconds)
 
     @operation
     def text(self, path: str) -> Steps[str]:
-        """The text at a path of the service."""
+        """Return the text at a path of the service."""
         return text(path)
 
     @operation
     def pages(self, /, path: str, entries: str, most: int = sys.maxsize, **params: Any) -> Steps[Iterator[Document]]:
-        """The pages of a list, until its end or a maximum.
+        """Return the pages of a list, until its end or a maximum.
 
         Args:
-            entries: what a page's entries stand under.
-            most: at most so many entries in all.
-            params: of each request; `cursor` says where the first page begins.
+            entries: the key of a page's entries.
+            most: maximum number of entries in total.
+            params: of each request; `cursor` is the start of the first page.
         """
         return iter((yield from pages(path, entries, most, **params)))

@@ -1,4 +1,4 @@
-"""Bases and hypernetworks: with an embedding all that predictions elsewhere need. Verified by their digests."""
+"""Download bases and hypernetworks, which local predictions need, and verify them."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from onboard.errors import DamagedError, StorageError
 
 
 def download_base(digest: str, target: Path, attempts: int) -> Steps[Path]:
-    """The files of a base in a folder, whole or not at all; a folder that holds this base already stays as it is.
+    """Download a base to a folder atomically. A folder that already contains this base is kept.
 
     Raises:
-        NotFoundError: the service does not know the base, or has not got its files.
-        ConflictError: the folder holds something else.
-        DamagedError: what came is not the base.
+        NotFoundError: the service does not know the base, or does not have its files.
+        ConflictError: the folder contains other files.
+        DamagedError: the downloaded files are not the base.
         StorageError: it cannot be written.
     """
     address = f"/v1/bases/{quote(digest, safe=':')}"
@@ -37,11 +37,11 @@ def download_base(digest: str, target: Path, attempts: int) -> Steps[Path]:
 
 
 def download_hypernetwork(pins: Pins, target: Path, attempts: int) -> Steps[Path]:
-    """The file of the hypernetwork that an embedding is pinned to, whole or not at all.
+    """Download the hypernetwork that an embedding is pinned to, atomically.
 
     Raises:
-        NotFoundError: the service does not know it.
-        DamagedError: what came is another file.
+        NotFoundError: the service does not have it.
+        DamagedError: the downloaded file is different.
         StorageError: it cannot be written.
     """
     address = f"/v1/hypernetworks/{pins.hypernetwork_version}.safetensors?base={quote(pins.base_digest, safe=':')}"
@@ -59,24 +59,24 @@ def download_hypernetwork(pins: Pins, target: Path, attempts: int) -> Steps[Path
 
 
 def download_readout(reference: Reference, promised: str) -> Steps[bytes]:
-    """The file of a version's readout.
+    """Return the file of a version's readout.
 
     Raises:
-        NotFoundError: the service does not know it.
-        DamagedError: what came is another file.
+        NotFoundError: the service does not have it.
+        DamagedError: the downloaded file is different.
     """
     address = f"/v1/tasks/{reference.task}/readouts/{reference.ref}.safetensors"
     return _verified(address, promised, f"The readout of {reference}")
 
 
 def download_weights(reference: Reference, promised: str) -> Steps[bytes]:
-    """The file of a version without an embedding. Raises as `download_readout`."""
+    """Return the file of a version without an embedding. Raises as `download_readout`."""
     address = f"/v1/tasks/{reference.task}/embeddings/{reference.ref}.safetensors"
     return _verified(address, promised, f"The weights of {reference}")
 
 
 def _verified(address: str, promised: str, what: str) -> Steps[bytes]:
-    """The bytes there, if their digest is the one promised. Raises DamagedError, which says what is damaged."""
+    """Return the bytes of a URL if they match the promised digest. Raises DamagedError."""
     response = yield Request("GET", address, repeatable=True)
     content: bytes = response.content
     if digest_of_file(content) != promised:
@@ -85,7 +85,7 @@ def _verified(address: str, promised: str, what: str) -> Steps[bytes]:
 
 
 def _listed(document: dict[str, Any]) -> list[tuple[PurePosixPath, str]]:
-    """Names and digests of the files. Raises DamagedError."""
+    """Return names and digests of the files. Raises DamagedError."""
     try:
         return [(_require_inside(str(file["name"])), str(file["digest"])) for file in document["files"]]
     except (KeyError, TypeError) as error:
@@ -102,7 +102,7 @@ def _download(address: str, name: PurePosixPath, promised: str, folder: Path, at
 
 
 def _require_inside(name: str) -> PurePosixPath:
-    """A name that stays in the folder, whatever the service says. Raises DamagedError."""
+    """Return a file name if it stays within the folder. Raises DamagedError."""
     path = PurePosixPath(name)
     odd = path.is_absolute() or not path.parts or ".." in path.parts or "\\" in name
     odd = odd or not name.isprintable()

@@ -1,4 +1,4 @@
-"""Embeddings kept on this machine: stored by their digest, verified at every reading, bounded, shared by processes."""
+"""A local cache of embeddings: stored by digest, verified on every read, bounded, shared by processes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MOST_BYTES: Final = 256 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What an address of the service last answered: its ETag, the digest of the bytes, and when (epoch seconds)."""
+    """The last response of a URL: its ETag, the digest of the bytes, and the time (epoch seconds)."""
 
     etag: str
     digest: str
@@ -30,14 +30,13 @@ class Note:
 class EmbeddingCache:
     """A cache of files by digest, and of the last response of each URL.
 
-    Every file is written whole or not at all, and is worth only what its digest says, so processes need no lock:
-    the worst that a race costs is one request. A cache that cannot be written (full disk, read-only folder) is
-    passed over.
+    Files are written atomically and verified by their digest, so processes need no lock: a race costs at most one
+    request. A cache that cannot be written (full disk, read-only folder) is ignored.
 
     Args:
-        folder: made when missing, readable by its owner only.
-        url: of the service; services share no notes.
-        most_bytes: the least recently used bytes leave beyond it.
+        folder: created if missing, readable by its owner only.
+        url: of the service; services do not share responses.
+        most_bytes: limit above which the least recently used files are deleted.
     """
 
     def __init__(self, folder: str | Path, url: str, most_bytes: int = MOST_BYTES) -> None:
@@ -46,7 +45,7 @@ class EmbeddingCache:
         self._most_bytes = most_bytes
 
     def note(self, address: str) -> Note | None:
-        """The last response of the URL, or None."""
+        """Return the last response of the URL, or None."""
         try:
             document = parse_json(self._note_file(address).read_bytes())
             return Note(str(document["etag"]), str(document["digest"]), float(document["at"]))
@@ -54,7 +53,7 @@ class EmbeddingCache:
             return None
 
     def content(self, digest: str) -> bytes | None:
-        """The bytes with this digest, or None. Damaged ones are deleted."""
+        """Return the bytes with this digest, or None. Damaged ones are deleted."""
         path = self._content_file(digest)
         try:
             content = path.read_bytes()
@@ -64,7 +63,7 @@ class EmbeddingCache:
             _forget(path)
             return None
         with contextlib.suppress(OSError):
-            os.utime(path)  # used just now: it leaves last
+            os.utime(path)  # mark as recently used
         return content
 
     def keep(self, address: str, etag: str, content: bytes) -> None:
@@ -85,7 +84,7 @@ class EmbeddingCache:
 
     def shrink(self) -> None:
         """Delete the least recently used files until the cache fits its limit."""
-        with contextlib.suppress(OSError):  # another process may be at it
+        with contextlib.suppress(OSError):  # another process may do the same
             self._shrink()
 
     def _remember(self, address: str, note: Note) -> None:
@@ -104,7 +103,7 @@ class EmbeddingCache:
         return [folder for folder in (self._contents, *self._notes.parent.iterdir()) if folder.is_dir()]
 
     def _content_file(self, digest: str) -> Path:
-        return self._contents / hashlib.sha256(digest.encode()).hexdigest()  # never a name that a service made
+        return self._contents / hashlib.sha256(digest.encode()).hexdigest()  # never a name from a service
 
     def _note_file(self, address: str) -> Path:
         return self._notes / hashlib.sha256(address.encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""HTTP connections to a service: bearer token, timeouts, retries with back-off, refusals as errors."""
+"""HTTP connections to a service: bearer token, timeouts, retries with back-off, errors from problem documents."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from onboard.errors import InputError, NotAllowedError, UnavailableError
 
 _Result = TypeVar("_Result")
 TIMEOUT_SECONDS: Final = 30.0
-PATIENCE_SECONDS: Final = 600.0  # a dataset is checked, or a model loaded, before the answer begins
+PATIENCE_SECONDS: Final = 600.0  # checking a dataset or loading a model may delay the response
 ATTEMPTS: Final = 4
 _FIRST_PAUSE_SECONDS: Final = 0.25
 _LONGEST_PAUSE_SECONDS: Final = 10.0
-_PASSING: Final = (429, 502, 503, 504)  # answers that may be others a moment later
+_PASSING: Final = (429, 502, 503, 504)  # statuses that may be temporary
 _NEVER_SENT: Final = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 
 
 class Patience(TypedDict, total=False):
-    """How a `Connection` waits, and for tests by which transport."""
+    """Timeouts and retries of a `Connection`, and its transport for tests."""
 
     timeout_seconds: float
     attempts: int
@@ -39,7 +39,7 @@ class Patience(TypedDict, total=False):
 
 
 class AsyncPatience(TypedDict, total=False):
-    """How an `AsyncConnection` waits, and for tests by which transport."""
+    """Timeouts and retries of an `AsyncConnection`, and its transport for tests."""
 
     timeout_seconds: float
     attempts: int
@@ -48,15 +48,15 @@ class AsyncPatience(TypedDict, total=False):
 
 
 class Way:
-    """The service that a connection leads to.
+    """The service of a connection.
 
     Args:
         url: of the service, http:// or https://.
-        timeout_seconds: for connecting, and between two reads of an answer.
-        attempts: how often a request that may be repeated is sent at most.
+        timeout_seconds: for connecting, and between two reads of a response.
+        attempts: maximum number of attempts of a repeatable request.
 
     Raises:
-        InputError: the URL is none of a service.
+        InputError: the URL is invalid.
     """
 
     def __init__(self, url: str, timeout_seconds: float, attempts: int) -> None:
@@ -69,11 +69,11 @@ class Way:
         headers = {"User-Agent": f"onboard/{__version__}", "Accept": "application/json"}
         if token:
             headers["Authorization"] = f"Bearer {_require_token(token)}"
-        # redirects are not followed: the token is for this service alone
+        # No redirects, so that the token is only sent to this service.
         return {"base_url": self.url, "headers": headers, "timeout": self._timeout_seconds}
 
     def _arguments(self, request: Request) -> dict[str, Any]:
-        """The arguments of one attempt."""
+        """Return the arguments of one attempt."""
         timeout = httpx.Timeout(self._timeout_seconds, read=request.timeout_seconds or self._timeout_seconds)
         arguments = {"method": request.method, "url": request.path, "headers": request.headers, "timeout": timeout}
         return {**arguments, **request.build()}
@@ -82,11 +82,11 @@ class Way:
         return unreachable(httpx.URL(self.url), error)
 
     def _attempts(self, request: Request) -> Steps[httpx.Response]:
-        """A request sent until it is answered.
+        """Send a request, with retries, until it is answered.
 
         Raises:
-            UnavailableError: no answer, or one that says that it may pass, after the last attempt.
-            OnboardError: each of its kinds, as the service says.
+            UnavailableError: no response, or a temporary refusal, after the last attempt.
+            OnboardError: of any kind, as the service reports it.
         """
         attempts = request.attempts or self.attempts
         for attempt in range(1, attempts + 1):
@@ -107,16 +107,16 @@ class Way:
 
 
 class Connection(Way):
-    """Takes steps one after the other; may be shared by threads.
+    """Executes steps one after the other. Thread-safe.
 
     Args:
-        url, timeout_seconds, attempts: as of `Way`.
+        url, timeout_seconds, attempts: as in `Way`.
         token: bearer token; empty sends none.
-        transport: another one than the network, for tests.
+        transport: replaces the network in tests.
         sleep: waits between attempts.
 
     Raises:
-        InputError: as of `Way`, or the token cannot stand in a header.
+        InputError: as in `Way`, or the token contains characters that a header cannot contain.
     """
 
     def __init__(
@@ -138,7 +138,7 @@ class Connection(Way):
         self._client.close()
 
     def run(self, steps: Steps[_Result]) -> _Result:
-        """Take the steps; returns what they come to."""
+        """Execute the steps and return their result."""
         answer, failure = None, None
         try:
             while True:
@@ -153,11 +153,11 @@ class Connection(Way):
             return result
 
     def parts(self, stream: Stream) -> Iterator[Any]:
-        """The parts of a stream as they arrive.
+        """Yield the parts of a stream as they arrive.
 
         Raises:
-            UnavailableError: no answer, or it was cut off.
-            OnboardError: each of its kinds, as the service says.
+            UnavailableError: no response, or it was interrupted.
+            OnboardError: of any kind, as the service reports it.
         """
         try:
             with self._client.stream("GET", stream.path, headers=stream.headers) as response:
@@ -180,7 +180,7 @@ class Connection(Way):
 
 
 class AsyncConnection(Way):
-    """The same for coroutines."""
+    """Like `Connection`, for coroutines."""
 
     def __init__(
         self,
@@ -201,7 +201,7 @@ class AsyncConnection(Way):
         await self._client.aclose()
 
     async def run(self, steps: Steps[_Result]) -> _Result:
-        """Take the steps; returns what they come to."""
+        """Execute the steps and return their result."""
         answer, failure = None, None
         try:
             while True:
@@ -216,7 +216,7 @@ class AsyncConnection(Way):
             return result
 
     async def parts(self, stream: Stream) -> AsyncIterator[Any]:
-        """The parts of a stream as they arrive. Raises as `Connection.parts`."""
+        """Yield the parts of a stream as they arrive. Raises as `Connection.parts`."""
         try:
             async with self._client.stream("GET", stream.path, headers=stream.headers) as response:
                 if not response.is_success:
@@ -242,12 +242,12 @@ class AsyncConnection(Way):
 
 
 def pause_after(attempt: int, error: UnavailableError) -> Wait:
-    """The pause after an attempt that failed, as long as the refusal asks for if it does."""
+    """Return the pause after a failed attempt: `Retry-After` if given, otherwise by back-off."""
     return Wait(_asked_pause(str(error.data.get("retry_after_seconds"))) or _pause(attempt))
 
 
 def require_private(url: str) -> None:
-    """Raise NotAllowedError where whoever is on the way could read the token and the texts: http:// to elsewhere."""
+    """Raise NotAllowedError for http:// to another host, where the token and the texts could be read on the way."""
     parsed = httpx.URL(require_url(url))
     if parsed.scheme == "http" and not _is_loopback(parsed.host):
         raise NotAllowedError("http-not-safe", url=str(parsed))
@@ -256,21 +256,21 @@ def require_private(url: str) -> None:
 def _is_loopback(host: str) -> bool:
     try:
         return ip_address(host).is_loopback
-    except ValueError:  # a name
+    except ValueError:  # a host name
         return host == "localhost" or host.endswith(".localhost")
 
 
 def require_url(url: str) -> str:
-    """The URL without a slash at its end.
+    """Return the URL without trailing slashes.
 
     Raises:
-        InputError: it is not http:// or https:// with a host, or says more than where the service is.
+        InputError: it is not http:// or https:// with a host, or contains more than the service's address.
     """
     try:
         parsed = httpx.URL(url.strip())
     except httpx.InvalidURL as error:
         raise InputError("url-invalid", url=url, reason=error) from error
-    if parsed.userinfo or parsed.query or parsed.fragment:  # not shown: it may be a secret
+    if parsed.userinfo or parsed.query or parsed.fragment:  # not quoted, because it may be a secret
         raise InputError("url-with-credentials")
     if parsed.scheme not in ("http", "https") or not parsed.host:
         raise InputError("url-not-http", url=url)
@@ -278,10 +278,10 @@ def require_url(url: str) -> str:
 
 
 def document_of(response: httpx.Response) -> Document:
-    """The JSON object that a request was answered with; an empty one for an empty answer.
+    """Return the JSON object of a response; an empty one for an empty response.
 
     Raises:
-        UnavailableError: it is none; something else than the service answered.
+        UnavailableError: it is not JSON, so something other than the service answered.
     """
     place = response.request.url.host
     if response.status_code == httpx.codes.NO_CONTENT:
@@ -303,17 +303,17 @@ def _require_token(token: str) -> str:
 
 
 def _may_pass(outcome: httpx.Response | httpx.RequestError, repeatable: bool) -> bool:
-    """Whether a refusal, or no answer at all, may be another one a moment later, and may be asked for."""
+    """Return whether a failure may be temporary and the request may be repeated."""
     if isinstance(outcome, httpx.Response):
         return outcome.status_code == 429 or (repeatable and outcome.status_code in _PASSING)
     return (repeatable or isinstance(outcome, _NEVER_SENT)) and not is_certificate_error(outcome)
 
 
 def _pause(attempt: int) -> float:
-    """Twice as long each time, and never the same for two clients."""
+    """Return the back-off: doubled each time, with jitter."""
     return float(min(_FIRST_PAUSE_SECONDS * 2 ** (attempt - 1), _LONGEST_PAUSE_SECONDS) * random.uniform(0.5, 1.0))
 
 
 def _asked_pause(asked: str) -> float | None:
-    """What `Retry-After` asks for in seconds; its other form, a date, is not worth the clock's error."""
+    """Return the seconds of `Retry-After`, or None. Dates are ignored, because clocks may differ."""
     return min(float(asked), _LONGEST_PAUSE_SECONDS) if asked.isdecimal() else None

@@ -1,4 +1,4 @@
-"""A JSON object that a service answered with, whose missing and wrong parts are told as the service's fault."""
+"""A JSON object from a service. Missing and wrong values raise errors that blame the service."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _KINDS: Final = {str: "text", int: "whole number", float: "number", bool: "true 
 
 
 class Document(dict[str, Any]):
-    """A dict, and so are the objects in it. `document[key]` raises AnswerError where the answer lacks the key.
+    """A dict with nested documents. `document[key]` raises AnswerError if the response lacks the key.
 
-    What reads a value by its kind raises AnswerError, which names the key, where it is of another kind.
+    Methods that read a value by type raise AnswerError with the key if the type is wrong.
     """
 
     place = ""
 
     @classmethod
     def of(cls, answer: Mapping[str, Any], place: str) -> Self:
-        """The document of an answer from a host called `place`."""
+        """Return the document of a response from a host called `place`."""
         document = cls((key, cls._part(value, place)) for key, value in answer.items())
         document.place = place
         return document
@@ -41,39 +41,39 @@ class Document(dict[str, Any]):
         raise missing(key, self.place)
 
     def read(self, key: str, kind: type[T]) -> T:
-        """The value of a key: a text, a number (float takes whole ones too), a member of an Enum by its value …"""
+        """Return the value of a key: text, number (float accepts whole ones), Enum member by value, …"""
         return self._of_kind(key, self[key], kind)
 
     def read_or_none(self, key: str, kind: type[T]) -> T | None:
-        """The same of a key that must be there, and whose value may be null."""
+        """Like `read`, for a required key with a value that may be null."""
         return None if self[key] is None else self.read(key, kind)
 
     def given(self, key: str, kind: type[T]) -> T | None:
-        """The same of a key that a service of another release, or one that does not know yet, leaves out."""
+        """Like `read_or_none`, for a key that may be missing, such as in responses of other releases."""
         return self.read_or_none(key, kind) if key in self else None
 
     def values_of(self, key: str, kind: type[T]) -> tuple[T, ...]:
-        """A list, all of one kind."""
+        """Return a list of values of one type."""
         return tuple(self._of_kind(key, value, kind) for value in self.read(key, list))
 
     def mapped(self, key: str, kind: type[T]) -> dict[str, T]:
-        """An object whose values are all of one kind."""
+        """Return an object with values of one type."""
         return {name: self._of_kind(f"{key}.{name}", value, kind) for name, value in self.read(key, dict).items()}
 
     def part(self, key: str) -> Document:
-        """An object in it."""
+        """Return a nested object."""
         return self.read(key, Document)
 
     def parts(self, key: str) -> tuple[Document, ...]:
-        """A list of objects."""
+        """Return a list of objects."""
         return self.values_of(key, Document)
 
     def parsed(self, kind: type[Parsed]) -> Parsed:
-        """The whole as a document of the contract."""
+        """Return the whole document as a type of the contract."""
         return read(kind, self, self.place)
 
     def read_by(self, reader: Callable[[Mapping[str, Any]], T]) -> T:
-        """What a reader makes of the whole; its own errors about a value are told as the service's fault."""
+        """Return the result of a reader for the whole document. Its errors about values become AnswerError."""
         try:
             return reader(self)
         except KeyError as error:
@@ -85,7 +85,7 @@ class Document(dict[str, Any]):
         if issubclass(kind, Enum):
             return self._member(key, value, kind)
         if kind is float and type(value) is int:
-            return cast("T", value)  # as it was written: JSON knows one kind of numbers
+            return cast("T", value)  # unchanged: JSON does not distinguish integers and floats
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
             self._refuse(key, value, f"where this client reads {_article(_KINDS.get(kind, 'object'))}")
         return value

@@ -1,4 +1,4 @@
-"""Server-sent events, as far as a service sends them: `id`, `event`, `data`, comments."""
+"""Server-sent events, limited to the fields that services send: `id`, `event`, `data`, comments."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class EventReader:
         self._data: list[str] = []
 
     def events(self, line: str) -> Sequence[JobEventDocument | None]:
-        """The event that a line completes, None for a comment that keeps the line open, or nothing.
+        """Return the event that a line completes, None for a keep-alive comment, or nothing.
 
         Raises:
             AnswerError: the response is not an event stream.

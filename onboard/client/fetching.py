@@ -1,4 +1,4 @@
-"""Embeddings by reference: from the cache where it may be trusted, else from the service, and verified either way."""
+"""Fetch embeddings by reference, from the cache or the service, verified in both cases."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from onboard.domain.names import Reference, require_alias
 from onboard.domain.untrusted_json import parse_json
 from onboard.errors import DamagedError, NotFoundError, UnavailableError
 
-_MOST_SINGLE: Final = 8  # embeddings that are fetched one by one; more come all together
+_MOST_SINGLE: Final = 8  # embeddings fetched individually; more are fetched in one request
 _logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class _Listing:
-    """What an alias means in every task, and when the service said so."""
+    """The targets of an alias in every task, and when the service reported them."""
 
     embeddings: Sequence[Mapping[str, Any]]
     stale: bool = False
@@ -76,7 +76,7 @@ class Fetcher:
         return self._arrived(response, address, asked)
 
     def _cached(self, address: str, asked: Reference) -> tuple[Note | None, Embedding | None]:
-        """What the cache has, if it is whole; what is damaged is forgotten, and so fetched again."""
+        """Return the cached embedding if it is intact. A damaged one is ignored, so that it is fetched again."""
         note, content = self._kept(address)
         if note is None or content is None:
             return None, None
@@ -99,10 +99,10 @@ class Fetcher:
         return embedding
 
     def _listed(self, document: Mapping[str, Any]) -> Steps[Embedding]:
-        """One of a listing: from the file that came with it, else from the cache, else from the service."""
-        asked = Reference.parse(f"{document['task']}@v{document['version']}")
+        """Return one embedding of a listing: from its file in the listing, the cache, or the service."""
+        reference = Reference.parse(f"{document['task']}@v{document['version']}")
         content = document["content"] if "content" in document else self._cache.content(document["artifact"])
-        embedding = (yield from self._embedding(asked)) if content is None else read_embedding(content, asked)
+        embedding = (yield from self._embedding(reference)) if content is None else read_embedding(content, reference)
         for promised, came in (
             (document["embedding_digest"], embedding.digest),
             (document["artifact"], embedding.file_digest),
@@ -110,7 +110,7 @@ class Fetcher:
             if promised != came:
                 raise _damaged(embedding.reference, promised, came)
         if "content" in document:
-            self._cache.keep(_address(asked), f'"{embedding.file_digest}"', embedding.content)
+            self._cache.keep(_address(reference), f'"{embedding.file_digest}"', embedding.content)
         return embedding
 
     def _listing(self, address: str) -> Steps[_Listing]:
@@ -131,7 +131,7 @@ class Fetcher:
         return _Listing(documents, confirmed_at=time.time())
 
     def _with_files(self, address: str) -> Steps[_Listing]:
-        """The listing with every file, by one request. Its files are kept one by one, it is not."""
+        """Fetch a listing with all files in one request. The files are cached individually, the listing is not."""
         documents = _read_listing((yield from self._ask(address, None)).content)
         return _Listing(
             [{**document, "content": _decoded(document.pop("file", None))} for document in documents],

@@ -1,6 +1,6 @@
-"""Rows of what a program holds, as plain values of JSON: the same value means the same, whichever library holds it.
+"""Write rows of data frames and lists as JSON values, independent of the library.
 
-A moment is its ISO 8601 text. A number of four bytes is its shortest decimal. What is missing is null.
+Dates and times become ISO 8601. A 32-bit float becomes its shortest decimal. Missing values become null.
 """
 
 from __future__ import annotations
@@ -21,14 +21,15 @@ _MISSING: Final = ("NAType", "NaTType")  # of pandas
 
 
 class UnlikeRowsError(Exception):
-    """It cannot be written as rows; the message says why."""
+    """The value cannot be written as rows; the message says why."""
 
 
 def write_rows(value: Any, stream: TextIO) -> None:
     """Write a frame, a list of dicts, or a dict of columns as JSON lines.
 
     Raises:
-        UnlikeRowsError: it has two columns of one name, columns of several lengths, or values that JSON cannot hold.
+        UnlikeRowsError: two columns have the same name, columns have different lengths, or JSON cannot represent a
+            value.
     """
     for number, row in enumerate(_rows(value), start=1):
         try:
@@ -50,7 +51,7 @@ def _rows(value: Any) -> Iterator[Mapping[Any, Any]]:
 
 
 def _columns(value: Any) -> Iterable[tuple[str, Sequence[Any]]]:
-    """The columns of a dict, a structured array, or a frame, by their names. Raises UnlikeRowsError."""
+    """Return the columns of a dict, a structured array, or a frame, by name. Raises UnlikeRowsError."""
     if isinstance(value, Mapping):
         return [(str(name), _sequence(name, column)) for name, column in value.items()]
     if isinstance(value, np.ndarray):
@@ -69,7 +70,7 @@ def _sequence(name: object, column: Any) -> Sequence[Any]:
 
 
 def _values(series: Any) -> Sequence[Any]:
-    """The values of a column of pandas or polars; short floats as they are, which its own iteration makes long."""
+    """Return the values of a pandas or polars column without converting 32-bit floats to 64 bits."""
     kind = str(series.dtype).lower()
     if kind == "float32" and type(series).__module__.startswith("polars"):
         return [
@@ -81,7 +82,7 @@ def _values(series: Any) -> Sequence[Any]:
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON has it. Raises TypeError for what JSON cannot hold."""
+    """Return a value for JSON. Raises TypeError if JSON cannot represent it."""
     if type(value).__name__ in _MISSING:
         return None
     if value is None or isinstance(value, str | bool | int):
@@ -112,7 +113,7 @@ def _finite_or_none(number: float) -> float | None:
 
 
 def _text(value: bytes) -> object:
-    """Bytes that are a text; others as an object, which is neither text nor label."""
+    """Return bytes as text if possible; otherwise as an object, which is neither text nor label."""
     try:
         return value.decode("utf-8")
     except UnicodeDecodeError:

@@ -1,7 +1,7 @@
-"""Datasets that a program holds, as files, for as long as they are read.
+"""Write in-memory datasets to temporary files for an upload.
 
-They are frames of pandas and polars, tables of pyarrow, `datasets.Dataset` and `DatasetDict`, lists of dicts, dicts of
-columns and structured arrays. Their libraries are imported only where a program has imported them.
+Supported are frames of pandas and polars, tables of pyarrow, `datasets.Dataset` and `DatasetDict`, lists of dicts,
+dicts of columns and structured arrays. The libraries are only imported if the program has imported them.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from typing import Any, Final
 
 from onboard.errors import InputError
 
-_FILES: Final = ("dataset", "validation", "test", "unlabelled")  # fields of a submission that frames may stand for
+_FILES: Final = ("dataset", "validation", "test", "unlabelled")  # fields of a submission that accept frames
 _SPLITS: Final = {"train": "dataset", "validation": "validation", "valid": "validation", "dev": "validation",
                   "test": "test"}  # fmt: skip
 _LIBRARIES: Final = ("datasets", "pandas", "polars", "pyarrow", "numpy")
 _UNWRITABLE: Final = (
     ValueError,  # pandas, pyarrow: an object within itself
     TypeError,  # pyarrow: values of several types in one column
-    OverflowError,  # datasets allows any: an object within itself
-    NotImplementedError,  # pyarrow, under datasets: an object without fields
+    OverflowError,  # datasets may raise any: an object within itself
+    NotImplementedError,  # pyarrow, used by datasets: an object without fields
 )
 
 
 @contextmanager
 def as_files(asked: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """What is asked, with a file in the place of each frame; the files are gone when the block ends.
+    """Yield the fields with a file in place of each frame. The files are deleted at the end of the block.
 
     Args:
         asked: fields of `onboard.domain.submission.Submission`.
 
     Raises:
-        InputError: a frame without a task's name, a split that is none, or a frame that cannot be written as rows.
+        InputError: a frame without a task name, an unknown split, or a frame that cannot be written as rows.
     """
     if not any(_is_held(asked.get(name)) for name in _FILES):
         yield dict(asked)
@@ -55,12 +55,12 @@ def as_files(asked: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _is_held(value: object) -> bool:
-    """Whether a value is no name of a file, and so has to be rows."""
+    """Return whether a value is rows rather than a file name."""
     return not isinstance(value, str | PathLike | NoneType)
 
 
 def _by_field(asked: Mapping[str, Any]) -> dict[str, Any]:
-    """Every frame by the field that it stands for; the splits of a DatasetDict stand for several."""
+    """Return every frame by its field. A DatasetDict provides several."""
     frames = {name: asked[name] for name in _FILES if _is_held(asked.get(name))}
     dataset = frames.get("dataset")
     if not isinstance(dataset, Mapping) or not _has_splits(dataset):
@@ -76,7 +76,7 @@ def _by_field(asked: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _has_splits(dataset: Mapping[Any, Any]) -> bool:
-    """Whether a dict holds datasets by split; else it holds columns."""
+    """Return whether a dict contains datasets by split rather than columns."""
     return _library(dataset) == "datasets" or any(
         _library(part) in ("datasets", "pyarrow") or isinstance(part, Mapping) or hasattr(type(part), "columns")
         for part in dataset.values()
@@ -84,17 +84,17 @@ def _has_splits(dataset: Mapping[Any, Any]) -> bool:
 
 
 def _library(value: object) -> str | None:
-    """Which library a value is of, by its class or what that derives from."""
+    """Return the library of a value, by its class or base classes."""
     roots = [kind.__module__.partition(".")[0] for kind in type(value).__mro__]
     return next((root for root in roots if root in _LIBRARIES), None)
 
 
 def _written(frame: Any, path: Path, field: str) -> Path:
-    """The file that a frame was written to. Raises InputError."""
+    """Write a frame to a file and return its path. Raises InputError."""
     kind = type(frame).__name__
     if not _is_table(frame):
         raise InputError("not-a-table", field=field, kind=kind)
-    from onboard.client.frame_rows import UnlikeRowsError  # with numpy
+    from onboard.client.frame_rows import UnlikeRowsError  # imports numpy
 
     try:
         return _written_by_library(frame, path)
@@ -104,7 +104,7 @@ def _written(frame: Any, path: Path, field: str) -> Path:
 
 
 def _is_table(frame: Any) -> bool:
-    """Whether it has rows with columns that have names."""
+    """Return whether the value has rows with named columns."""
     library = _library(frame)
     if library == "datasets":
         return hasattr(frame, "num_rows") and hasattr(frame, "to_parquet")
@@ -120,7 +120,7 @@ def _is_table(frame: Any) -> bool:
 
 
 def _written_by_library(frame: Any, path: Path) -> Path:
-    """Parquet of what is Arrow inside, which keeps the names of a ClassLabel; JSON lines of anything else."""
+    """Write Parquet for Arrow-based data, which keeps the names of a ClassLabel, otherwise JSON lines."""
     library = _library(frame)
     target = path.with_suffix(".parquet" if library in ("datasets", "pyarrow") else ".jsonl")
     if library == "datasets":
@@ -139,7 +139,7 @@ def _written_by_library(frame: Any, path: Path) -> Path:
 
 
 def _forget(error: InputError, folder: str) -> None:
-    """Let an error name the field of a frame where it names a file that nobody knows of."""
+    """Replace the names of temporary files in an error by the fields of the frames."""
 
     def named(text: str) -> str:
         for suffix in (".parquet", ".jsonl"):
@@ -148,6 +148,6 @@ def _forget(error: InputError, folder: str) -> None:
         return text
 
     error.message, error.remedy = named(error.message), named(error.remedy)
-    error.args = (error.message,)  # which a traceback shows
+    error.args = (error.message,)  # shown in tracebacks
     for problem in error.data.get("problems", ()):
         problem.update({key: named(value) for key, value in problem.items() if isinstance(value, str)})

@@ -1,9 +1,9 @@
-"""Onboard without a server, as functions. Each opens the home of this machine and closes it; see `onboard.local`.
+"""Onboard without a server, as functions. Each opens and closes the home folder of this machine; see `onboard.local`.
 
 from onboard.client import local
 
-job = local.submit(frame, "tickets", wait=True)
-local.predict([{"task": "tickets", "text": "My card was charged twice."}])
+job = local.submit(frame, "tickets", wait=True) local.predict([{"task": "tickets", "text": "My card was charged
+twice."}])
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ _NAME: Final = "onboard.client.local"
 
 def check(dataset: Any, task: str | None = None, **options: Any) -> CheckDocument:
     """Check a dataset and estimate the time. Nothing is queued. Arguments and errors are those of the client."""
-    with _opened() as here:
-        return here.check(dataset, task, **options)
+    with _opened() as home:
+        return home.check(dataset, task, **options)
 
 
 def submit(dataset: Any, task: str | None = None, *, wait: bool = False, **options: Any) -> JobStatus:
     """Submit a dataset. A worker on this machine learns it. With `wait`, return when the job has ended."""
-    with _opened() as here:
-        return _waited(here, here.submit(dataset, task, **options), wait)
+    with _opened() as home:
+        return _waited(home, home.submit(dataset, task, **options), wait)
 
 
 def add(task: str, dataset: Any, *, wait: bool = False, **options: Any) -> JobStatus:
     """Add rows to a task, correct labels or remove rows. A worker on this machine learns the result."""
-    with _opened() as here:
-        return _waited(here, here.add(task, dataset, **options), wait)
+    with _opened() as home:
+        return _waited(home, home.add(task, dataset, **options), wait)
 
 
 def wait(
@@ -47,22 +47,22 @@ def wait(
     on_event: Callable[[JobEventDocument], None] | None = None,
 ) -> JobStatus:
     """Wait until a job ends, and start a worker if it has none."""
-    with _opened() as here:
-        return here.wait(job, timeout_seconds=timeout_seconds, on_event=on_event)
+    with _opened() as home:
+        return home.wait(job, timeout_seconds=timeout_seconds, on_event=on_event)
 
 
 def predict(inputs: Sequence[Mapping[str, Any]]) -> list[Prediction]:
-    """Predictions with all probabilities, in the order of the inputs. Tasks may be mixed.
+    """Return predictions with all probabilities, in the order of the inputs. Tasks may be mixed.
 
     Args:
         inputs: `{"task", "ref"?, "labels"?, "unknown"?, "text" | "text_a", "text_b"}` each.
 
     Raises:
-        InputError: an input is wrong.
-        NotFoundError: there is no such task or version.
+        InputError: an input is invalid.
+        NotFoundError: the task or version does not exist.
     """
-    with _opened(register=True) as here:
-        return here.predict(inputs)
+    with _opened(register=True) as home:
+        return home.predict(inputs)
 
 
 def _opened(register: bool = False) -> Onboard:

@@ -1,4 +1,4 @@
-"""What those who run a remote service want of it: its queues, workers, logs and tokens, and whether it is there."""
+"""Operator's requests to a remote service: queues, workers, logs, tokens and health."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ class Operations(Asking):
     def job_documents(
         self, states: Sequence[str] = (), task: str | None = None, limit: int = 50, sort: str = "newest"
     ) -> Steps[list[Document]]:
-        """Jobs in these states or in all, newest first or in the order of `sort`."""
+        """Return jobs in these states or in all, newest first or in the order of `sort`."""
         return job_documents(states, task, limit, sort)
 
     @operation
     def log(self, job: str, attempt: int | None = None, cursor: str | None = None) -> Steps[Document]:
-        """A page of the worker log of a job; `next` is the cursor of the following page. Needs the scope ops."""
+        """Return a page of the worker log of a job; `next` is the cursor of the following page. Needs the scope ops."""
         part = yield from get(f"/v1/jobs/{quote(job, safe='')}/logs", attempt=attempt, cursor=cursor)
-        part.read("state", JobState)  # whoever follows a log goes on until it has ended
+        part.read("state", JobState)  # validates the state, which callers that follow a log need
         return job_in_commands(part)
 
     @operation
     def open_jobs(self, most: int) -> Steps[Document]:
-        """Running jobs, and the `most` most urgent waiting ones."""
+        """Return running jobs, and the `most` most urgent waiting ones."""
         return get("/v1/queue/jobs", limit=most)
 
     @operation
     def queues(self) -> Steps[Document]:
-        """All queues with their statistics."""
+        """Return all queues with their statistics."""
         return get("/v1/queue")
 
     @operation
@@ -55,14 +55,14 @@ class Operations(Asking):
         """Pause or resume a queue. Needs the scope ops.
 
         Returns:
-            A warning where nobody could be told of it at once.
+            A warning if workers could not be notified at once.
         """
         answer = yield from send("POST", f"/v1/queue/{'pause' if paused else 'resume'}", {"queue": queue})
         return answer.given("warning", str)
 
     @operation
     def workers(self) -> Steps[Document]:
-        """All workers with their current jobs."""
+        """Return all workers with their current jobs."""
         return get("/v1/workers")
 
     @operation
@@ -72,14 +72,14 @@ class Operations(Asking):
 
     @operation
     def create_token(self, name: str | None, scopes: str | Sequence[str], expires: str) -> Steps[Document]:
-        """Create a token; the result has its `secret`. Needs the scope admin.
+        """Create a token; the result contains its `secret`. Needs the scope admin.
 
         Args:
-            scopes: of it; one text may hold several with commas between.
+            scopes: of the token; one text may contain several, separated by commas.
             expires: "90d", "never", ….
 
         Raises:
-            InputError: a scope or the time is none.
+            InputError: a scope or the lifetime is invalid.
         """
         body = {
             "name": name,
@@ -90,7 +90,7 @@ class Operations(Asking):
 
     @operation
     def tokens(self, include_ended: bool = False) -> Steps[list[Document]]:
-        """Valid tokens, or all. Needs the scope admin."""
+        """Return valid tokens, or all. Needs the scope admin."""
         return list((yield from get("/v1/tokens", all=include_ended)).parts("tokens"))
 
     @operation
@@ -100,7 +100,7 @@ class Operations(Asking):
 
     @operation
     def sessions(self) -> Steps[list[Document]]:
-        """Signed-in browsers. Needs the scope admin."""
+        """Return signed-in browsers. Needs the scope admin."""
         return list((yield from get("/v1/sessions")).parts("sessions"))
 
     @operation
@@ -110,15 +110,15 @@ class Operations(Asking):
 
     @operation
     def changes(self, limit: int, before: int | None = None) -> Steps[Document]:
-        """A page of the audit log, newest first, before an id; `next` is the id for the following page."""
+        """Return a page of the audit log, newest first, before an id; `next` is the id for the following page."""
         cursor = None if before is None else str(before)
-        found = yield from pages("/v1/audit", "changes", limit, cursor=cursor)
-        changes = [change for page in found for change in page.parts("changes")]
-        return Document.of({"changes": changes, "next": found[-1]["next"]}, found[-1].place)
+        fetched = yield from pages("/v1/audit", "changes", limit, cursor=cursor)
+        changes = [change for page in fetched for change in page.parts("changes")]
+        return Document.of({"changes": changes, "next": fetched[-1]["next"]}, fetched[-1].place)
 
 
 def job_documents(states: Sequence[str], task: str | None, limit: int, sort: str) -> Steps[list[Document]]:
     """See `Operations.job_documents`."""
-    order = None if sort == "newest" else sort  # a service of an earlier release knows this one only
+    order = None if sort == "newest" else sort  # services of earlier releases only support this order
     found = yield from pages("/v1/jobs", "jobs", limit, state=list(states) or None, task=task, sort=order)
     return [job_in_commands(job) for page in found for job in page.parts("jobs")]

@@ -1,4 +1,4 @@
-"""What a program asks to be answered, in as many requests as the service takes."""
+"""Predictions, split into requests of the size that the service accepts."""
 
 from __future__ import annotations
 
@@ -17,36 +17,35 @@ from onboard.domain.prediction import Outcome, Prediction, Unanswered, all_answe
 from onboard.errors import AnswerError, DamagedError, NotFoundError, PinMismatchError
 
 Answered = TypeVar("Answered", Prediction, Outcome)
-_PART_BYTES: Final = 6 << 20  # of a request; the service takes 8 MiB
+_PART_BYTES: Final = 6 << 20  # per request; the service accepts 8 MiB
 
 
 class Predictions(Asking):
-    """Answers for any mix of tasks."""
+    """Predictions for any mix of tasks."""
 
     @operation
     def predict(self, inputs: Sequence[Mapping[str, Any]], *, probabilities: bool = False) -> Steps[list[Prediction]]:
-        """Predictions in the order of the inputs. Tasks may be mixed.
+        """Return predictions in the order of the inputs. Tasks may be mixed.
 
-        One version answers all inputs of a task and reference, though they go in several requests.
+        One version answers all inputs of a task and reference, even across several requests.
 
         Args:
-            inputs: `{"task", "ref"?, "labels"?, "unknown"?, "text" | "text_a", "text_b"}` each; with `labels` the
-                answer is one of these, with `unknown` it says whether the text is unlike the task's data.
-            probabilities: answer with every label's probability too.
+            inputs: `{"task", "ref"?, "labels"?, "unknown"?, "text" | "text_a", "text_b"}` each. With `labels`, the
+                answer is one of these; with `unknown`, it shows whether the text is unlike the task's data.
+            probabilities: include the probability of every label.
 
         Raises:
-            InputError: an input is wrong, has one text where its task takes two (or the reverse), or labels that its
-                task has not.
-            NotFoundError: no such task or version; `outcomes` answers the other inputs.
+            InputError: an input is invalid, has one text for a task with two (or the reverse), or unknown labels.
+            NotFoundError: the task or version does not exist; `outcomes` answers the other inputs.
         """
         return _outcomes(inputs, probabilities, all_answered)
 
     @operation
     def outcomes(self, inputs: Sequence[Mapping[str, Any]], *, probabilities: bool = False) -> Steps[list[Outcome]]:
-        """Like `predict`, but an input whose version cannot answer becomes `Unanswered` with its error.
+        """Like `predict`, but an input that its version cannot answer becomes `Unanswered` with the error.
 
         Raises:
-            InputError: as of `predict`.
+            InputError: as in `predict`.
         """
         return _outcomes(inputs, probabilities, list)
 
@@ -54,9 +53,9 @@ class Predictions(Asking):
 def _outcomes(
     inputs: Sequence[Mapping[str, Any]], probabilities: bool, taken: Callable[[list[Outcome]], list[Answered]]
 ) -> Steps[list[Answered]]:
-    """Outcomes of all inputs; `taken` sees those of each request before the next one is sent."""
-    parse_requests(inputs)  # all of them, before the first part is answered
-    answering: dict[tuple[Any, Any], str] = {}  # the version that answered first: an alias may move meanwhile
+    """Return outcomes of all inputs. `taken` receives those of each request before the next one is sent."""
+    parse_requests(inputs)  # validates all inputs before the first request
+    answering: dict[tuple[Any, Any], str] = {}  # the version that answered first, because an alias may move meanwhile
     answered: list[Answered] = []
     for part in _parts(inputs):
         pinned = [{**row, "ref": answering[name]} if (name := _named(row)) in answering else row for row in part]
@@ -69,8 +68,8 @@ def _outcomes(
 
 
 def _predicted(inputs: Sequence[Mapping[str, Any]], probabilities: bool) -> Steps[list[Outcome]]:
-    body: dict[str, Any] = {"inputs": [dict(asked) for asked in inputs]}
-    if probabilities:  # a service of an earlier version does not know it
+    body: dict[str, Any] = {"inputs": [dict(single_input) for single_input in inputs]}
+    if probabilities:  # services of earlier releases do not support it
         body["probabilities"] = True
     try:
         answer = yield from send("POST", "/v1/predict", body, repeatable=True, timeout_seconds=PATIENCE_SECONDS)
@@ -88,16 +87,16 @@ def _predicted(inputs: Sequence[Mapping[str, Any]], probabilities: bool) -> Step
 
 
 def _parts(inputs: Sequence[Mapping[str, Any]]) -> Iterator[list[Mapping[str, Any]]]:
-    """The inputs as many at a time as one request may have."""
+    """Yield the inputs in parts that fit into one request."""
     part: list[Mapping[str, Any]] = []
     size = 0
-    for asked in inputs:
-        own = len(json.dumps(dict(asked)))
-        if part and (len(part) == MAX_INPUTS or size + own > _PART_BYTES):
+    for single_input in inputs:
+        input_size = len(json.dumps(dict(single_input)))
+        if part and (len(part) == MAX_INPUTS or size + input_size > _PART_BYTES):
             yield part
             part, size = [], 0
-        part.append(asked)
-        size += own
+        part.append(single_input)
+        size += input_size
     if part:
         yield part
 

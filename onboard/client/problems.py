@@ -1,4 +1,4 @@
-"""What a service answers when it refuses (problem+json), as the errors that the same command would raise."""
+"""Convert problem documents (problem+json) of a service to the errors that the command would raise locally."""
 
 from __future__ import annotations
 
@@ -32,26 +32,26 @@ _BY_STATUS: Final[dict[int, type[OnboardError]]] = {
 
 
 def problem_of(response: httpx.Response) -> OnboardError:
-    """The error that a refusing answer means; its body has been read.
+    """Return the error of a refusal with a body that was already read.
 
-    A code that this version does not know, or a body of a proxy in between, falls back to what the status says.
+    Unknown codes, and bodies of proxies, fall back to the error of the status.
     """
     document = _document(response)
     status = response.status_code
-    said = document.get("message") or document.get("detail") or document.get("title") or _redirection(response)
-    message = str(said or f"{response.request.url.host} answered {status} {response.reason_phrase}.")
+    detail = document.get("message") or document.get("detail") or document.get("title") or _redirection(response)
+    message = str(detail or f"{response.request.url.host} answered {status} {response.reason_phrase}.")
     return _error_of(document, status, message)
 
 
 def error_of(document: Document) -> OnboardError:
-    """The error that a problem within an answer means. Raises AnswerError."""
+    """Return the error of a problem within a response. Raises AnswerError."""
     return _error_of(document, document.read("status", int), document.read("detail", str))
 
 
 def _error_of(document: Mapping[str, Any], status: int, message: str) -> OnboardError:
     kind = _named(str(document.get("code")), status) or _kind_of(status)
     remedy = _remedy_of(document)
-    if not remedy or status == httpx.codes.UNAUTHORIZED:  # the service speaks of headers then
+    if not remedy or status == httpx.codes.UNAUTHORIZED:  # the service's remedy is about HTTP headers
         remedy = _remedy(status)
     data = {key: value for key, value in document.items() if key not in _OF_HTTP}
     error = kind.reported(type_in(document.get("type")), message, remedy, data)
@@ -61,27 +61,27 @@ def _error_of(document: Mapping[str, Any], status: int, message: str) -> Onboard
 
 
 def _remedy_of(document: Mapping[str, Any]) -> str:
-    """As a command where there is one: over HTTP it is a request."""
+    """Return the remedy as a command if there is one, rather than as an HTTP request."""
     return str(document.get("command") or document.get("remedy") or "")
 
 
 def in_commands(findings: Sequence[Any]) -> list[dict[str, Any]]:
-    """Problems or warnings of a dataset as the checks made them: their remedies as commands, where there is one."""
+    """Return problems or warnings of a dataset with their remedies as commands."""
     return [_in_commands(finding) for finding in findings if isinstance(finding, dict)]
 
 
 def job_in_commands(job: Document) -> Document:
-    """A job's document with its remedies as commands."""
+    """Return a job's document with its remedies as commands."""
     return Document.of(reworded_job(job, _in_commands), job.place)
 
 
 def event_in_commands(event: Document) -> Document:
-    """One line of a job's log with the remedy of its error as a command."""
+    """Return one line of a job's log with the remedy of its error as a command."""
     return Document.of(reworded_event(event, _in_commands), event.place)
 
 
 def _in_commands(part: Mapping[str, Any]) -> dict[str, Any]:
-    """A part as it was made: its remedy, and those of the problems in it, as commands."""
+    """Return a part with its remedy, and those of its problems, as commands."""
     original = {key: value for key, value in part.items() if key != "command"}
     if "remedy" in part:
         original["remedy"] = _remedy_of(part)
@@ -91,7 +91,7 @@ def _in_commands(part: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_certificate_error(error: httpx.RequestError) -> bool:
-    """Whether the service could not prove who it is; asking again changes nothing."""
+    """Return whether the service's certificate was rejected, so that a retry does not help."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, ssl.SSLCertVerificationError):
@@ -101,7 +101,7 @@ def is_certificate_error(error: httpx.RequestError) -> bool:
 
 
 def unreachable(url: httpx.URL, error: httpx.RequestError) -> UnavailableError:
-    """No answer came: refused, cut off, too late, or from somebody who cannot prove to be the service."""
+    """Return the error for a missing response: refused, interrupted, timed out, or an untrusted certificate."""
     late = isinstance(error, httpx.TimeoutException)
     why = "it did not answer in time" if late else str(error) or type(error).__name__
     place = f"{url.scheme}://{url.netloc.decode('ascii', 'replace')}"
@@ -121,7 +121,7 @@ def _document(response: httpx.Response) -> dict[str, Any]:
 
 
 def _redirection(response: httpx.Response) -> str | None:
-    """Where to, without following: the token is for this service alone."""
+    """Return the target of a redirection, which is not followed because the token is for this service only."""
     if response.next_request is None:
         return None
     target = response.next_request.url
@@ -131,7 +131,7 @@ def _redirection(response: httpx.Response) -> str | None:
 
 
 def _kind_of(status: int) -> type[OnboardError]:
-    redirected = 300 <= status < 400  # something else stands at that URL
+    redirected = 300 <= status < 400  # something else is at that URL
     return UnavailableError if redirected else _BY_STATUS.get(status, OnboardError)
 
 
@@ -144,7 +144,7 @@ def _remedy(status: int) -> str:
 
 
 def _named(code: str, status: int) -> type[OnboardError] | None:
-    """The kind of that code; where several share it, the one of this status."""
+    """Return the class of a code; if several share it, the one with this status."""
     kinds = [kind for kind in _kinds(OnboardError) if kind.code == code]
     return next((kind for kind in kinds if kind.http_status == status), kinds[0] if kinds else None)
 

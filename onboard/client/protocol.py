@@ -1,6 +1,7 @@
-"""The interface of a service: `onboard.client.Onboard` has it over HTTP, `onboard.local.Onboard` on this machine.
+"""The interface of a service. `onboard.client.Onboard` implements it over HTTP, `onboard.local.Onboard` on this
+machine.
 
-The command line knows nothing else. Both document what each method does.
+The command line uses nothing else. Both classes document their methods.
 """
 
 # ruff: noqa: D102 - the implementations document their methods
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Service(Protocol):
-    """Jobs, tasks, versions and predictions of a service, and what its operators need."""
+    """Jobs, tasks, versions and predictions of a service, and requests of operators."""
 
     in_commands: bool
     poll_seconds: float
@@ -81,7 +82,7 @@ class Service(Protocol):
         on_page: Callable[[CarriedTasks], None] | None = None,
     ) -> CarriedTasks: ...
 
-    # bases and what is shared
+    # bases, hypernetworks, priors
     def bases(self, name: str | None = None) -> list[Document]: ...
     def base_card(self, digest: str) -> str: ...
     def hypernetworks(self, base: str | None = None) -> Document: ...

@@ -1,4 +1,4 @@
-"""`Onboard(url, token)`: what a program wants of a remote service, in one class; `AsyncOnboard` for coroutines."""
+"""`Onboard(url, token)`: all requests to a remote service in one class; `AsyncOnboard` for coroutines."""
 
 from __future__ import annotations
 
@@ -37,30 +37,30 @@ from onboard.domain.submission import Submission
 from onboard.errors import AnswerError, CancelledError, InputError, JobFailedError, NotAllowedError, UnavailableError
 
 _Result = TypeVar("_Result")
-_LOOK_SECONDS: Final = 1.0  # between two looks at a job whose events have ended
+_LOOK_SECONDS: Final = 1.0  # between polls of a job after its events ended
 _AWAY_SECONDS: Final = 2.0
 
 
 class Service(Tasks, Operations, Predictions):
     """The operations of a service."""
 
-    poll_seconds = 1.0  # between two looks at a job or a log that is followed
+    poll_seconds = 1.0  # between polls of a followed job or log
     _fetcher: Fetcher
 
     def keep_served(self, queue: str) -> None:
-        """Nothing to do: the service sees to its workers."""
+        """Do nothing: the service manages its workers."""
 
     @operation
     @taking(Submission)
     def submit(self, submission: Submission) -> Steps[JobStatus]:
         """Submit a dataset. It is checked at once and learned by a worker.
 
-        It takes what `onboard submit` takes, in its words: submit("paws.jsonl", "paws", init="sst2", rows=32). Without
-        a key it makes a random one, so that a lost answer does no harm.
+        Arguments are the options of `onboard submit`: submit("paws.jsonl", "paws", init="sst2", rows=32). Without a
+        key, a random one is used, so that a lost response is harmless.
 
         Raises:
             DatasetError: rows are wrong; nothing was queued.
-            InputError, ConflictError, NotAllowedError, UnavailableError: as `onboard submit` says.
+            InputError, ConflictError, NotAllowedError, UnavailableError: as in `onboard submit`.
         """
         headers = {"Idempotency-Key": submission.key or uuid.uuid4().hex}
         return (yield from upload("/v1/jobs", Upload.of(submission), headers)).parsed(JobStatus)
@@ -77,23 +77,23 @@ class Service(Tasks, Operations, Predictions):
         Raises:
             DatasetError: the rows do not fit the task; nothing was queued.
             InputError: the rows change nothing, or leave a label without rows.
-            NotFoundError: there is no such task.
+            NotFoundError: the task does not exist.
             ConflictError: its rows are not stored by the service, or it was learned on another base.
         """
-        asked = {"dataset": dataset, "task": require_name(task), **options}  # a frame needs a name
+        fields = {"dataset": dataset, "task": require_name(task), **options}  # a frame needs a name
         words = nullcontext() if self.in_commands else speaking_of_arguments()
-        with words, as_files(asked) as given:
-            del given["task"]
-            addition = Addition(**given)
+        with words, as_files(fields) as as_written:
+            del as_written["task"]
+            addition = Addition(**as_written)
             headers = {"Idempotency-Key": addition.key or uuid.uuid4().hex}
             return (yield from upload(f"/v1/tasks/{task}/rows", Upload.of(addition), headers)).parsed(JobStatus)
 
     @operation
     @taking(Submission)
     def check(self, submission: Submission) -> Steps[CheckDocument]:
-        """Check a dataset and estimate the time, as `onboard check` does. Raises the same errors as `submit`.
+        """Check a dataset and estimate the time, like `onboard check`. Raises the same errors as `submit`.
 
-        It takes what `onboard check` takes, in its words.
+        Arguments are the options of `onboard check`.
         """
         return (yield from upload("/v1/check", Upload.of(submission))).parsed(CheckDocument)
 
@@ -101,20 +101,20 @@ class Service(Tasks, Operations, Predictions):
     def jobs(
         self, states: str | Sequence[str] = (), task: str | None = None, limit: int = 50, sort: str = "newest"
     ) -> Steps[list[JobStatus]]:
-        """Jobs in one state, in several or in all, in the order of `sort` (`onboard jobs list --help`)."""
+        """Return jobs in one state, in several or in all, in the order of `sort` (`onboard jobs list --help`)."""
         states = [states] if isinstance(states, str) else states
         documents = yield from job_documents(states, task, limit, sort)
         return [document.parsed(JobStatus) for document in documents]
 
     @operation
     def report(self, job: str, file: str | Path | None = None) -> Steps[Report]:
-        """The report of a job, given by id, or by task name for its newest job.
+        """Return the report of a job, given by id, or by task name for its newest job.
 
         Args:
-            file: where the report goes as one HTML page; None writes none.
+            file: path to write the report to as an HTML page, or None.
 
         Raises:
-            NotFoundError: there is no such job.
+            NotFoundError: the job does not exist.
             NotAllowedError: the file cannot be written.
         """
         report = (yield from _job(job)).parsed(Report)
@@ -128,10 +128,10 @@ class Service(Tasks, Operations, Predictions):
 
     @operation
     def job(self, job: str, since: int | None = None) -> Steps[JobStatus]:
-        """A job, given by id, or by task name for its newest job, with the events after `since`.
+        """Return a job, given by id, or by task name for its newest job, with the events after `since`.
 
         Raises:
-            NotFoundError: there is no such job.
+            NotFoundError: the job does not exist.
         """
         return (yield from _job(job, since)).parsed(JobStatus)
 
@@ -159,13 +159,13 @@ class Service(Tasks, Operations, Predictions):
         """Wait until a job ends. Tolerates a temporarily unavailable service.
 
         Args:
-            timeout_seconds: how long at most, to some 15 s; None is for ever.
+            timeout_seconds: maximum time, checked about every 15 s; None waits forever.
             on_event: called with each event.
 
         Raises:
             JobFailedError: it failed or is dead; CancelledError: it was cancelled.
-            UnavailableError: the time is over, and the job goes on.
-            AnswerError: the service answers what cannot be read.
+            UnavailableError: the time is over, and the job continues.
+            AnswerError: the service's response cannot be read.
         """
         name = job if isinstance(job, str) else job.id
         deadline = None if timeout_seconds is None else time.monotonic() + timeout_seconds
@@ -177,7 +177,7 @@ class Service(Tasks, Operations, Predictions):
                 seen = event.id
                 if on_event is not None:
                     on_event(event)
-            return _over(deadline)  # looked at with every sign of life, which comes every 15 s or so
+            return _over(deadline)  # checked with every keep-alive, about every 15 s
 
         while True:
             pause = _LOOK_SECONDS
@@ -186,7 +186,7 @@ class Service(Tasks, Operations, Predictions):
                 if (yield from _job(name)).parsed(JobStatus).state.finished:
                     break
             except AnswerError:
-                raise  # it would be the same again
+                raise  # a retry would not help
             except UnavailableError:
                 pause = _AWAY_SECONDS
             if timeout_seconds is not None and _over(deadline):
@@ -196,39 +196,39 @@ class Service(Tasks, Operations, Predictions):
 
     @operation
     def embedding(self, reference: str) -> Steps[Embedding]:
-        """The verified embedding of TASK[@latest|@vN|@ALIAS].
+        """Return the verified embedding of TASK[@latest|@vN|@ALIAS].
 
-        A version that was fetched before costs no request; an alias costs one that is answered by 304 unless it has
-        moved. Where the service is away, what the alias meant last is returned: `stale`, with its `age_seconds`, and
-        with a warning in the log.
+        A version in the cache needs no request. An alias needs one, which is answered with 304 unless the alias has
+        moved. If the service is unavailable, the last known version of the alias is returned: `stale`, with its
+        `age_seconds`, and with a warning in the log.
 
         Raises:
-            NotFoundError: no such task or version.
-            DamagedError: the bytes are not what was asked for.
+            NotFoundError: the task or version does not exist.
+            DamagedError: the bytes do not match.
             NotAllowedError, UnavailableError: and nothing is in the cache.
         """
         return self._fetcher.embedding(Reference.parse(reference))
 
     @operation
     def embeddings(self, ref: str = LATEST) -> Steps[dict[str, Embedding]]:
-        """The embeddings that an alias names, by task. Raises the same errors as `embedding`.
+        """Return the embeddings that an alias points to, by task. Raises the same errors as `embedding`.
 
-        One request when nothing has changed, never more than ten however many tasks there are.
+        Takes one request if nothing has changed, and at most ten, independent of the number of tasks.
         """
         return self._fetcher.embeddings(ref)
 
     @operation
     def fetch(self, reference: str, folder: str | Path, bundle: bool = False) -> Steps[Sequence[Path]]:
-        """Download and verify the files of a version into a folder, as `onboard fetch` does. Returns their paths.
+        """Download and verify the files of a version into a folder, like `onboard fetch`. Returns their paths.
 
         Args:
-            folder: made if missing.
-            bundle: add the base, for machines that do not have it.
+            folder: created if missing.
+            bundle: add the base, for machines without it.
 
         Raises:
-            NotFoundError: no such version.
+            NotFoundError: the version does not exist.
             DamagedError: the received bytes differ.
-            ConflictError: the folder holds another base.
+            ConflictError: the folder contains another base.
             NotAllowedError, StorageError: the folder cannot be written.
         """
         from onboard.contract.version_files import BASE, HYPERNETWORK, READOUT, made_folder, write_files, write_parts
@@ -255,7 +255,7 @@ class Service(Tasks, Operations, Predictions):
 
     @operation
     def me(self) -> Steps[Me]:
-        """The scopes of the token. Raises NotAllowedError if it is invalid."""
+        """Return the scopes of the token. Raises NotAllowedError if it is invalid."""
         return (yield from get("/v1/me")).parsed(Me)
 
 
@@ -264,12 +264,12 @@ class Onboard(Blocking, Service):
 
     Args:
         url: of the service, for example https://onboard.example.org.
-        token: bearer token; its scopes say what may be asked.
-        cache: folder of embeddings that were fetched; ~/.cache/onboard.
-        cache_bytes: how large that may become.
-        insecure: whether plain http:// may be spoken to another machine, where the way there is one's own.
-        patience: timeout_seconds for connecting and between two reads of an answer, attempts that a request that may be
-            repeated has at most; for tests another transport than the network, and the sleep between attempts.
+        token: bearer token; its scopes determine which requests are allowed.
+        cache: folder for fetched embeddings; by default ~/.cache/onboard.
+        cache_bytes: its maximum size.
+        insecure: allow plain http:// to another machine, if the network is trusted.
+        patience: timeout_seconds for connecting and between two reads of a response, and attempts, the maximum number
+            of attempts for a repeatable request; for tests also transport and sleep.
 
     Raises:
         InputError: the URL or the token is invalid, or the cache has no folder.
@@ -317,10 +317,10 @@ class AsyncOnboard(Awaiting, Service):
     """The same service for coroutines: the methods of `Onboard`, awaited. Use it in an `async with` statement.
 
     Args:
-        url, token, cache, cache_bytes, insecure, patience: as of `Onboard`; the transport is an asynchronous one.
+        url, token, cache, cache_bytes, insecure, patience: as in `Onboard`; the transport is asynchronous.
 
     Raises:
-        InputError, NotAllowedError: as `Onboard`.
+        InputError, NotAllowedError: as in `Onboard`.
     """
 
     _connection: AsyncConnection
@@ -362,13 +362,13 @@ class AsyncOnboard(Awaiting, Service):
 
 
 def event_lines(job: str, since: int, hear: Callable[[str], object] = bool) -> Stream:
-    """The stream of a job's events after `since`, as lines."""
+    """Return the stream of a job's events after `since`, as lines."""
     headers = {"Accept": "text/event-stream", "Last-Event-ID": str(since)}
     return Stream(f"/v1/jobs/{quote(job, safe='')}/events", headers, hear, lines=True)
 
 
 def events_after(job: str, since: int, host: str, hear: Callable[[JobEventDocument | None], bool]) -> Stream:
-    """The same; `hear` gets each event, None for each sign of life in between, and returns whether to stop."""
+    """Like `event_lines`; `hear` receives each event, and None for each keep-alive, and returns whether to stop."""
     reader = EventReader(host)
     return event_lines(job, since, lambda line: any(map(hear, reader.events(line))))
 
@@ -385,7 +385,7 @@ def _default_cache() -> Path:
 
 
 def require_success(job: JobStatus) -> JobStatus:
-    """The job, if it succeeded. Raises JobFailedError, CancelledError."""
+    """Return the job if it succeeded. Raises JobFailedError, CancelledError."""
     if job.state is JobState.SUCCEEDED:
         return job
     kind = CancelledError if job.state is JobState.CANCELLED else JobFailedError
@@ -393,7 +393,7 @@ def require_success(job: JobStatus) -> JobStatus:
 
 
 def not_ended(job: str, timeout_seconds: float) -> UnavailableError:
-    """The error for a job that goes on when the time to wait for it is over."""
+    """Return the error for a job that continues after the wait timed out."""
     return UnavailableError("job-not-ended", job=job, timeout_seconds=timeout_seconds)
 
 

@@ -1,7 +1,7 @@
-"""Operations of a service, each written once for a client that blocks and for one that is awaited.
+"""Operations of a service, each written once for a blocking and an asynchronous client.
 
-An operation is a generator. It yields steps (a request, a stream, a pause), is sent the result of each, and returns the
-result of the whole. `onboard.client.connection` takes the steps, with httpx.Client or with httpx.AsyncClient.
+An operation is a generator. It yields steps (a request, a stream, a pause), receives the result of each, and returns
+the final result. `onboard.client.connection` executes the steps with httpx.Client or httpx.AsyncClient.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request; its result is a response with the status 2xx or 304.
+    """A request. Its result is a response with status 2xx or 304.
 
     Args:
         method, path: the path is relative to the URL of the service.
@@ -39,7 +39,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Once:
-    """One attempt of a request; its result is whatever response comes. Raises httpx.RequestError."""
+    """One attempt of a request. Its result is any response. Raises httpx.RequestError."""
 
     request: Request
 
@@ -49,7 +49,7 @@ class Stream:
     """A response that is read as it arrives, in one attempt.
 
     Args:
-        hear: gets each part, and returns whether to stop.
+        hear: receives each part, and returns whether to stop.
         lines: whether parts are lines of text instead of bytes.
     """
 
@@ -71,19 +71,19 @@ Steps = Generator[Step, Any, T]
 
 
 class Blocking(ABC):
-    """A client whose operations return their results."""
+    """A client with operations that return their results."""
 
     @abstractmethod
     def _run(self, steps: Steps[T]) -> T:
-        """Take the steps; returns what they come to."""
+        """Execute the steps and return their result."""
 
 
 class Awaiting(ABC):
-    """A client whose operations are coroutines."""
+    """A client with operations that are coroutines."""
 
     @abstractmethod
     async def _run(self, steps: Steps[T]) -> T:
-        """The same, awaited."""
+        """Execute the steps and return their result."""
 
 
 if TYPE_CHECKING:

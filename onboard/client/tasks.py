@@ -1,4 +1,4 @@
-"""What a program asks about tasks and their versions, answered as typed objects."""
+"""Requests about tasks and their versions, with typed results."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class PublishedVersion(VersionDocument):
 
     Args:
         metrics: by split, `{"validation": {NAME: {"value", "low", "high", "n"}} | None, "test": …}`.
-        method, stored_bytes: None where the service is of an earlier release.
+        method, stored_bytes: None from services of earlier releases.
         init: where it started: "sst2@v1", "random", "(own)" (without an embedding), …
     """
 
@@ -40,49 +40,52 @@ class PublishedVersion(VersionDocument):
 
     @property
     def aliases(self) -> tuple[str, ...]:
-        """The aliases that name it."""
+        """The aliases that point to it."""
         return self._aliases
 
 
 class Tasks(Versions):
-    """Tasks listed, compared and carried. An answer that lacks a part, or has a wrong one, raises AnswerError."""
+    """List, compare and carry tasks. A response with missing or wrong parts raises AnswerError."""
 
     @operation
     def tasks(
         self, *, label: str | None = None, metric: str | None = None, at_least: float | None = None
     ) -> Steps[list[TaskDetail]]:
-        """Matching tasks by name; the arguments are the options of `onboard tasks list`. Raises InputError."""
-        from onboard.domain.task_search import TaskSearch  # with the metrics of every kind of task
+        """Return matching tasks by name; the arguments are the options of `onboard tasks list`. Raises InputError."""
+        from onboard.domain.task_search import TaskSearch  # imports the metrics of all task kinds
 
         documents = yield from task_documents(TaskSearch(label=label, metric=metric, at_least=at_least))
         return [document.parsed(TaskDetail) for document in documents]
 
     @operation
     def task(self, task: str) -> Steps[TaskDetail]:
-        """A task with its aliases. Raises NotFoundError."""
+        """Return a task with its aliases. Raises NotFoundError."""
         return (yield from get(f"/v1/tasks/{require_name(task)}")).parsed(TaskDetail)
 
     @operation
     def versions(self, task: str, limit: int = 200, before: int | None = None) -> Steps[list[PublishedVersion]]:
-        """The newest `limit` versions of a task, or those before a number. Raises NotFoundError."""
+        """Return the newest `limit` versions of a task, or those before a number. Raises NotFoundError."""
         page = yield from versions_page(task, limit, before)
         aliases = page.mapped("aliases", int)
         return [published(document, aliases) for document in page.parts("versions")]
 
     @operation
     def labels(self, task: str) -> Steps[list[TaskLabel]]:
-        """The labels of a task's newest rows, with their training rows and descriptions. Raises NotFoundError."""
+        """Return the labels of a task's newest rows, with numbers of training rows and descriptions.
+
+        Raises NotFoundError.
+        """
         document = yield from get(f"/v1/tasks/{require_name(task)}/labels")
         return [part.parsed(TaskLabel) for part in document.parts("labels")]
 
     @operation
     def rename_label(self, task: str, label: LabelValue, to: LabelValue) -> Steps[ChangedLabels]:
-        """Give a label another name: a new version that answers as before; no alias moves. Nothing is trained.
+        """Rename a label: creates a new version with the same answers. Nothing is trained, and no alias moves.
 
         Raises:
             InputError: the task does not have the label.
             ConflictError: the name is in use, or a job of the task is open.
-            NotFoundError: no such task.
+            NotFoundError: the task does not exist.
         """
         return _changed(task, LabelChange("rename", (label,), to))
 
@@ -90,12 +93,12 @@ class Tasks(Versions):
     def merge_labels(
         self, task: str, labels: Sequence[LabelValue], to: LabelValue, *, fast: bool = False
     ) -> Steps[ChangedLabels]:
-        """Make one label of several; a job learns the new version. Raises as `rename_label`."""
+        """Merge several labels into one. A job learns the new version. Raises the same errors as `rename_label`."""
         return _changed(task, LabelChange("merge", tuple(labels), to), fast)
 
     @operation
     def delete_label(self, task: str, label: LabelValue, *, fast: bool = False) -> Steps[ChangedLabels]:
-        """Delete a label with its rows; a job learns the new version. Raises as `rename_label`."""
+        """Delete a label with its rows. A job learns the new version. Raises the same errors as `rename_label`."""
         return _changed(task, LabelChange("delete", (label,)), fast)
 
     @operation
@@ -109,16 +112,16 @@ class Tasks(Versions):
     def compare(
         self, /, earlier: str, later: str, test: Any = None, *, text_field: str | Sequence[str] = (), **options: Any
     ) -> Steps[ComparisonDocument]:
-        """Compare two versions of a task, as `onboard compare` does. The verdict is about `later`.
+        """Compare two versions of a task, like `onboard compare`. The verdict is about `later`.
 
         Args:
-            test: a file or frame of labeled rows to compare them on; None takes the rows of the versions' datasets.
-            text_field, options: of that file, as `evaluate` takes them.
+            test: a file or frame of labeled rows to compare them on; None uses the rows of the versions' datasets.
+            text_field, options: of that file, as in `evaluate`.
 
         Raises:
-            InputError: no references, or of two tasks.
+            InputError: the references are invalid, or of two tasks.
             DatasetError: the rows do not fit the task.
-            NotFoundError: no such version.
+            NotFoundError: a version does not exist.
         """
         a, b = Reference.parse_pair(earlier, later)
         path = f"/v1/tasks/{a.task}/compare?a={a.ref}&b={b.ref}"
@@ -132,32 +135,32 @@ class Tasks(Versions):
     def evaluate(
         self, /, reference: str, dataset: Any, *, text_field: str | Sequence[str] = (), **options: Any
     ) -> Steps[EvaluationDocument]:
-        """Measure a version on labeled rows that it was not trained on, as `onboard evaluate` does.
+        """Measure a version on labeled rows that it was not trained on, like `onboard evaluate`.
 
         Args:
             reference: TASK[@REF].
             dataset: a file, or a frame of pandas, polars or `datasets`.
-            text_field: the column of the text, or the two of a pair.
+            text_field: the column of the text, or the two columns of a pair.
             options: label_field="topic", unknown_labels="drop".
 
         Raises:
             DatasetError: the rows do not fit the task.
-            NotFoundError: no such version.
+            NotFoundError: the version does not exist.
         """
-        asked = Reference.parse(reference)
-        path = f"/v1/tasks/{asked.task}/evaluate?ref={asked.ref}"
-        answer = yield from self._on_rows(path, dataset, asked.task, text_field, options)
+        parsed = Reference.parse(reference)
+        path = f"/v1/tasks/{parsed.task}/evaluate?ref={parsed.ref}"
+        answer = yield from self._on_rows(path, dataset, parsed.task, text_field, options)
         return answer.parsed(EvaluationDocument)
 
     def _on_rows(
         self, path: str, dataset: Any, task: str, text_field: str | Sequence[str], options: Mapping[str, Any]
     ) -> Steps[Document]:
-        """What a service says of an uploaded file of labeled rows."""
-        asked = {"dataset": dataset, "task": task, "text_field": text_field, **options}  # a frame needs a name
+        """Return the response to an uploaded file of labeled rows."""
+        fields = {"dataset": dataset, "task": task, "text_field": text_field, **options}  # a frame needs a name
         words = nullcontext() if self.in_commands else speaking_of_arguments()
-        with words, as_files(asked) as given:
-            del given["task"]
-            return (yield from upload(path, Upload.of(Evaluation(**given))))
+        with words, as_files(fields) as as_written:
+            del as_written["task"]
+            return (yield from upload(path, Upload.of(Evaluation(**as_written))))
 
     @operation
     def carry(
@@ -167,18 +170,18 @@ class Tasks(Versions):
         dry_run: bool = False,
         on_page: Callable[[CarriedTasks], None] | None = None,
     ) -> Steps[CarriedTasks]:
-        """Carry a task, or all tasks that are not at the head, to the head, as `onboard tasks carry` does.
+        """Carry a task, or all tasks that are not at the head, to the head, like `onboard tasks carry`.
 
         Args:
             dry_run: judge only, change nothing.
-            on_page: without a task: called with every few that are done.
+            on_page: if no task is given, called after every few tasks.
 
         Raises:
-            NotFoundError: no such task. What the guard refuses is no error: it is among `refused`.
+            NotFoundError: the task does not exist. Tasks that the guard refuses are in `refused`.
         """
         path = "/v1/carry" if task is None else f"/v1/tasks/{require_name(task)}/carry"
         pages, cursor = list[CarriedDocument](), dict[str, str]()
-        while True:  # a few tasks a request; again where an answer was lost: what is at the head is not carried twice
+        while True:  # a few tasks per request; repeatable, because tasks at the head are not carried again
             body = {"dry_run": dry_run, **cursor}
             answer = yield from send("POST", path, body, repeatable=True, timeout_seconds=PATIENCE_SECONDS)
             page = answer.parsed(CarriedDocument)
@@ -195,14 +198,14 @@ def _changed(task: str, change: LabelChange, fast: bool = False) -> Steps[Change
 
 
 def published(document: Document, aliases: Mapping[str, int]) -> PublishedVersion:
-    """A version with the names that mean it, of all aliases of its task. Raises AnswerError."""
+    """Return a version with its aliases, selected from all aliases of its task. Raises AnswerError."""
     version = document.parsed(PublishedVersion)
     version._aliases = tuple(sorted(alias for alias, number in aliases.items() if number == version.version))
     return version
 
 
 def _together(pages: Sequence[CarriedDocument], dry_run: bool) -> CarriedTasks:
-    """The answers to one request after the other, each about a few tasks."""
+    """Combine the responses to several requests, each about a few tasks."""
     answers = [page.document for page in pages]
     carried, refused = ([task for answer in answers for task in answer[key]] for key in ("carried", "refused"))
     return read(CarriedTasks, {"dry_run": dry_run, "carried": carried, "refused": refused}, "")

@@ -1,4 +1,4 @@
-"""A dataset on its way to a service: files are streamed from disk, options are form fields named as the flags are."""
+"""Upload a dataset: files are streamed from disk, options are form fields with the names of the command's options."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _Options = ParamSpec("_Options")
 def taking(
     declaration: Callable[_Options, _Submission],
 ) -> Callable[[Callable[[_Self, _Submission], _Answer]], Callable[Concatenate[_Self, _Options], _Answer]]:
-    """Lets a method that takes a submission be called with the submission's fields: submit("paws.jsonl", rows=32).
+    """Let a method with a submission as argument be called with the submission's fields: submit("paws.jsonl", rows=32).
 
-    Datasets that the program holds may stand in the place of files, see `onboard.client.frames`. Errors speak of
-    arguments, unless the method's owner has `in_commands` set, as the command line has.
+    In-memory datasets are accepted in place of files, see `onboard.client.frames`. Errors refer to arguments, unless
+    the method's owner has `in_commands` set, like the command line.
     """
     declared = signature(declaration)
 
@@ -38,8 +38,8 @@ def taking(
         @contextmanager
         def declared_by(self: _Self, args: Any, options: Any) -> Iterator[_Submission]:
             words = nullcontext() if getattr(self, "in_commands", False) else speaking_of_arguments()
-            with words, as_files(declared.bind(*args, **options).arguments) as given:
-                yield declaration(**given)  # type: ignore[call-arg]  # names of its fields
+            with words, as_files(declared.bind(*args, **options).arguments) as fields:
+                yield declaration(**fields)  # type: ignore[call-arg]  # names of its fields
 
         @wraps(method)
         def call(self: _Self, /, *args: _Options.args, **options: _Options.kwargs) -> _Answer:
@@ -51,24 +51,24 @@ def taking(
             with declared_by(self, args, options) as submission:
                 return (yield from method(self, submission))  # type: ignore[misc]  # a generator
 
-        taken: Any = steps if isgeneratorfunction(method) else call
+        decorated: Any = steps if isgeneratorfunction(method) else call
 
-        own, *_ = signature(method).parameters.values()
-        named = [own.replace(kind=Parameter.POSITIONAL_ONLY), *declared.parameters.values()]
-        taken.__signature__ = signature(method).replace(parameters=named)  # for help()
-        return taken  # type: ignore[no-any-return]  # called as the method is, with the fields
+        self_parameter, *_ = signature(method).parameters.values()
+        named = [self_parameter.replace(kind=Parameter.POSITIONAL_ONLY), *declared.parameters.values()]
+        decorated.__signature__ = signature(method).replace(parameters=named)  # for help()
+        return decorated  # type: ignore[no-any-return]  # called as the method is, with the fields
 
     return decorate
 
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """What `POST /v1/jobs` and `POST /v1/check` are sent.
+    """The form of `POST /v1/jobs` and `POST /v1/check`.
 
     Args:
-        files: dataset, validation, test, unlabelled: those that are files here.
-        fields: everything else; None and empty ones are left out.
-        hub: hf://NAME[/CONFIG] where the dataset is no file here; empty where there is none.
+        files: dataset, validation, test, unlabelled, if they are local files.
+        fields: all other fields; None and empty ones are left out.
+        hub: hf://NAME[/CONFIG] if the dataset is on the hub, else empty.
     """
 
     files: Mapping[str, Path]
@@ -77,7 +77,7 @@ class Upload:
 
     @classmethod
     def of(cls, submission: Any) -> Upload:
-        """What a submission asks beyond the defaults: a service of an earlier version may not know every field.
+        """Return the upload of a submission without default values, which earlier releases may not support.
 
         Raises:
             DatasetError: a file is missing or cannot be read.
@@ -98,7 +98,7 @@ class Upload:
 
     @contextmanager
     def opened(self) -> Iterator[Callable[[], dict[str, Any]]]:
-        """Makes `data` and `files` of a request, from the beginning of the files each time it is called."""
+        """Yield a function that makes `data` and `files` of a request, reading the files from their start each time."""
         with ExitStack() as stack:
             streams = {name: stack.enter_context(path.open("rb")) for name, path in self.files.items()}
 
@@ -108,7 +108,7 @@ class Upload:
                 parts = {name: self._part(name, stream) for name, stream in streams.items()}
                 named = {"dataset": (None, self.hub)} if self.hub else {}
                 data = self._data()
-                if not (parts or named) and data:  # as a part: without one it is no multipart
+                if not (parts or named) and data:  # httpx only sends multipart if there is at least one part
                     name = next(name for name, value in data.items() if isinstance(value, str))
                     named = {name: (None, data.pop(name))}
                 return {"data": data, "files": {**parts, **named}}

@@ -1,4 +1,4 @@
-"""What a program wants of a remote service with tasks and versions: list, release, delete, take."""
+"""Requests about tasks and versions: list, promote, delete, download."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ if TYPE_CHECKING:
 
 
 class Versions(Asking):
-    """Tasks, their versions, the names that they have, and what they are pinned to."""
+    """Tasks, their versions, aliases and pins."""
 
     @operation
     def task_documents(self, search: TaskSearch) -> Steps[list[Document]]:
-        """Matching tasks by name, with their latest versions."""
+        """Return matching tasks by name, with their latest versions."""
         return task_documents(search)
 
     @operation
     def task_document(self, task: str) -> Steps[Document]:
-        """A task with its latest version and aliases. Raises NotFoundError."""
+        """Return a task with its latest version and aliases. Raises NotFoundError."""
         return get(f"/v1/tasks/{require_name(task)}")
 
     @operation
     def versions_page(self, task: str, limit: int, before: int | None = None) -> Steps[Document]:
-        """A page of `versions`, newest first, before a number, and the `aliases`. Raises NotFoundError."""
+        """Return a page of `versions`, newest first, before a number, and the `aliases`. Raises NotFoundError."""
         return versions_page(task, limit, before)
 
     @operation
     def alias_names(self, reference: str) -> Steps[AliasNames]:
-        """The label names of a reference's alias, if they differ from the version's."""
+        """Return the label names of a reference's alias, if they differ from the version's."""
         named = Reference.parse(reference)
         if named.alias is None:
             return ()
@@ -56,7 +56,7 @@ class Versions(Asking):
 
     @operation
     def map_document(self) -> Steps[Document]:
-        """The map of tasks, as printed by `onboard tasks map --json`. Raises AnswerError."""
+        """Return the map of tasks, as printed by `onboard tasks map --json`. Raises AnswerError."""
         document = yield from get("/map.json")
         for task in document.parts("tasks"):
             task.read("task", str), task.read("x", float), task.read("y", float)
@@ -69,46 +69,49 @@ class Versions(Asking):
         """Move an alias to TASK@vN, or to the version of another alias. Never overwrites a concurrent move.
 
         Args:
-            if_better: only when it is significantly better than what the alias means now.
-            as_before: answer those who ask the alias with the labels that they know, where labels were renamed since.
+            if_better: only if it is significantly better than the alias's current version.
+            as_before: keep the previous label names for users of the alias, if labels were renamed since.
 
         Raises:
-            NotFoundError: no such version.
+            NotFoundError: the version does not exist.
             NotBetterError: it is not better.
-            PreconditionFailedError: somebody else moved the alias just now.
+            PreconditionFailedError: somebody else has just moved the alias.
         """
-        asked, name = Reference.parse(reference), require_alias(alias)
-        version = asked.version or (yield from version_document(asked)).read("version", int)
+        parsed, name = Reference.parse(reference), require_alias(alias)
+        version = parsed.version or (yield from version_document(parsed)).read("version", int)
         attempts = self._connection.attempts
-        return (yield from promote(asked.task, name, version, attempts, if_better=if_better, as_before=as_before))
+        return (yield from promote(parsed.task, name, version, attempts, if_better=if_better, as_before=as_before))
 
     @operation
     def rollback(self, task: str, alias: str) -> Steps[AliasMoveDocument]:
         """Move an alias to its previous version. Repeat to go further back.
 
         Raises:
-            NotFoundError: no such alias.
-            ConflictError: nothing came before.
-            PreconditionFailedError: somebody else moved it just now.
+            NotFoundError: the alias does not exist.
+            ConflictError: there is no previous version.
+            PreconditionFailedError: somebody else has just moved it.
         """
         return rollback(require_name(task), require_alias(alias), self._connection.attempts)
 
     @operation
     def drift(self, reference: str) -> Steps[DriftDocument]:
-        """How a version's texts of the newest week differ from its training rows and from the week before.
+        """Return how a version's texts of the newest week differ from its training rows and from the previous week.
 
         Args:
             reference: TASK[@latest|@vN|@ALIAS].
 
         Raises:
-            NotFoundError: there is no such task or version.
+            NotFoundError: the task or version does not exist.
         """
         named = Reference.parse(reference)
         return (yield from get(f"/v1/tasks/{named.task}/drift", ref=named.ref)).parsed(DriftDocument)
 
     @operation
     def labels_document(self, task: str) -> Steps[Document]:
-        """The labels of a task's newest rows, as `onboard labels TASK --json` prints them. Raises NotFoundError."""
+        """Return the labels of a task's newest rows, as printed by `onboard labels TASK --json`.
+
+        Raises NotFoundError.
+        """
         return get(f"/v1/tasks/{require_name(task)}/labels")
 
     @operation
@@ -121,16 +124,16 @@ class Versions(Asking):
         """Delete a task permanently; returns the output of `onboard tasks delete --json`. Needs the scope admin.
 
         Args:
-            unlearn: rebuild what descends from it, from its own rows.
-            dry_run: only say what would go, and what descends from it.
+            unlearn: rebuild its descendants from their own rows.
+            dry_run: only report what would be deleted, and its descendants.
 
         Raises:
-            NotFoundError: no such task.
-            ConflictError: it cannot be unlearned, or the service is at other maintenance.
+            NotFoundError: the task does not exist.
+            ConflictError: it cannot be unlearned, or the service is busy with other maintenance.
             StorageError: the task is deleted, but not all of its files.
-            UnavailableError: the service cannot be reached, or cannot delete for good.
+            UnavailableError: the service cannot be reached, or cannot delete permanently.
         """
-        options = urlencode({name: "true" for name, asked in (("unlearn", unlearn), ("dry_run", dry_run)) if asked})
+        options = urlencode({name: "true" for name, enabled in (("unlearn", unlearn), ("dry_run", dry_run)) if enabled})
         path = f"/v1/tasks/{require_name(task)}{'?' if options else ''}{options}"
         document = yield from send("DELETE", path, timeout_seconds=PATIENCE_SECONDS)
         if not document:
@@ -139,48 +142,48 @@ class Versions(Asking):
 
     @operation
     def version_document(self, reference: str | Reference) -> Steps[Document]:
-        """A version without its numbers, as printed by `onboard versions --json`. Raises NotFoundError."""
+        """Return a version without its numbers, as printed by `onboard versions --json`. Raises NotFoundError."""
         return version_document(reference)
 
     @operation
     def readout(self, reference: str | Reference) -> Steps[bytes]:
-        """The verified file of a version's readout, `readout.safetensors`.
+        """Return the verified file of a version's readout, `readout.safetensors`.
 
         Raises:
-            NotFoundError: no such version, or it has none.
-            DamagedError: what came is another file.
+            NotFoundError: the version does not exist or has no readout.
+            DamagedError: the downloaded file is different.
         """
         document = yield from version_document(reference)
-        asked = Reference(document.read("task", str), None, document.read("version", int))
+        resolved = Reference(document.read("task", str), None, document.read("version", int))
         promised = document.given("readout", str)
         if promised is None:
-            raise NotFoundError("version-without-readout", version=asked, task=asked.task)
-        return (yield from download_readout(asked, promised))
+            raise NotFoundError("version-without-readout", version=resolved, task=resolved.task)
+        return (yield from download_readout(resolved, promised))
 
     @operation
     def weights(self, reference: str | Reference) -> Steps[bytes]:
-        """The verified file of a version without an embedding, `weights.safetensors`.
+        """Return the verified file of a version without an embedding, `weights.safetensors`.
 
         Raises:
-            InputError: the version is of a method that this release does not know.
-            NotFoundError: no such version, or it is an embedding.
-            DamagedError: what came is another file.
+            InputError: this release does not support the version's method.
+            NotFoundError: the version does not exist or has an embedding.
+            DamagedError: the downloaded file is different.
         """
         document = yield from version_document(reference)
-        asked = Reference(document.read("task", str), None, document.read("version", int))
+        resolved = Reference(document.read("task", str), None, document.read("version", int))
         method = document.read("method", str)
-        if content_of(method, str(asked)) == "embedding":
-            raise NotFoundError("version-without-weights", asked=str(asked))
-        return (yield from download_weights(asked, document.read("artifact", str)))
+        if content_of(method, str(resolved)) == "embedding":
+            raise NotFoundError("version-without-weights", asked=str(resolved))
+        return (yield from download_weights(resolved, document.read("artifact", str)))
 
     @operation
     def hypernetworks(self, base: str | None = None) -> Steps[Document]:
-        """The hypernetworks of a base, given by name or digest; None means the default base. Raises NotFoundError."""
+        """Return the hypernetworks of a base by name or digest; None means the default base. Raises NotFoundError."""
         return (yield from get("/v1/hypernetworks", base=(yield from _digest(base))))
 
     @operation
     def hypernetwork_version(self, version: int, base: str | None = None) -> Steps[Document]:
-        """A hypernetwork with the versions pinned to it and the guard's verdict. Raises NotFoundError."""
+        """Return a hypernetwork with the versions pinned to it and the guard's verdict. Raises NotFoundError."""
         return (yield from get(f"/v1/hypernetworks/{version}", base=(yield from _digest(base))))
 
     @operation
@@ -192,38 +195,39 @@ class Versions(Asking):
 
     @operation
     def priors(self, base: str | None = None) -> Steps[Document]:
-        """The priors of a base, and the contributions of earlier tasks. Raises NotFoundError."""
+        """Return the priors of a base, and the contributions of earlier tasks. Raises NotFoundError."""
         return (yield from get("/v1/priors", base=(yield from _digest(base))))
 
     @operation
     def prior(self, form: Form = "single", version: int | None = None, base: str | None = None) -> Steps[Document]:
-        """A prior (None means the head) with the tasks that taught it. Raises NotFoundError."""
+        """Return a prior (None means the head) with the tasks that contributed to it. Raises NotFoundError."""
         digest = yield from _digest(base)
         return (yield from get(f"/v1/priors/{form}", version=version, base=digest))
 
     @operation
     def bases(self, name: str | None = None) -> Steps[list[Document]]:
-        """Available bases, or the one with this name. Raises NotFoundError."""
+        """Return available bases, or the one with this name. Raises NotFoundError."""
         return bases(name)
 
     @operation
     def base_card(self, digest: str) -> Steps[str]:
-        """The card of a base as Markdown. Raises NotFoundError, also if the service has never used the base."""
+        """Return the card of a base as Markdown. Raises NotFoundError, also if the service has never used the base."""
         return text(f"/v1/bases/{digest}/card.md")
 
     @operation
     def base(self, digest: str, folder: str | Path) -> Steps[Path]:
         """Download and verify the files of a base. With an embedding, they suffice for predictions.
 
-        An embedding that is pinned to a later hypernetwork than the base's first needs that, too: see `hypernetwork`.
+        An embedding that is pinned to a later hypernetwork than the base's first also needs that one: see
+        `hypernetwork`.
 
         Args:
-            folder: a new one, or one that holds this base already.
+            folder: a new one, or one that already contains this base.
 
         Raises:
-            NotFoundError: the service has not got it.
-            ConflictError: the folder holds something else.
-            DamagedError: what came is not the base.
+            NotFoundError: the service does not have it.
+            ConflictError: the folder contains other files.
+            DamagedError: the downloaded files are not the base.
         """
         return download_base(digest, Path(folder), self._connection.attempts)
 
@@ -233,12 +237,12 @@ class Versions(Asking):
 
         Args:
             pins: of the embedding: `embedding.pins`.
-            path: of the file; beside `embedding.safetensors` and `base/` a bundle has it as
-                `hypernetwork.safetensors`.
+            path: of the file. In a bundle, it is `hypernetwork.safetensors`, next to `embedding.safetensors` and
+                `base/`.
 
         Raises:
-            NotFoundError: the service has not got it.
-            DamagedError: what came is another file.
+            NotFoundError: the service does not have it.
+            DamagedError: the downloaded file is different.
         """
         return download_hypernetwork(pins, Path(path), self._connection.attempts)
 
@@ -253,7 +257,7 @@ def versions_page(task: str, limit: int, before: int | None) -> Steps[Document]:
     """See `Versions.versions_page`."""
     cursor = None if before is None else str(before)
     found = yield from pages(f"/v1/tasks/{require_name(task)}/versions", "versions", limit, cursor=cursor)
-    # a page is in the order of the numbers, and the newest page comes first
+    # each page is in ascending order, and the newest page comes first
     versions = [version for page in reversed(found) for version in page.parts("versions")]
     return Document.of({**found[-1], "versions": versions}, found[-1].place)
 
@@ -284,7 +288,7 @@ def bases(name: str | None) -> Steps[list[Document]]:
 
 
 def _digest(base: str | None) -> Steps[str | None]:
-    """A base's digest by its name; a service's default base needs none. Raises NotFoundError."""
+    """Return a base's digest by its name; None for the default base. Raises NotFoundError."""
     if base is None or base.startswith("sha256:"):
         return base
     return (yield from bases(base))[0].read("digest", str)

@@ -1,4 +1,4 @@
-"""What the checks say of a dataset."""
+"""The result of checking a dataset."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What deleting a task says."""
+"""The result of deleting a task."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class RemovedCounts(Document):
-    """How much went; `artifacts` are files, of so many bytes."""
+    """The number of removed records; `artifacts` counts files, and `bytes` is their size."""
 
     versions: int
     jobs: int
@@ -65,7 +65,7 @@ class Descendants(Document):
 
 
 class RevertedHead(Document):
-    """A base whose head went back to a hypernetwork version without the task."""
+    """A base that was reverted to a hypernetwork version that does not descend from the task."""
 
     base_digest: str
     from_: Annotated[int, Field(alias="from")]
@@ -73,14 +73,14 @@ class RevertedHead(Document):
 
 
 class Rebuilding(Document):
-    """Versions that a job rebuilds; of a dry run it has no id."""
+    """Versions that a job rebuilds. In a dry run, the job has no id."""
 
     versions: tuple[str, ...]
     job: str | None
 
 
 class Restored(Document):
-    """A carried version whose aliases name the version again that it was carried from."""
+    """A carried version, and the original version that its aliases now name."""
 
     version: str
     to: str
@@ -94,7 +94,7 @@ class CannotRebuild(Document):
 
 
 class UnlearningDocument(Document):
-    """What becomes of the descendants."""
+    """The changes to the descendants of the task."""
 
     reverted: tuple[RevertedHead, ...]
     rebuilding: tuple[Rebuilding, ...]
@@ -104,7 +104,7 @@ class UnlearningDocument(Document):
 
 
 class DeletedDocument(Document):
-    """What went with a task, and what descends from it."""
+    """The records that were deleted with a task, and its descendants."""
 
     task: str
     deleted: bool

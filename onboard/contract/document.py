@@ -1,4 +1,4 @@
-"""What all documents have in common, and how one is read from the answer of a service."""
+"""The base class of all documents, and how a document is read from a service's response."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Document(BaseModel):
 
     @classmethod
     def of(cls, record: Any, **instead: Any) -> Self:
-        """The document of a record whose attributes have the names of fields, in Python or in JSON.
+        """The document of a record. Its attributes have the field names, as in Python or as in JSON.
 
         Moments become ISO 8601 in UTC.
 
@@ -64,7 +64,7 @@ class Document(BaseModel):
 
     @property
     def document(self) -> dict[str, Any]:
-        """The whole document, with what a service of another release says beyond the fields."""
+        """The whole document, including members from a service of another release that have no field here."""
         return dict(self.to_json() if self._answer is None else self._answer)
 
     def to_json(self) -> dict[str, Any]:
@@ -73,7 +73,7 @@ class Document(BaseModel):
 
 
 class Partial(Document):
-    """A document that leaves out what nobody said: earlier releases stored fewer facts, and not every job has all."""
+    """A document that omits fields without a value: earlier releases stored fewer facts, and not every job has all."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -131,7 +131,7 @@ def missing(key: str, place: str) -> AnswerError:
 
 
 def _wrong_part(steps: Sequence[int | str], answer: Any) -> tuple[str, Any]:
-    """The key and the value that are wrong; steps that are no part of the answer name a member of a union."""
+    """Return the invalid key and value. Steps that are not keys of the answer are ignored: they name a union member."""
     key, value = "", answer
     for step in steps:
         if isinstance(value, dict) and step in value:

@@ -55,7 +55,7 @@ class DriftComparison(Document):
 
 
 class DriftAlarm(Document):
-    """What was found in a week, when it was found first."""
+    """An alarm for a week, at the time it was first raised."""
 
     at: str
     texts: Annotated[int, Field(description="Texts of the week by then.")]
@@ -64,7 +64,7 @@ class DriftAlarm(Document):
 
 
 class DriftWeek(Document):
-    """What is kept of the texts of a week."""
+    """The stored counts of a week's texts."""
 
     week: Annotated[str, Field(description="Its Monday.")]
     texts: int
@@ -79,7 +79,7 @@ class DriftWeek(Document):
 
 
 class DriftDocument(Document):
-    """What the newest week of a version looks like beside its training rows and the week before."""
+    """The newest week of a version, compared with its training rows and with the week before."""
 
     task: str
     version: int

@@ -56,7 +56,7 @@ def read_facts(content: bytes) -> dict[str, Any]:
     """The metadata of `embedding.safetensors`: strings as they are, everything else from its JSON.
 
     Raises:
-        DamagedError: the bytes are no safetensors file.
+        DamagedError: the bytes are not a safetensors file.
     """
     return {key: _fact(key, value) for key, value in read_metadata(content).items()}
 

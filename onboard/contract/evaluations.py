@@ -81,7 +81,7 @@ class PairedComparison(Document):
 
 
 class Flipped(Document):
-    """Rows of one label whose answer changed from `a` to `b`."""
+    """Rows of one label that version `a` and version `b` answer differently."""
 
     label: Label
     earlier: Annotated[Label, Field(alias="a")]
@@ -90,7 +90,7 @@ class Flipped(Document):
 
 
 class FlippedRow(Document):
-    """A row whose answer changed from `a` to `b`, with the beginnings of its texts."""
+    """A row that versions `a` and `b` answer differently, with the beginnings of its texts."""
 
     text: str
     text_b: str | None

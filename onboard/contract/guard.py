@@ -68,15 +68,14 @@ class Objection(Document):
 
 
 class GuardVerdict(Partial):
-    """What came of tuning the hypernetwork: the verdict over all earlier tasks, and why.
+    """The result of tuning the hypernetwork: the verdict over all earlier tasks, and the reason.
 
-    verdict: accepted where every task that was looked at passes.
-    share: of the proposed step that was taken: 1, 1/2, 1/4, 1/8, or 0 where it was rejected.
-    margin: the largest increase of the mean log-loss that is accepted, in nats.
-    reason: one sentence; what to do about it where it was rejected.
-    tasks: one per task that was looked at. When accepted, the figures are of the half of the evidence that did not
+    verdict: accepted if every checked task passes. share: of the proposed step that was taken: 1, 1/2, 1/4, 1/8, or 0
+    where it was rejected. margin: the largest increase of the mean log-loss that is accepted, in nats. reason: one
+    sentence; what to do about it where it was rejected. tasks: one per checked task. When accepted, the figures are of
+    the half of the evidence that did not
         choose the share; when rejected, of the last try.
-    unchecked: how many earlier tasks were not looked at; chosen: by what rule the others were, null where all were.
+    unchecked: number of earlier tasks that were not checked; chosen: by what rule the others were, null where all were.
     objections: larger shares that were tried and refused, the largest first.
     """
 
@@ -96,17 +95,17 @@ class GuardVerdict(Partial):
 
 
 class Tuning(Partial):
-    """Whether the hypernetwork was tuned together with the embedding, and what came of it.
+    """Whether the hypernetwork was tuned together with the embedding, and the result.
 
-    asked: "auto" or "always"; tried: whether it was tuned; kept: whether the version is pinned to the result.
-    reason: why it was not tried, or why it was (not) kept.
-    regulariser: of the earlier tasks; learning_rate: of the hypernetwork's weights.
-    loss: of the new task, penalty: of the regulariser; one number per step. drift: of the earlier tasks' weights.
-    proposed: share of the step that was put to the guard: the largest that does the new task as much good as any.
-    by_share: the new task's mean loss in nats on `rows` of the `evidence`, by share ("0" is the embedding alone).
-    before, after: the new task's mean loss in nats, of the embedding alone and of the accepted step, on so many
+    asked: "auto" or "always"; tried: whether it was tuned; kept: whether the version is pinned to the result. reason:
+    why it was not tried, or why it was (not) kept. regulariser: of the earlier tasks; learning_rate: of the
+    hypernetwork's weights. loss: of the new task, penalty: of the regulariser; one number per step. drift: of the
+    earlier tasks' weights. proposed: share of the step that was put to the guard: the largest that does the new task as
+    much good as any. by_share: the new task's mean loss in nats on `rows` of the `evidence`, by share ("0" is the
+    embedding alone). before, after: the new task's mean loss in nats, of the embedding alone and of the accepted step,
+    on so many
         `rows` of the `evidence` ("held-out rows", "rows that were predicted without themselves", "training rows").
-    looked: whether it was given up after a first look of few `steps`, whose losses `by_share` are.
+    looked: whether tuning ended after a first look of few `steps`; `by_share` has the losses of these steps.
     """
 
     asked: str = ""

@@ -1,4 +1,4 @@
-"""The line of a base's hypernetworks."""
+"""The sequence of a base's hypernetwork versions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from onboard.contract.guard import GuardVerdict
 
 
 class HypernetworkDocument(Document):
-    """One link of a base's line of hypernetworks."""
+    """One hypernetwork version of a base."""
 
     base_digest: str
     version: int
@@ -27,7 +27,7 @@ class HypernetworkDocument(Document):
 
 
 class PinnedDocument(Document):
-    """What stands under a hypernetwork version."""
+    """The tasks and versions that are pinned to a hypernetwork version."""
 
     tasks: int
     in_use: Annotated[tuple[str, ...], Field(description="The pinned versions that an alias names, 200 at most.")]
@@ -35,7 +35,7 @@ class PinnedDocument(Document):
 
 
 class HypernetworkDetail(HypernetworkDocument):
-    """One link with what is pinned to it and the guard's verdict, a row per earlier task."""
+    """A hypernetwork version with everything pinned to it, and the guard's verdict with a row per earlier task."""
 
     base: str
     pinned_by: PinnedDocument
@@ -43,7 +43,7 @@ class HypernetworkDetail(HypernetworkDocument):
 
 
 class HypernetworkReverted(Document):
-    """The head of a base now, and before."""
+    """The hypernetwork version that a base uses now, and the one that it used before."""
 
     base: str
     base_digest: str
@@ -52,7 +52,7 @@ class HypernetworkReverted(Document):
 
 
 class HypernetworkList(Document):
-    """The line of a base, oldest first."""
+    """The hypernetwork versions of a base, oldest first."""
 
     base: str
     base_digest: str

@@ -167,7 +167,7 @@ class JobDocument(JobFacts):
 
 
 class JobLog(Document):
-    """A part of a job's log: `next` asks for what comes after it, `more` says that there is more already."""
+    """A part of a job's log. `next` is the cursor of the following part; `more` is true if there is already one."""
 
     job: str
     state: JobState

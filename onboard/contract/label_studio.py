@@ -1,4 +1,4 @@
-"""What Label Studio and its machine learning backends say to one another, as far as we take part."""
+"""The requests and responses between Label Studio and its machine learning backends, as far as they are supported."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MOST_TASKS: Final = 10_000  # of one request
 
 
 class _Sent(BaseModel):
-    """What Label Studio sends; it sends more with every release."""
+    """A request of Label Studio. Unknown fields are ignored: every release sends more."""
 
     model_config = ConfigDict(extra="ignore", protected_namespaces=())
 
@@ -44,7 +44,7 @@ class Connected(Document):
 
 
 class TaskPrediction(Document):
-    """What is answered to one task."""
+    """The prediction for one task."""
 
     result: tuple[dict[str, Any], ...]
     score: Annotated[
@@ -72,7 +72,7 @@ class LeftOutAnnotation(Document):
 
 
 class Received(Document):
-    """What became of a webhook."""
+    """The result of a webhook."""
 
     kept: Annotated[int, Field(description="Annotations that are new or changed.")]
     left_out: tuple[LeftOutAnnotation, ...] = ()

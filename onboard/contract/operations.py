@@ -149,7 +149,7 @@ class QueuedDocument(Document):
 
 
 class OpenJobs(Document):
-    """What runs and what waits at one moment; `queued_in_all` counts those that are not listed, too."""
+    """Running and waiting jobs at one moment; `queued_in_all` also counts those that are not listed."""
 
     at: str
     running: tuple[RunningDocument, ...]

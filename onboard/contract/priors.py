@@ -1,4 +1,4 @@
-"""Priors: their versions, what taught them, what they contributed."""
+"""Priors: their versions, the tasks that they were fitted to, and the contribution of each task."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ class PriorDocument(Document):
 
 
 class Contribution(Document):
-    """What one earlier task contributed: its share of the prior's weights, of all tasks together 1."""
+    """The contribution of one earlier task: its share of the prior's weights; the shares of all tasks sum to 1."""
 
     task: str
     share: float
 
 
 class PriorUse(Partial):
-    """What earlier tasks contributed to a version's readout.
+    """The contributions of earlier tasks to a version's readout.
 
     form, version, digest: of the prior; left_out: tasks that it was taken without: this one, and those that share rows
         with it.
-    scale: how far the readout was drawn towards the prior; 0 where rows left out are better without.
-    tasks: the five that contributed most; lessons: how many there are.
-    rows, metric, with_prior, without: accuracy, in points, of the readout on so many rows that were predicted without
+    scale: how far the readout was drawn towards the prior; 0 where rows left out are better without. tasks: the five
+    that contributed most; lessons: how many there are. rows, metric, with_prior, without: accuracy, in points, of the
+    readout on so many rows that were predicted without
         themselves, with the prior and without it; absent where there are too few of them.
     """
 
@@ -65,7 +65,7 @@ class PriorUse(Partial):
 
 
 class HelpedDocument(Document):
-    """What earlier tasks contributed to a version."""
+    """The contributions of earlier tasks to a version."""
 
     version: Annotated[str, Field(description="TASK@vN")]
     created_at: str | None

@@ -1,4 +1,4 @@
-"""What predictions are asked for: task, reference, labels, a text or a pair; checked before any model is loaded."""
+"""Prediction requests: task, reference, labels, a text or a pair. They are validated before any model is loaded."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class PredictionRequest:
 
 
 class VersionInputs(Protocol):
-    """What a version takes."""
+    """The inputs that a version accepts."""
 
     @property
     def pairs(self) -> bool | None:
@@ -59,17 +59,17 @@ def parse_requests(inputs: Sequence[Mapping[str, Any]]) -> list[PredictionReques
 def require_fitting(
     requests: Sequence[PredictionRequest], versions: Mapping[str, VersionInputs]
 ) -> dict[int, tuple[int, ...]]:
-    """See that every input's version takes it.
+    """Check that each input fits the version that is to answer it.
 
     Args:
-        versions: by the reference that names it; what is not there is not looked at.
+        versions: by reference; inputs of other references are not checked.
 
     Returns:
         By position from 0, of inputs that name labels: the places, ascending, of these among the version's.
 
     Raises:
         InputError: of the first input that has one text where the version takes two, or the reverse, or labels that the
-            version has not.
+            version does not have.
     """
     chosen: dict[int, tuple[int, ...]] = {}
     looked_up: dict[tuple[str, tuple[str, ...]], tuple[int, ...]] = {}  # the same labels of very many rows, once
@@ -109,7 +109,7 @@ def label_places(number: int, request: PredictionRequest, labels: Sequence[Label
         labels: of the version.
 
     Raises:
-        InputError: fewer than two of them, or one that the version has not; the remedy lists those that it has.
+        InputError: fewer than two of them, or one that the version does not have; the remedy lists those that it has.
     """
     if not labels:
         raise InputError(

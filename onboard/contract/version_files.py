@@ -21,7 +21,7 @@ _REMEDY: Final = "free some space, or --output elsewhere"
 
 
 def file_name(version: EmbeddingVersion) -> str:
-    """What fetching calls the version's file. Raises InputError: of a method that this release does not know."""
+    """The file name of a fetched version. Raises InputError: its method is unknown to this release."""
     return EMBEDDING if version.content == "embedding" else WEIGHTS
 
 
@@ -32,7 +32,7 @@ Part = bytes | Callable[[Path], object]
 def write_files(
     version: EmbeddingVersion, content: bytes, output: Path, parts: Mapping[str, Part] | None = None
 ) -> tuple[Path, ...]:
-    """Write what was fetched, wherever it came from: `content` as the version's file, the card, parts of a bundle.
+    """Write a fetched version: `content` as its file, its card, and further parts of a bundle.
 
     Args:
         parts: further files and folders by name.
@@ -41,7 +41,7 @@ def write_files(
         NotAllowedError, StorageError: the folder cannot be written.
     """
     own: dict[str, Part] = {file_name(version): content, "card.md": render_card(version).encode()}
-    # further parts first, which may refuse or fail: what was there before stays whole
+    # further parts first: if one of them is refused or fails, the existing files stay unchanged
     written = write_parts(output, {**(parts or {}), **own})
     return *written[-len(own) :], *written[: -len(own)]
 
@@ -63,7 +63,7 @@ def write_parts(output: Path, parts: Mapping[str, Part]) -> tuple[Path, ...]:
 
 
 def made_folder(output: Path) -> None:
-    """Make a folder where files are to be. Raises NotAllowedError, StorageError."""
+    """Make a folder for files. Raises NotAllowedError, StorageError."""
     with output_in_our_words(output, _REMEDY):
         output.mkdir(parents=True, exist_ok=True)
 
@@ -81,10 +81,10 @@ def write_whole(path: Path, content: bytes) -> None:
 
 @contextmanager
 def output_in_our_words(output: Path | str, remedy: str) -> Iterator[None]:
-    """Failures to write where a user wants files to be become NotAllowedError or StorageError.
+    """Raise NotAllowedError or StorageError if a folder that the user named cannot be written.
 
     Args:
-        output: the folder that was asked for by --output.
+        output: the folder given as --output.
         remedy: where it may be written to, but cannot: the disk is full.
     """
     try:

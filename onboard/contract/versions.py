@@ -85,13 +85,13 @@ class EmbeddingDocument(VersionDocument):
 
 
 class ListedEmbedding(EmbeddingDocument):
-    """The same in a list, with the file where it was asked for."""
+    """An embedding in a list, with its file if the request includes it."""
 
     file: Annotated[str | None, Field(description="embedding.safetensors in Base64; its SHA-256 is `artifact`.")]
 
 
 class CurrentEmbeddings(Document):
-    """What one alias names in every task that has it."""
+    """The versions that one alias names, in every task that has the alias."""
 
     ref: str
     embeddings: tuple[ListedEmbedding, ...]
@@ -147,7 +147,7 @@ class VersionList(Document):
 
 
 class AliasWanted(BaseModel, extra="forbid"):
-    """Which version an alias is to mean."""
+    """The version that an alias is to name."""
 
     version: Annotated[int, Field(ge=1, le=999_999_999)]
     if_better: Annotated[
@@ -172,7 +172,7 @@ class AliasMoveDocument(Document):
 
 
 class AliasDocument(Document):
-    """What an alias means, and its last moves, newest first."""
+    """The version that an alias names, and the last moves of the alias, newest first."""
 
     task: str
     alias: str

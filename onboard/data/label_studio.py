@@ -1,4 +1,4 @@
-"""What Label Studio sends while people label: a project's labeling configuration, its tasks and its annotations.
+"""The requests that Label Studio sends while people label: labeling configuration, tasks and annotations.
 
 Only choices for a whole text, or for a pair of texts, are labels here. Regions, images, HTML and audio are not.
 """
@@ -32,7 +32,7 @@ Payload = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Config:
-    """What a labeling configuration asks of a text.
+    """The part of a labeling configuration that is about texts.
 
     Args:
         control_name: name of the `<Choices>` tag.
@@ -100,7 +100,7 @@ def read_config(xml: str) -> Config:
     """Read a labeling configuration.
 
     Raises:
-        InputError: it is not XML, or does not ask for choices about a text.
+        InputError: it is not XML, or does not define choices about a text.
     """
     root = _parsed(xml)
     texts = {tag.get("name", ""): tag for tag in root.iter("Text")}
@@ -177,7 +177,7 @@ class LeftOut:
 
 
 def annotations_in(body: Payload, config: Config | None) -> Iterator[Annotation | LeftOut]:
-    """What a webhook says of annotations.
+    """Yield the annotations in a webhook.
 
     Args:
         body: of the webhook.

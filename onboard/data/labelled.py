@@ -52,7 +52,7 @@ class Takes:
 
 @dataclass(frozen=True, slots=True)
 class LabelledRows:
-    """Checked rows of a file without repeated texts, and what was left out.
+    """Checked rows of a file without repeated texts, and warnings about omitted rows.
 
     Args:
         source: the file's name in reports.

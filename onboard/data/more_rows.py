@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RowFile:
-    """The rows of a file, and what was left out.
+    """The rows of a file, and warnings about omitted rows.
 
     Args:
         source: the file's name in reports.

@@ -116,7 +116,7 @@ class Finding:
 
     Args:
         code: short stable name, such as `exact_duplicates`.
-        message: what was found and what was done about it.
+        message: the problem, and how the rows were changed.
         count: number of rows or labels concerned.
         remedy: what to do, if anything.
         examples: a few of them, JSON-compatible.

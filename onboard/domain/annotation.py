@@ -1,4 +1,4 @@
-"""What an annotator of a labeling tool said of a text, as the tool sends it while people label."""
+"""Annotations of texts, as a labeling tool sends them while people label."""
 
 from __future__ import annotations
 

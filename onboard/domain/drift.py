@@ -1,4 +1,4 @@
-"""Days and weeks of texts, and what is kept of them: numbers only, which can be added."""
+"""Days and weeks of texts, and their sums: only numbers, and days can be added."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ Sums = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class DriftDay:
-    """What is kept of the texts that a version answered on one day.
+    """The sums of the texts that a version answered on one day.
 
     Args:
         day: since 1970-01-01, in UTC.
         texts: how many.
         looked: the number of texts in its week at which the comparison was last made; 0 before the first.
-        alarm: what was found then, where it was an alarm.
+        alarm: the alarm of that comparison, if it raised one.
     """
 
     task: str

@@ -138,7 +138,7 @@ class EmbeddingVersion:
 
     @property
     def content(self) -> Content:
-        """What it consists of. Raises InputError: this release does not support its method."""
+        """The kind of its content. Raises InputError: this release does not support its method."""
         return content_of(self.method, self.reference)
 
     @property

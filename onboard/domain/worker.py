@@ -76,7 +76,7 @@ class WorkerRecord:
 
     @property
     def trouble(self) -> Trouble | None:
-        """What it cannot load, while it is alive."""
+        """The reason why it cannot load what jobs need; None if it can, or if the worker is no longer alive."""
         return Trouble.read(self.facts.get("trouble")) if self.live else None
 
     @property

@@ -1,1 +1,1 @@
-"""The evaluate stage: metrics with intervals, baselines on the same rows, and the verdicts drawn from them."""
+"""The evaluate stage: metrics with intervals, baselines on the same rows, and verdicts."""

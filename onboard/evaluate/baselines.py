@@ -1,6 +1,6 @@
-"""Baselines: trained on the same rows as the version and scored on the same held-out rows, with the same metrics.
+"""Baselines: trained on the same rows as the version, and scored on the same held-out rows with the same metrics.
 
-A result means little without them: 70% is nothing where 75% of the rows carry one label, or where words alone give 72%.
+They give results a meaning: 70% is poor if 75% of the rows have the same label, or if word counts alone give 72%.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from onboard.evaluate.metrics import FloatArray, IntArray
 from onboard.evaluate.sets import evaluate_sets
 from onboard.evaluate.tfidf import TfidfFeatures
 
-MOST_ROWS = 5000  # more training rows are drawn from, so that a baseline takes seconds
-MOST_WEIGHTS = 4_000_000  # some 200 bytes each while they are fitted; MNLI's 5,000 pairs have a million
-# Inverse penalties of logistic regression: with 32 and 100 rows 1 and 10 are alike; with 5,000 rows 10 is better for
+MOST_ROWS = 5000  # a sample of larger training sets, so that a baseline takes seconds
+MOST_WEIGHTS = 4_000_000  # about 200 bytes each during fitting; MNLI's 5,000 pairs have a million
+# Inverse penalties of logistic regression. With 32 and 100 rows 1 and 10 are equal; with 5,000 rows 10 is better for
 # single texts (TREC 89% against 86%, IMDB 87% against 85%), and 1 has the better log-loss for pairs (MNLI 0.95, 1.07).
 INVERSE_PENALTY_TEXTS = 10.0
 INVERSE_PENALTY_PAIRS = 1.0
-TOLERANCE = 1e-3  # halves the time; MNLI and TREC stay within half a point
+TOLERANCE = 1e-3  # halves the time; MNLI and TREC change by less than half a point
 RIDGE_PENALTY = 3.0
 
 Baselines = dict[str, dict[str, Metric]]
@@ -36,21 +36,21 @@ Baselines = dict[str, dict[str, Metric]]
 def score_baselines(
     dataset: Dataset, held_out: Sequence[Example], *, metric: str | None = None, seed: int = 0, learned: bool = True
 ) -> Baselines:
-    """Metrics of each baseline, trained on `dataset.train` and scored on `held_out` (validation or test rows).
+    """Return the metrics of each baseline, trained on `dataset.train` and scored on `held_out`.
 
-    Classification: `majority` (the commonest label of training and held-out rows together) and
+    Classification: `majority` (the most frequent label of training and held-out rows together) and
     `tfidf_logistic_regression`. Regression: `mean` (of the training labels) and `tfidf_ridge`. Sets of labels:
     `commonest_set` and `tfidf_one_vs_rest`.
 
-    In what a hold-out leaves, a label is commonest just where fewer of its rows were held out than of others: with
-    many labels always one that no held-out row has, and a guess that is wrong on purpose is no bar.
+    Training rows alone would bias `majority`: the label that is most frequent after a hold-out is one with fewer
+    held-out rows. With many labels, it may have none, and such a baseline would be too weak.
 
     Args:
-        learned: whether TF-IDF is trained; the other costs nothing.
+        learned: whether TF-IDF is trained; the other baselines take no time.
 
     Raises:
-        ValueError: no training or no held-out rows.
-        InputError: an unknown metric.
+        ValueError: there are no training or no held-out rows.
+        InputError: the metric is unknown.
     """
     trained = predict_learned(dataset, dataset.train, held_out, seed) if learned else {}
     if dataset.kind == "regression":
@@ -75,13 +75,13 @@ def score_baselines(
 def cross_validate_baselines(
     dataset: Dataset, folds: IntArray, *, metric: str | None = None, seed: int = 0, learned: bool = True
 ) -> Baselines:
-    """The same baselines by cross-validation over `dataset.train`, on the folds that the version was validated with.
+    """Return the same baselines by cross-validation over `dataset.train`, with the folds of the version.
 
-    The commonest label and the mean are those of all training rows, for the reason that `score_baselines` gives.
+    The most frequent label and the mean are those of all training rows, for the reason given in `score_baselines`.
 
     Args:
-        folds: fold of every training row, (n,), below 0 for those that are only trained on; at least two folds.
-        learned: as of `score_baselines`.
+        folds: fold of every training row, (n,), below 0 for rows that are only trained on; at least two folds.
+        learned: as in `score_baselines`.
     """
     judged = np.flatnonzero(folds >= 0)
     rows = [dataset.train[row] for row in judged]
@@ -114,25 +114,25 @@ def cross_validate_baselines(
 def predict_learned(
     dataset: Dataset, train: Sequence[Example], rows: Sequence[Example], seed: int
 ) -> dict[str, FloatArray]:
-    """Predictions of the TF-IDF baseline for `rows`, by its name: probabilities (n, K), or values (n,)."""
+    """Return predictions of the TF-IDF baseline for `rows`, by name: probabilities (n, K), or values (n,)."""
     if not train or not rows:
         raise ValueError(f"baselines need training and held-out rows, not {len(train)} and {len(rows)}")
-    chosen = _at_most(train, seed)
+    train_rows = _at_most(train, seed)
     if dataset.kind == "regression":
-        return {"tfidf_ridge": _ridge(chosen, rows)}
+        return {"tfidf_ridge": _ridge(train_rows, rows)}
     if dataset.several_labels:
-        return {"tfidf_one_vs_rest": _one_vs_rest(chosen, indicators_of(dataset.labels, chosen), rows)}
-    learned = _logistic_regression(chosen, _indices(dataset, chosen), rows, len(dataset.labels))
+        return {"tfidf_one_vs_rest": _one_vs_rest(train_rows, indicators_of(dataset.labels, train_rows), rows)}
+    learned = _logistic_regression(train_rows, _indices(dataset, train_rows), rows, len(dataset.labels))
     return {"tfidf_logistic_regression": learned}
 
 
 def _shares(counts: IntArray | FloatArray, n: int) -> FloatArray:
-    """Shares of labels (K), with one row added to each, for each of n rows, (n, K)."""
+    """Return shares of labels (K), with one row added to each, repeated for n rows, (n, K)."""
     return np.tile((counts + 1.0) / (counts + 1.0).sum(), (n, 1))
 
 
 def _commonest(others_index: IntArray, judged_index: IntArray, classes: int) -> FloatArray:
-    """The labels' shares in both, for each of n judged rows, (n, K); among equals the judged rows' commonest leads."""
+    """Return the labels' shares in both for n judged rows, (n, K); ties go to the judged rows' most frequent."""
     judged = np.bincount(judged_index, minlength=classes)
     less_than_a_row = judged / (2 * len(judged_index))
     return _shares(np.bincount(others_index, minlength=classes) + judged + less_than_a_row, len(judged_index))
@@ -144,28 +144,29 @@ def _logistic_regression(
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
 
-    present = np.unique(train_index)  # (P,), a class may have no training row
+    classes_present = np.unique(train_index)  # (P,), because a class may have no training row
     shares = _shares(np.bincount(train_index, minlength=classes), len(rows))
-    features = _features(train, len(present))
-    if len(present) < 2 or features is None:
+    features = _features(train, len(classes_present))
+    if len(classes_present) < 2 or features is None:
         return shares
     inverse_penalty = INVERSE_PENALTY_PAIRS if features.pairs else INVERSE_PENALTY_TEXTS
     model = LogisticRegression(C=inverse_penalty, tol=TOLERANCE, max_iter=1000)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # a thousand steps are good enough for a baseline
-        warnings.filterwarnings("ignore", "The number of unique classes")  # they are classes, two rows of each or not
+        warnings.simplefilter("ignore", ConvergenceWarning)  # a thousand steps suffice for a baseline
+        # they are classes even with two rows or fewer each
+        warnings.filterwarnings("ignore", "The number of unique classes")
         model.fit(features(train), train_index)
     learned = np.zeros((len(rows), classes))
-    learned[:, present] = model.predict_proba(features(rows))
-    # classes without a training row keep their small share, or one of their rows would cost an infinite log-loss
-    absent = np.setdiff1d(np.arange(classes), present)
+    learned[:, classes_present] = model.predict_proba(features(rows))
+    # Classes without a training row keep their small share, to avoid an infinite log-loss.
+    absent = np.setdiff1d(np.arange(classes), classes_present)
     learned *= 1 - shares[:, absent].sum(axis=1, keepdims=True)
     learned[:, absent] = shares[:, absent]
     return learned
 
 
 def _commonest_set(dataset: Dataset, rows: Sequence[Example]) -> FloatArray:
-    """The commonest set of labels of training and judged rows together as an answer to each judged row, (n, L)."""
+    """Return the most frequent set of labels of training and judged rows as an answer for each judged row, (n, L)."""
     counts = Counter(row.label for row in (*dataset.train, *rows))
     (commonest, _), *_ = counts.most_common(1)
     answer = indicators_of(dataset.labels, [Example("", None, commonest)])
@@ -173,7 +174,7 @@ def _commonest_set(dataset: Dataset, rows: Sequence[Example]) -> FloatArray:
 
 
 def _one_vs_rest(train: Sequence[Example], truth: FloatArray, rows: Sequence[Example]) -> FloatArray:
-    """A logistic regression for each label by itself, its two sides balanced, (n, L)."""
+    """Return scores of a balanced logistic regression for each label, (n, L)."""
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
 
@@ -182,14 +183,14 @@ def _one_vs_rest(train: Sequence[Example], truth: FloatArray, rows: Sequence[Exa
     if features is None:
         return shares
     inverse_penalty = INVERSE_PENALTY_PAIRS if features.pairs else INVERSE_PENALTY_TEXTS
-    trained, asked = features(train), features(rows)
-    for label, present in enumerate(truth.T > 0):
-        if present.all() or not present.any():
-            continue  # its share is all that is known
+    trained, row_features = features(train), features(rows)
+    for label, has_label in enumerate(truth.T > 0):
+        if has_label.all() or not has_label.any():
+            continue  # keep its share, the only information
         model = LogisticRegression(C=inverse_penalty, tol=TOLERANCE, max_iter=1000, class_weight="balanced")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            shares[:, label] = model.fit(trained, present).predict_proba(asked)[:, 1]
+            shares[:, label] = model.fit(trained, has_label).predict_proba(row_features)[:, 1]
     return shares
 
 
@@ -204,7 +205,7 @@ def _ridge(train: Sequence[Example], rows: Sequence[Example]) -> FloatArray:
 
 
 def _features(train: Sequence[Example], classes: int) -> TfidfFeatures | None:
-    """Features fitted on the training texts, for so many classes; None where they hold nothing but blanks."""
+    """Return features fitted on the training texts, for a number of classes; None if all texts are blank."""
     try:
         return TfidfFeatures(train, MOST_WEIGHTS // classes)
     except ValueError:
@@ -212,7 +213,7 @@ def _features(train: Sequence[Example], classes: int) -> TfidfFeatures | None:
 
 
 def _at_most(train: Sequence[Example], seed: int) -> Sequence[Example]:
-    """All training rows, or `MOST_ROWS` of them drawn by the seed."""
+    """Return all training rows, or `MOST_ROWS` of them drawn by the seed."""
     if len(train) <= MOST_ROWS:
         return train
     drawn = np.random.default_rng(seed).choice(len(train), size=MOST_ROWS, replace=False)

@@ -1,4 +1,4 @@
-"""Cross-validation where too few rows exist to hold some out: every row is predicted by a model that never saw it."""
+"""Cross-validation for few rows: every row is predicted by a model that was not trained on it."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from onboard.evaluate.metrics import FloatArray, IntArray
 
 
 def merge_folds(n: int, parts: Iterable[tuple[IntArray, FloatArray]]) -> FloatArray:
-    """Out-of-fold predictions of all n rows in their order, (n,) or (n, K).
+    """Return out-of-fold predictions of all n rows in order, (n,) or (n, K).
 
     Args:
-        parts: per fold the positions of its rows and their predictions.
+        parts: per fold, the indices of its rows and their predictions.
 
     Raises:
-        ValueError: a row that is predicted twice or not at all.
+        ValueError: a row is predicted twice or not at all.
     """
     positions, predictions = zip(*parts, strict=True)
     order = np.concatenate(positions)
@@ -31,5 +31,5 @@ def merge_folds(n: int, parts: Iterable[tuple[IntArray, FloatArray]]) -> FloatAr
 
 
 def cross_validated(measured: Mapping[str, Metric]) -> dict[str, Metric]:
-    """Metrics of merged out-of-fold predictions, marked as cross-validated."""
+    """Return metrics of merged out-of-fold predictions, marked as cross-validated."""
     return {name: replace(metric, estimate="cross-validated") for name, metric in measured.items()}

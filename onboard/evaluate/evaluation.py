@@ -1,4 +1,4 @@
-"""From predictions on held-out rows to metrics with intervals."""
+"""Metrics with intervals from predictions on held-out rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ONE_ROW = "a single row has no interval"
 
 
 def headline_metric(kind: str, metric: str | None = None) -> str:
-    """The metric that decides for a kind of task: the one asked for, else accuracy or spearman.
+    """Return the deciding metric for a kind of task: the requested one, else accuracy or spearman.
 
     Raises:
         InputError: `metric` is not one of this kind's metrics.
@@ -37,21 +37,21 @@ def headline_metric(kind: str, metric: str | None = None) -> str:
 def evaluate_classification(
     true_index: IntArray, probabilities: FloatArray, metric: str | None = None, labels: Sequence[Label] = ()
 ) -> dict[str, Metric]:
-    """Accuracy, macro-F1, log-loss and calibration error; MCC where there are two classes or `metric` asks for it.
+    """Return accuracy, macro-F1, log-loss and calibration error; MCC for two classes or if `metric` requests it.
 
     Args:
         true_index: class index per row, (n,), n ≥ 1.
-        probabilities: over the K classes, each row sums to one, (n, K). The prediction is the most probable class,
-            the lowest index among equals.
-        metric: the deciding metric, if one was named.
-        labels: the K classes by name, where each of them is to be told with macro-F1; else none.
+        probabilities: over the K classes, each row sums to one, (n, K). The prediction is the most probable class, the
+            lowest index among ties.
+        metric: the deciding metric, or None.
+        labels: the names of the K classes, to include each of them in macro-F1; may be empty.
 
     Raises:
-        InputError: an unknown metric.
-        JobFailedError: probabilities that are not finite (a diverged training).
-        ValueError: arrays that do not fit together.
+        InputError: the metric is unknown.
+        JobFailedError: probabilities are not finite (the training diverged).
+        ValueError: the arrays do not match.
     """
-    asked = headline_metric("classification", metric)
+    deciding = headline_metric("classification", metric)
     probabilities = np.asarray(probabilities, dtype=np.float64)
     _require_finite(probabilities)
     _require_probabilities(true_index, probabilities)
@@ -60,7 +60,7 @@ def evaluate_classification(
     matrix = metrics.confusion(true_index, predicted, classes)  # (K, K)
     macro_f1 = replace(_of_confusion(matrix, "macro_f1"), labels=_by_label(labels, matrix))
     measured = {"accuracy": _accuracy(matrix), "macro_f1": macro_f1}
-    if classes == 2 or asked == "mcc":
+    if classes == 2 or deciding == "mcc":
         measured["mcc"] = _of_confusion(matrix, "mcc", metrics.why_undefined(true_index, predicted))
     measured["log_loss"] = _mean(metrics.row_log_loss(true_index, probabilities))
     error = metrics.calibration_error(true_index, probabilities)
@@ -69,12 +69,12 @@ def evaluate_classification(
 
 
 def evaluate_regression(true: FloatArray, predicted: FloatArray, metric: str | None = None) -> dict[str, Metric]:
-    """Spearman, Pearson and mean squared error of predicted numbers, both (n,), n ≥ 1.
+    """Return Spearman, Pearson and mean squared error of predicted numbers, both (n,), n ≥ 1.
 
     Raises:
-        InputError: an unknown metric.
-        JobFailedError: predictions that are not finite.
-        ValueError: arrays of different length, or none.
+        InputError: the metric is unknown.
+        JobFailedError: predictions are not finite.
+        ValueError: the arrays differ in length or are empty.
     """
     headline_metric("regression", metric)
     true, predicted = np.asarray(true, dtype=np.float64), np.asarray(predicted, dtype=np.float64)
@@ -83,7 +83,7 @@ def evaluate_regression(true: FloatArray, predicted: FloatArray, metric: str | N
     _require_finite(predicted)
     n, note = len(true), metrics.why_undefined(true, predicted)
     r, rho = metrics.pearson(true, predicted), metrics.spearman(true, predicted)
-    # a correlation that is undefined has no interval either
+    # an undefined correlation has no interval
     rho_low, rho_high = (None, None) if note else spearman_interval(rho, n)
     r_low, r_high = (None, None) if note else pearson_interval(r, n)
     return {

@@ -1,17 +1,17 @@
-"""Two versions on the same held-out rows: is the new one better, worse, or can it not be told?
+"""Compare two versions on the same held-out rows: is the new one better, worse, or is it undecided?
 
-Two tests, each one-sided at 2.5% so that both together cry wolf in at most 5% of the cases:
+There are two tests, each one-sided at 2.5%, so that both together give at most 5% false alarms:
 
-- answers: McNemar's exact test on the rows whose answer changed;
-- losses: Student's t of the mean change in log-loss (squared error for regression). It sees more per row than answers
-  do, but it may not overrule them: a version is not worse by its losses if it gives more right answers. (A bootstrap of
-  20 to 50 rows is too narrow: it found 3 to 6% of equal versions worse.)
+- answers: McNemar's exact test on the rows with a changed answer;
+- losses: Student's t of the mean change in log-loss (squared error for regression). It is more sensitive than answers,
+  but cannot overrule them: a version is not worse by its losses if it gives more right answers. (A bootstrap of 20 to
+  50 rows is too narrow: it found 3 to 6% of equal versions worse.)
 
-Answers are looked at first, and the verdict names the one that decided: wherever it is told, it is told with that.
+Answers are tested first. The verdict names the test that decided, and is always reported with it.
 
-The rows must be unseen by whatever answers them. Cross-validated predictions belong to the models of the folds and not
-to a version that was published: compared with one another they are weaker evidence, and whoever does it says so
-(`onboard.versions.out_of_fold`). Never compare them with what a version says of rows that trained it.
+The rows must not have trained the models that answer them. Cross-validated predictions belong to the models of the
+folds and not to a published version. Comparing them with one another is weaker evidence, and must be reported as such
+(`onboard.versions.out_of_fold`). Never compare them with answers of a version to its training rows.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from onboard.statistics.student import student_interval
 
 ONE_SIDED_LEVEL = 0.025
 FEWEST_ROWS_ANSWERS = 6  # five changed answers, all for the worse, still have p = 0.031
-FEWEST_ROWS_LOSSES = 20  # of fewer the normal distribution is no guide
+FEWEST_ROWS_LOSSES = 20  # below this, the normal distribution is a poor approximation
 
 
 def compare_classification(true_index: IntArray, earlier: FloatArray, later: FloatArray) -> PairedComparison:
     """Compare probabilities (n, K) of two versions for the same n rows; n may be 0.
 
     Raises:
-        ValueError: arrays that do not fit together.
+        ValueError: the arrays do not match.
     """
     if earlier.shape != later.shape or len(earlier) != len(true_index):
         raise ValueError(f"predictions {earlier.shape} and {later.shape} for {len(true_index)} rows")
@@ -48,8 +48,7 @@ def compare_classification(true_index: IntArray, earlier: FloatArray, later: Flo
 
 
 def compare_right(was_right: NDArray[np.bool_], is_right: NDArray[np.bool_], change: FloatArray) -> PairedComparison:
-    """Compare two versions by which of n rows each answered rightly, and the change of each row's log-loss; n may be
-    0."""
+    """Compare versions by the rows (n) that each answered correctly, and the change of log-loss; n may be 0."""
     n = len(change)
     if not n:
         return PairedComparison(
@@ -77,7 +76,7 @@ def compare_regression(true: FloatArray, earlier: FloatArray, later: FloatArray)
     """Compare predicted numbers (n,) of two versions for the same n rows; n may be 0.
 
     Raises:
-        ValueError: arrays that do not fit together.
+        ValueError: the arrays do not match.
     """
     if not true.shape == earlier.shape == later.shape:
         raise ValueError(f"predictions {earlier.shape} and {later.shape} for {len(true)} rows")
@@ -96,7 +95,7 @@ def compare_regression(true: FloatArray, earlier: FloatArray, later: FloatArray)
 
 
 def _verdict(n: int, newly_right: int, newly_wrong: int, low: float | None, high: float | None) -> tuple[Verdict, bool]:
-    """The verdict, and whether the answers decided it."""
+    """Return the verdict, and whether the answers decided it."""
     if n < FEWEST_ROWS_ANSWERS:
         return "not enough evidence", False
     if mcnemar(newly_right, newly_wrong) <= ONE_SIDED_LEVEL:

@@ -1,7 +1,7 @@
-"""Metrics of answers that are sets of labels, with intervals; and two versions compared by them.
+"""Metrics with intervals for answers that are sets of labels, and the comparison of two versions.
 
-Alphabet: n rows, L labels. Truth is (n, L) of 0 and 1, scores are (n, L), and a label is answered from
-`ANSWERED_FROM` on. Intervals come from a bootstrap over rows, as the labels of one row depend on one another; that of
+Symbols: n rows, L labels. Truth is (n, L) of 0 and 1, scores are (n, L), and a label is answered if its score is at
+least `ANSWERED_FROM`. Intervals are from a bootstrap over rows, because the labels of one row are dependent; that of
 exact match is Wilson's.
 """
 
@@ -23,13 +23,13 @@ from onboard.evaluate.metrics import LOWEST_PROBABILITY, FloatArray
 from onboard.evaluate.paired import compare_right
 from onboard.statistics.proportions import wilson
 
-_PSEUDO_ROWS: Final = 0.5  # of F1, without which a label that was never seen wrong would never vary
+_PSEUDO_ROWS: Final = 0.5  # of F1; otherwise a label without observed errors would never vary
 _NEVER: Final = "undefined, given as 0: these rows have no label, and none is answered"
-_MOST_DRAWN: Final = 20_000_000  # numbers of one draw's products that are computed at a time
+_MOST_DRAWN: Final = 20_000_000  # numbers computed at a time in the products of one draw
 
 
 def answered_sets(scores: FloatArray) -> np.ndarray:
-    """Which labels are answered, (n, L) bool."""
+    """Return which labels are answered, (n, L) bool."""
     answered: np.ndarray = scores >= ANSWERED_FROM
     return answered
 
@@ -37,18 +37,18 @@ def answered_sets(scores: FloatArray) -> np.ndarray:
 def evaluate_sets(
     truth: FloatArray, scores: FloatArray, metric: str | None = None, labels: Sequence[Label] = ()
 ) -> dict[str, Metric]:
-    """Micro- and macro-F1, label ranking average precision, and the share of rows whose set is exactly right.
+    """Return micro- and macro-F1, label ranking average precision, and the share of rows with exactly the right set.
 
     Args:
         truth: (n, L) of 0 and 1, n ≥ 1.
         scores: (n, L).
-        metric: the deciding metric, if one was named.
-        labels: the L labels by name, if macro-F1 is to list each of them; else none.
+        metric: the deciding metric, or None.
+        labels: the names of the L labels, to include each of them in macro-F1; may be empty.
 
     Raises:
-        InputError: an unknown metric.
-        JobFailedError: scores that are not finite.
-        ValueError: arrays that do not fit together.
+        InputError: the metric is unknown.
+        JobFailedError: scores are not finite.
+        ValueError: the arrays do not match.
     """
     headline_metric(MULTILABEL, metric)
     truth, scores = np.asarray(truth, dtype=np.float64), np.asarray(scores, dtype=np.float64)
@@ -70,14 +70,17 @@ def evaluate_sets(
 
 
 def ranking_precision(truth: FloatArray, scores: FloatArray) -> FloatArray:
-    """Label ranking average precision of each row (n,): over its labels, the mean share of right ones among all that
-    are scored as high or higher (Schapire and Singer 2000). 1 of a row without labels, or with all of them."""
+    """Return the label ranking average precision of each row (n,) (Schapire and Singer 2000).
+
+    It is the mean, over the row's labels, of the share of right labels among all with the same or a higher score. It is
+    1 for a row without labels, or with all of them.
+    """
     order = np.sort(scores, axis=1)
     above_all = np.stack(
         [scores.shape[1] - np.searchsorted(row, of_row, side="left") for row, of_row in zip(order, scores, strict=True)]
-    )  # (n, L), how many are scored as high or higher
-    own = np.where(truth > 0, scores, -np.inf)
-    own_sorted = np.sort(own, axis=1)
+    )  # (n, L), number of labels with the same or a higher score
+    scores_of_right = np.where(truth > 0, scores, -np.inf)
+    own_sorted = np.sort(scores_of_right, axis=1)
     above_right = np.stack(
         [
             scores.shape[1] - np.searchsorted(row, of_row, side="left")
@@ -91,7 +94,7 @@ def ranking_precision(truth: FloatArray, scores: FloatArray) -> FloatArray:
 
 
 def row_set_loss(truth: FloatArray, scores: FloatArray) -> FloatArray:
-    """−ln of the scores of what is right, mean over the labels of a row, in nats, (n,)."""
+    """Return −ln of the score of the right answer, averaged over the labels of a row, in nats, (n,)."""
     clipped = np.clip(scores, LOWEST_PROBABILITY, 1 - LOWEST_PROBABILITY)
     losses: FloatArray = -(truth * np.log(clipped) + (1 - truth) * np.log(1 - clipped)).mean(1)
     return losses
@@ -100,10 +103,10 @@ def row_set_loss(truth: FloatArray, scores: FloatArray) -> FloatArray:
 def compare_sets(truth: FloatArray, earlier: FloatArray, later: FloatArray) -> PairedComparison:
     """Compare scores (n, L) of two versions for the same n rows; n may be 0.
 
-    A row is newly right where the F1 of its set rose, and newly wrong where it fell.
+    A row is newly right if the F1 of its set rose, and newly wrong if it fell.
 
     Raises:
-        ValueError: arrays that do not fit together.
+        ValueError: the arrays do not match.
     """
     if not truth.shape == earlier.shape == later.shape:
         raise ValueError(f"scores {earlier.shape} and {later.shape} for truth {truth.shape}")
@@ -113,7 +116,7 @@ def compare_sets(truth: FloatArray, earlier: FloatArray, later: FloatArray) -> P
 
 
 def _row_f1(truth: FloatArray, answered: np.ndarray) -> FloatArray:
-    """F1 of each row's set (n,); 1 where it is empty and so is the answer."""
+    """Return F1 of each row's set (n,); 1 if both the set and the answer are empty."""
     both = truth.sum(1) + answered.sum(1)
     f1: FloatArray = np.where(both > 0, 2 * (truth * answered).sum(1) / np.maximum(both, 1), 1.0)
     return f1
@@ -127,14 +130,14 @@ def _by_label(labels: Sequence[Label], counts: np.ndarray) -> tuple[LabelScore, 
 
 
 def _f1(counts: np.ndarray, *, micro: bool, labels: tuple[LabelScore, ...] = ()) -> Metric:
-    """F1 over all decisions, or the mean over labels that occur, of (right, answered, true), each (n, L)."""
+    """Return F1 over all decisions, or the mean over occurring labels, of (right, answered, true), each (n, L)."""
     n = counts.shape[1]
     if micro:
         counts = counts.sum(2, keepdims=True)
-    there = counts[1:].sum((0, 1)) > 0
-    if not there.any():
+    occurring = counts[1:].sum((0, 1)) > 0
+    if not occurring.any():
         return Metric(0.0, None, None, n, _NEVER, labels=labels)
-    counts = counts[:, :, there]
+    counts = counts[:, :, occurring]
     value = float(_mean_f1(counts.sum(1)))
     drawn = _weights(n) @ counts.transpose(1, 0, 2).reshape(n, -1)  # (draws, 3 L)
     values = _mean_f1(drawn.reshape(len(drawn), 3, -1).transpose(1, 0, 2) + _pseudo(counts.sum(1)))
@@ -142,22 +145,24 @@ def _f1(counts: np.ndarray, *, micro: bool, labels: tuple[LabelScore, ...] = ())
 
 
 def _pseudo(sums: np.ndarray) -> np.ndarray:
-    """What is added to each draw's (right, answered, true): part of a row that is answered as labels are on the whole,
-    (3, 1, L)."""
+    """Return the pseudo-counts for each draw's (right, answered, true), (3, 1, L).
+
+    They are part of a row that is answered like labels on average.
+    """
     right, answered, true = sums.sum(1)
     share = (right + 1.0) / (max(answered, true) + 2.0)
     return _PSEUDO_ROWS * np.array([share, 1.0, 1.0])[:, None, None] * np.ones((1, 1, sums.shape[1]))
 
 
 def _mean_f1(sums: np.ndarray) -> np.ndarray:
-    """Of sums (3, …, L): the mean of 2·right / (answered + true) over the labels, (…)."""
+    """Return the mean over labels of 2·right / (answered + true), (…), from sums (3, …, L)."""
     right, answered, true = sums
     mean: np.ndarray = (2 * right / np.maximum(answered + true, LOWEST_PROBABILITY)).mean(-1)
     return mean
 
 
 def _weights(n: int) -> np.ndarray:
-    """How often each row is drawn, (draws, n); fewer draws of very many rows."""
+    """Return how often each row is drawn, (draws, n); fewer draws for very many rows."""
     draws = int(np.clip(_MOST_DRAWN // n, 100, DRAWS))
     return np.random.default_rng(0).multinomial(n, np.full(n, 1 / n), size=draws).astype(np.float64)
 

@@ -1,7 +1,7 @@
-"""TF-IDF features of texts and of pairs of texts, for the baseline that every report shows.
+"""TF-IDF features of texts and of pairs of texts, for the baseline in every report.
 
-For pairs, beside the n-grams of both texts: their product (what both say), their absolute difference (what one says)
-and six numbers about the overlap; these carry most of what such a model knows about entailment or paraphrase.
+For pairs, the features are the n-grams of both texts, their product (shared n-grams), their absolute difference, and
+six numbers about the overlap. The latter carry most of the information about entailment or paraphrase in such a model.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ import numpy as np
 from onboard.domain.dataset import Example
 from onboard.evaluate.metrics import FloatArray
 
-TOKEN = r"\w+|[^\w\s]"  # one-letter words, punctuation and emoji count: few rows can spare nothing
+TOKEN = r"\w+|[^\w\s]"  # includes one-letter words, punctuation and emoji, because few rows need all information
 
 _PARTS_OF_PAIRS = 4  # both texts, their product and their difference
 
 
 class TfidfFeatures:
-    """Vectoriser fitted on the training rows: 1-2 grams, logarithmic counts.
+    """Vectorizer fitted on the training rows: 1-2 grams, logarithmic counts.
 
     Args:
         train: training rows; all single texts or all pairs.
-        most: features that there may be; of more n-grams the commonest are taken.
+        most: maximum number of features; the most frequent n-grams are used.
 
     Raises:
-        ValueError: no text holds anything but blanks.
+        ValueError: all texts are blank.
     """
 
     def __init__(self, train: Sequence[Example], most: int) -> None:
@@ -45,7 +45,7 @@ class TfidfFeatures:
         self._vectoriser.fit([example.text_a for example in train] + seconds)
 
     def __call__(self, rows: Sequence[Example]) -> Any:
-        """Features of rows as a sparse matrix (n, F); F = V for single texts and 4V + 6 for pairs."""
+        """Return features of rows as a sparse matrix (n, F); F = V for single texts and 4V + 6 for pairs."""
         from scipy.sparse import csr_matrix, hstack
 
         a = self._vectoriser.transform([row.text_a for row in rows])  # (n, V)
@@ -57,7 +57,7 @@ class TfidfFeatures:
 
 
 def _overlap(a: Any, b: Any, both: Any) -> FloatArray:
-    """Cosine, shared n-grams by a's, b's and all, signed and absolute difference in length, (n, 6)."""
+    """Return cosine, shared n-grams relative to a, b and all, signed and absolute difference in length, (n, 6)."""
     in_a, in_b, shared = _count(a), _count(b), _count(both)  # (n,)
     total = np.maximum(in_a + in_b, 1)
     longer = (in_a - in_b) / total
@@ -73,5 +73,5 @@ def _overlap(a: Any, b: Any, both: Any) -> FloatArray:
 
 
 def _count(matrix: Any) -> FloatArray:
-    """Number of non-zero entries per row, (n,)."""
+    """Return the number of non-zero entries per row, (n,)."""
     return np.asarray(np.diff(matrix.tocsr().indptr), dtype=np.float64)

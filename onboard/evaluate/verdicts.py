@@ -1,4 +1,4 @@
-"""Two verdicts about a finished version: is it weak, and may `latest` move to it?"""
+"""Verdicts about a finished version: whether it is weak, and whether `latest` may move to it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from onboard.evaluate.metrics import CONSTANT_PREDICTIONS
 
 @dataclass(frozen=True, slots=True)
 class Weakness:
-    """Whether a version is weak, and by which numbers. `judged` is False where no row can tell: that is not weak."""
+    """Whether a version is weak, and the numbers behind it.
+
+    `judged` is False if no rows can show it; then it is not weak.
+    """
 
     weak: bool
     judged: bool
@@ -21,20 +24,19 @@ class Weakness:
 
 
 def weakness(measured: Mapping[str, Metric] | None, trivial: Mapping[str, Metric] | None, deciding: str) -> Weakness:
-    """A version is weak unless the whole 95% interval of its deciding metric is beyond the trivial baseline's value.
+    """Decide whether a version is weak: its deciding metric's 95% interval is not entirely beyond the trivial baseline.
 
-    For classes that of macro-F1 has to be too, whatever decides: in it a label that never gets an answer weighs as much
-    as the commonest one.
+    For classification, this also applies to macro-F1, where a label that is never answered counts as much as the most
+    frequent one.
 
-    That is: for a metric where more is better, weak if and only if `low` ≤ the value that always giving the commonest
-    training label (or the mean, for regression) has on the same rows; for log_loss and mse, `high` ≥ that value. An
-    undefined metric is weak where all predictions are the same. A cross-validated estimate is judged by the same rule.
-    Without any estimate, or on rows that cannot tell (a single one, or all of the same label), nothing is judged: no
-    evidence is no reason to call a version weak.
+    That is: for a metric where more is better, weak if and only if `low` ≤ the value of always giving the most frequent
+    training label (or the mean, for regression) on the same rows; for log_loss and mse, `high` ≥ that value. An
+    undefined metric is weak if all predictions are the same. The same rule applies to cross-validated estimates.
+    Without any estimate, or on rows that cannot tell (a single one, or all with the same label), nothing is judged,
+    because missing evidence does not make a version weak.
 
     Args:
-        measured: the version's metrics on test rows where there are any, else on validation rows; None where there are
-            neither.
+        measured: the version's metrics on test rows, or else on validation rows; None without either.
         trivial: the baseline `majority` or `mean` on the same rows.
         deciding: name of the deciding metric (`headline_metric`).
     """
@@ -69,7 +71,7 @@ def _weakness_by(deciding: str, measured: Mapping[str, Metric], trivial: Mapping
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """Whether `latest` may move to the new version, and why or why not, in one sentence."""
+    """Whether `latest` may move to the new version, and the reason in one sentence."""
 
     allowed: bool
     reason: str
@@ -83,19 +85,19 @@ def may_replace(
     predecessor_unmeasured: bool = False,
     from_labels_alone: bool = False,
 ) -> Replacement:
-    """Whether `latest` may move from its present version to a new one.
+    """Decide whether `latest` may move from its current version to a new one.
 
-    It moves unless the new version is significantly worse on shared held-out rows. Where those are missing or too few
-    (nothing held out, cross-validated, all of them seen by the predecessor) it moves, as whoever submits a task again
-    wants the new rows to count, but for two cases: a weak version does not follow one that is not weak, unless nobody
-    knows how good that one is; and one that was made from its labels alone does not follow one that rows made.
+    It moves unless the new version is significantly worse on shared held-out rows. If those are missing or too few
+    (nothing held out, cross-validated, or all known to the predecessor) it moves, because a user who submits a task
+    again wants the new rows to count. There are two exceptions: a weak version does not replace one that is not weak,
+    unless that one is unmeasured; and a version made from labels alone does not replace one that was made from rows.
 
     Args:
-        comparison: new version against the present one on rows that neither has seen; None where there are none.
+        comparison: new version against the current one on rows that neither was trained on; None without any.
         weak: the new version is marked weak.
-        predecessor_weak: so is the present one.
-        predecessor_unmeasured: no rows say how good the present one is.
-        from_labels_alone: no labeled row made the new version, and rows made the present one.
+        predecessor_weak: the current version is marked weak.
+        predecessor_unmeasured: no rows show how good the current version is.
+        from_labels_alone: the new version was made without labeled rows, the current one with rows.
     """
     if comparison is not None and comparison.verdict != "not enough evidence":
         reason = comparison.sentence("It", "the present version", "shared held-out rows")

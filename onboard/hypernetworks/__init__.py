@@ -1,1 +1,1 @@
-"""A base's shared weights: the line of its hypernetworks, what is computed under each, and their files."""
+"""A base's shared weights: its hypernetwork versions, engines that use them, and their files."""

@@ -1,7 +1,7 @@
-"""The hypernetworks of a base, one a version: each is loaded once and kept while it is used.
+"""The hypernetworks of a base, one per version, loaded once and cached.
 
-Version 1 lies in the base's folder and belongs to the base's engine. Later ones are artifacts, read by their digest.
-All of them share the base's one backbone.
+Version 1 is in the base's folder and belongs to the base's engine. Later ones are artifacts, found by digest. All share
+the base's backbone.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from onboard.model.weights import load_hypernetwork, save_hypernetwork
 from onboard.registry.services import Services
 from onboard.storage.cache import Cache
 
-KEPT_HYPERNETWORKS: Final = 8  # later ones that stay in memory; 20 MB each for T5-base
+KEPT_HYPERNETWORKS: Final = 8  # later versions kept in memory; 20 MB each for T5-base
 
-# by the digest of their file: in every home equal means the same
+# by the digest of their file, so that all homes share them
 loaded_hypernetworks: Final = Cache[tuple[str, torch.device], Hypernetwork](KEPT_HYPERNETWORKS)
 
 
 def engine_at(services: Services, base: Base, version: int) -> Engine:
-    """The base's engine under that version of its hypernetwork, frozen, on the device of `services`; cheap when known.
+    """Return the base's engine with a version of its hypernetwork, frozen, on the device of `services`; cached.
 
     Raises:
         PinMismatchError: the base has no such version.
-        DamagedError: its bytes are gone, or are not what they were.
-        OutOfMemoryError: the GPU has no room for it.
+        DamagedError: its bytes are missing or changed.
+        OutOfMemoryError: it does not fit into the GPU's memory.
     """
     engine = load_engine(base, services.device)
     if version == FIRST_HYPERNETWORK:
@@ -43,7 +43,7 @@ def engine_at(services: Services, base: Base, version: int) -> Engine:
 
 
 def hypernetwork_at(services: Services, base: Base, version: int, device: torch.device | str) -> Hypernetwork:
-    """That version of the base's hypernetwork, frozen: the same object for as long as it is kept.
+    """Return a version of the base's hypernetwork, frozen; the same object while it is cached.
 
     Raises:
         as `engine_at`.
@@ -57,9 +57,9 @@ def hypernetwork_at(services: Services, base: Base, version: int, device: torch.
     )
 
 
-@torch.inference_mode(False)  # what is loaded for a prediction is later tuned from
+@torch.inference_mode(False)  # tensors loaded for a prediction are later tuned from
 def frozen_hypernetwork(content: bytes, device: torch.device) -> Hypernetwork:
-    """The hypernetwork in the bytes of its file. Raises DamagedError, InputError, OutOfMemoryError."""
+    """Return the hypernetwork in the bytes of its file. Raises DamagedError, InputError, OutOfMemoryError."""
     with temporary_folder("onboard-hypernetwork-") as folder:
         path = folder / "hypernetwork.safetensors"
         path.write_bytes(content)
@@ -71,12 +71,12 @@ def frozen_hypernetwork(content: bytes, device: torch.device) -> Hypernetwork:
 def store_hypernetwork(
     services: Services, base: Base, hypernetwork: Hypernetwork, job: str | None = None, **metrics: Any
 ) -> HypernetworkVersion:
-    """Store a tuned hypernetwork, exactly (float32), and draft its version for `BaseRepository.advance`.
+    """Store a tuned hypernetwork exactly (float32), and draft its version for `BaseRepository.advance`.
 
     Args:
-        base: whose line it is to join.
-        job: that tuned it.
-        metrics: what is known of it: guard={...}.
+        base: its base.
+        job: the job that tuned it.
+        metrics: facts about it: guard={...}.
 
     Raises:
         StorageError, NotAllowedError: it cannot be stored.

@@ -1,7 +1,7 @@
-"""Use case: the base that a version is pinned to, found by its digest, listed file by file, verified; its hypernetwork.
+"""Use case: the files of a version's base and hypernetwork, found by digest, listed and verified.
 
-Together with `embedding.safetensors` they are all that predictions elsewhere need (`onboard fetch --bundle`). Files are
-found by their names in a list that is made here; no caller ever supplies a path.
+Together with `embedding.safetensors` they suffice for predictions elsewhere (`onboard fetch --bundle`). Files are found
+by their names in a list that is made here. Callers never supply a path.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class BaseFile:
     Args:
         name: relative to the base's folder, with forward slashes.
         digest: `sha256:…` of its bytes.
-        path: where it lies on this machine.
-        stamp: size and time of its last change when it was read: any other means that it has to be read again.
+        path: its local path.
+        stamp: size and time of the last change when it was read; if they differ, it is read again.
     """
 
     name: str
@@ -44,13 +44,13 @@ class BaseFile:
     stamp: tuple[int, int]
 
     def to_json(self) -> dict[str, Any]:
-        """What a consumer may know: name, digest, size_bytes."""
+        """Return the public facts: name, digest, size_bytes."""
         return {"name": self.name, "digest": self.digest, "size_bytes": self.size_bytes}
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """A base's files. Its digest follows from their names and digests, as `folder_digest` says."""
+    """A base's files. Its digest follows from their names and digests, as in `folder_digest`."""
 
     base: Base
     files: dict[str, BaseFile]
@@ -62,20 +62,20 @@ class Manifest:
         return digest_of_files((file.name, file.digest) for file in files)
 
     def file(self, name: str) -> BaseFile:
-        """The file of that name. Raises NotFoundError; the name is only ever looked up."""
+        """Return the file with this name. Raises NotFoundError. The name is never used as a path."""
         if name not in self.files:
             raise NotFoundError("unknown-base-file", base=self.base.name)
         return self.files[name]
 
     def unchanged(self) -> bool:
-        """Whether every file is still what was read."""
+        """Return whether every file is unchanged since it was read."""
         try:
             return all(_stamp(file.path) == file.stamp for file in self.files.values())
         except OSError:
             return False
 
     def to_json(self) -> dict[str, Any]:
-        """`{"digest", "name", "backbone_digest", "files": [{"name", "digest", "size_bytes"}…]}`."""
+        """Return `{"digest", "name", "backbone_digest", "files": [{"name", "digest", "size_bytes"}…]}`."""
         return {
             "digest": self.digest,
             "name": self.base.name,
@@ -85,32 +85,32 @@ class Manifest:
 
 
 class Manifests:
-    """The manifests of bases, each read once; read again when a file of it changed. Safe in threads."""
+    """The manifests of bases, cached until one of the files changes. Thread-safe."""
 
     def __init__(self) -> None:
         self._known: dict[str, Manifest] = {}
         self._lock = threading.Lock()
 
     def of(self, services: Services, digest: str) -> Manifest:
-        """The manifest of the base of that digest.
+        """Return the manifest of the base with this digest.
 
         Raises:
-            NotFoundError: no such base is registered, or its files are not on this machine.
-            DamagedError: its files are not what they were.
+            NotFoundError: the base is not registered, or its files are not on this machine.
+            DamagedError: its files have changed.
         """
         with self._lock:
-            known = self._known.get(digest)
-            if known is None or not known.unchanged():
+            manifest = self._known.get(digest)
+            if manifest is None or not manifest.unchanged():
                 self._known.pop(digest, None)
-                known = read_manifest(base_at_hand(services, digest))
-                if known.digest != digest:
-                    raise BaseDamagedError("base-files-changed", base=known.base.name)
-                self._known[digest] = known
-            return known
+                manifest = read_manifest(base_at_hand(services, digest))
+                if manifest.digest != digest:
+                    raise BaseDamagedError("base-files-changed", base=manifest.base.name)
+                self._known[digest] = manifest
+            return manifest
 
 
 def read_manifest(base: Base) -> Manifest:
-    """Read and hash every file of a base but its lessons, which no prediction needs."""
+    """Read and hash every file of a base except its lessons, which predictions do not need."""
     paths = [path for path in sorted(base.folder.rglob("*")) if path.is_file() and path != base.folder / LESSONS]
     files = [_read(base, path) for path in paths]
     return Manifest(base, {file.name: file for file in files})
@@ -127,7 +127,7 @@ def _stamp(path: Path) -> tuple[int, int]:
 
 
 def base_at_hand(services: Services, digest: str) -> Base:
-    """The registered base of that digest, among those that this machine has.
+    """Return the registered base with this digest, if this machine has it.
 
     Raises:
         NotFoundError: it is not registered, or not on this machine.
@@ -144,17 +144,17 @@ def _on_this_machine(services: Services, location: str) -> Iterator[Base]:
     for name in (services.settings.base, location):
         try:
             yield find_base(name)
-        except OnboardError:  # it lies on another machine, or not any more: another one may do
+        except OnboardError:  # it is on another machine or was deleted; try other places
             continue
     yield from named_bases()
 
 
 def require_base(services: Services, version: EmbeddingVersion, manifests: Manifests | None = None) -> Base:
-    """The base of a version, among those that were read already if they are given.
+    """Return the base of a version, using manifests that were already read, if given.
 
     Raises:
-        PinMismatchError: this machine has not got it.
-        DamagedError: its files are not what they were.
+        PinMismatchError: this machine does not have it.
+        DamagedError: its files have changed.
     """
     try:
         if manifests is not None:
@@ -172,7 +172,7 @@ def require_base(services: Services, version: EmbeddingVersion, manifests: Manif
 
 
 def hypernetwork_record(services: Services, base: Base, version: int) -> HypernetworkVersion:
-    """What the registry knows of a version that is needed. Raises PinMismatchError: the base has no such version."""
+    """Return the row of a hypernetwork version. Raises PinMismatchError if the base has no such version."""
     with services.database.read() as session:
         try:
             return BaseRepository(session).hypernetwork(base.digest, version)
@@ -183,7 +183,10 @@ def hypernetwork_record(services: Services, base: Base, version: int) -> Hyperne
 
 
 def hypernetwork_bytes(services: Services, record: HypernetworkVersion) -> bytes:
-    """The file of a version, verified. Raises DamagedError: it was collected, is gone, or is not what it was."""
+    """Return the verified file of a hypernetwork version.
+
+    Raises DamagedError if it was collected, is missing or changed.
+    """
     if record.artifact is None:
         raise DamagedError("hypernetwork-collected-needed", version=record.version)
     return services.read(record.artifact)

@@ -1,4 +1,4 @@
-"""Use cases: the line of a base's hypernetworks, one version with all that stands under it, and going back to one."""
+"""Use cases: list a base's hypernetworks, show one with the versions pinned to it, and revert to one."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from onboard.registry.bases import BaseRepository
 from onboard.registry.database import Database
 from onboard.registry.hypernetworks import HypernetworkRepository
 
-MOST_NAMED: Final = 200  # versions in use that are named; all of them are counted
+MOST_NAMED: Final = 200  # maximum number of listed versions in use; all are counted
 
 
 def list_hypernetworks(database: Database, base: str) -> HypernetworkList:
-    """The line of a base, oldest first, and how many embedding versions are pinned to each.
+    """Return the hypernetworks of a base, oldest first, with the number of versions pinned to each.
 
     Args:
         base: its name or digest.
 
     Raises:
-        NotFoundError: no such base is registered.
+        NotFoundError: the base is not registered.
     """
     with database.read() as session:
         bases = BaseRepository(session)
@@ -43,25 +43,25 @@ def list_hypernetworks(database: Database, base: str) -> HypernetworkList:
 
 
 def show_hypernetwork(database: Database, base: str, version: int) -> HypernetworkDetail:
-    """One version with what is pinned to it and the guard's verdict about it.
+    """Return one hypernetwork with the versions pinned to it and the guard's verdict.
 
     Raises:
-        NotFoundError: no such base, or no such version of it.
+        NotFoundError: the base or the version does not exist.
     """
     with database.read() as session:
         bases = BaseRepository(session)
         record = bases.get(base)
-        one = bases.hypernetwork(record.digest, version)
+        hypernetwork = bases.hypernetwork(record.digest, version)
         pinned = HypernetworkRepository(session).pinned(record.digest, version, MOST_NAMED)
-    guard = one.metrics.get("guard")
+    guard = hypernetwork.metrics.get("guard")
     return HypernetworkDetail.of(
-        one, base=record.name, head=one.version == record.head, pinned=pinned.versions,
+        hypernetwork, base=record.name, head=hypernetwork.version == record.head, pinned=pinned.versions,
         pinned_by=PinnedDocument.of(pinned), guard=None if guard is None else GuardVerdict.model_validate(guard),
     )  # fmt: skip
 
 
 def hypernetwork_artifact(database: Database, base: str, version: int) -> str:
-    """The digest of a version's file. Raises NotFoundError: no such version, or it was collected."""
+    """Return the digest of a version's file. Raises NotFoundError if it does not exist or was collected."""
     with database.read() as session:
         artifact = BaseRepository(session).hypernetwork(base, version).artifact
     if artifact is None:
@@ -70,17 +70,17 @@ def hypernetwork_artifact(database: Database, base: str, version: int) -> str:
 
 
 def revert_hypernetwork(database: Database, base: str, version: int) -> HypernetworkReverted:
-    """Make an existing version the head again; to be the head already is no change.
+    """Make an existing version the head again. Has no effect if it is the head.
 
-    New tasks are learned under it from now on, and the next tuning starts from it. Nothing that is published changes:
-    every version stays pinned to its own hypernetwork. A job that runs now publishes under the one that it began with.
+    New tasks are learned under it from now on, and the next tuning starts from it. Published versions do not change:
+    each stays pinned to its hypernetwork. A running job publishes under the version that it started with.
 
     Returns:
-        `base`, `base_digest`, `version`, and `previous`: what was the head until now.
+        `base`, `base_digest`, `version`, and `previous`: the head before.
 
     Raises:
-        NotFoundError: no such base, or no such version of it.
-        ConflictError: the version was collected, or the head moved at this very moment.
+        NotFoundError: the base or the version does not exist.
+        ConflictError: the version was collected, or the head has just moved.
     """
     with database.write() as session:
         bases = BaseRepository(session)

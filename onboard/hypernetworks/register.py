@@ -1,4 +1,4 @@
-"""Registering a base: its hypernetwork and the embeddings of its sources become rows and artifacts like any other."""
+"""Register a base: store its hypernetwork and its sources' embeddings as rows and artifacts."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from onboard.storage.embedding import embedding_digest, embedding_facts, pack_em
 
 
 def register_base(services: Services, base: Base) -> BaseRecord:
-    """Make the base known to the registry if it is not; cheap when it is. Safe when many do it at once."""
+    """Register the base unless it is registered already; then this is fast. Concurrent calls are safe."""
     with services.database.read() as session:
         try:
-            known = BaseRepository(session).get(base.digest)
+            registered = BaseRepository(session).get(base.digest)
         except NotFoundError:
-            known = None
-    if known is not None and known.location == str(base.folder):
-        return known
+            registered = None
+    if registered is not None and registered.location == str(base.folder):
+        return registered
     hypernetwork = _hypernetwork(services, base)
     sources = [_source(services, base, hypernetwork, source) for source in base.sources]
     record = BaseRecord(base.digest, base.name, str(base.folder), base.backbone_digest, base.document)

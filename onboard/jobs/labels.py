@@ -42,7 +42,7 @@ class Relabeled:
     """The result of a change of labels: a version, or a job that makes one.
 
     Args:
-        change: what was done.
+        change: the change, for reports.
     """
 
     task: str

@@ -28,10 +28,10 @@ def doorbell(services: Services, *, outside: bool = False) -> Doorbell:
 
 
 class _DiscreetDoorbell:
-    """Raises errors that remote callers may see, and logs the details.
+    """A doorbell that logs the details of errors and raises errors that remote callers may see.
 
     Args:
-        bell: the doorbell to use.
+        bell: the doorbell that is rung.
     """
 
     def __init__(self, bell: Doorbell) -> None:

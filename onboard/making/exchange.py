@@ -1,4 +1,4 @@
-"""Bases from checkpoints of the authors' repository (rabeehk/hyperformer), and back."""
+"""Import bases from checkpoints of the authors' repository (rabeehk/hyperformer), and export them."""
 
 from __future__ import annotations
 
@@ -29,33 +29,33 @@ from onboard.model.tokenizer import load_tokenizer
 from onboard.model.weights import save_hypernetwork, write_tensors
 
 LABELS_FILE = "labels.json"
-_OWN_SECTION = "onboard"  # of an exported config.json: what a base knows and the authors' format does not
+_OWN_SECTION = "onboard"  # of an exported config.json: facts that the authors' format lacks
 _OWN_TYPES = {"pair_separator": str, "max_tokens": int, "licence": str, "anchors": list}
-_ANY_BACKBONE = "that of the checkpoint"  # the backbone's digest is another one in the authors' files
+_ANY_BACKBONE = "that of the checkpoint"  # the backbone's digest differs in the authors' format
 _PAIR_SEPARATOR = "|"
 _MAX_TOKENS = 128  # the authors' max_source_length
 _LICENCE = "Not stated: the weights were imported, and whoever trained them has to say.\n"
 
 
 def import_base(folder: Path, tokenizer: str, labels: Path, name: str, output: Path) -> Base:
-    """A base from a checkpoint of HyperFormer or HyperFormer++ with the authors' names.
+    """Import a checkpoint of HyperFormer or HyperFormer++ in the authors' format as a base.
 
     Args:
         folder: config.json, and model.safetensors or pytorch_model.bin.
         tokenizer: folder or hub id.
-        labels: JSON, the tasks' label words: see `onboard.making.label_words`.
-        name: of the base.
-        output: folder of the base; must not hold anything yet.
+        labels: JSON file with the tasks' label words, see `onboard.making.label_words`.
+        name: name of the base.
+        output: folder of the base; must be empty or missing.
 
     Returns:
-        The base. `document["imported"]["notes"]` says what could not be taken over.
+        The base. `document["imported"]["notes"]` lists what could not be imported.
 
     Raises:
-        InputError: a name outside the grammar, another checkpoint, label words or a tokenizer that do not fit.
+        InputError: an invalid name, another kind of checkpoint, or unsuitable label words or tokenizer.
         NotFoundError: a file is missing.
         DamagedError: a file cannot be read.
-        UnavailableError: the hub cannot be reached or has no such tokenizer.
-        ConflictError: the output folder holds something.
+        UnavailableError: the hub cannot be reached or does not have the tokenizer.
+        ConflictError: the output folder is not empty.
         NotAllowedError, StorageError: it cannot be written.
     """
     require_name(name, "name of a base")
@@ -79,20 +79,21 @@ def import_base(folder: Path, tokenizer: str, labels: Path, name: str, output: P
 
 
 def export_base(base: Base, output: Path) -> list[Path]:
-    """Write a base's first hypernetwork, its backbone and all its embeddings with the authors' names.
+    """Export a base's first hypernetwork, its backbone and all its embeddings in the authors' format.
 
-    model.safetensors, config.json, labels.json, the tokenizer: all that `import_base` needs to give the same tensors
-    bit for bit, fingerprints. Metrics, recipe and hashes of the training rows have no place in that format.
+    The result contains model.safetensors, config.json, labels.json, the tokenizer and fingerprints. From it,
+    `import_base` restores the same tensors bit for bit. The format has no place for metrics, the recipe and hashes of
+    training rows.
 
     Args:
         base: any base.
-        output: folder; must not hold anything yet.
+        output: folder; must be empty or missing.
 
     Returns:
         The files.
 
     Raises:
-        ConflictError: the output folder holds something.
+        ConflictError: the output folder is not empty.
         NotAllowedError, StorageError: it cannot be written.
     """
     require_empty(output)
@@ -120,7 +121,7 @@ def export_base(base: Base, output: Path) -> list[Path]:
 
 
 def require_empty(output: Path) -> None:
-    """Raise ConflictError when the folder holds something, NotAllowedError when it cannot be a folder."""
+    """Raise ConflictError if the folder is not empty, NotAllowedError if it is not a folder."""
     try:
         if output.exists() and any(output.iterdir()):
             raise ConflictError("export-folder-not-empty", folder=str(output))
@@ -146,7 +147,7 @@ def _own_section(described: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _fingerprints(folder: Path, tasks: Iterable[str]) -> Fingerprints | None:
-    """What an export wrote beside the checkpoint; None when there is nothing."""
+    """Return the fingerprints that an export wrote next to the checkpoint; None if there are none."""
     path = folder / FINGERPRINTS
     if not path.is_file():
         return None
@@ -157,7 +158,7 @@ def _fingerprints(folder: Path, tasks: Iterable[str]) -> Fingerprints | None:
 
 
 def _write_beside(base: Base, part: Path) -> None:
-    """What the authors' format has no place for: fingerprints and lessons, where the base has them."""
+    """Write fingerprints and lessons, if any, for which the authors' format has no place."""
     if base.fingerprints is not None:
         write_fingerprints(base.fingerprints, part / FINGERPRINTS)
     if base.lessons:
@@ -165,15 +166,15 @@ def _write_beside(base: Base, part: Path) -> None:
 
 
 def _take_lessons(folder: Path, part: Path, tasks: Iterable[str]) -> None:
-    """What an export wrote of lessons is pinned to the backbone that the import has written."""
+    """Copy the lessons of an export and pin them to the imported backbone."""
     if (folder / LESSONS).is_file():
-        present = read_lessons(folder / LESSONS, _ANY_BACKBONE)
-        own = {task: present[task] for task in tasks if task in present}
-        (part / LESSONS).write_bytes(pack_lessons(own, folder_digest(part / "backbone")))
+        exported = read_lessons(folder / LESSONS, _ANY_BACKBONE)
+        kept_lessons = {task: exported[task] for task in tasks if task in exported}
+        (part / LESSONS).write_bytes(pack_lessons(kept_lessons, folder_digest(part / "backbone")))
 
 
 def _load_tokenizer(source: str) -> Any:
-    """Of a folder, of what was downloaded before, or of the hub, which is asked once and not for long."""
+    """Load a tokenizer from a folder, the download cache, or the hub, with a short timeout and no retry."""
     from huggingface_hub import HfApi
     from transformers import AutoTokenizer
 
@@ -197,10 +198,10 @@ def _first_line(error: Exception) -> str:
 
 
 def _require_fit(encoder: TextEncoder, checkpoint: Checkpoint, tasks: Iterable[SourceTask]) -> None:
-    """Raise InputError unless the backbone knows the tokenizer's tokens and every task's words can be told apart."""
-    tokens, known = len(encoder.tokenizer), checkpoint.backbone.config.vocab_size
-    if tokens > known:
-        raise InputError("tokenizer-too-large", tokens=tokens, known=known)
+    """Raise InputError unless the backbone covers the tokenizer and every task's words are distinguishable."""
+    tokens, size = len(encoder.tokenizer), checkpoint.backbone.config.vocab_size
+    if tokens > size:
+        raise InputError("tokenizer-too-large", tokens=tokens, known=size)
     for task in tasks:
         try:
             ids = [encoder.label_ids(word) for word in task.words]
@@ -217,7 +218,7 @@ def _require_fit(encoder: TextEncoder, checkpoint: Checkpoint, tasks: Iterable[S
 def _described(
     folder: Path, checkpoint: Checkpoint, encoder: TextEncoder, tasks: Mapping[str, SourceTask]
 ) -> dict[str, Any]:
-    """What base.json says of a checkpoint, as far as it is known."""
+    """Return the contents of base.json that a checkpoint determines."""
     sizes, ours = checkpoint.hypernetwork.sizes, _own_section(checkpoint.described)
     anchors = ours.get("anchors", [])
     entries = {name: {**task.to_json(), "metrics": {}} for name, task in tasks.items()}
@@ -237,7 +238,7 @@ def _described(
 def _write_base(folder: Path, checkpoint: Checkpoint, tokenizer: Any, document: Mapping[str, Any]) -> None:
     from transformers.utils import logging
 
-    logging.disable_progress_bar()  # a bar for one file says nothing
+    logging.disable_progress_bar()  # a progress bar for one file is not useful
     checkpoint.backbone.save_pretrained(folder / "backbone")
     tokenizer.save_pretrained(folder / "backbone")
     save_hypernetwork(checkpoint.hypernetwork, folder / "hypernetwork.safetensors")
@@ -256,13 +257,13 @@ def _write_base(folder: Path, checkpoint: Checkpoint, tokenizer: Any, document: 
 
 @contextmanager
 def _new_folder(output: Path) -> Iterator[Path]:
-    """A folder to write to that becomes `output` when all went well, and else is gone."""
+    """Yield a folder that becomes `output` on success and is deleted on failure."""
     try:
         with whole_folder(output.expanduser().resolve()) as part:
             part.mkdir(parents=True)
             yield part
             for path in part.rglob("*"):
-                path.chmod(0o755 if path.is_dir() else 0o644)  # safetensors writes files that nobody else may read
+                path.chmod(0o755 if path.is_dir() else 0o644)  # safetensors creates files that only the owner can read
     except (PermissionError, NotADirectoryError, FileExistsError) as error:
         raise _not_writable(output, error) from error
     except (OSError, SafetensorError) as error:

@@ -1,7 +1,7 @@
-"""The file that says in which words a checkpoint's tasks answer: checkpoints themselves do not say it.
+"""The file with the label words of a checkpoint's tasks, which checkpoints do not contain.
 
-{"sst2": ["negative", "positive"],                                        labels that are their own words
- "mnli": {"labels": ["entailment", "neutral"], "words": ["0", "1"]},      labels, and the words that stand for them
+{"sst2": ["negative", "positive"],                                        labels that are used as words
+ "mnli": {"labels": ["entailment", "neutral"], "words": ["0", "1"]},      labels, and the words for them
  "stsb": {"low": 0, "high": 5}}                                           numbers, as 21 buckets ("words" may name them)
 """
 
@@ -19,16 +19,16 @@ from onboard.domain.dataset import Label, label_key
 from onboard.errors import InputError, NotFoundError
 
 _OF_A_RANGE = {"low", "high", "words"}
-NAMED = 5  # tasks that an error names
+NAMED = 5  # maximum number of tasks in an error
 EXAMPLE = '{"sst2": ["negative", "positive"], "stsb": {"low": 0, "high": 5}}'
 
 
 def read_label_words(path: Path, tasks: Sequence[str]) -> dict[str, SourceTask]:
-    """The labels and words of every task, in the order of `tasks`.
+    """Return the labels and words of every task, in the order of `tasks`.
 
     Raises:
-        NotFoundError: no such file.
-        InputError: not JSON, a task without words, words of a task that is none, or words that cannot be used.
+        NotFoundError: the file does not exist.
+        InputError: the file is not JSON, a task has no words, an entry is not a task, or words are unsuitable.
     """
     if not path.is_file():
         raise NotFoundError("label-words-missing", path=path)
@@ -48,7 +48,7 @@ def read_label_words(path: Path, tasks: Sequence[str]) -> dict[str, SourceTask]:
 
 
 def label_words(tasks: Iterable[SourceTask]) -> dict[str, Any]:
-    """The file's content for these tasks: reading it gives them again."""
+    """Return the content of a file for these tasks. Reading it gives the same tasks."""
     return {task.name: _entry(task) for task in tasks}
 
 
@@ -75,10 +75,10 @@ def _task(name: str, entry: Any) -> SourceTask:
 def _classification(name: str, labels: list[Any], words: list[Any]) -> SourceTask:
     if not all(isinstance(label, str | int | float) for label in labels):  # a bool is an int
         raise _unusable(name, "a label is neither a string, a number nor true or false")
-    given: tuple[Label, ...] = tuple(labels)
-    if len(labels) < 2 or len({label_key(label) for label in given}) < len(labels):
+    typed_labels: tuple[Label, ...] = tuple(labels)
+    if len(labels) < 2 or len({label_key(label) for label in typed_labels}) < len(labels):
         raise _unusable(name, "a task needs at least two labels, all different")
-    return SourceTask(name, "classification", given, _words(name, words, len(labels)), None, None, {})
+    return SourceTask(name, "classification", typed_labels, _words(name, words, len(labels)), None, None, {})
 
 
 def _regression(name: str, low: float, high: float, words: Any) -> SourceTask:

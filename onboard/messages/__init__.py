@@ -1,8 +1,8 @@
-"""The table of everything that Onboard says when it refuses, fails or warns: one entry per type, one module per room.
+"""The table of all messages of errors and warnings: one entry per type, one module per room.
 
-A type is the stable name of one error, such as `unknown-task`. It is the `type` of `--json` and of HTTP problems, and
-what tests assert. `onboard.errors` fills in the templates; `reference/errors.py` makes the reference page of them.
-To add an error, add its entry here and raise it by its type: `raise NotFoundError("unknown-task", task=name)`.
+A type is the stable name of one error, such as `unknown-task`. `--json` and HTTP problems send it as `type`, and tests
+compare it. `onboard.errors` fills in the templates; `reference/errors.py` makes the reference page of them. To add an
+error, add its entry here and raise it by its type: `raise NotFoundError("unknown-task", task=name)`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One message of the table: what is wrong, where, and the remedy, as templates that an error's data fill in."""
+"""One message of the table: templates of the text and the remedy, filled in with an error's data."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What an error says.
+    """The message of an error.
 
     Args:
-        text: full sentences in the syntax of `str.format`; each field is one of the error's data. A list shows as
+        text: full sentences in the syntax of `str.format`; each field is a key of the error's data. A list is shown as
             `a, b, c`.
-        remedy: what to do about it, likewise. `{remedy}` where the place that raises the error says it.
+        remedy: what to do about it, in the same syntax; `{remedy}` if the code that raises the error passes it.
     """
 
     text: str
@@ -23,18 +23,18 @@ class Message:
 
     @property
     def fields(self) -> frozenset[str]:
-        """The data that the message needs."""
+        """The keys of the data that the message needs."""
         templates = f"{self.text}{self.remedy}"
         return frozenset(name for _, name, _, _ in _FORMATTER.parse(templates) if name)
 
     def render(self, data: Mapping[str, Any]) -> tuple[str, str]:
-        """Text and remedy with these data. Raises KeyError where one is missing."""
+        """Fill in the data and return text and remedy. Raises KeyError if a key is missing."""
         return _FORMATTER.vformat(self.text, (), data), _FORMATTER.vformat(self.remedy, (), data)
 
 
 class _Formatter(Formatter):
     def format_field(self, value: Any, format_spec: str) -> str:
-        """A list as its items between commas, `.19` as the first 19 letters, everything else as `str.format` has it."""
+        """Join lists with commas and cut texts with a format such as `.19`; format other values like `str.format`."""
         if isinstance(value, list):
             return ", ".join(map(str, value))
         if format_spec.startswith(".") and format_spec[1:].isdigit():

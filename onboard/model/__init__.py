@@ -1,6 +1,6 @@
-"""The model: a frozen stock T5, the adapters that a hypernetwork makes for each task, and the scoring of label words.
+"""The model: a frozen stock T5, adapters that a hypernetwork generates for each task, and scoring of label words.
 
-The alphabet of dimensions, for the whole project (HyperFormer++ is arXiv 2106.04489):
+Symbols of dimensions for the whole project (HyperFormer++ is arXiv 2106.04489):
 
     B  rows of a batch                      T  tasks of a batch (or of a base)
     S  tokens of a source text              L  blocks of one stack (encoder or decoder)
@@ -9,7 +9,7 @@ The alphabet of dimensions, for the whole project (HyperFormer++ is arXiv 2106.0
     b  bottleneck of an adapter (the paper's d = h / r, r the reduction factor)
     t  size of a task embedding z, and of the layer-id and position embeddings
     e  width of the projector's hidden layer
-    c  size of the conditioning vector I (equal to t unless said otherwise)
+    c  size of the conditioning vector I (equal to t unless specified)
 
 Positions of a block are numbered 0 = feed-forward, 1 = self-attention, as in the authors' code.
 """

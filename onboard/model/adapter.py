@@ -1,4 +1,4 @@
-"""The adapter of HyperFormer++ (arXiv 2106.04489, eq. 3) as plain functions of its weights, wherever they come from."""
+"""The adapter of HyperFormer++ (arXiv 2106.04489, eq. 3) as functions of its weights."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 (the name that every PyTorch reader knows)
 
-LAYER_NORM_EPS = 1e-5  # of the adapter's own layer norm; the authors keep PyTorch's default
+LAYER_NORM_EPS = 1e-5  # of the adapter's layer norm; the authors use PyTorch's default
 
 
 class AdapterWeights(NamedTuple):
@@ -22,15 +22,15 @@ class AdapterWeights(NamedTuple):
     beta: Tensor  # (..., h)
 
     def to(self, device: torch.device, dtype: torch.dtype) -> AdapterWeights:
-        """The same weights on another device or in another type; differentiable."""
+        """Return the weights on another device or with another dtype; differentiable."""
         return AdapterWeights(*(w.to(device, dtype) for w in self))
 
     def select(self, tasks: Tensor) -> AdapterWeights:
-        """The weights of some of the tasks, (len(tasks), ...), by a LongTensor of indices into the first dimension."""
+        """Return the weights of some tasks, (len(tasks), ...), by a LongTensor of indices into the first dimension."""
         return AdapterWeights(*(w.index_select(0, tasks) for w in self))
 
     def widened(self, bottleneck: int) -> AdapterWeights:
-        """The same adapters with a larger b: what is added is zero, and gives nothing since gelu(0) = 0."""
+        """Return the same adapters with a larger b, padded with zeros, which contribute nothing because gelu(0) = 0."""
         more = bottleneck - self.down.shape[-2]
         if not more:
             return self
@@ -41,10 +41,10 @@ class AdapterWeights(NamedTuple):
         )
 
     def places(self) -> list[AdapterWeights]:
-        """One entry per layer and position, in the order [2 * layer + position], from weights with (T, L, 2) in front.
+        """Return one entry per layer and position, in the order [2 * layer + position], from weights (T, L, 2, ...).
 
         With one task the entries have no task dimension, otherwise (T,). Unbinding once instead of indexing per layer
-        leaves autograd a single `stack` per tensor to undo.
+        gives autograd a single `stack` per tensor.
         """
         if self.down.shape[0] == 1:
             split = [w.flatten(0, 2).unbind(0) for w in self]  # 6 × 2L × (...)
@@ -54,12 +54,12 @@ class AdapterWeights(NamedTuple):
 
 
 def adapt(y: Tensor, weights: AdapterWeights, normed: bool = True) -> Tensor:
-    """y + LN_{γ,β}(U · gelu_tanh(D · y + b_D) + b_U), all rows with the same adapter.
+    """Return y + LN_{γ,β}(U · gelu_tanh(D · y + b_D) + b_U), with the same adapter for all rows.
 
     Args:
-        y: (B, S, h), a sub-layer's output before its dropout and skip connection.
+        y: (B, S, h), a sublayer's output before dropout and skip connection.
         weights: one adapter, no leading dimensions.
-        normed: False leaves the layer norm out: y + U · gelu_tanh(D · y + b_D) + b_U, as in Compacter's repository.
+        normed: False omits the layer norm: y + U · gelu_tanh(D · y + b_D) + b_U, as in Compacter's repository.
 
     Returns:
         (B, S, h).
@@ -72,22 +72,24 @@ def adapt(y: Tensor, weights: AdapterWeights, normed: bool = True) -> Tensor:
 
 
 def adapt_rows(y: Tensor, weights: AdapterWeights, rows: Tensor, normed: bool | Tensor = True) -> Tensor:
-    """The same with an adapter per row: row i of y takes adapter rows[i].
+    """Like `adapt`, with an adapter per row: row i of y uses adapter rows[i].
 
     Args:
         y: (B, S, h).
         weights: the adapters of T tasks at one place, (T, ...).
         rows: (B,) LongTensor, the task of each row.
-        normed: whether the adapters have a layer norm; (B, 1, 1) bool where some rows' have and others' have not.
+        normed: whether the adapters have a layer norm; (B, 1, 1) bool if rows differ.
 
     Returns:
         (B, S, h).
     """
-    own = weights.select(rows)  # (B, ...)
-    inner = torch.baddbmm(own.down_bias[:, None], y, own.down.transpose(1, 2))  # (B, S, b)
-    outer = torch.baddbmm(own.up_bias[:, None], F.gelu(inner, approximate="tanh"), own.up.transpose(1, 2))  # (B, S, h)
+    per_row = weights.select(rows)  # (B, ...)
+    inner = torch.baddbmm(per_row.down_bias[:, None], y, per_row.down.transpose(1, 2))  # (B, S, b)
+    outer = torch.baddbmm(
+        per_row.up_bias[:, None], F.gelu(inner, approximate="tanh"), per_row.up.transpose(1, 2)
+    )  # (B, S, h)
     if normed is False:
         return y + outer
     standard = F.layer_norm(outer, outer.shape[-1:], eps=LAYER_NORM_EPS)
-    scaled = torch.addcmul(own.beta[:, None], standard, own.gamma[:, None])
+    scaled = torch.addcmul(per_row.beta[:, None], standard, per_row.gamma[:, None])
     return y + (scaled if normed is True else torch.where(normed, scaled, outer))

@@ -1,4 +1,4 @@
-"""Adapters hung onto a stock T5 by forward hooks: nothing of the backbone is copied, subclassed or changed."""
+"""Attach adapters to a stock T5 with forward hooks. The backbone is not copied, subclassed or changed."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ FEED_FORWARD, SELF_ATTENTION = 0, 1
 
 @dataclass(frozen=True, slots=True)
 class _Active:
-    """What the hooks apply: the weights of every place, and the task of each row (None: one task).
+    """The state that the hooks apply: the weights of every place, and the task of each row (None: one task).
 
-    Stacks without adapters are empty; `normed` is as of `adapt_rows`.
+    Stacks without adapters are empty. `normed` is as in `adapt_rows`.
     """
 
     encoder: list[AdapterWeights]
@@ -37,7 +37,7 @@ class _Active:
 
 
 class _Current(threading.local):
-    """The active adapters of the present thread: two threads may use one backbone with different tasks."""
+    """The active adapters of the current thread. Two threads may use one backbone with different tasks."""
 
     active: _Active | None = None
 
@@ -66,7 +66,7 @@ class _AdapterHook:
 
 
 class Attachment:
-    """The hooks on one backbone. Made by `attach`; outside `using` they do nothing, after `detach` they are gone."""
+    """The hooks on one backbone, created by `attach`. They have no effect outside `using`; `detach` removes them."""
 
     def __init__(self, backbone: nn.Module) -> None:
         self._current = _Current()
@@ -83,11 +83,11 @@ class Attachment:
 
     @contextmanager
     def using(self, weights: Weights, rows: Tensor | None = None) -> Iterator[None]:
-        """Within the block the backbone computes with these tasks' weights, in this thread.
+        """Within the block, the backbone uses the weights of these tasks, in this thread.
 
         Args:
-            weights: the adapters of T tasks, or `TaskWeights`; moved to the backbone's device and type.
-            rows: (B,) LongTensor on any device, the task of each row; may be None when T is 1.
+            weights: the adapters of T tasks, or `TaskWeights`; moved to the backbone's device and dtype.
+            rows: (B,) LongTensor on any device, the task of each row; may be None if T is 1.
 
         Raises:
             ValueError: T > 1 without rows, or layers that do not fit the backbone.
@@ -108,12 +108,12 @@ class Attachment:
             yield
 
     def head_bias(self) -> Tensor | None:
-        """(T, vocabulary) of the tasks in use, for who computes logits without the head; None where they have none."""
+        """Return the head bias (T, vocabulary) of the active tasks for computing logits without the head, or None."""
         beside = self._beside()
         return None if beside is None else beside.head_bias()
 
     def bare(self) -> AbstractContextManager[None]:
-        """Within the block the backbone computes without adapters, also inside `using`."""
+        """Within the block, the backbone computes without adapters, also inside `using`."""
         return self._applying(None)
 
     @contextmanager
@@ -126,7 +126,7 @@ class Attachment:
             self._current.active = before
 
     def detach(self) -> None:
-        """Remove every hook; the backbone is what it was. Doing it twice is harmless."""
+        """Remove every hook. Calling this twice is harmless."""
         while self._handles:
             self._handles.pop().remove()
 
@@ -153,7 +153,7 @@ class Attachment:
         return torch.tensor(of_tasks, device=rows.device).index_select(0, rows)[:, None, None]  # (B, 1, 1)
 
     def _hang_own_hooks(self) -> None:
-        """Only once tasks need them: a backbone of generated adapters alone stays without."""
+        """Register these hooks only when tasks need them, so that generated adapters alone work without."""
         with self._registering:
             if not self._has_own_hooks:
                 self._handles += register(self._backbone, self._beside)
@@ -171,13 +171,13 @@ class Attachment:
 
 
 def attach(backbone: nn.Module) -> Attachment:
-    """Hang adapters onto a stock T5 (t5, v1.1, flan, mt5, byt5), after self-attention and feed-forward of every block.
+    """Attach adapters to a stock T5 (t5, v1.1, flan, mt5, byt5), after self-attention and feed-forward of every block.
 
     Args:
-        backbone: a T5 with `encoder` and `decoder` stacks as transformers builds it.
+        backbone: a T5 with `encoder` and `decoder` stacks as built by transformers.
 
     Raises:
-        ConflictError: the backbone already carries adapters.
+        ConflictError: the backbone already has adapters.
         InputError: the module is not a T5.
     """
     if is_attached(backbone):
@@ -186,13 +186,13 @@ def attach(backbone: nn.Module) -> Attachment:
 
 
 def is_attached(backbone: nn.Module) -> bool:
-    """Whether the backbone carries adapters now."""
+    """Return whether the backbone has adapters attached."""
     hooks = (hook for module in backbone.modules() for hook in module._forward_hooks.values())
     return any(isinstance(hook, _AdapterHook) for hook in hooks)
 
 
 def _places(backbone: nn.Module, stack: str) -> list[nn.Module]:
-    """The modules of a stack after which adapters sit, in the order [2 * layer + position]."""
+    """Return the modules of a stack that adapters follow, in the order [2 * layer + position]."""
     try:
         blocks: Any = backbone.get_submodule(f"{stack}.block")
         pairs = [(block.layer[-1].DenseReluDense, block.layer[0].SelfAttention) for block in blocks]

@@ -1,4 +1,4 @@
-"""What checkpoints of the authors' two repositories have in common: their files, and the T5 in them."""
+"""Common parts of checkpoints from the authors' two repositories: their files and the T5 in them."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ from onboard.model.backbone import SUPPORTED
 from onboard.model.exporters import CROSS_BIAS, T5_FIELDS, TIED
 from onboard.model.quantised_backbone import assign_weights
 
-NAMED = 5  # tensors that an error names
+NAMED = 5  # maximum number of tensors in an error
 
 
 @dataclass(frozen=True)
 class Origin:
-    """Whose checkpoints are read, for the errors.
+    """The origin of the checkpoints, for errors.
 
     Args:
-        repository: of the authors.
-        only: a sentence that says what of it can be read.
+        repository: repository of the authors.
+        only: a sentence that says which checkpoints can be read.
     """
 
     repository: str
     only: str
 
     def unlike(self, what: str, tensors: list[str]) -> InputError:
-        """The error of a checkpoint whose tensors are not those of the model."""
+        """Return the error for a checkpoint with unexpected tensors."""
         more = f" and {len(tensors) - NAMED} more" if len(tensors) > NAMED else ""
         return InputError(
             "checkpoint-tensors-differ",
@@ -51,7 +51,7 @@ class Origin:
         )
 
     def shape(self, tensors: Mapping[str, Tensor], name: str, dimensions: int) -> tuple[int, ...]:
-        """The shape of a tensor that must be there with so many dimensions. Raises InputError where it is not."""
+        """Return the shape of a tensor. Raises InputError if it is missing or has another number of dimensions."""
         if name not in tensors:
             raise self.unlike("lacks", [name])
         shape = tuple(tensors[name].shape)
@@ -60,7 +60,7 @@ class Origin:
         return shape
 
     def check(self, tensors: Mapping[str, Tensor], backbone: Any, more: Mapping[str, tuple[int, ...]]) -> None:
-        """Raise InputError unless the tensors are exactly those of this T5 and some more, by name and shape."""
+        """Raise InputError unless the tensors are exactly those of this T5 and `more`, by name and shape."""
         expected = {name: tuple(value.shape) for name, value in backbone.state_dict().items() if name not in TIED}
         expected |= more
         if missing := sorted(expected.keys() - tensors.keys()):
@@ -76,7 +76,7 @@ class Origin:
             raise self.unlike("has tensors of another shape:", wrong)
 
     def t5(self, tensors: Mapping[str, Tensor], described: Mapping[str, Any]) -> Any:
-        """A stock T5 of the tensors' sizes, not with their values."""
+        """Return a stock T5 of the tensors' sizes, without their values."""
         import transformers
 
         t5 = section(described, "t5") or described
@@ -88,7 +88,7 @@ class Origin:
             "decoder_start_token_id": 0,
             "feed_forward_proj": default,
             **{key: t5[key] for key in T5_FIELDS if t5.get(key) is not None},
-            # whether transformers scales the decoder's output hangs on this name
+            # this setting determines whether transformers scales the decoder's output
             "tie_word_embeddings": t5.get("scale_decoder_outputs", t5.get("tie_word_embeddings", head_tied(tensors))),
             "d_model": self.shape(tensors, "shared.weight", 2)[1],
             "d_kv": self.shape(tensors, f"{attention}.q.weight", 2)[0] // heads,
@@ -112,7 +112,7 @@ class Origin:
 
 
 def described(folder: Path) -> dict[str, Any]:
-    """config.json; empty where there is none. Raises DamagedError where it is no JSON object."""
+    """Return config.json; empty if missing. Raises DamagedError if it is not a JSON object."""
     path = folder / "config.json"
     if not path.is_file():
         return {}
@@ -126,12 +126,12 @@ def described(folder: Path) -> dict[str, Any]:
 
 
 def tensors_of(folder: Path) -> dict[str, Tensor]:
-    """The tensors of `model.safetensors`, mapped from the file, or of `pytorch_model.bin`.
+    """Return the tensors of `model.safetensors`, memory-mapped, or of `pytorch_model.bin`.
 
     Raises:
-        NotFoundError: neither is there.
+        NotFoundError: neither file exists.
         DamagedError: a file cannot be read.
-        InputError: the .bin holds anything but tensors (nothing of it is executed).
+        InputError: the .bin contains anything but tensors (no code is executed).
     """
     path, pickled = folder / "model.safetensors", folder / "pytorch_model.bin"
     if path.is_file():
@@ -145,7 +145,7 @@ def tensors_of(folder: Path) -> dict[str, Tensor]:
 
 
 def _unpickled(path: Path) -> dict[str, Tensor]:
-    """The tensors of a .bin by PyTorch's restricted unpickler, which executes nothing."""
+    """Return the tensors of a .bin with PyTorch's restricted unpickler, which executes no code."""
     try:
         loaded = torch.load(path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path))
     except pickle.UnpicklingError as error:
@@ -158,23 +158,23 @@ def _unpickled(path: Path) -> dict[str, Tensor]:
 
 
 def section(described: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """A part of config.json; empty where there is none."""
+    """Return a section of config.json; empty if missing."""
     part = described.get(name)
     return part if isinstance(part, dict) else {}
 
 
 def blocks(tensors: Mapping[str, Tensor], stack: str) -> int:
-    """L of a stack."""
+    """Return L of a stack."""
     return len({match[1] for name in tensors if (match := re.match(rf"{stack}\.block\.(\d+)\.", name))})
 
 
 def head_tied(tensors: Mapping[str, Tensor]) -> bool:
-    """Whether the head is the token embedding."""
+    """Return whether the head is the token embedding."""
     return TIED[0] not in tensors or torch.equal(tensors[TIED[0]], tensors["shared.weight"])
 
 
 def fill_t5(backbone: Any, tensors: Mapping[str, Tensor]) -> None:
-    """Give a T5 on the meta device its weights of a checkpoint, in float32."""
+    """Give a T5 on the meta device its weights from a checkpoint, in float32."""
     left_out = TIED if head_tied(tensors) else TIED[1:]
     assign_weights(
         backbone,
@@ -183,7 +183,7 @@ def fill_t5(backbone: Any, tensors: Mapping[str, Tensor]) -> None:
 
 
 def cross_bias(tensors: Mapping[str, Tensor]) -> tuple[str, ...]:
-    """A sentence on what transformers 3 had in cross-attention and later versions have not, where it is not zero."""
+    """Return a note if the checkpoint has a nonzero cross-attention bias, which only transformers 3 supports."""
     largest = float(tensors[CROSS_BIAS].abs().max()) if CROSS_BIAS in tensors else 0.0
     if not largest:
         return ()

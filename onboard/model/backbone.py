@@ -1,4 +1,4 @@
-"""Loading a stock T5, frozen."""
+"""Load a stock T5, frozen."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ SUPPORTED = {"t5": "T5ForConditionalGeneration", "mt5": "MT5ForConditionalGenera
 
 
 def load_backbone(source: str | Path, revision: str | None = None, dtype: torch.dtype = torch.float32) -> Any:
-    """A stock `T5ForConditionalGeneration` or `MT5ForConditionalGeneration`, frozen and in eval mode.
+    """Return a stock `T5ForConditionalGeneration` or `MT5ForConditionalGeneration`, frozen and in eval mode.
 
     Args:
-        source: a folder, with model.int8.safetensors (read first) or model.safetensors, or the id of a model on the
+        source: a folder with model.int8.safetensors (preferred) or model.safetensors, or the id of a model on the
             Hugging Face hub.
         revision: commit, tag or branch on the hub.
         dtype: float32 or bfloat16 (T5 overflows in float16, transformers issue 5651).
 
     Raises:
         InputError: not a T5 (t5, v1.1, flan, mt5, byt5), no safetensors, or float16.
-        NotFoundError: the folder holds no model.
-        DamagedError: the folder's int8 weights are damaged or not those of its config.json.
-        UnavailableError: the hub cannot be reached or has no such model.
+        NotFoundError: the folder contains no model.
+        DamagedError: the folder's int8 weights are damaged or do not match its config.json.
+        UnavailableError: the hub cannot be reached or does not have the model.
     """
     if dtype not in (torch.float32, torch.bfloat16):
         raise InputError("unknown-dtype", dtype=dtype)
@@ -37,7 +37,7 @@ def load_backbone(source: str | Path, revision: str | None = None, dtype: torch.
         raise NotFoundError("backbone-config-missing", source=source)
     try:
         return freeze(_read(source, revision, dtype))
-    except Exception as error:  # of a damaged file transformers raises whatever its parsing stumbles over
+    except Exception as error:  # transformers raises various errors for damaged files
         if isinstance(error, OnboardError) or not (local or isinstance(error, OSError)):
             raise
         if local:
@@ -46,7 +46,7 @@ def load_backbone(source: str | Path, revision: str | None = None, dtype: torch.
 
 
 def backbone_shape(folder: Path) -> Any:
-    """The T5 that a folder's config.json describes, without weights (on the meta device): for sizes and names.
+    """Return the T5 of a folder's config.json without weights (on the meta device), for sizes and names.
 
     Raises:
         InputError: not a T5.
@@ -58,7 +58,7 @@ def backbone_shape(folder: Path) -> Any:
 
 
 def _kind_of(source: str | Path, revision: str | None) -> tuple[Any, Any]:
-    """The class of a model, and its configuration."""
+    """Return the class of a model, and its configuration."""
     import transformers
 
     config = transformers.AutoConfig.from_pretrained(source, revision=revision)
@@ -75,16 +75,16 @@ def _read(source: str | Path, revision: str | None, dtype: torch.dtype) -> Any:
 
 
 def freeze(backbone: Any) -> Any:
-    """The same backbone in eval mode, with nothing that a gradient could reach."""
+    """Set a backbone to eval mode, disable all gradients, and return it."""
     return backbone.requires_grad_(False).eval()
 
 
 def norm_parameters(backbone: nn.Module) -> list[nn.Parameter]:
-    """The weights of every T5 RMSNorm, cross-attention and final ones too: (5L + 2)h numbers for L + L layers."""
+    """Return the weights of every T5 RMSNorm, including cross-attention and final ones: (5L + 2)h for L + L layers."""
     return [norm.get_parameter("weight") for norm in norms_of(backbone).values()]
 
 
 def output_scale(backbone: Any) -> float:
-    """What the stock model multiplies the decoder's output with before the head: d_model^-0.5 or 1."""
+    """Return the factor that the stock model applies to the decoder's output before the head: d_model^-0.5 or 1."""
     config = backbone.config
     return float(config.d_model**-0.5) if getattr(config, "scale_decoder_outputs", False) else 1.0

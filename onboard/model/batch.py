@@ -1,4 +1,4 @@
-"""Labelled texts of one task, as the model takes them."""
+"""Labeled texts of one task, in the form that the model uses."""
 
 from __future__ import annotations
 
@@ -27,27 +27,27 @@ class Batch:
 
 @dataclass(frozen=True)
 class LabelledRows:
-    """Rows of one task, to train on or to judge by.
+    """Rows of one task, for training or evaluation.
 
     Args:
         ids: token ids of each row (n).
-        targets: distribution over labels or buckets of each row (n, K), times what the row counts.
+        targets: distribution over labels or buckets of each row (n, K), times the row's weight.
     """
 
     ids: Sequence[Sequence[int]]
     targets: np.ndarray
 
     def at(self, places: Sequence[int] | np.ndarray) -> LabelledRows:
-        """Those at some places, in this order."""
+        """Return the rows at some indices, in this order."""
         return LabelledRows([self.ids[place] for place in places], self.targets[places])
 
 
 @dataclass(frozen=True)
 class TrainingSet:
-    """What one task is trained on.
+    """The training data of one task.
 
     Args:
-        rows: labelled.
+        rows: labeled rows.
         trie: of the task's K label words.
     """
 

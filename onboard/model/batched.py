@@ -1,4 +1,4 @@
-"""Label log-probabilities of any number of rows, in batches of like length."""
+"""Label log-probabilities of any number of rows, in batches of similar length."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from onboard.model.scoring import LabelTrie
 from onboard.model.task_weights import TaskWeights, Weights
 
 BATCH = 64
-ALIKE = 16  # nodes of a trie up to which it costs next to nothing beside the encoder
+ALIKE = 16  # tries with at most this many nodes cost almost nothing compared to the encoder
 
 
 @torch.inference_mode()
@@ -29,21 +29,21 @@ def log_probabilities(
     before_batch: Callable[[], None] = lambda: None,
     at_once: RowsAtOnce | None = None,
 ) -> np.ndarray:
-    """Of one task.
+    """Return the label log-probabilities of rows of one task.
 
     Args:
         engine: the model.
         ids: token ids of n texts.
-        task: its embedding (t,), or weights of its own.
+        task: its embedding (t,), or task-specific weights.
         trie: of K label words.
         before_batch: called before every batch; may raise to stop.
-        at_once: how many rows fit into the memory; kept for further calls.
+        at_once: how many rows fit into memory; kept for further calls.
 
     Returns:
         (n, K) float32, in the order of `ids`.
 
     Raises:
-        OutOfMemoryError: the GPU has no room for a single row.
+        OutOfMemoryError: a single row does not fit into the GPU's memory.
     """
     if isinstance(task, TaskWeights):
         generated: Weights = task
@@ -63,29 +63,29 @@ def mixed_log_probabilities(
     before_batch: Callable[[], None] = lambda: None,
     at_once: RowsAtOnce | None = None,
 ) -> np.ndarray:
-    """Of rows of different tasks, mixed in every batch.
+    """Return the label log-probabilities of rows of different tasks, mixed in every batch.
 
     Args:
         engine: the model.
         ids: token ids of n texts.
-        generated: adapters of T tasks, or the weights of T tasks of any methods; made on demand where T is large, as
-            those of a batch's own tasks are all that is in memory then.
+        generated: adapters of T tasks, or weights of T tasks with any methods. For large T they can be generated on
+            demand, so that only those of a batch are in memory.
         tries: T label tries.
         tasks: (n,) task of each row.
         before_batch: called before every batch; may raise to stop.
-        at_once: how many rows fit into the memory; kept for further calls.
+        at_once: how many rows fit into memory; kept for further calls.
 
     Returns:
-        (n, K) float32 with K the largest number of labels of a row; −inf beyond a row's own labels.
+        (n, K) float32, where K is the largest number of labels of a row; −inf beyond a row's labels.
 
     Raises:
-        OutOfMemoryError: the GPU has no room for a single row.
+        OutOfMemoryError: a single row does not fit into the GPU's memory.
     """
-    own = [tries[task] for task in tasks]  # whatever T is, a batch costs what its rows cost
-    log_probabilities = np.full((len(ids), max(trie.labels for trie in own or tries)), -np.inf, dtype=np.float32)
+    row_tries = [tries[task] for task in tasks]  # per row, so that the cost of a batch does not depend on T
+    log_probabilities = np.full((len(ids), max(trie.labels for trie in row_tries or tries)), -np.inf, dtype=np.float32)
     read = partial(_read, engine.score, generated, tries, tasks, ids)
-    sizes = np.array([_size(trie) for trie in own])
-    for size in np.unique(sizes):  # no row pays for a trie that is much larger than its own
+    sizes = np.array([_size(trie) for trie in row_tries])
+    for size in np.unique(sizes):  # by size, so that no row pays for a much larger trie
         _fill(log_probabilities, read, np.flatnonzero(sizes == size), ids, engine.device, before_batch, at_once)
     return log_probabilities
 
@@ -100,20 +100,20 @@ def mixed_edge_logits(
     before_batch: Callable[[], None] = lambda: None,
     at_once: RowsAtOnce | None = None,
 ) -> np.ndarray:
-    """The logits of the tries' edges instead: (n, E) float32 with E the largest number of edges of a row.
+    """Return the logits of the tries' edges: (n, E) float32, where E is the largest number of edges of a row.
 
     Args:
         as `mixed_log_probabilities`.
     """
-    own = [tries[task] for task in tasks]
-    logits = np.full((len(ids), max(len(trie.edge_token) for trie in own or tries)), -np.inf, dtype=np.float32)
+    row_tries = [tries[task] for task in tasks]
+    logits = np.full((len(ids), max(len(trie.edge_token) for trie in row_tries or tries)), -np.inf, dtype=np.float32)
     read = partial(_read, engine.edge_logits, generated, tries, tasks, ids)
     _fill(logits, read, np.arange(len(ids)), ids, engine.device, before_batch, at_once)
     return logits
 
 
 def _size(trie: LabelTrie) -> int:
-    """How large a trie is, to a power of two; below `ALIKE` all count as alike, for batches are better full."""
+    """Return the size class of a trie, a power of two. Sizes below `ALIKE` are one class, to fill batches."""
     return max(ALIKE, len(trie.tokens), len(trie.edge_token) // 4).bit_length()
 
 
@@ -125,10 +125,10 @@ def _read(
     ids: Sequence[Sequence[int]],
     chosen: np.ndarray,
 ) -> np.ndarray:
-    present, whose = np.unique(tasks[chosen], return_inverse=True)
-    with torch.inference_mode():  # a thread of its own has not the caller's
-        if len(present) < len(tries) or isinstance(generated, OnDemand):
-            generated, tries = generated.of(present.tolist()), [tries[task] for task in present]
+    tasks_present, whose = np.unique(tasks[chosen], return_inverse=True)
+    with torch.inference_mode():  # inference mode is per thread
+        if len(tasks_present) < len(tries) or isinstance(generated, OnDemand):
+            generated, tries = generated.of(tasks_present.tolist()), [tries[task] for task in tasks_present]
         scores = score([ids[row] for row in chosen], generated, tries, torch.from_numpy(whose))
     return scores.float().cpu().numpy()
 
@@ -142,14 +142,14 @@ def _fill(
     before_batch: Callable[[], None],
     at_once: RowsAtOnce | None,
 ) -> None:
-    """Put into `found` (n, C) what `read` finds of these rows of it, in batches of like length."""
+    """Write the results of `read` for these rows into `answers` (n, C), in batches of similar length."""
     at_once = at_once or RowsAtOnce(BATCH)
     order = rows[np.argsort([len(ids[row]) for row in rows], kind="stable")]
 
     def fill(batch: np.ndarray) -> None:
         parts = [batch[part] for part in at_once.parts_of_like_length([len(ids[row]) for row in batch], device)]
-        for chosen, scores in zip(parts, side_by_side(device, read, parts), strict=True):
-            answers[chosen, : scores.shape[1]] = scores
+        for part_rows, scores in zip(parts, side_by_side(device, read, parts), strict=True):
+            answers[part_rows, : scores.shape[1]] = scores
 
     for start in range(0, len(order), BATCH):
         before_batch()

@@ -1,4 +1,4 @@
-"""Reading checkpoints of the authors' second repository (rabeehk/compacter): one task, with a method of its own."""
+"""Read checkpoints of the authors' second repository (rabeehk/compacter): one task with a task-specific method."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _ONLY = (
 )
 _COMPACTER = Origin("rabeehk/compacter", _ONLY)
 _ADAPTER = re.compile(r"(encoder|decoder)\.block\.(\d+)\.layer\.(\d+)\.adapter_controller\.adapters\.([^.]+)\.(.+)")
-# what their settings must say where adapters are computed as ours are
+# required settings, so that adapters are computed in the same way
 _COMPUTED_AS: Final[Mapping[str, Any]] = {
     "non_linearity": "gelu_new",
     "add_layer_norm_before_adapter": False,
@@ -46,14 +46,14 @@ _COMPUTED_AS: Final[Mapping[str, Any]] = {
 
 @dataclass(frozen=True)
 class TaskCheckpoint:
-    """What a checkpoint holds.
+    """The contents of a checkpoint.
 
     Args:
-        backbone: a stock T5 in float32, with the norms of the checkpoint; its weights may be mapped from the file.
-        module: the task's own parameters, in float32.
+        backbone: a stock T5 in float32, with the norms of the checkpoint; its weights may be memory-mapped.
+        module: the task-specific parameters, in float32.
         task: its name.
-        described: config.json; empty when there is none.
-        notes: sentences on what could not be taken over.
+        described: config.json; empty if missing.
+        notes: sentences on what could not be imported.
     """
 
     backbone: Any
@@ -65,13 +65,13 @@ class TaskCheckpoint:
 
 @dataclass(frozen=True)
 class _Adapters:
-    """What the names of a checkpoint say of its adapters.
+    """The adapters of a checkpoint, derived from its names.
 
     Args:
-        task: whose they are.
-        layers: the blocks of each stack that have some.
-        positions: where they sit in a block.
-        parts: their parameters' names, such as "down_sampler.weight".
+        task: their task.
+        layers: the blocks of each stack that have adapters.
+        positions: their positions within a block.
+        parts: names of their parameters, such as "down_sampler.weight".
     """
 
     task: str
@@ -81,7 +81,7 @@ class _Adapters:
 
     @classmethod
     def of(cls, tensors: Mapping[str, Tensor]) -> _Adapters | None:
-        """None where there are none. Raises InputError for those of several tasks."""
+        """Return None if there are no adapters. Raises InputError for those of several tasks."""
         matches = [match for name in tensors if (match := _ADAPTER.fullmatch(name))]
         tasks = sorted({match[4] for match in matches})
         if not tasks:
@@ -97,17 +97,17 @@ class _Adapters:
 
 
 def read_task_checkpoint(folder: str | Path) -> TaskCheckpoint:
-    """A checkpoint with the names of rabeehk/compacter: `model.safetensors` or `pytorch_model.bin`.
+    """Read a checkpoint of rabeehk/compacter: `model.safetensors` or `pytorch_model.bin`.
 
-    Method and sizes are read from the tensors; what tensors cannot tell (dropout, epsilon, which blocks AdapterDrop was
-    told, how a prompt started) from `config.json`, else the defaults hold.
+    Method and sizes are derived from the tensors. Facts that tensors do not contain (dropout, epsilon, the blocks of
+    AdapterDrop, the start of a prompt) come from `config.json` or are defaults.
 
     Raises:
-        NotFoundError: the folder has neither file.
+        NotFoundError: the folder contains neither file.
         DamagedError: a file cannot be read.
-        InputError: it is a checkpoint of another method (which is named) or of several tasks, its adapters are computed
-            in another way, tensors are missing, unexpected or of another shape, or the .bin holds anything but tensors
-            (nothing of it is executed).
+        InputError: the checkpoint is of another method (the error names it) or of several tasks, its adapters are
+            computed differently, tensors are missing, unexpected or of another shape, or the .bin contains anything but
+            tensors (no code is executed).
     """
     config, tensors = described(Path(folder)), tensors_of(Path(folder))
     adapters = _Adapters.of(tensors)
@@ -132,7 +132,7 @@ def read_task_checkpoint(folder: str | Path) -> TaskCheckpoint:
 def _adapter_method(
     tensors: Mapping[str, Tensor], adapters: _Adapters, arguments: Mapping[str, Any], told_method: str
 ) -> tuple[str, dict[str, Any]]:
-    """The name in `TASK_METHODS` and the settings."""
+    """Return the name in `TASK_METHODS` and the settings."""
     for name, ours in _COMPUTED_AS.items():
         if arguments.get(name, ours) != ours:
             raise InputError("adapter-computation-unknown", name=name, argument=arguments[name], ours=ours)
@@ -174,7 +174,7 @@ def _dense(
 
 
 def _first(adapters: _Adapters) -> str:
-    """The prefix of one of the adapters."""
+    """Return the name prefix of one of the adapters."""
     stack = "encoder" if adapters.layers["encoder"] else "decoder"
     return f"{place_prefix(stack, adapters.layers[stack][0], adapters.positions[-1])}adapters.{adapters.task}."
 

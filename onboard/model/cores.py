@@ -1,10 +1,10 @@
-"""Parts of a batch side by side on a CPU's cores, each on threads of its own.
+"""Compute parts of a batch in parallel on CPU cores, each with a share of the threads.
 
-torch's threads share every single operation and wait for one another at its end. With models and batches as small as
-here that gains nothing on two cores, and beside other programs it loses much: all wait for the one that has no core.
+torch's threads share every operation and wait for one another at its end. For models and batches of this size, that
+gains nothing on two cores. On a busy machine it loses much, because all wait for the thread without a core.
 
-They are always the same threads, whoever asks: each that computes has buffers of its own, of some twenty megabytes, and
-a server's threads come and go.
+The same threads are used for all callers, because each has buffers of about twenty megabytes, and a server's threads
+come and go.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from typing import Final, TypeVar
 
 import torch
 
-PARTS: Final = 4  # most threads; how a batch is cut does not depend on the cores: the same bytes on all machines
-FEWEST_ROWS: Final = 4  # of a batch for each of its parts, beyond two
-PART_COSTS: Final = 64  # tokens that could be computed while one more part is begun: of `mini` on one core
-_MOST_PARTS: Final = 8  # that padding alone can ask for
+# maximum number of threads; the division of a batch does not depend on the cores, for identical bytes on all machines
+PARTS: Final = 4
+FEWEST_ROWS: Final = 4  # minimum rows per part if there are more than two parts
+PART_COSTS: Final = 64  # overhead of a part in tokens; measured with `mini` on one core
+_MOST_PARTS: Final = 8  # maximum number of parts for less padding
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -29,13 +30,13 @@ _making: Final = threading.Lock()
 
 
 def even_parts(lengths: Sequence[int], most: int) -> list[slice]:
-    """Rows that are sorted by length, in parts that two cores are done with soonest, the longest first.
+    """Divide rows, sorted by length, into parts that two cores finish soonest, longest first.
 
-    An even number of parts of like cost: with an odd one a core would wait for the other at the end of every step.
+    The number of parts is even and their costs are similar; otherwise a core would wait at the end of every step.
 
     Args:
-        lengths: tokens of each row, ascending; a part is padded to its last row's.
-        most: rows of a part.
+        lengths: tokens of each row, ascending; a part is padded to its last row's length.
+        most: maximum number of rows per part.
     """
     if len(lengths) <= min(most, FEWEST_ROWS):
         return [slice(0, len(lengths))] if lengths else []
@@ -45,7 +46,7 @@ def even_parts(lengths: Sequence[int], most: int) -> list[slice]:
 
 
 def _rounds(parts: Sequence[slice], lengths: Sequence[int]) -> int:
-    """Tokens that two cores compute one after the other: the parts go to whichever is free."""
+    """Return the tokens that the busier of two cores computes, when each takes the next part once it is free."""
     busy = [0, 0]
     for part in parts:
         busy[busy[1] < busy[0]] += _cost(part.stop - part.start, lengths[part.stop - 1])
@@ -53,7 +54,7 @@ def _rounds(parts: Sequence[slice], lengths: Sequence[int]) -> int:
 
 
 def _at_most(count: int, lengths: Sequence[int], most: int) -> list[slice]:
-    """So many parts whose dearest is as cheap as can be."""
+    """Return this many parts with the lowest possible maximum cost."""
     low, high = _cost(1, lengths[-1]), _cost(most, lengths[-1])
     while low < high:
         middle = (low + high) // 2
@@ -65,7 +66,7 @@ def _at_most(count: int, lengths: Sequence[int], most: int) -> list[slice]:
 
 
 def _costing(limit: int, lengths: Sequence[int], most: int) -> list[slice]:
-    """As few parts as can be that cost no more than that; one row always fits."""
+    """Return the fewest parts with at most this cost; one row always fits."""
     parts, end = [], len(lengths)
     while end:
         begin = max(0, end - min(most, (limit - PART_COSTS) // lengths[end - 1]))
@@ -79,11 +80,11 @@ def _cost(rows: int, longest: int) -> int:
 
 
 def side_by_side(device: torch.device, work: Callable[[T], R], parts: Sequence[T]) -> list[R]:
-    """`work` of every part, in their order; on a CPU at the same time, on threads that stay; elsewhere one by one.
+    """Apply `work` to every part and return the results in order: in parallel on a CPU, otherwise one by one.
 
     Args:
-        device: that computes.
-        work: may not rely on the caller's `inference_mode` or `no_grad`, nor call this function.
+        device: the device that computes.
+        work: must not depend on the caller's `inference_mode` or `no_grad`, nor call this function.
         parts: of a batch.
     """
     if device.type != "cpu":
@@ -96,20 +97,20 @@ def side_by_side(device: torch.device, work: Callable[[T], R], parts: Sequence[T
 
 @cache
 def _pool(threads: int, workers: int) -> ThreadPoolExecutor:
-    """So many workers, for so many cores in all."""
+    """Return a pool of workers that share a number of threads."""
     ready = threading.Barrier(workers + 1)
 
     def begin() -> None:
-        torch.get_num_threads()  # torch sets a thread up when it is first asked: what was set before would be lost
+        torch.get_num_threads()  # torch initializes a thread on first use and would overwrite an earlier setting
         torch.set_num_threads(threads // workers)
         ready.wait()
 
     pool = ThreadPoolExecutor(workers, "cores", begin)
     for _ in range(workers):
-        pool.submit(int)  # a thread starts when there is work for it and no other is idle
+        pool.submit(int)  # starts a thread, because all others are busy
     ready.wait()
-    torch.set_num_threads(threads)  # what threads that begin later take over
+    torch.set_num_threads(threads)  # the default for threads that start later
     return pool
 
 
-os.register_at_fork(after_in_child=_pool.cache_clear)  # threads are not copied
+os.register_at_fork(after_in_child=_pool.cache_clear)  # threads are not copied by fork

@@ -1,4 +1,4 @@
-"""How far generated weights move when the hypernetwork that generates them does."""
+"""How far generated weights move when their hypernetwork changes."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Final
 import torch
 from torch import Tensor
 
-_LEAST: Final = 1e-8  # ‖·‖² of a tensor that is all but 0, as biases of a method that has none
+_LEAST: Final = 1e-8  # ‖·‖² below which a tensor counts as zero, such as biases of a method without biases
 
 
 def relative_drift(before: Sequence[Tensor], after: Sequence[Tensor]) -> Tensor:
-    """‖after − before‖² / ‖before‖² of each task, the mean over the tensors: (T,).
+    """Return ‖after − before‖² / ‖before‖² of each task, averaged over tensors: (T,).
 
-    After the output regulariser of von Oswald et al. (arXiv 1906.00695). Relative per tensor, because the layer norm
-    behind U makes U's scale irrelevant.
+    Follows the output regularizer of von Oswald et al. (arXiv 1906.00695). It is relative per tensor, because the layer
+    norm after U makes U's scale irrelevant.
 
     Args:
         before, after: the tensors of T tasks, each (T, …), in the same order and on one device.
@@ -25,5 +25,5 @@ def relative_drift(before: Sequence[Tensor], after: Sequence[Tensor]) -> Tensor:
 
 
 def _squared(weights: Tensor) -> Tensor:
-    """‖·‖² of each task (T,)."""
+    """Return ‖·‖² of each task (T,)."""
     return weights.flatten(1).square().sum(1)

@@ -1,4 +1,4 @@
-"""Text to token ids and padded tensors. No task prefixes: the task embedding is the conditioning."""
+"""Convert text to token ids and padded tensors. There are no task prefixes: the task embedding conditions the model."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from onboard.errors import InputError
 
 
 class TextEncoder:
-    """ids(a) [+ ids(separator) + ids(b)] + end-of-sequence, cut on token level, the longer text first.
+    """Encode ids(a) [+ ids(separator) + ids(b)] + end-of-sequence, truncating the longer text first.
 
     Args:
         tokenizer: a tokenizer of transformers.
-        pair_separator: stands between the two texts of a pair.
-        max_tokens: limit of a source text in tokens, end-of-sequence included.
+        pair_separator: placed between the two texts of a pair.
+        max_tokens: maximum number of source tokens, including end-of-sequence.
 
     Raises:
-        InputError: the tokenizer has no end-of-sequence or padding token, or the limit leaves no room.
+        InputError: the tokenizer has no end-of-sequence or padding token, or the limit is too small.
     """
 
     def __init__(self, tokenizer: Any, pair_separator: str = "|", max_tokens: int = MAX_TOKENS) -> None:
@@ -38,28 +38,28 @@ class TextEncoder:
             raise InputError("too-few-tokens-for-pairs", max_tokens=max_tokens)
 
     def encode(self, texts: Sequence[tuple[str, str | None]], max_tokens: int | None = None) -> list[list[int]]:
-        """Token ids of single texts (a, None) and pairs (a, b), cut after fewer tokens where that is asked."""
+        """Return the token ids of single texts (a, None) and pairs (a, b), optionally truncated further."""
         room = min(self.max_tokens, max_tokens or self.max_tokens)
         first = self._tokens([a for a, _ in texts])
         second = iter(self._tokens([b for _, b in texts if b is not None]))
         ids = []
-        for (_, b), left in zip(texts, first, strict=True):
+        for (_, b), first_ids in zip(texts, first, strict=True):
             right = [] if b is None else next(second)
             middle = [] if b is None else self.separator
-            keep_left, keep_right = shares(len(left), len(right), room - 1 - len(middle))
-            ids.append([*left[:keep_left], *middle, *right[:keep_right], self.eos_id])
+            keep_left, keep_right = shares(len(first_ids), len(right), room - 1 - len(middle))
+            ids.append([*first_ids[:keep_left], *middle, *right[:keep_right], self.eos_id])
         return ids
 
     def is_pair(self, ids: Sequence[int]) -> bool:
-        """Whether token ids hold the separator, as those of a pair do (and of a single text that has it itself)."""
+        """Return whether token ids contain the separator: those of a pair, or of a single text with the separator."""
         width = len(self.separator)
         return any(list(ids[start : start + width]) == self.separator for start in range(len(ids) - width + 1))
 
     def label_ids(self, word: str) -> list[int]:
-        """Token ids of a label word, with end-of-sequence.
+        """Return the token ids of a label word, with end-of-sequence.
 
         Raises:
-            InputError: the tokenizer makes nothing of the word.
+            InputError: the word has no tokens.
         """
         ids = self.word_ids(word)
         if not ids:
@@ -67,7 +67,7 @@ class TextEncoder:
         return [*ids, self.eos_id]
 
     def word_ids(self, word: str) -> list[int]:
-        """Token ids of a word alone, without end-of-sequence; empty where the tokenizer makes nothing of it."""
+        """Return the token ids of a word without end-of-sequence; may be empty."""
         return self._tokens([word])[0]
 
     def _tokens(self, texts: list[str]) -> list[list[int]]:
@@ -80,7 +80,7 @@ class TextEncoder:
 
 
 def shares(left: int, right: int, budget: int) -> tuple[int, int]:
-    """How many tokens of each text are kept when the longer is cut first: never more than `budget` together."""
+    """Return how many tokens of each text to keep, at most `budget` in total, truncating the longer one first."""
     if left + right <= budget:
         return left, right
     half = budget // 2
@@ -92,7 +92,7 @@ def shares(left: int, right: int, budget: int) -> tuple[int, int]:
 
 
 def pad(ids: Sequence[Sequence[int]], pad_id: int) -> tuple[Tensor, Tensor]:
-    """Padded on the right: input_ids (B, S) and attention_mask (B, S), both LongTensor, on the CPU."""
+    """Return input_ids (B, S), padded on the right, and attention_mask (B, S), as LongTensors on the CPU."""
     lengths = np.fromiter(map(len, ids), dtype=np.int64, count=len(ids))
     mask = np.arange(lengths.max(initial=0)) < lengths[:, None]  # (B, S)
     input_ids = np.full(mask.shape, pad_id, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""What every stage asks of the model: log-probabilities of labels under task embeddings, and features of texts."""
+"""The interface of the model for all stages: label log-probabilities with task embeddings, and features of texts."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from onboard.model.scoring import LabelTrie, PackedTries, edge_logits, label_log
 from onboard.model.task_weights import Weights
 from onboard.storage.cache import Cache
 
-CACHED_TRIES_BYTES = 64 << 20  # of label words that were asked for lately; tasks with the same words share one
+CACHED_TRIES_BYTES = 64 << 20  # of recent label words; tasks with the same words share a trie
 CACHED_PACKS = 512
-CACHED_NODES = 1 << 16  # pairs of nodes of the several tries of a pack that is kept: 32 MiB of all that are
+CACHED_NODES = 1 << 16  # pairs of nodes of the tries in a cached pack: 32 MiB for all packs
 
 
 class Engine:
-    """A frozen backbone with adapters attached, the hypernetwork that makes them, and the text encoder.
+    """A frozen backbone with attached adapters, the hypernetwork that generates them, and the text encoder.
 
-    The constructor freezes and attaches the backbone; whoever trains a base unfreezes `norm_parameters(backbone)`
-    afterwards. Nothing here switches gradients off: that is the caller's decision.
+    The constructor freezes the backbone and attaches adapters. Training of a base unfreezes `norm_parameters(backbone)`
+    afterwards. Callers decide whether to disable gradients.
 
     Args:
         backbone: a stock T5 from `load_backbone`, on its device.
-        hypernetwork: used unless a call names another one; its device and type may differ from the backbone's.
-        encoder: tokenises texts and label words.
+        hypernetwork: used unless a call names another one; its device and dtype may differ from the backbone's.
+        encoder: tokenizes texts and label words.
 
     Raises:
-        ConflictError: the backbone already carries adapters.
+        ConflictError: the backbone already has adapters.
     """
 
     def __init__(self, backbone: Any, hypernetwork: Hypernetwork, encoder: TextEncoder) -> None:
@@ -52,29 +52,29 @@ class Engine:
 
     @property
     def device(self) -> torch.device:
-        """Where the backbone lives."""
+        """The backbone's device."""
         device: torch.device = self.backbone.device
         return device
 
     def under(self, hypernetwork: Hypernetwork) -> Engine:
-        """The same backbone, attachment, encoder and packed tries with another hypernetwork; nothing is copied.
+        """Return an engine with another hypernetwork that shares backbone, attachment, encoder and packed tries.
 
-        Move one of the engines that share a backbone, and the backbone moves for all of them.
+        Moving one of these engines moves the backbone for all of them.
         """
-        other = copy.copy(self)
-        other.hypernetwork = hypernetwork
-        return other
+        sibling = copy.copy(self)
+        sibling.hypernetwork = hypernetwork
+        return sibling
 
     def rounded(self) -> Engine:
-        """The same, its products with the backbone's matrices in bfloat16 where this CPU gains by it; else itself.
+        """Return an engine that multiplies backbone matrices in bfloat16, if this CPU benefits; otherwise itself.
 
-        For what compares or trains, not for what answers or judges. The matrices are rounded as they are now.
+        Use it to compare or train, not to predict or evaluate. The matrices are rounded at this moment.
         """
         if self._products is not nullcontext or self.device.type != "cpu" or not has_bfloat16():
             return self
-        other = copy.copy(self)
-        other._products = partial(RoundedProducts, rounded_weights(self.backbone))
-        return other
+        sibling = copy.copy(self)
+        sibling._products = partial(RoundedProducts, rounded_weights(self.backbone))
+        return sibling
 
     def to(self, device: torch.device | str) -> Engine:
         """Move backbone and hypernetwork."""
@@ -84,10 +84,10 @@ class Engine:
         return self
 
     def trie(self, words: Sequence[str]) -> LabelTrie:
-        """The trie of label words; the same one for the same words as long as it is kept."""
+        """Return the trie of label words; the same object for the same words while it is cached."""
         return self._tries.get(tuple(words), lambda: self._built(words))
 
-    @torch.inference_mode(False)  # as of `_pack`
+    @torch.inference_mode(False)  # as for `_pack`
     def _built(self, words: Sequence[str]) -> LabelTrie:
         return LabelTrie.build([self.encoder.label_ids(word) for word in words])
 
@@ -100,20 +100,20 @@ class Engine:
         *,
         hypernetwork: Hypernetwork | None = None,
     ) -> Tensor:
-        """Log-probability of every label of every row; differentiable in z and in the hypernetwork.
+        """Return the log-probability of every label for every row; differentiable in z and in the hypernetwork.
 
         Args:
             ids: token ids of B texts, from `encoder.encode`.
             z: (T, t), the task embeddings.
             tries: one per task.
-            rows: (B,) LongTensor, the task of each row; may be None when T is 1.
-            hypernetwork: used instead of the engine's own for this call.
+            rows: (B,) LongTensor, the task of each row; may be None if T is 1.
+            hypernetwork: replaces the engine's hypernetwork for this call.
 
         Returns:
-            (B, K) float32, K the largest number of labels; −inf beyond a row's own labels.
+            (B, K) float32, K the largest number of labels; −inf beyond a row's labels.
         """
-        chosen = self.hypernetwork if hypernetwork is None else hypernetwork
-        generated = chosen(z.to(next(chosen.parameters()).device))
+        active = self.hypernetwork if hypernetwork is None else hypernetwork
+        generated = active(z.to(next(active.parameters()).device))
         return self.score(ids, generated, tries, rows)
 
     def score(
@@ -123,12 +123,12 @@ class Engine:
         tries: Sequence[LabelTrie],
         rows: Tensor | None = None,
     ) -> Tensor:
-        """The same with adapters that were generated before, or with the weights of tasks of any methods.
+        """Like `log_probabilities`, with adapters generated before, or with weights of any methods.
 
-        One encoder pass, one decoder pass.
+        Takes one encoder pass and one decoder pass.
 
         Raises:
-            ValueError: the numbers of tasks, tries and rows do not fit one another.
+            ValueError: the numbers of tasks, tries and rows do not match.
         """
         return self._decoded(label_log_probabilities, ids, weights, tries, rows)
 
@@ -139,7 +139,10 @@ class Engine:
         tries: Sequence[LabelTrie],
         rows: Tensor | None = None,
     ) -> Tensor:
-        """The logits of all edges of the rows' tries (B, E), for `log_probabilities_among`; arguments as of `score`."""
+        """Return the logits of all edges of the rows' tries (B, E), for `log_probabilities_among`.
+
+        Arguments as in `score`.
+        """
         return self._decoded(edge_logits, ids, weights, tries, rows)
 
     def _decoded(
@@ -160,13 +163,13 @@ class Engine:
             rows = rows.to(self.device)
         input_ids, mask = self._batch(ids)
         mixes = isinstance(weights, GeneratedAdapters) or weights.mixes
-        products = self._products if mixes else nullcontext  # rounded are the backbone's own matrices
+        products = self._products if mixes else nullcontext  # only the backbone's matrices are rounded
         with self.attachment.using(weights, rows), products():
             states = self.backbone.encoder(input_ids=input_ids, attention_mask=mask).last_hidden_state  # (B, P + S, h)
             return read(self.backbone, states, mask, self._pack_of(tries), rows, self.attachment.head_bias())
 
     def bare_log_probabilities(self, ids: Sequence[Sequence[int]], tries: Sequence[LabelTrie]) -> Tensor:
-        """The same of one task under the bare backbone, without adapters; differentiable in the backbone.
+        """Like `log_probabilities`, for one task with the bare backbone; differentiable in the backbone.
 
         Returns:
             (B, K) float32.
@@ -177,29 +180,31 @@ class Engine:
             return label_log_probabilities(self.backbone, states, mask, self._pack_of(tries), None)
 
     def encode_features(self, ids: Sequence[Sequence[int]]) -> Tensor:
-        """Mean of the bare backbone's encoder states over each text's tokens, without adapters: (B, h) float32."""
+        """Return the mean encoder state of each text without adapters: (B, h) float32."""
         input_ids, mask = self._batch(ids)
         with self.attachment.bare():
             states = self.backbone.encoder(input_ids=input_ids, attention_mask=mask).last_hidden_state.float()
         return mean_of(states, torch.ones_like(input_ids) if mask is None else mask)
 
     def readout_features(self, ids: Sequence[Sequence[int]]) -> Tensor:
-        """What a readout sees of each text, without adapters: see `onboard.model.readout_features` (B, 6h) float32."""
+        """Return the readout features of each text without adapters, see `onboard.model.readout_features` (B, 6h)
+        float32.
+        """
         input_ids, mask = self._batch(ids)
         with self.attachment.bare():
             return readout_features(self.backbone.encoder, input_ids, mask, self.encoder.separator, self.encoder.eos_id)
 
     def _batch(self, ids: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor | None]:
-        """input_ids (B, S) and attention_mask (B, S), None when nothing is padded."""
+        """Return input_ids (B, S) and attention_mask (B, S), None without padding."""
         input_ids, mask = pad(ids, self.encoder.pad_id)
         padded = min(map(len, ids)) < input_ids.shape[1]
         return input_ids.to(self.device), mask.to(self.device) if padded else None
 
     def _pack_of(self, tries: Sequence[LabelTrie]) -> PackedTries:
-        """Kept for the next call, but for many large ones together: they hardly meet again."""
+        """Pack tries and cache the pack, except combinations of many large ones, which rarely repeat."""
         large = len(tries) > 1 and len(tries) * max(len(trie.tokens) for trie in tries) ** 2 > CACHED_NODES
         return self._pack(tuple(tries)) if large else self._packed(tuple(tries))
 
-    @torch.inference_mode(False)  # what is packed under inference_mode is later used in training
+    @torch.inference_mode(False)  # packs made in inference mode could not be used in training
     def _pack(self, tries: tuple[LabelTrie, ...]) -> PackedTries:
         return PackedTries.pack(tries, self.backbone.config.decoder_start_token_id, self.device)

@@ -1,4 +1,4 @@
-"""How a computation is carried out, whatever it computes: who may stop it, and how much goes through the model."""
+"""How a computation runs: callbacks that may stop it, and numbers of rows at once."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from onboard.model.memory import RowsAtOnce
 
 @dataclass(frozen=True)
 class Execution:
-    """Who listens to a computation, and how many rows it takes at once.
+    """Callbacks of a computation, and the numbers of rows that it processes at once.
 
     Args:
-        on_step: told step (from 1) and loss of a training; may raise to stop.
+        on_step: receives step (from 1) and loss of a training; may raise to stop.
         before_batch: called before every batch that is only scored; may raise to stop.
-        trained_at_once: how many rows fit into the memory with their gradients; kept for further calls.
-        scored_at_once: how many do when they are only scored.
+        trained_at_once: how many rows fit into memory with gradients; kept for further calls.
+        scored_at_once: the same for rows that are only scored.
     """
 
     on_step: Callable[[int, float], None] = lambda *_: None
@@ -26,4 +26,4 @@ class Execution:
     scored_at_once: RowsAtOnce | None = None
 
 
-UNWATCHED: Final = Execution()  # nobody listens, and nothing is known of the memory
+UNWATCHED: Final = Execution()  # no callbacks and no memory limits

@@ -1,4 +1,4 @@
-"""HyperFormer and HyperFormer++ in the naming of the authors' repository (rabeehk/hyperformer)."""
+"""HyperFormer and HyperFormer++ with the names of the authors' repository (rabeehk/hyperformer)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from onboard.model.backbone import output_scale
 from onboard.model.hypernetwork import Hypernetwork
 
 TASK_PREFIX = "task_embedding_controller.task_to_embeddings."
-# Transformers 3 has a position bias in cross-attention, later versions have none; zeros say the same.
+# Only transformers 3 has a position bias in cross-attention; zeros are equivalent to later versions.
 CROSS_BIAS = "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"
 TIED = ("lm_head.weight", "encoder.embed_tokens.weight", "decoder.embed_tokens.weight")
 
@@ -24,7 +24,7 @@ T5_FIELDS = (
 
 
 def official_tensors(backbone: Any, hypernetwork: Hypernetwork, embeddings: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Everything that the authors' `state_dict` holds, each tied tensor once; nothing is copied.
+    """Return all tensors of the authors' `state_dict`, each tied tensor once, without copying.
 
     Args:
         backbone: a T5.
@@ -43,7 +43,7 @@ def official_tensors(backbone: Any, hypernetwork: Hypernetwork, embeddings: Mapp
 def official_config(
     backbone: Any, hypernetwork: Hypernetwork, tasks: list[str], reduction_factor: int
 ) -> dict[str, Any]:
-    """config.json: the T5's configuration as the authors save it, and beside it what they set for their training."""
+    """Return config.json: the T5's configuration as the authors save it, and their settings of training."""
     sizes = hypernetwork.sizes
     return {
         **{field: value for field in T5_FIELDS if (value := getattr(backbone.config, field, None)) is not None},
@@ -68,5 +68,5 @@ def official_config(
 
 
 def is_head_tied(backbone: Any) -> bool:
-    """Whether the language-model head is the token embedding."""
+    """Return whether the language-model head is the token embedding."""
     return bool(backbone.lm_head.weight.data_ptr() == backbone.shared.weight.data_ptr())

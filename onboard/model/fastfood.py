@@ -1,4 +1,4 @@
-"""Fastfood (Le et al., arXiv 1408.3060): random projections to any size that nobody has to store."""
+"""Fastfood (Le et al., arXiv 1408.3060): random projections that need not be stored."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ class Fastfood:
     """The projection P of d numbers onto the n entries of one matrix: P x = H · G · Π · H · B · x / √n.
 
     H is the Hadamard matrix of p = 2^⌈log₂ d⌉ numbers, B random signs, Π a permutation and G normal numbers. For n > p
-    there are as many blocks as are needed, each with a G of its own, so that given B and Π their rows are independent.
-    On average ‖P x‖ = ‖x‖. Everything random follows from the seed and the name alone, on every machine: numpy
-    promises that the numbers of `RandomState` never change. It is drawn where it is first used, and never stored.
+    there are several blocks, each with a separate G, so that their rows are independent given B and Π. On average ‖P x‖
+    = ‖x‖. All random numbers follow from the seed and the name on every machine: numpy guarantees that those of
+    `RandomState` never change. They are drawn on first use and never stored.
 
     Args:
         seed: of the task.
-        name: of the matrix: every one has a projection of its own.
+        name: name of the matrix; each has a different projection.
         inputs: d.
         outputs: n.
     """
@@ -31,17 +31,17 @@ class Fastfood:
         self._drawn: tuple[Tensor, Tensor, Tensor] | None = None
 
     def __call__(self, x: Tensor) -> Tensor:
-        """(d,) → (n,), differentiable."""
+        """Project (d,) → (n,), differentiable."""
         signs, order, normal = self._draws(x.device)
         padded = torch.nn.functional.pad(x, (0, self.size - self.inputs)) * signs.to(x.dtype)  # (p,)
-        mixed = hadamard(padded)[order] * self.size**-0.5  # (p,), as long as x
+        mixed = hadamard(padded)[order] * self.size**-0.5  # (p,), with the norm of x
         blocks = hadamard(normal.to(x.dtype) * mixed)  # (blocks, p)
         projected: Tensor = blocks.flatten()[: self.outputs] * self.outputs**-0.5
         return projected
 
     @property
     def nbytes(self) -> int:
-        """What is drawn takes, once it is."""
+        """Bytes of the random numbers, once drawn."""
         return self.size * (4 + 8 + 4 * -(-self.outputs // self.size))  # signs, order, normal numbers
 
     def _draws(self, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
@@ -60,13 +60,15 @@ class Fastfood:
 
 
 def hadamard(x: Tensor) -> Tensor:
-    """x times the Hadamard matrix (entries ±1) over its last dimension p, a power of two; p · log₂ p additions."""
+    """Multiply x by the Hadamard matrix (entries ±1) over its last dimension p, a power of two, in p · log₂ p
+    additions.
+    """
     transformed: Tensor = _Hadamard.apply(x)  # type: ignore[no-untyped-call]  # torch leaves it untyped
     return transformed
 
 
 class _Hadamard(torch.autograd.Function):
-    """The matrix is symmetric: the gradient is transformed as the input is, and nothing has to be kept."""
+    """The matrix is symmetric, so the gradient is transformed like the input, and nothing has to be saved."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:  # noqa: ARG004 (the signature is PyTorch's)
@@ -80,7 +82,7 @@ class _Hadamard(torch.autograd.Function):
 def _transformed(x: Tensor) -> Tensor:
     shape, width = x.shape, 1
     while width < shape[-1]:
-        left, right = x.reshape(-1, 2, width).unbind(1)
-        x = torch.stack([left + right, left - right], dim=1)
+        first, second = x.reshape(-1, 2, width).unbind(1)
+        x = torch.stack([first + second, first - second], dim=1)
         width *= 2
     return x.reshape(shape)

@@ -1,8 +1,8 @@
-"""The fingerprint of a labelled dataset: numbers that are alike for tasks that are alike, before anything is trained.
+"""The fingerprint of a labeled dataset: numbers that are similar for similar tasks, computed without training.
 
-Half of them say which direction of the texts' features goes with which label: random projections of the covariance
-between the bare encoder's features and the label words' embeddings. The others say what texts and labels are like:
-projections of both means.
+One half relates directions of the texts' features to labels: random projections of the covariance between the bare
+encoder's features and the label words' embeddings. The other half describes texts and labels: projections of both
+means.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _TINY = 1e-6
 
 @torch.no_grad()
 def raw_fingerprint(engine: Engine, batches: Iterable[Batch], projections: Projections) -> np.ndarray:
-    """Of the rows of all batches together: (t,) float32, to be scaled by `Fingerprints.scaled`.
+    """Return the fingerprint of the rows of all batches: (t,) float32, to be scaled by `Fingerprints.scaled`.
 
     Args:
-        engine: its bare backbone sees the texts; adapters and hypernetwork play no part.
-        batches: some rows of the task; 32 are enough to tell kinds of tasks apart.
+        engine: only its bare backbone is used, without adapters and hypernetwork.
+        batches: some rows of the task; 32 suffice to distinguish kinds of tasks.
         projections: of the base.
     """
     words = engine.backbone.get_input_embeddings().weight  # (V, h)
@@ -36,7 +36,7 @@ def raw_fingerprint(engine: Engine, batches: Iterable[Batch], projections: Proje
     batches = list(batches)
     with _without_dropout(engine.backbone):
         texts = torch.cat([engine.encode_features(batch.ids) for batch in batches])  # (n, h)
-    with torch.autocast(engine.device.type, enabled=False):  # within a training in bf16 too
+    with torch.autocast(engine.device.type, enabled=False):  # also within bf16 training
         features = [label_features(batch.trie, words) - usual for batch in batches]  # each (K, h)
         targets = [torch.from_numpy(batch.targets).to(usual) for batch in batches]
         labels = torch.cat([shares @ those for shares, those in zip(targets, features, strict=True)])
@@ -44,7 +44,7 @@ def raw_fingerprint(engine: Engine, batches: Iterable[Batch], projections: Proje
 
 
 def _projected(x: Tensor, y: Tensor, projections: Projections) -> np.ndarray:
-    """Features of texts and of their labels (n, h) → (t,)."""
+    """Project features of texts and of their labels (n, h) → (t,)."""
     mean_x, mean_y = x.mean(0), y.mean(0)
     x, y = x - mean_x, y - mean_y
     covariance = x.T @ y / len(x) / (_spread(x) * _spread(y) + _TINY)  # (h, h)
@@ -69,7 +69,7 @@ def _spread(centred: Tensor) -> Tensor:
 
 
 def label_features(trie: LabelTrie, words: Tensor) -> Tensor:
-    """(K, h): the mean embedding of the tokens that tell each label from the others."""
+    """Return the mean embedding of the tokens that distinguish each label (K, h)."""
     edges = torch.cat([trie.branches.flatten(), torch.tensor([len(trie.edge_token)])])[trie.paths]  # (K, P)
     tokens = torch.cat([trie.edge_token, torch.tensor([0])])[edges].to(words.device)
     real = (edges < len(trie.edge_token)).to(words.device)[..., None]  # (K, P, 1)

@@ -1,4 +1,4 @@
-"""What every method that makes adapters of a task embedding has in common: z in, adapters of both stacks out."""
+"""The base class of methods that generate adapters from a task embedding."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ class GeneratedAdapters(NamedTuple):
         return self.encoder.down.shape[0]
 
     def to(self, device: torch.device, dtype: torch.dtype) -> GeneratedAdapters:
-        """The same adapters on another device or in another type; differentiable."""
+        """Return the adapters on another device or with another dtype; differentiable."""
         return GeneratedAdapters(self.encoder.to(device, dtype), self.decoder.to(device, dtype))
 
     def of(self, tasks: Sequence[int]) -> GeneratedAdapters:
-        """The adapters of these tasks, in this order; a task may be named again or left out."""
-        chosen = torch.tensor(tasks, device=self.encoder.down.device)
-        return GeneratedAdapters(self.encoder.select(chosen), self.decoder.select(chosen))
+        """Return the adapters of these tasks in this order; tasks may be repeated or left out."""
+        indices = torch.tensor(tasks, device=self.encoder.down.device)
+        return GeneratedAdapters(self.encoder.select(indices), self.decoder.select(indices))
 
     @staticmethod
     def joined(parts: Sequence[GeneratedAdapters], order: Sequence[int] | None = None) -> GeneratedAdapters:
-        """The tasks of several of them as one batch: what different hypernetworks made goes through the model together.
+        """Join the tasks of several hypernetworks into one batch.
 
         Args:
-            parts: at least one, of the same sizes, on one device and of one type.
-            order: for each place of the result, the place among all tasks of `parts`, one after the other; a task may
-                be named again or left out. None keeps them as they come.
+            parts: at least one, of the same sizes, device and dtype.
+            order: for each task of the result, its index among all tasks of `parts`, concatenated; tasks may be
+                repeated or left out. None keeps them all.
 
         Raises:
             ValueError: there are no parts.
@@ -58,7 +58,7 @@ class GeneratedAdapters(NamedTuple):
 
 
 class Hypernetwork(nn.Module, ABC):
-    """Task embedding in, adapters of both stacks out; the methods are in `onboard.model.methods`.
+    """Generates the adapters of both stacks from a task embedding; the methods are in `onboard.model.methods`.
 
     Args:
         d_model: h of the backbone.
@@ -72,10 +72,10 @@ class Hypernetwork(nn.Module, ABC):
     Attributes:
         METHOD: the method's name in files, recipes and bases.
         TITLE: its name in sentences.
-        EMBEDDING_SIZE: t where nothing else is said.
-        OFFICIAL_SWITCHES: what the authors' config.json tells it by.
-        sizes: the arguments, which make the same hypernetwork again.
-        encoder, decoder: what makes the adapters of each stack.
+        EMBEDDING_SIZE: default of t.
+        OFFICIAL_SWITCHES: settings that identify it in the authors' config.json.
+        sizes: the arguments, from which the hypernetwork can be rebuilt.
+        encoder, decoder: generate the adapters of each stack.
     """
 
     METHOD: ClassVar[str]
@@ -108,26 +108,26 @@ class Hypernetwork(nn.Module, ABC):
 
     @classmethod
     def of(cls, sizes: Mapping[str, int]) -> Self:
-        """One of these sizes, the method's own where they may be left out. Raises TypeError as the constructor."""
+        """Build one from sizes; some have defaults of the method. Raises TypeError as the constructor."""
         return cls(**sizes)
 
     @abstractmethod
     def stack(self, layers: int) -> nn.Module:
-        """What makes the adapters of a stack of `layers` blocks: (T, …) as `shared` gives it → AdapterWeights."""
+        """Return a module that generates the adapters of `layers` blocks: (T, …) from `shared` → AdapterWeights."""
 
     @abstractmethod
     def shared(self, z: Tensor) -> Tensor:
-        """What both stacks get of the task embeddings: (T, t) → (T, …)."""
+        """Compute the input of both stacks from the task embeddings: (T, t) → (T, …)."""
 
     @abstractmethod
     def official_views(self) -> dict[str, Tensor]:
-        """The authors' name of every part → a view into our tensor: read it to export, fill it to import.
+        """Return a view into our tensor for each of the authors' names: read it to export, fill it to import.
 
         Together the views cover every parameter once.
         """
 
     def forward(self, z: Tensor) -> GeneratedAdapters:
-        """(T, t) → the adapters of T tasks for both stacks.
+        """Generate the adapters of T tasks for both stacks from (T, t).
 
         Raises:
             ValueError: z is not of shape (T, t).

@@ -23,10 +23,10 @@ __all__ = ["HyperFormer", "SingleTask", "load_compacter", "load_hyperformer"]
 class HyperFormer(nn.Module):
     """A T5 with a hypernetwork and one embedding per task.
 
-    What the authors train requires a gradient (embeddings, hypernetwork, T5 norms); everything else is frozen.
+    Parameters that the authors train require gradients (embeddings, hypernetwork, T5 norms); all others are frozen.
 
     Args:
-        backbone: a stock T5; it gets attached.
+        backbone: a stock T5; adapters are attached to it.
         hypernetwork: made for this backbone.
         embeddings: z of every task, (t,) each.
     """
@@ -42,34 +42,34 @@ class HyperFormer(nn.Module):
             parameter.requires_grad_(True)
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor | None, labels: Tensor, tasks: Sequence[str]) -> Any:
-        """Teacher forcing; each row uses the adapters of its task.
+        """Run the model with teacher forcing; each row uses the adapters of its task.
 
         Args:
             input_ids: (B, S).
             attention_mask: (B, S).
-            labels: (B, target length), −100 where nothing is asked.
+            labels: (B, target length), −100 for ignored positions.
             tasks: the task of each row by name.
 
         Returns:
             transformers' Seq2SeqLMOutput with `loss` (mean cross entropy) and `logits`.
 
         Raises:
-            NotFoundError: a task has no embedding here.
-            ValueError: the number of tasks is not the number of rows.
+            NotFoundError: a task has no embedding.
+            ValueError: the numbers of tasks and rows differ.
         """
         if len(tasks) != input_ids.shape[0]:
             raise ValueError(f"{input_ids.shape[0]} rows, but {len(tasks)} tasks")
-        present = list(dict.fromkeys(tasks))
-        if unknown := [name for name in present if name not in self.embeddings]:
+        distinct = list(dict.fromkeys(tasks))
+        if unknown := [name for name in distinct if name not in self.embeddings]:
             raise NotFoundError("embedding-not-in-checkpoint", unknown=list(unknown), tasks=list(self.tasks))
-        generated = self.hypernetwork(torch.stack([self.embeddings[name] for name in present]))
-        rows = torch.tensor([present.index(name) for name in tasks])
+        generated = self.hypernetwork(torch.stack([self.embeddings[name] for name in distinct]))
+        rows = torch.tensor([distinct.index(name) for name in tasks])
         with self.attachment.using(generated, rows):
             return self.backbone(input_ids=input_ids, attention_mask=attention_mask, labels=labels)
 
 
 def load_hyperformer(folder: str | Path) -> HyperFormer:
-    """A checkpoint of HyperFormer or HyperFormer++ as a module; see `read_checkpoint` for the files and the errors."""
+    """Load a checkpoint of HyperFormer or HyperFormer++ as a module; see `read_checkpoint` for files and errors."""
     checkpoint = read_checkpoint(folder)
     return HyperFormer(checkpoint.backbone, checkpoint.hypernetwork, checkpoint.embeddings).eval()
 
@@ -78,8 +78,8 @@ class SingleTask(nn.Module):
     """A frozen T5 with the trainable parameters of one task.
 
     Args:
-        backbone: a stock T5; it gets attached.
-        module: the task's own parameters, made for this backbone.
+        backbone: a stock T5; adapters are attached to it.
+        module: the task-specific parameters, made for this backbone.
         task: its name.
     """
 
@@ -92,13 +92,13 @@ class SingleTask(nn.Module):
     def forward(
         self, input_ids: Tensor, attention_mask: Tensor | None, labels: Tensor, tasks: Sequence[str] | None = None
     ) -> Any:
-        """Teacher forcing; every row uses the task.
+        """Run the model with teacher forcing; every row uses the task.
 
         Args:
             input_ids: (B, S).
             attention_mask: (B, S).
-            labels: (B, target length), −100 where nothing is asked.
-            tasks: the task of each row by name, as of `HyperFormer`; None: this one.
+            labels: (B, target length), −100 for ignored positions.
+            tasks: the task of each row by name, as in `HyperFormer`; None means this task.
 
         Returns:
             transformers' Seq2SeqLMOutput with `loss` (mean cross entropy) and `logits`.
@@ -112,11 +112,11 @@ class SingleTask(nn.Module):
             return self.backbone(input_ids=input_ids, attention_mask=attention_mask, labels=labels)
 
     def official_gradients(self) -> dict[str, Tensor]:
-        """The gradients by the authors' names of the parameters."""
+        """Return the gradients by the authors' names of the parameters."""
         return self.module.official_gradients(self.task)
 
 
 def load_compacter(folder: str | Path) -> SingleTask:
-    """A checkpoint of rabeehk/compacter as a module; see `read_task_checkpoint` for the files and the errors."""
+    """Load a checkpoint of rabeehk/compacter as a module; see `read_task_checkpoint` for files and errors."""
     checkpoint = read_task_checkpoint(folder)
     return SingleTask(checkpoint.backbone, checkpoint.module, checkpoint.task).eval()

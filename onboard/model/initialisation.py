@@ -1,4 +1,4 @@
-"""How weights start that several methods share: as the authors do (rabeehk/hyperformer), or at unit size."""
+"""Initial weights that several methods share: as in the authors' code (rabeehk/hyperformer), or at unit scale."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ WEIGHT_STD = 0.01
 
 
 def reset_linears(module: nn.Module) -> None:
-    """Start the linear layers among the children as the authors do: weights N(0, 0.01²), biases 0."""
+    """Initialize the child linear layers like the authors: weights N(0, 0.01²), biases 0."""
     for child in module.children():
         if isinstance(child, nn.Linear):
             nn.init.normal_(child.weight, std=WEIGHT_STD)
@@ -16,17 +16,17 @@ def reset_linears(module: nn.Module) -> None:
 
 
 def scale_projectors(hypernetwork: nn.Module) -> None:
-    """Start the projectors' weights so that unit inputs give unit outputs (He et al., arXiv 1502.01852).
+    """Initialize the projectors' weights so that unit inputs give unit outputs (He et al., arXiv 1502.01852).
 
-    The authors' 0.01 is less than what the optimiser moves in a few hundred steps: the biases take over, the layer norm
-    behind enlarges them, and every task embedding gets the same conditioning.
+    The authors' 0.01 is less than the change of a few hundred optimizer steps. Then biases dominate, the following
+    layer norm amplifies them, and every task embedding gets the same conditioning.
     """
     for name, module in hypernetwork.named_modules():
         if is_projector(name) and isinstance(module, nn.Linear):
-            gain = 2.0 if name.endswith("_out") else 1.0  # behind a ReLU half of the energy is gone
+            gain = 2.0 if name.endswith("_out") else 1.0  # a ReLU removes half of the energy
             nn.init.normal_(module.weight, std=(gain / module.in_features) ** 0.5)
 
 
 def is_projector(name: str) -> bool:
-    """Whether a module or parameter of this name is of a projector: what makes I of z, whatever the method."""
+    """Return whether a module or parameter of this name belongs to a projector, which computes I from z."""
     return "projector_" in name

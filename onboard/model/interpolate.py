@@ -1,4 +1,4 @@
-"""A hypernetwork or an embedding between two others, weight by weight."""
+"""Interpolation between two hypernetworks or embeddings, weight by weight."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ import torch
 from onboard.model.hypernetwork import Hypernetwork
 
 
-@torch.inference_mode(False)  # what is made under inference_mode can never be trained on
+@torch.inference_mode(False)  # tensors made in inference mode could not be trained
 @torch.no_grad()
 def between(old: Hypernetwork, new: Hypernetwork, share: float) -> Hypernetwork:
-    """old + share · (new − old), in the type and on the device of `old`; neither of the two is touched.
+    """Return old + share · (new − old), with the dtype and device of `old`. The arguments are not changed.
 
     Args:
-        old: what share 0 gives, bit for bit.
-        new: what share 1 gives, bit for bit.
+        old: the result for share 0, bit for bit.
+        new: the result for share 1, bit for bit.
         share: from 0 to 1.
 
     Returns:
         A frozen copy.
 
     Raises:
-        ValueError: the share lies outside, or the two differ in method or sizes.
+        ValueError: the share is out of range, or the two differ in method or sizes.
     """
     if not 0.0 <= share <= 1.0:
         raise ValueError(f"a share lies between 0 and 1, not {share}")
@@ -35,11 +35,11 @@ def between(old: Hypernetwork, new: Hypernetwork, share: float) -> Hypernetwork:
         return mixed
     theirs = dict(new.named_parameters())
     for name, weight in mixed.named_parameters():
-        other = theirs[name].detach().to(weight)
-        weight.copy_(other if share == 1.0 else torch.lerp(weight, other, share))
+        target = theirs[name].detach().to(weight)
+        weight.copy_(target if share == 1.0 else torch.lerp(weight, target, share))
     return mixed
 
 
 def embedding_between(old: np.ndarray, new: np.ndarray, share: float) -> np.ndarray:
-    """old + share · (new − old) of embeddings (t,), float32; share 1 gives `new` bit for bit."""
+    """Return old + share · (new − old) of embeddings (t,), float32; share 1 gives `new` bit for bit."""
     return new if share == 1.0 else (old + np.float32(share) * (new - old)).astype(np.float32)

@@ -1,6 +1,6 @@
 """Sums of Kronecker products, H = Σ_i A_i ⊗ B_i (PHM layers, arXiv 2102.08597; Compacter, arXiv 2106.04647, eq. 5).
 
-Shapes: n summands, rule A (n, n, n), fast weights B (n, p, q), so H is (n·p, n·q) and a layer computes x · H. Of
+Shapes: n summands, rule A (n, n, n), fast weights B (n, p, q), so H is (n·p, n·q) and a layer computes x · H. With
 Compacter's rank one, B_i = left_i · right_i with left (n, p, 1) and right (n, 1, q).
 """
 
@@ -11,10 +11,10 @@ from torch import Tensor
 
 
 def kronecker_sum(rule: Tensor, fast: Tensor) -> Tensor:
-    """H itself, of many layers at once.
+    """Return H, for any number of layers at once.
 
     Args:
-        rule: (..., n, n, n); without leading dimensions one A serves all layers.
+        rule: (..., n, n, n); without leading dimensions one A is shared by all layers.
         fast: (..., n, p, q).
 
     Returns:

@@ -1,4 +1,4 @@
-"""Where a GPU's memory is too small for a batch: half as many rows at once, and it is said. The result is the same."""
+"""Halve the number of rows at once when a GPU's memory is too small, and report it. The result is the same."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ import torch
 from onboard.errors import OutOfMemoryError
 from onboard.model.cores import even_parts
 
-PART_COSTS_ON_A_GPU: Final = 8192  # tokens that a GPU could compute while one more part is begun
+PART_COSTS_ON_A_GPU: Final = 8192  # overhead of a part in tokens
 T = TypeVar("T")
 _logger = logging.getLogger(__name__)
-_CUBLAS = "CUBLAS_STATUS_ALLOC_FAILED"  # the same, as the library of matrix products says it
+_CUBLAS = "CUBLAS_STATUS_ALLOC_FAILED"  # an out-of-memory error of the library of matrix products
 
 
 class RowsAtOnce:
-    """How many rows go through the model at once: halved, down to one, whenever they do not fit, and kept so.
+    """The number of rows that go through the model at once, halved, down to one, whenever they do not fit.
 
     Args:
-        limit: rows at once, to begin with; None takes all that there are.
-        on_halved: told how many rows did not fit, and how many are taken from now on.
+        limit: initial number of rows at once; None takes all.
+        on_halved: receives the number of rows that did not fit, and the new number.
     """
 
     def __init__(self, limit: int | None = None, on_halved: Callable[[int, int], None] = lambda *_: None) -> None:
@@ -32,16 +32,16 @@ class RowsAtOnce:
         self.on_halved = on_halved
 
     def parts(self, rows: int) -> list[slice]:
-        """`rows` rows in parts of at most `limit`."""
+        """Divide `rows` rows into parts of at most `limit`."""
         size = self._size(rows)
         return [slice(start, start + size) for start in range(0, rows, size)]
 
     def parts_of_like_length(self, lengths: Sequence[int], device: torch.device) -> list[slice]:
-        """Rows that are sorted by length, in the parts of at most `limit` that are cheapest to compute.
+        """Divide rows, sorted by length, into the cheapest parts of at most `limit` rows.
 
         Args:
-            lengths: tokens of each row, ascending; a part is padded to its last row's.
-            device: that computes; a CPU does it with parts side by side, see `even_parts`.
+            lengths: tokens of each row, ascending; a part is padded to its last row's length.
+            device: the device that computes; for a CPU, see `even_parts`.
         """
         most = self._size(len(lengths))
         if device.type == "cpu":
@@ -58,7 +58,7 @@ class RowsAtOnce:
         return parts[::-1]
 
     def fitting(self, rows: int, work: Callable[[], T]) -> T:
-        """The result of `work`, which takes `rows` rows in `parts`; it is done anew each time they do not fit.
+        """Return the result of `work`, which processes `rows` rows in `parts`, and rerun it whenever they do not fit.
 
         Raises:
             OutOfMemoryError: not even one row fits.
@@ -70,7 +70,7 @@ class RowsAtOnce:
                 if not is_out_of_memory(error):
                     raise
                 reason = str(error).splitlines()[0]
-            # here the error is gone, and with its trace the tensors that filled the memory
+            # Outside the handler, because the traceback holds the tensors that filled the memory.
             self._halve(self._size(rows), reason)
 
     def _size(self, rows: int) -> int:
@@ -86,18 +86,18 @@ class RowsAtOnce:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether a GPU's memory was too small; a machine's own memory is another matter."""
+    """Return whether an error means that a GPU's memory was too small, not the machine's."""
     return isinstance(error, torch.OutOfMemoryError) or _CUBLAS in str(error)
 
 
 def too_little_memory(what: str, reason: str) -> OutOfMemoryError:
-    """The error for what does not fit even alone; `reason` is torch's."""
+    """Return the error for work that does not fit even alone; `reason` is torch's message."""
     return OutOfMemoryError("gpu-memory-too-small", work=what, reason=reason)
 
 
 @contextmanager
 def memory_trouble_told(what: str) -> Iterator[None]:
-    """Raise OutOfMemoryError in our words where a GPU's memory is too small for `what`."""
+    """Raise OutOfMemoryError if a GPU's memory is too small for `what`."""
     try:
         yield
     except RuntimeError as error:
@@ -107,7 +107,7 @@ def memory_trouble_told(what: str) -> Iterator[None]:
 
 
 def give_memory_back() -> None:
-    """Return what nobody uses any more to the GPU, so that it can be had in one piece."""
+    """Return unused memory to the GPU, to avoid fragmentation."""
     gc.collect()
     if torch.cuda.is_available():
         torch.cuda.empty_cache()

@@ -1,4 +1,4 @@
-"""Reading checkpoints of the authors' repository (rabeehk/hyperformer): HyperFormer++ and the paper's HyperFormer."""
+"""Read checkpoints of the authors' repository (rabeehk/hyperformer): HyperFormer++ and the paper's HyperFormer."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _HYPERFORMER = Origin("rabeehk/hyperformer", _ONLY)
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What a checkpoint holds.
+    """The contents of a checkpoint.
 
     Args:
-        backbone: a stock T5 in float32; its weights may be mapped from the file.
+        backbone: a stock T5 in float32; its weights may be memory-mapped.
         hypernetwork: in float32.
-        embeddings: z of every task, (t,) float32, in the order of config.json or else of the alphabet.
-        described: config.json; empty when there is none.
-        notes: sentences on what could not be taken over.
+        embeddings: z of every task, (t,) float32, in the order of config.json, or else alphabetically.
+        described: config.json; empty if missing.
+        notes: sentences on what could not be imported.
     """
 
     backbone: Any
@@ -42,16 +42,16 @@ class Checkpoint:
 
 
 def read_checkpoint(folder: str | Path) -> Checkpoint:
-    """A checkpoint with the authors' parameter names: `model.safetensors` or `pytorch_model.bin`.
+    """Read a checkpoint with the authors' parameter names: `model.safetensors` or `pytorch_model.bin`.
 
-    Sizes are read from the tensors; what tensors cannot tell (dropout, epsilon, special tokens) from `config.json`, at
-    its top or under "t5", else T5's defaults hold. Weights stay mapped from the file where the file allows it.
+    Sizes are derived from the tensors. Facts that tensors do not contain (dropout, epsilon, special tokens) come from
+    `config.json`, top level or "t5", or are T5's defaults. Weights stay memory-mapped if the file allows it.
 
     Raises:
-        NotFoundError: the folder has neither file.
+        NotFoundError: the folder contains neither file.
         DamagedError: a file cannot be read.
-        InputError: it is a checkpoint of another method (which is named), tensors are missing, unexpected or of another
-            shape, or the .bin holds anything but tensors (nothing of it is executed).
+        InputError: the checkpoint is of another method (the error names it), tensors are missing, unexpected or of
+            another shape, or the .bin contains anything but tensors (no code is executed).
     """
     config, tensors = described(Path(folder)), tensors_of(Path(folder))
     _refuse_other_methods(tensors, config)
@@ -93,7 +93,7 @@ def _refuse_other_methods(tensors: Mapping[str, Tensor], config: Mapping[str, An
 
 
 def _hypernetwork(tensors: Mapping[str, Tensor]) -> Hypernetwork:
-    """Of the tensors' method and sizes, not with their values."""
+    """Return a hypernetwork of the tensors' method and sizes, without their values."""
     stack, place = STACK_PREFIX.format(stack="encoder"), place_prefix("encoder", 0, 1)
     shared = any(name.startswith(stack) for name in tensors)
     projector = stack + PROJECTOR if shared else PLAIN_PROJECTOR

@@ -1,4 +1,4 @@
-"""Weights of very many tasks, made when a batch needs them: they cost what the batch's own tasks cost."""
+"""Weights of very many tasks, computed when a batch needs them, so that only the batch's tasks cost memory."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ from onboard.model.hypernetwork import GeneratedAdapters, Hypernetwork
 from onboard.model.task_module import TaskModule
 from onboard.model.task_weights import TaskWeights, Weights
 
-Learned = np.ndarray | TaskModule | None  # an embedding (t,), weights of its own, or nothing but a readout
+Learned = np.ndarray | TaskModule | None  # an embedding (t,), task-specific weights, or None for a readout only
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OnDemand:
-    """What T tasks have learned, and the hypernetworks that make adapters of embeddings. Nothing that was made is kept.
+    """The learned values of T tasks, and the hypernetworks that generate adapters. Generated weights are not cached.
 
     Args:
-        learned: of each task its embedding (t,) float32, or weights of its own that share a batch (`TaskModule.MIXES`).
-        pinned: (T,) which of `hypernetworks` each embedding is pinned to.
-        hypernetworks: by their version, on one device and of one type.
+        learned: for each task its embedding (t,) float32, or task-specific weights that can share a batch
+            (`TaskModule.MIXES`).
+        pinned: (T,) version in `hypernetworks` of each embedding.
+        hypernetworks: by version, on one device and with one dtype.
     """
 
     learned: Sequence[Learned] | np.ndarray
@@ -30,29 +31,31 @@ class OnDemand:
     hypernetworks: Mapping[int, Hypernetwork]
 
     def of(self, tasks: Sequence[int]) -> Weights:
-        """The weights of these tasks, in this order: one product a kind for all that share a hypernetwork."""
+        """Return the weights of these tasks in this order, with one product per kind for each hypernetwork."""
         pinned: dict[int, list[tuple[int, np.ndarray]]] = {}
-        own: list[tuple[int, TaskModule]] = []
+        task_modules: list[tuple[int, TaskModule]] = []
         for place, task in enumerate(tasks):
             learned = self.learned[task]
             if isinstance(learned, TaskModule):
-                own.append((place, learned))
+                task_modules.append((place, learned))
             else:
-                assert learned is not None  # what only a readout answers goes through no model
+                assert learned is not None  # tasks with only a readout do not use the model
                 pinned.setdefault(int(self.pinned[task]), []).append((place, learned))
         generated = [
             _generated(self.hypernetworks[version], [z for _, z in of_it]) for version, of_it in sorted(pinned.items())
         ]
-        places = [place for _, of_it in sorted(pinned.items()) for place, _ in of_it] + [place for place, _ in own]
-        weights: list[Weights] = [*generated, *(module.weights() for _, module in own)]
+        places = [place for _, of_it in sorted(pinned.items()) for place, _ in of_it] + [
+            place for place, _ in task_modules
+        ]
+        weights: list[Weights] = [*generated, *(module.weights() for _, module in task_modules)]
         if len(weights) == 1:
             return weights[0]
         order = np.argsort(places).tolist()
-        return TaskWeights.joined(weights, order) if own else GeneratedAdapters.joined(generated, order)
+        return TaskWeights.joined(weights, order) if task_modules else GeneratedAdapters.joined(generated, order)
 
 
 def _generated(hypernetwork: Hypernetwork, embeddings: Sequence[np.ndarray]) -> GeneratedAdapters:
-    made: GeneratedAdapters = hypernetwork(
+    adapters: GeneratedAdapters = hypernetwork(
         torch.from_numpy(np.stack(embeddings)).to(next(hypernetwork.parameters()).device)
     )
-    return made
+    return adapters

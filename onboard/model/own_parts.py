@@ -1,4 +1,4 @@
-"""The hooks for what tasks have beside adapters: norms, biases and prompts of their own, each row under its task's."""
+"""Hooks for task-specific norms, biases and prompts; each row uses those of its task."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ _ARGUMENTS = ("input_ids", "attention_mask", "encoder_hidden_states", "encoder_a
 
 @dataclass(frozen=True, slots=True)
 class Prompts:
-    """The prompts of a batch's rows, or of one task (1 in front), each with its end at the text.
+    """The prompts of a batch's rows, or of one task (1 in front), right-aligned to the text.
 
     Args:
         vectors: (B, P, h), zeros before a shorter prompt.
-        mask: (B, P) LongTensor, 0 where there is no prompt; None where all are of length P.
+        mask: (B, P) LongTensor, 0 where there is no prompt; None if all have length P.
     """
 
     vectors: Tensor
     mask: Tensor | None
 
     def before(self, embedded: Tensor) -> Tensor:
-        """(B, S, h) → (B, P + S, h)."""
+        """Prepend the prompts: (B, S, h) → (B, P + S, h)."""
         front = self.vectors.expand(embedded.shape[0], -1, -1).to(embedded.dtype)
         return torch.cat([front, embedded], dim=1)
 
     def extended(self, mask: Tensor | None, tokens: int) -> Tensor | None:
-        """The attention mask of S tokens (B, S), None where nothing is padded → that of P + S, or None."""
+        """Extend the attention mask of S tokens (B, S) to P + S tokens; None if nothing is padded."""
         if mask is None and self.mask is None:
             return None
         batch = len(self.vectors) if mask is None else len(mask)
@@ -45,12 +45,12 @@ class Prompts:
 
 @dataclass(frozen=True, slots=True)
 class StackedParts:
-    """What the hooks apply beside adapters, of T tasks; by the name of the module.
+    """The parts of T tasks that the hooks apply in addition to adapters, by module name.
 
     Args:
         rows: (B,) LongTensor, the task of each row; None: one task.
-        norms: (T, h) in place of a T5 norm's weight.
-        biases: (T, out) on top of a module's output.
+        norms: (T, h), replaces the weight of a T5 norm.
+        biases: (T, out), added to a module's output.
         prompts: of the rows.
     """
 
@@ -61,7 +61,7 @@ class StackedParts:
 
     @classmethod
     def of(cls, backbone: nn.Module, own: Sequence[OwnParts], rows: Tensor | None) -> StackedParts | None:
-        """The parts of T tasks, laid beside one another; None where no task has any. Differentiable."""
+        """Stack the parts of T tasks; None if no task has any. Differentiable."""
         if not any(part.norms is not None or part.biases is not None or part.prompt is not None for part in own):
             return None
         reference = next(backbone.parameters())
@@ -70,11 +70,11 @@ class StackedParts:
         )
 
     def row_wise(self, per_task: Tensor) -> Tensor:
-        """(T, n) → (B, 1, n), or (n,) of one task."""
+        """Select per row: (T, n) → (B, 1, n), or (n,) for one task."""
         return per_task[0] if self.rows is None else per_task.index_select(0, self.rows)[:, None]
 
     def head_bias(self) -> Tensor | None:
-        """(T, vocabulary), added to the logits; None where no task has one."""
+        """Return the bias of the logits (T, vocabulary); None if no task has one."""
         return self.biases.get(HEAD)
 
 
@@ -122,7 +122,7 @@ Current = Callable[[], StackedParts | None]
 
 
 class OwnHook:
-    """Forward hook of a norm or a linear: the task's norm weight in place of the module's, then the task's bias."""
+    """Forward hook of a norm or linear layer: replaces the norm's weight by the task's, then adds the task's bias."""
 
     __slots__ = ("current", "name")
 
@@ -130,7 +130,7 @@ class OwnHook:
         self.current, self.name = current, name
 
     def __call__(self, module: nn.Module, args: Any, output: Any) -> Any:
-        """(B, S, n) → (B, S, n); None leaves the output as it is."""
+        """Return the changed output (B, S, n), or None to keep it."""
         beside = self.current()
         if beside is None:
             return None
@@ -141,12 +141,12 @@ class OwnHook:
 
 
 def _standard(x: Tensor, norm: Any) -> Tensor:
-    """x / √(mean(x²) + ε), in float32 as T5 computes it, before the norm's weight."""
+    """Return x / √(mean(x²) + ε), in float32 as in T5, before the norm's weight."""
     return x * torch.rsqrt(x.float().pow(2).mean(-1, keepdim=True) + norm.variance_epsilon)
 
 
 class PromptHook:
-    """Forward pre-hook of a stack: prompts in front of the encoder's input, and its mask extended in both stacks."""
+    """Forward pre-hook of a stack: prepends prompts to the encoder's input, and extends its mask in both stacks."""
 
     __slots__ = ("current",)
 
@@ -154,26 +154,26 @@ class PromptHook:
         self.current = current
 
     def __call__(self, module: Any, args: Any, kwargs: dict[str, Any]) -> Any:
-        """Other arguments for the stack; None leaves them as they are."""
+        """Return changed arguments for the stack, or None to keep them."""
         beside = self.current()
         prompts = None if beside is None else beside.prompts
         if prompts is None:
             return None
-        given = {**dict(zip(_ARGUMENTS, args, strict=False)), **kwargs}
+        arguments = {**dict(zip(_ARGUMENTS, args, strict=False)), **kwargs}
         if module.is_decoder:
-            states = given["encoder_hidden_states"]
+            states = arguments["encoder_hidden_states"]
             tokens = states.shape[1] - prompts.vectors.shape[1]
-            given["encoder_attention_mask"] = prompts.extended(given.get("encoder_attention_mask"), tokens)
-            return (), given
-        ids, embedded = given.pop("input_ids", None), given.get("inputs_embeds")
+            arguments["encoder_attention_mask"] = prompts.extended(arguments.get("encoder_attention_mask"), tokens)
+            return (), arguments
+        ids, embedded = arguments.pop("input_ids", None), arguments.get("inputs_embeds")
         embedded = module.embed_tokens(ids) if embedded is None else embedded  # (B, S, h)
-        given["inputs_embeds"] = prompts.before(embedded)
-        given["attention_mask"] = prompts.extended(given.get("attention_mask"), embedded.shape[1])
-        return (), given
+        arguments["inputs_embeds"] = prompts.before(embedded)
+        arguments["attention_mask"] = prompts.extended(arguments.get("attention_mask"), embedded.shape[1])
+        return (), arguments
 
 
 def register(backbone: Any, current: Current) -> list[Any]:
-    """Hang the hooks onto the backbone; the handles that take them away again."""
+    """Register the hooks on the backbone and return their handles."""
     named = dict(backbone.named_modules())
     places = [*dict.fromkeys([*norms_of(backbone), *biased_of(backbone)])]
     handles = [named[name].register_forward_hook(OwnHook(current, name)) for name in places]

@@ -1,4 +1,4 @@
-"""The most memory that was held since a moment: of the GPU by PyTorch, on a CPU by the whole process."""
+"""Peak memory since a moment: of the GPU by PyTorch, on a CPU of the whole process."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Final
 
 import torch
 
-_RESET, _STATUS = Path("/proc/self/clear_refs"), Path("/proc/self/status")  # Linux has them
+_RESET, _STATUS = Path("/proc/self/clear_refs"), Path("/proc/self/status")  # Linux only
 _RESET_PEAK: Final = "5"
 _PEAK: Final = re.compile(r"^VmHWM:\s+(\d+) kB$", re.MULTILINE)
 
 
 class PeakMemory:
-    """Begins to watch when it is made.
+    """Starts to measure when it is created.
 
     Args:
-        device: that is computed on.
+        device: the device that computes.
     """
 
     def __init__(self, device: torch.device) -> None:
@@ -27,12 +27,12 @@ class PeakMemory:
             return
         try:
             _RESET.write_text(_RESET_PEAK, encoding="ascii")
-        except OSError:  # another system, or one that does not allow it
+        except OSError:  # another system, or no permission
             self._reset = False
 
     @property
     def most_bytes(self) -> int | None:
-        """Since then; None where the system does not tell."""
+        """Peak memory since then; None if the system does not report it."""
         if self._device.type == "cuda":
             return int(torch.cuda.max_memory_allocated(self._device))
         try:

@@ -1,4 +1,4 @@
-"""The random directions on which a fingerprint is taken; numpy only, so that a base is found without torch."""
+"""The random directions of fingerprints. Uses numpy only, so that bases are found without importing torch."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-_FIXED_SIZE: Final = 64  # numbers of a fingerprint on a base that keeps none
+_FIXED_SIZE: Final = 64  # size of a fingerprint on a base without stored projections
 
 
 class Projections(NamedTuple):
-    """Random directions on which a fingerprint is taken; the same for ever: kept with the base, or `fixed`.
+    """Random directions of fingerprints, which never change: stored with the base, or `fixed`.
 
     Args:
-        left, right: (t // 2, h) each, of the texts' features and of the labels'.
-        both: (t - t // 2, 2h), of the means of the two.
+        left, right: (t // 2, h) each, for the features of texts and of labels.
+        both: (t - t // 2, 2h), for the means of the two.
     """
 
     left: np.ndarray
@@ -24,14 +24,14 @@ class Projections(NamedTuple):
 
     @classmethod
     def drawn(cls, features: int, size: int, seed: int) -> Projections:
-        """For h features and fingerprints of t numbers."""
+        """Draw projections for h features and fingerprints of t numbers."""
         rng, half = np.random.default_rng((seed, 64)), size // 2
         shapes = ((half, features), (half, features), (size - half, 2 * features))
         return cls(*(rng.standard_normal(shape).astype(np.float32) for shape in shapes))
 
     @classmethod
     def fixed(cls, features: int) -> Projections:
-        """For h features, on a base that keeps none: signs from a hash, which no library will ever draw otherwise."""
+        """Return projections for h features on a base without stored ones: signs from a hash."""
         half = _FIXED_SIZE // 2
         shapes = ((half, features), (half, features), (half, 2 * features))
         counts = [rows * columns for rows, columns in shapes]

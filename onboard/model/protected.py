@@ -1,4 +1,4 @@
-"""A task that a changed hypernetwork must not harm: what its answers were, and how to see whether they hold."""
+"""A task that a changed hypernetwork must not harm, with its reference and the rows to check."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from onboard.model.scoring import LabelTrie
 
 @dataclass(frozen=True)
 class ProtectedTask:
-    """A task that was published before.
+    """A task that was published earlier.
 
     Args:
-        name: what the verdict calls it, such as `reviews@v3`.
+        name: its name in the verdict, such as `reviews@v3`.
         z: (t,) its embedding.
         trie: of its K label words.
         reference: the hypernetwork that the embedding was learned under. Comparing with this one, and not with the last
-            head, keeps small losses from adding up over many tunings.
-        rows: labelled ones that it was not trained on; None where there are none.
-        texts: token ids of texts of its own whose labels are not used, such as those that it was trained on.
-        trouble: why its snapshot cannot be read, where it should have one. Such a task never passes.
+            head, prevents small losses from accumulating over many tunings.
+        rows: labeled rows that it was not trained on, or None.
+        texts: token ids of its texts without labels, such as its training texts.
+        trouble: why its snapshot cannot be read, if it should have one. Such a task never passes.
     """
 
     name: str
@@ -38,12 +38,12 @@ class ProtectedTask:
 
 @dataclass(frozen=True)
 class Protection:
-    """What must stay as it is, and on what that is looked at.
+    """The tasks to protect, and the texts to check them on.
 
     Args:
-        tasks: the protected ones.
-        canaries: token ids of texts that stand for whatever else the tasks are asked. Those that a hypernetwork is
-            tuned on are no judges of it.
+        tasks: the protected tasks.
+        canaries: token ids of texts that represent other inputs of the tasks. Texts that a hypernetwork is tuned on
+            cannot be used to judge it.
     """
 
     tasks: Sequence[ProtectedTask] = ()

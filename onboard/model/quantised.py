@@ -1,11 +1,11 @@
-"""Weights as int8 with one scale per row: what a base stores. Arithmetic only; files are written elsewhere.
+"""Weights as int8 with one scale per row, as bases store them. Arithmetic only, without file access.
 
-Symmetric absmax quantisation (Dettmers et al. 2022, arXiv 2208.07339, here with one scale per row):
-scale = absmax / 127, stored = round(x / scale), read back = stored · scale.
+Symmetric absmax quantization (Dettmers et al. 2022, arXiv 2208.07339, here with one scale per row): scale = absmax /
+127, stored = round(x / scale), read back = stored · scale.
 
-Storing what was read back changes nothing: the largest number of a row is ±127 · scale, and 127 · scale / 127, each
-step rounded to float32, is the scale again for every scale that came from absmax / 127 (the test tries all 2^23
-mantissas; exponents do not matter). A float16 scale would be too coarse for rows whose absmax is below 0.008.
+Storing read-back values changes nothing: the largest number of a row is ±127 · scale, and 127 · scale / 127, each step
+rounded to float32, equals the scale for every scale from absmax / 127 (a test tries all 2^23 mantissas; exponents do
+not matter). A float16 scale would be too coarse for rows with absmax below 0.008.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from onboard.errors import DamagedError, InputError
 
 RESTORE = "Copy the base again from where it came, or make it again: onboard base train"
 _SCALE = ".scale"
-_SMALLEST = 4096  # numbers; below it a tensor is kept in float16
+_SMALLEST = 4096  # numbers; smaller tensors are stored as float16
 _LARGEST_INT8 = 127
 _LEAST_SCALE = torch.finfo(torch.float32).tiny  # also the scale of a row of zeros
 
 
 def quantise(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """What is stored of float tensors.
+    """Return float tensors in their stored format.
 
-    A tensor of at least two dimensions and 4,096 numbers, (..., n), becomes NAME int8 (..., n) and NAME.scale
-    float32 (...); |x - x'| ≤ scale / 2. Everything else becomes float16, same shape.
+    A tensor of at least two dimensions and 4,096 numbers, (..., n), becomes NAME int8 (..., n) and NAME.scale float32
+    (...); |x - x'| ≤ scale / 2. Everything else becomes float16 of the same shape.
 
     Raises:
         InputError: not floats, NaN, infinite or too large, or the name of a scale is taken.
@@ -52,16 +52,16 @@ def quantise(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def dequantise(tensors: Mapping[str, Tensor], source: str | Path = "what was stored") -> dict[str, Tensor]:
-    """Float32 tensors of what `quantise` made; what is stored in float16 or float32 comes back with its own numbers.
+    """Return float32 tensors from a result of `quantise`. Tensors in float16 or float32 keep their values.
 
-    All are new tensors: none is a view of the file that it was read from.
+    All tensors are new; none is a view of the file.
 
     Args:
         tensors: all tensors of a file.
         source: the file, for the message.
 
     Raises:
-        DamagedError: a scale is missing, has another shape or is not a positive number; a tensor is of another type.
+        DamagedError: a scale is missing, has another shape or is not a positive number, or a tensor has another dtype.
     """
     return {
         name: _read_back(name, tensor, tensors, source)
@@ -72,12 +72,12 @@ def dequantise(tensors: Mapping[str, Tensor], source: str | Path = "what was sto
 
 @torch.no_grad()
 def round_to_stored(module: nn.Module) -> None:
-    """Every float32 parameter becomes what will be read back: what is trained next is what will be shipped.
+    """Round every float32 parameter to its stored value, so that training continues from stored weights.
 
     Raises:
         InputError: as `quantise`.
     """
-    parameters = dict(module.named_parameters())  # a tied weight once
+    parameters = dict(module.named_parameters())  # each tied weight once
     for name, value in dequantise(quantise(parameters)).items():
         parameters[name].copy_(value)
 

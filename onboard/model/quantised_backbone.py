@@ -1,4 +1,4 @@
-"""A T5 in a folder with its weights in int8: config.json and model.int8.safetensors."""
+"""A T5 folder with int8 weights: config.json and model.int8.safetensors."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ QUANTISED_FORMAT = "onboard-int8-1"
 
 
 def save_quantised_backbone(backbone: Any, folder: str | Path) -> None:
-    """Write config.json and model.int8.safetensors; equal weights give equal bytes.
+    """Write config.json and model.int8.safetensors. Equal weights give equal bytes.
 
     Args:
-        backbone: a T5, best rounded with `round_to_stored` before. A tied weight is stored once.
-        folder: made when it is not there. A model.safetensors in it stays and is not read any more.
+        backbone: a T5, preferably rounded with `round_to_stored`. A tied weight is stored once.
+        folder: created if missing. An existing model.safetensors in it is kept, but no longer read.
 
     Raises:
         InputError: a weight is NaN, infinite or too large.
@@ -31,23 +31,23 @@ def save_quantised_backbone(backbone: Any, folder: str | Path) -> None:
     tensors = quantise(dict(backbone.named_parameters()))
     config = copy.deepcopy(backbone.config)
     config.architectures = [type(backbone).__name__]
-    config.dtype = torch.float32  # of the weights as they are read back, wherever this model came from
+    config.dtype = torch.float32  # dtype of the weights as they are read back
     Path(folder).mkdir(parents=True, exist_ok=True)
     config.save_pretrained(folder)
     write_tensors(tensors, Path(folder) / QUANTISED_FILE, {"format": QUANTISED_FORMAT})
 
 
 def read_quantised_backbone(folder: str | Path, kind: type[Any], config: Any, dtype: torch.dtype) -> Any:
-    """The model of a folder, on the CPU; its weights are never initialised, only assigned.
+    """Read the model of a folder to the CPU. Weights are assigned without initialization.
 
     Args:
-        folder: holds model.int8.safetensors.
+        folder: contains model.int8.safetensors.
         kind: the T5 class.
-        config: of the class, read from the folder's config.json.
+        config: of the class, from the folder's config.json.
         dtype: of the parameters.
 
     Raises:
-        DamagedError: not readable, or its tensors are not those that config.json describes.
+        DamagedError: it cannot be read, or its tensors do not match config.json.
         InputError: another format.
     """
     path = Path(folder) / QUANTISED_FILE
@@ -67,10 +67,10 @@ def read_quantised_backbone(folder: str | Path, kind: type[Any], config: Any, dt
 
 
 def assign_weights(model: Any, tensors: Mapping[str, Tensor]) -> None:
-    """Give a T5 on the meta device its weights without copying them; a tied one that is among them stays apart."""
-    model.load_state_dict(tensors, strict=False, assign=True)  # what is tied is missing, nothing else
+    """Give a T5 on the meta device its weights without copying. A tied weight that is included stays separate."""
+    model.load_state_dict(tensors, strict=False, assign=True)  # only tied weights may be missing
     for name in tensors.keys() & model.all_tied_weights_keys.keys():
-        del model.all_tied_weights_keys[name]  # stored by itself: a head that was untied
+        del model.all_tied_weights_keys[name]  # stored separately: an untied head
     model.tie_weights(recompute_mapping=False)
 
 

@@ -1,7 +1,7 @@
-"""Texts as a readout sees them, and answers of embedding and readout together.
+"""Readout features of texts, and combined answers of embedding and readout.
 
-The features are those of the bare encoder: they know neither embedding nor hypernetwork, so a readout stays what it is
-when either moves, one pass serves all tasks of a text, and rows can be left out of it in closed form.
+The features are those of the bare encoder, without embedding and hypernetwork. So a readout stays valid when either
+changes, one pass serves all tasks of a text, and rows can be left out in closed form.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ def bare_features(
     before_batch: Callable[[], None] = lambda: None,
     at_once: RowsAtOnce | None = None,
 ) -> np.ndarray:
-    """What a readout sees of texts (`onboard.model.readout_features`); each distinct text is read once.
+    """Return readout features of texts (`onboard.model.readout_features`). Each distinct text is encoded once.
 
     Args:
         engine: the model.
         ids: token ids of n texts.
         before_batch: called before every batch; may raise to stop.
-        at_once: how many rows fit into the memory; kept for further calls.
+        at_once: how many rows fit into memory; kept for further calls.
 
     Returns:
         (n, 6h) float32, in the order of `ids`.
 
     Raises:
-        OutOfMemoryError: the GPU has no room for a single row.
+        OutOfMemoryError: a single row does not fit into the GPU's memory.
     """
     places = {text: place for place, text in enumerate(dict.fromkeys(map(tuple, ids)))}
     features = _read(engine, list(places), before_batch, at_once or RowsAtOnce(BATCH))
@@ -53,7 +53,7 @@ def _read(
     features = np.zeros((len(texts), BLOCKS * engine.backbone.config.d_model), dtype=np.float32)
     order = np.argsort([len(text) for text in texts], kind="stable")
 
-    @torch.inference_mode()  # a thread of its own has not the caller's
+    @torch.inference_mode()  # inference mode is per thread
     def read(chosen: np.ndarray) -> np.ndarray:
         return engine.readout_features([texts[row] for row in chosen]).cpu().numpy()
 
@@ -80,16 +80,16 @@ def probabilities_of(
     at_once: RowsAtOnce | None = None,
     features: np.ndarray | None = None,
 ) -> np.ndarray:
-    """What a task's embedding or weights and its readout, if it has one, answer together: (n, K).
+    """Return the probabilities (n, K) of a task's embedding or weights, combined with its readout if it has one.
 
     Args:
-        engine: under the hypernetwork of the embedding.
+        engine: with the hypernetwork of the embedding.
         ids: token ids of n texts.
-        task: its embedding (t,) or weights; None where the readout answers alone.
+        task: its embedding (t,) or weights; None if only the readout answers.
         trie: of K label words.
-        readout: of the same labels in the same order; None where the embedding or the weights answer alone.
-        before_batch, at_once: as of `bare_features`.
-        features: of these texts, as `bare_features` gives them, where they were read before.
+        readout: of the same labels in the same order, or None.
+        before_batch, at_once: as in `bare_features`.
+        features: of these texts, from `bare_features`, if already computed.
     """
     if task is None:
         probabilities = np.zeros((len(ids), trie.labels), dtype=np.float32)

@@ -1,8 +1,8 @@
-"""Products with the frozen backbone's matrices in bfloat16, on CPUs that have instructions for them.
+"""Products with the frozen backbone's matrices in bfloat16, on CPUs with instructions for it.
 
-They take two thirds of the time of float32 for a training step, forward and back, and move log-probabilities by some
-thousandths: enough to compare starts and to find the way of an embedding, not to answer with. Whoever answers, judges
-or measures computes in float32 everywhere, so that answers agree between machines.
+They take two thirds of the time of float32 for a training step, and change log-probabilities by some thousandths. That
+is accurate enough to compare starts and to train an embedding. Predictions, evaluations and measurements use float32,
+so that answers agree between machines.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ _INSTRUCTIONS: Final = ("avx512_bf16", "amx_bf16")
 
 @cache
 def has_bfloat16() -> bool:
-    """Whether this machine's CPU multiplies bfloat16; without such instructions it would be slower than float32."""
+    """Return whether this CPU has bfloat16 multiplication; without it, bfloat16 would be slower than float32."""
     capabilities = torch.cpu.get_capabilities()
     return any(capabilities.get(instruction, False) for instruction in _INSTRUCTIONS)
 
 
 def rounded_weights(backbone: Any) -> dict[int, Tensor]:
-    """The float32 matrices of a frozen T5's two stacks, rounded to bfloat16, by the id of the parameter."""
+    """Return the float32 matrices of a frozen T5's two stacks, rounded to bfloat16, by the id of the parameter."""
     stacks = (backbone.encoder, backbone.decoder)
     weights = [module.weight for stack in stacks for module in stack.modules() if isinstance(module, nn.Linear)]
     return {id(weight): weight.detach().bfloat16() for weight in weights if weight.dtype == torch.float32}
 
 
 class RoundedProducts(TorchFunctionMode):
-    """Within the block, and in its thread alone, linear layers with these weights multiply in bfloat16.
+    """Within the block, linear layers with these weights multiply in bfloat16, in this thread only.
 
     Args:
-        weights: of `rounded_weights`.
+        weights: from `rounded_weights`.
     """
 
     def __init__(self, weights: Mapping[int, Tensor]) -> None:
         super().__init__()
         self._weights = weights
 
-    def __torch_function__(  # the signature is PyTorch's
+    def __torch_function__(  # PyTorch defines the signature
         self,
         func: Callable[..., Any],
         types: Sequence[type],
@@ -59,7 +59,7 @@ class RoundedProducts(TorchFunctionMode):
 
 
 class _Product(torch.autograd.Function):
-    """x Wᵀ of float32 x (…, i) and a frozen bfloat16 W (o, i), summed in float32; its gradient in x alike."""
+    """x Wᵀ of float32 x (…, i) and a frozen bfloat16 W (o, i), summed in float32; so is its gradient for x."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:

@@ -1,9 +1,9 @@
 """Rank classification over a closed set of label words, with one decoder pass over the trie of all labels.
 
 The log-probability of a label is the sum, over the branches on its path, of the log-softmax restricted to the children
-of that branch. Renormalising locally makes the labels' probabilities sum to one and gives no advantage to labels with
-predictable tails. Nodes that no branch lies under are not decoded at all: two labels with different first tokens need
-one decoder position.
+of that branch. Renormalizing locally makes the labels' probabilities sum to one and gives no advantage to labels with
+predictable tails. Nodes without a branch below are not decoded: two labels with different first tokens need one decoder
+position.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from torch.nn import functional as F  # noqa: N812 (the name that every PyTorch 
 from onboard.errors import InputError
 from onboard.model.backbone import output_scale
 
-_BYTES_AROUND = 512  # what PyTorch keeps around the numbers of a tensor
+_BYTES_AROUND = 512  # PyTorch's overhead per tensor
 Prefix = tuple[int, ...]  # a node of a trie: the tokens that lead to it
-Edge = tuple[Prefix, int]  # the node that it leaves, and its token
-ROOT_TOKEN = -1  # stands for the decoder's start token until the trie meets a backbone
+Edge = tuple[Prefix, int]  # its start node and its token
+ROOT_TOKEN = -1  # replaced by the backbone's decoder start token
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LabelTrie:
-    """The label words of one task as a tree of tokens; N decoded nodes, E edges out of M branches, K labels.
+    """The label words of one task as a tree of tokens; N decoded nodes, E edges from M branches, K labels.
 
-    A branch is a node with several children (the root counts as one when there is a single label).
+    A branch is a node with several children (the root counts as one if there is a single label).
     """
 
-    tokens: Tensor  # (N,) the token that leads into the node; ROOT_TOKEN at index 0
-    depth: Tensor  # (N,) tokens between the root and the node
+    tokens: Tensor  # (N,) the token of each node; ROOT_TOKEN at index 0
+    depth: Tensor  # (N,) number of tokens between root and node
     visible: Tensor  # (N, N) bool, [i, j]: j is i or an ancestor of i
-    edge_node: Tensor  # (E,) the branch that the edge leaves
-    edge_token: Tensor  # (E,) the token that the edge stands for
+    edge_node: Tensor  # (E,) the branch at which the edge starts
+    edge_token: Tensor  # (E,) the token of the edge
     branches: Tensor  # (M, C) the edges of each branch, padded with E
-    paths: Tensor  # (K, P) the edges of each label as positions in the flattened branches, padded with M * C
+    paths: Tensor  # (K, P) the edges of each label as indices into the flattened branches, padded with M * C
 
     @property
     def labels(self) -> int:
@@ -48,16 +48,16 @@ class LabelTrie:
 
     @property
     def kept_bytes(self) -> int:
-        """About what it takes in memory."""
+        """Approximate size in memory."""
         tensors = [getattr(self, field.name) for field in fields(self)]
         return sum(tensor.nbytes + _BYTES_AROUND for tensor in tensors)
 
     @classmethod
     def build(cls, sequences: Sequence[Sequence[int]]) -> LabelTrie:
-        """The trie of the labels' token ids, in their order, each ending in end-of-sequence.
+        """Build the trie of the labels' token ids, in order, each ending in end-of-sequence.
 
         Raises:
-            InputError: no label, an empty one, two alike, or one that is the beginning of another.
+            InputError: there is no label, or one is empty, equal to another, or a prefix of another.
         """
         _check(sequences)
         children = _children(sequences)
@@ -73,7 +73,7 @@ class LabelTrie:
         return cls(
             tokens=torch.tensor([node[-1] if node else ROOT_TOKEN for node in nodes]),
             depth=torch.tensor([len(node) for node in nodes]),
-            visible=torch.tensor([[node[: len(other)] == other for other in nodes] for node in nodes]),
+            visible=torch.tensor([[node[: len(ancestor)] == ancestor for ancestor in nodes] for node in nodes]),
             edge_node=torch.tensor([node_index[branch] for branch, _ in edges]),
             edge_token=torch.tensor([token for _, token in edges]),
             branches=branches,
@@ -82,13 +82,13 @@ class LabelTrie:
 
 
 def _edges(sequence: Sequence[int]) -> Iterator[Edge]:
-    """Of one label, from the root on."""
+    """Yield the edges of one label from the root."""
     for end, token in enumerate(sequence):
         yield tuple(sequence[:end]), token
 
 
 def _children(sequences: Sequence[Sequence[int]]) -> dict[Prefix, list[int]]:
-    """The tokens that follow each prefix, in the order of the labels."""
+    """Return the tokens that follow each prefix, in the order of the labels."""
     children: dict[Prefix, dict[int, None]] = {}
     for sequence in sequences:
         for prefix, token in _edges(sequence):
@@ -101,7 +101,7 @@ def _shortest_first(prefixes: Iterable[Prefix]) -> list[Prefix]:
 
 
 def _rectangle(rows: Sequence[Sequence[int]], fill: int) -> Tensor:
-    """Rows of several lengths as one tensor."""
+    """Return rows of different lengths as one padded tensor."""
     width = max(map(len, rows))
     return torch.tensor([[*row, *[fill] * (width - len(row))] for row in rows])
 
@@ -110,14 +110,14 @@ def _check(sequences: Sequence[Sequence[int]]) -> None:
     if not sequences or not all(sequences):
         raise InputError("label-without-tokens")
     ordered = sorted(tuple(sequence) for sequence in sequences)
-    for left, right in pairwise(ordered):
-        if right[: len(left)] == left:
+    for shorter, longer in pairwise(ordered):
+        if longer[: len(shorter)] == shorter:
             raise InputError("labels-share-tokens")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PackedTries:
-    """The tries of T tasks padded to common sizes, on one device, with the backbone's start token in place."""
+    """The tries of T tasks padded to common sizes, on one device, with the backbone's start token."""
 
     tokens: Tensor  # (T, N)
     depth: Tensor  # (T, N)
@@ -126,7 +126,7 @@ class PackedTries:
     edge_token: Tensor  # (T, E)
     branches: Tensor  # (T, M, C), padded with E
     paths: Tensor  # (T, K, P), padded with M * C
-    missing: Tensor | None  # (T, K) bool, True beyond a task's own labels; None when all have K labels
+    missing: Tensor | None  # (T, K) bool, True beyond a task's labels; None if all have K labels
 
     @classmethod
     def pack(cls, tries: Sequence[LabelTrie], start_token: int, device: torch.device) -> PackedTries:
@@ -140,8 +140,8 @@ class PackedTries:
         visible = torch.eye(nodes, dtype=torch.bool).repeat(len(tries), 1, 1)
         branches, paths = [], []
         for index, trie in enumerate(tries):
-            own = len(trie.tokens)
-            visible[index, :own, :own] = trie.visible
+            size = len(trie.tokens)
+            visible[index, :size, :size] = trie.visible
             branches.append(
                 _padded(trie.branches.masked_fill(trie.branches == len(trie.edge_token), edges), edges, count, width)
             )
@@ -163,7 +163,7 @@ class PackedTries:
 
 
 def _padded(tensor: Tensor, value: int, *shape: int) -> Tensor:
-    """The tensor in the upper left corner of one with this shape, the rest filled with the value."""
+    """Return the tensor in the upper left corner of one with this shape, padded with the value."""
     if tuple(tensor.shape) == shape:
         return tensor
     out = torch.full(shape, value)
@@ -172,11 +172,12 @@ def _padded(tensor: Tensor, value: int, *shape: int) -> Tensor:
 
 
 def tree_mask(backbone: Any, tries: PackedTries) -> Tensor | None:
-    """What makes the stock decoder compute a tree that is packed into one sequence: (T, H, N, N), None when N is 1.
+    """Return a mask with which the stock decoder computes a tree packed into one sequence: (T, H, N, N), None if N is
+    1.
 
-    Off the ancestors' paths it is the type's minimum. On them it is bias(difference of depth) − bias(difference of
-    index), because T5 adds the relative-position bias of the indices itself. The stock masking code hands a 4-D mask
-    through, and the attention adds it.
+    Off the ancestors' paths it is the dtype's minimum. On them it is bias(difference of depth) − bias(difference of
+    index), because T5 adds the relative-position bias of the indices itself. The stock code passes a 4-D mask to the
+    attention, which adds it.
     """
     nodes = tries.tokens.shape[1]
     if nodes == 1:
@@ -197,16 +198,16 @@ def label_log_probabilities(
     rows: Tensor | None,
     head_bias: Tensor | None = None,
 ) -> Tensor:
-    """Log-probabilities of every row's labels from one decoder pass.
+    """Return log-probabilities of every row's labels from one decoder pass.
 
     Args:
         as `edge_logits`.
 
     Returns:
-        (B, K) float32; −inf beyond a row's own labels. A row's probabilities sum to one.
+        (B, K) float32; −inf beyond a row's labels. A row's probabilities sum to one.
     """
     logits = edge_logits(backbone, states, attention_mask, tries, rows, head_bias)
-    batch = logits.shape[0]  # not len(), which is a constant to who traces the model
+    batch = logits.shape[0]  # not len(), which would be a constant when the model is traced
     branches, paths = _of_rows(tries.branches, batch, rows), _of_rows(tries.paths, batch, rows)
     missing = None if tries.missing is None else _of_rows(tries.missing, batch, rows)
     return _renormalise(logits, branches, paths, missing)
@@ -220,18 +221,19 @@ def edge_logits(
     rows: Tensor | None,
     head_bias: Tensor | None = None,
 ) -> Tensor:
-    """The logit of every edge of every row's trie from one decoder pass: what any choice among its labels follows from.
+    """Return the logit of every edge of every row's trie from one decoder pass. Any choice among the labels follows
+    from it.
 
     Args:
-        backbone: the stock model; whatever adapters are active stay active.
+        backbone: the stock model; active adapters apply.
         states: (B, S, h), the encoder's output.
-        attention_mask: (B, S) of the source, None when nothing is padded.
+        attention_mask: (B, S) of the source, None without padding.
         tries: the label tries of T tasks.
-        rows: (B,) LongTensor, the task of each row; None when T is 1.
-        head_bias: (T, vocabulary) of the tasks, on top of the logits; None where they have none.
+        rows: (B,) LongTensor, the task of each row; None if T is 1.
+        head_bias: (T, vocabulary), added to the logits, or None.
 
     Returns:
-        (B, E) float32; beyond a row's own edges the numbers mean nothing.
+        (B, E) float32; values beyond a row's edges are undefined.
     """
     batch, mask = states.shape[0], tree_mask(backbone, tries)
     hidden = backbone.decoder(
@@ -251,11 +253,11 @@ def edge_logits(
 
 
 def log_probabilities_among(logits: Tensor, trie: LabelTrie, labels: Sequence[int]) -> Tensor:
-    """Log-probabilities of some of a trie's labels as if there were no others: as a trie of these alone gives them.
+    """Return log-probabilities of some of a trie's labels, equal to those of a trie with only these labels.
 
     Args:
         logits: (B, E) of the trie's edges, from `edge_logits`.
-        trie: on the CPU, as are the logits.
+        trie: on the CPU, like the logits.
         labels: K' indices into the trie's labels.
 
     Returns:
@@ -271,15 +273,15 @@ def log_probabilities_among(logits: Tensor, trie: LabelTrie, labels: Sequence[in
 
 
 def _of_rows(per_task: Tensor, batch: int, rows: Tensor | None) -> Tensor:
-    """(T, ...) → (B, ...)."""
+    """Expand (T, ...) to (B, ...)."""
     return per_task.expand(batch, *per_task.shape[1:]) if rows is None else per_task.index_select(0, rows)
 
 
 def _renormalise(logits: Tensor, branches: Tensor, paths: Tensor, missing: Tensor | None) -> Tensor:
     """Edge logits (B, E) → log-softmax within each branch (B, M, C) → sums along the labels' paths (B, K)."""
     batch = logits.shape[0]
-    lowest = torch.finfo(logits.dtype).min / 2  # finite: a branch of padding alone must not become NaN
+    lowest = torch.finfo(logits.dtype).min / 2  # finite, so that a branch of padding does not become NaN
     grouped = F.pad(logits, (0, 1), value=lowest).gather(1, branches.flatten(1)).view(branches.shape)  # (B, M, C)
-    steps = F.pad(grouped.log_softmax(-1).view(batch, -1), (0, 1))  # (B, M * C + 1), nothing for padding
+    steps = F.pad(grouped.log_softmax(-1).view(batch, -1), (0, 1))  # (B, M * C + 1), 0 for padding
     totals = steps.gather(1, paths.flatten(1)).view(paths.shape).sum(-1)  # (B, K)
     return totals if missing is None else totals.masked_fill(missing, -torch.inf)

@@ -1,7 +1,7 @@
-"""Several task embeddings trained at once, as rows of one batch: seeds, folds or starts side by side.
+"""Train several task embeddings at once as rows of one batch: seeds, folds or starts.
 
-Each has a start, label words and rows of its own; the model sees them together, and none touches another's gradient:
-the loss is a sum of what each would have alone, and Adam works number by number.
+Each has a separate start, label words and rows. The model processes them together without mixing gradients: the loss is
+a sum of the separate losses, and Adam works elementwise.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from onboard.model.memory import RowsAtOnce
 from onboard.model.scoring import LabelTrie
 from onboard.model.steps import Steps
 
-AT_ONCE: Final = 32  # rows that go through the model together at most: more are no faster on a CPU
+AT_ONCE: Final = 32  # rows per pass of the model; more are not faster on a CPU
 
 
 @dataclass(frozen=True)
 class TrainingRun:
-    """One embedding that is trained.
+    """One embedding to train.
 
     Args:
-        start: (t,) where z starts.
+        start: (t,) initial z.
         trie: of K label words.
-        batches: row indices of each step; all runs that are trained together have as many.
+        batches: row indices of each step; the same number of steps for all runs.
     """
 
     start: np.ndarray
@@ -41,13 +41,13 @@ class TrainingRun:
 
 @dataclass(frozen=True)
 class Moved:
-    """What came of a run.
+    """The result of a run.
 
     Args:
         z: (t,) float32.
         losses: training loss of each step, nats.
         course: (steps, t) z after each step.
-        padding_share: share of padding among all token positions that were computed, of all runs together.
+        padding_share: share of padding among all computed token positions, over all runs.
     """
 
     z: np.ndarray
@@ -70,22 +70,23 @@ def train_side_by_side(
     on_step: Callable[[int, float], None] = lambda *_: None,
     at_once: RowsAtOnce | None = None,
 ) -> list[Moved]:
-    """Minimise the loss that is scored; only the z move. The same bytes for the same arguments on a CPU.
+    """Minimize the loss; only the z change. Deterministic on a CPU.
 
-    Where a batch does not fit into a GPU's memory, the gradients of its parts are added up: the same but for rounding.
+    If a batch does not fit into a GPU's memory, the gradients of its parts are added, which is equal except for
+    rounding.
 
     Args:
         engine: frozen backbone and hypernetwork.
-        runs: S embeddings to be trained.
+        runs: S embeddings to train.
         ids: token ids of each row (n).
         targets: distribution over labels or buckets of each row (n, K); all runs have K words.
-        steps: how they are moved.
-        on_step: told step (from 1) and mean loss; may raise to stop.
-        at_once: how many rows fit into the memory; kept for further calls.
+        steps: optimizer settings.
+        on_step: receives step (from 1) and mean loss; may raise to stop.
+        at_once: how many rows fit into memory; kept for further calls.
 
     Raises:
         JobFailedError: a loss is not finite.
-        OutOfMemoryError: the GPU has no room for a single row.
+        OutOfMemoryError: a single row does not fit into the GPU's memory.
     """
     z = torch.from_numpy(np.stack([run.start for run in runs])).float().to(engine.device).requires_grad_(True)  # (S, t)
     losing = Losses(engine, [run.trie for run in runs], ids, targets, at_once)
@@ -104,7 +105,7 @@ def train_side_by_side(
 
 
 class _Mover:
-    """Moves z (S, t) by so many gradients, as the steps say; each run stays within its bound."""
+    """Optimizes z (S, t) with a given number of gradients; each run stays within the bound of its norm."""
 
     def __init__(self, z: Tensor, steps: Steps, count: int) -> None:
         self._z, self._bound = z, steps.norm_per_root * z.shape[1] ** 0.5
@@ -115,7 +116,7 @@ class _Mover:
 
     @torch.no_grad()
     def moved(self, gradient: Tensor) -> np.ndarray:
-        """z (S, t) after one more step."""
+        """Take one step and return z (S, t)."""
         self._z.grad = gradient
         self._optimiser.step()
         self._rate.step()
@@ -125,14 +126,14 @@ class _Mover:
 
 
 class Losses:
-    """Mean losses of S runs, each on rows of its own, and their gradient in the runs' z; all rows together.
+    """Mean losses of S runs on separate rows, and the gradients for the runs' z, computed together.
 
     Args:
         engine: frozen backbone and hypernetwork.
         tries: of each run's K label words.
         ids: token ids of each row (n).
         targets: distribution over labels or buckets of each row (n, K).
-        at_once: how many rows fit into the memory; kept for further calls.
+        at_once: how many rows fit into memory; kept for further calls.
     """
 
     def __init__(
@@ -149,14 +150,14 @@ class Losses:
         self.padding = Padding()
 
     def gradient(self, z: Tensor, chosen: Sequence[np.ndarray]) -> tuple[Tensor, np.ndarray]:
-        """The gradient (S, t) of the runs' mean losses, and the losses (S,).
+        """Return the gradient (S, t) of the runs' mean losses, and the losses (S,).
 
         Args:
             z: (S, t) of the runs.
             chosen: rows of each run.
 
         Raises:
-            OutOfMemoryError: the GPU has no room for a single row.
+            OutOfMemoryError: a single row does not fit into the GPU's memory.
         """
         rows, of = np.concatenate(chosen), np.repeat(np.arange(len(chosen)), [len(part) for part in chosen])
         order = np.argsort([len(self._ids[row]) for row in rows], kind="stable")
@@ -167,7 +168,7 @@ class Losses:
 
         def of_part(part: slice) -> tuple[Tensor, np.ndarray]:
             ids = [self._ids[row] for row in rows[part]]
-            present, whose = np.unique(of[part], return_inverse=True)  # only their adapters are made
+            present, whose = np.unique(of[part], return_inverse=True)  # only their adapters are generated
             tries = [self._tries[run] for run in present.tolist()]
             scores = self._engine.log_probabilities(ids, leaf[present], tries, torch.from_numpy(whose))
             labels = self._wanted[rows[part]]
@@ -190,13 +191,13 @@ class Losses:
 
 
 class Padding:
-    """Counts how many token positions of the batches are padding."""
+    """Counts the padding among the token positions of batches."""
 
     def __init__(self) -> None:
         self._real = self._all = 0
 
     def count(self, lengths: Sequence[int]) -> None:
-        """Count rows of these lengths, which went through the model together."""
+        """Count rows of these lengths that went through the model together."""
         self._real += sum(lengths)
         self._all += len(lengths) * max(lengths)
 

@@ -1,4 +1,4 @@
-"""Other matrices in the place of a backbone's own, for one computation and its thread alone."""
+"""Replace matrices of a backbone for one computation, in one thread."""
 
 from __future__ import annotations
 
@@ -10,19 +10,18 @@ from torch.overrides import TorchFunctionMode
 
 
 class StandIns(TorchFunctionMode):
-    """Within the block, and in its thread alone, every operation on one of these parameters takes its stand-in.
+    """Within the block, operations on these parameters use replacements, in this thread only.
 
-    The backbone itself is not touched, so that other threads go on computing with it as it is. Gradients reach the
-    stand-ins and what they were made of.
+    The backbone itself does not change, so other threads can use it. Gradients flow to the replacements.
 
     Args:
-        backbone: whose parameters are stood in for; one that is tied in several places is met in all of them.
-        tensors: stand-ins by the parameter's name, of its shape.
-        active: asked at every operation; False leaves the backbone's own in place.
+        backbone: its parameters are replaced; a tied parameter is replaced everywhere.
+        tensors: replacements by the parameter's name, of the same shape.
+        active: called for every operation; False uses the backbone's parameters.
 
     Raises:
         KeyError: the backbone has no parameter of a name.
-        ValueError: a stand-in is of another shape.
+        ValueError: a replacement has another shape.
     """
 
     def __init__(self, backbone: nn.Module, tensors: Mapping[str, Tensor], active: Callable[[], bool]) -> None:
@@ -34,7 +33,7 @@ class StandIns(TorchFunctionMode):
                 raise ValueError(f"{name} is {tuple(parameters[name].shape)}, its stand-in {tuple(tensor.shape)}")
         self._by_id = {id(parameters[name]): tensor for name, tensor in tensors.items()}
 
-    def __torch_function__(  # the signature is PyTorch's
+    def __torch_function__(  # PyTorch defines the signature
         self,
         func: Callable[..., Any],
         types: Sequence[type],

@@ -1,4 +1,4 @@
-"""How embeddings are moved that are trained side by side."""
+"""Optimizer settings for embeddings that are trained together."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Steps:
-    """How embeddings are moved.
+    """Optimizer settings for embeddings.
 
     Args:
-        learning_rate: of Adam; inputs of so few numbers want far more than weights do.
-        falling: whether the rate falls linearly to 0, or stays.
+        learning_rate: of Adam; much larger than for weights, because there are so few numbers.
+        falling: whether the rate decays linearly to 0, or is constant.
         averaged_share: the result is the mean of z over this last share of the steps.
-        norm_per_root: bound of ‖z‖ as a multiple of √t; a large z drowns layer and position ids in the conditioning.
+        norm_per_root: bound of ‖z‖ as a multiple of √t; a large z would dominate layer and position ids in the
+            conditioning.
     """
 
     learning_rate: float

@@ -1,4 +1,4 @@
-"""What methods find in a stock T5 by name: its norms, where biases can be added, its matrices."""
+"""Parts of a stock T5 that methods use: its norms, places for biases, its matrices."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ _FINAL = "final_layer_norm"
 
 
 def require_t5(backbone: Any) -> None:
-    """Raise InputError unless the module is an encoder-decoder T5 as transformers builds it."""
+    """Raise InputError unless the module is an encoder-decoder T5 as built by transformers."""
     stacks = [getattr(getattr(backbone, stack, None), "block", None) for stack in ("encoder", "decoder")]
     if not all(stacks) or not hasattr(backbone, HEAD):
         raise no_t5(backbone)
 
 
 def no_t5(backbone: Any) -> InputError:
-    """The error of a module that is something else."""
+    """Return the error for another kind of module."""
     return InputError("not-an-encoder-decoder", name=type(backbone).__name__)
 
 
 def layers_of(backbone: Any) -> dict[str, int]:
-    """L of each stack."""
+    """Return L of each stack."""
     return {"encoder": len(backbone.encoder.block), "decoder": len(backbone.decoder.block)}
 
 
 def norms_of(backbone: Any) -> dict[str, nn.Module]:
-    """Every T5 RMSNorm by its name, in the order of the model: 5L + 2 of them for L + L layers, h numbers each."""
+    """Return every T5 RMSNorm by name, in model order: 5L + 2 for L + L layers, h numbers each."""
     return {name: module for name, module in backbone.named_modules() if name.endswith("layer_norm")}
 
 
 def biased_of(backbone: Any) -> dict[str, int]:
-    """Where BitFit puts biases back, and how many numbers each is: every linear and norm but the two final norms.
+    """Return the places of BitFit's biases with their sizes: every linear layer and norm except the two final norms.
 
     Raises:
-        InputError: a linear of the backbone has a bias already.
+        InputError: a linear layer of the backbone already has a bias.
     """
     places = {}
     for name, module in backbone.named_modules():
@@ -52,5 +52,5 @@ def biased_of(backbone: Any) -> dict[str, int]:
 
 
 def matrices_of(backbone: Any) -> dict[str, nn.Parameter]:
-    """Every parameter with two dimensions by its name, a tied one once: linears, embeddings, position biases."""
+    """Return every two-dimensional parameter by name, a tied one once: linear layers, embeddings, position biases."""
     return {name: parameter for name, parameter in backbone.named_parameters() if parameter.dim() == 2}

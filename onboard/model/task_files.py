@@ -1,4 +1,4 @@
-"""Tasks with parameters of their own: what their stored tensors need beside them, and how they are made again."""
+"""Store and restore tasks with task-specific parameters: metadata of the tensors."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from onboard.model.task_module import TaskModule
 
 
 def described(module: TaskModule) -> dict[str, str]:
-    """The metadata beside a task's tensors: format, method and settings, which make the same module again."""
+    """Return the metadata of a task's tensors: format, method and settings, from which the module can be rebuilt."""
     return {
         "format": WEIGHTS_FORMAT, "method": module.METHOD, "settings": json.dumps(module.settings, sort_keys=True)
     }  # fmt: skip
 
 
 def task_of(tensors: Mapping[str, Tensor], metadata: Mapping[str, str], backbone: Any) -> TaskModule:
-    """A task of what was stored.
+    """Rebuild a task from its stored tensors.
 
     Args:
-        tensors: as `TaskModule.state` gives them.
-        metadata: as `described` gives it; more does no harm.
+        tensors: from `TaskModule.state`.
+        metadata: from `described`; additional entries are ignored.
         backbone: the T5 that it was learned on.
 
     Raises:
-        InputError: the weights of something else, of a method that this version does not know or that is compared
-            only, or of settings that do not fit this backbone.
-        DamagedError: the settings cannot be read, or a tensor is not what the method has on this backbone.
+        InputError: the weights are of another kind, of an unknown or comparison-only method, or the settings do not fit
+            this backbone.
+        DamagedError: the settings cannot be read, or a tensor does not match the method and backbone.
     """
     require_weights_format(metadata)
     method = metadata.get("method", "")

@@ -1,4 +1,4 @@
-"""Loading a tokenizer from a folder."""
+"""Load a tokenizer from a folder."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from onboard.errors import InputError
 
 
 def load_tokenizer(folder: Path, called: str = "") -> Any:
-    """The stock tokenizer of a folder.
+    """Return the stock tokenizer of a folder.
 
     Args:
-        called: what messages call the folder, where somebody else named it.
+        called: name of the folder in messages, if it differs.
 
     Raises:
-        InputError: it cannot be loaded, for whatever is wrong with its files.
+        InputError: it cannot be loaded, whatever the reason.
     """
     from transformers import AutoTokenizer
 
     try:
         return AutoTokenizer.from_pretrained(folder)
-    except Exception as error:  # of a damaged file transformers raises whatever its parsing stumbles over
+    except Exception as error:  # transformers raises various errors for damaged files
         reason = str(error).strip().partition("\n")[0] or type(error).__name__
         raise InputError("tokenizer-unreadable", called=called or folder, reason=reason) from error

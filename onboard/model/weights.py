@@ -1,4 +1,4 @@
-"""Hypernetworks as safetensors files, byte for byte reproducible, and digests of weights."""
+"""Hypernetworks as reproducible safetensors files, and digests of weights."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def save_hypernetwork(
     metadata: Mapping[str, str] | None = None,
     dtype: torch.dtype = torch.float32,
 ) -> None:
-    """Write the hypernetwork's tensors with its method and sizes in the metadata.
+    """Write the hypernetwork's tensors, with its method and sizes as metadata.
 
     Args:
-        hypernetwork: what is written.
+        hypernetwork: the hypernetwork.
         path: the file.
-        metadata: more facts, strings; `format`, `method` and `sizes` are added.
-        dtype: of the stored tensors; float16 halves the file of weights that were rounded to it before, int8 stores
-            what `quantise` makes of weights that were rounded with `round_to_stored`.
+        metadata: additional facts, strings; `format`, `method` and `sizes` are added.
+        dtype: of the stored tensors. float16 halves the file, for weights that were rounded to it; int8 applies
+            `quantise`, for weights rounded with `round_to_stored`.
 
     Raises:
         InputError: a weight is NaN, infinite or too large for int8.
@@ -50,12 +50,12 @@ def save_hypernetwork(
 
 
 def load_hypernetwork(path: str | Path) -> Hypernetwork:
-    """The hypernetwork of a file, in float32 on the CPU.
+    """Return the hypernetwork of a file, in float32 on the CPU.
 
     Raises:
-        NotFoundError: no such file.
-        DamagedError: not readable, or its tensors do not have the sizes it names.
-        InputError: a safetensors file of something else, or of a method that this version does not know.
+        NotFoundError: the file does not exist.
+        DamagedError: it cannot be read, or its tensors do not match its sizes.
+        InputError: the file contains something else, or a method that this release does not support.
     """
     tensors, metadata = read_tensors(path)
     if metadata.get("format") != HYPERNETWORK_FORMAT:
@@ -63,23 +63,23 @@ def load_hypernetwork(path: str | Path) -> Hypernetwork:
     method = metadata.get("method", FIRST_METHOD)
     if method not in METHODS:
         raise InputError("hypernetwork-method-unknown", path=path, method=method)
-    own = dequantise(tensors, path)  # new tensors: the file may change later
+    state = dequantise(tensors, path)  # copies, because the file may change later
     try:
         with torch.device("meta"):  # no memory, time or random numbers for weights that are replaced at once
             hypernetwork = new_hypernetwork(method, json.loads(metadata["sizes"]))
-        hypernetwork.load_state_dict(own, assign=True)
+        hypernetwork.load_state_dict(state, assign=True)
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         raise DamagedError("hypernetwork-file-damaged", path=path, reason=error) from error
     return hypernetwork
 
 
 def write_tensors(tensors: Mapping[str, Tensor], path: str | Path, metadata: Mapping[str, str]) -> None:
-    """A safetensors file whose bytes depend on the content alone, so that equal content gives an equal digest.
+    """Write a safetensors file atomically. Its bytes depend on the content only, so equal content has an equal digest.
 
-    Whole or not at all. The tensors are not copied in memory.
+    The tensors are not copied in memory.
 
     Raises:
-        StorageError: the file cannot be written; what was there before is whole.
+        StorageError: the file cannot be written; the previous file is intact.
     """
     path = Path(path)
     unsorted, part = part_beside(path), part_beside(path)
@@ -103,11 +103,11 @@ def _sort_header(source: Path, target: Path) -> None:
 
 
 def read_tensors(path: str | Path) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """All tensors, on the CPU, and the metadata of a safetensors file.
+    """Return all tensors, on the CPU, and the metadata of a safetensors file.
 
     Raises:
-        NotFoundError: no such file.
-        DamagedError: not readable as safetensors.
+        NotFoundError: the file does not exist.
+        DamagedError: it cannot be read as safetensors.
     """
     if not Path(path).is_file():
         raise NotFoundError("weights-file-missing", path=path)
@@ -119,7 +119,7 @@ def read_tensors(path: str | Path) -> tuple[dict[str, Tensor], dict[str, str]]:
 
 
 def digest(tensors: Mapping[str, Tensor]) -> str:
-    """sha256 over names, types, shapes and bytes of tensors, sorted by name."""
+    """Return the SHA-256 of names, dtypes, shapes and bytes of tensors, sorted by name."""
     total = hashlib.sha256()
     for name in sorted(tensors):
         value = tensors[name].detach().cpu().contiguous()
@@ -129,5 +129,5 @@ def digest(tensors: Mapping[str, Tensor]) -> str:
 
 
 def hypernetwork_digest(hypernetwork: Hypernetwork) -> str:
-    """Identity of a hypernetwork's weights, whatever file they lie in."""
+    """Return the identity of a hypernetwork's weights, independent of its file."""
     return digest(hypernetwork.state_dict())

@@ -1,1 +1,1 @@
-"""What keeps a service alive: who may do what, clearing up, backups, webhooks, metrics."""
+"""Operation of a service: access, garbage collection, retention, backups, webhooks and metrics."""

@@ -1,4 +1,4 @@
-"""Who may: tokens that are shown once, browsers that sign in by a token or by a link, and what a start needs."""
+"""Access control: tokens, browser sessions, and the checks at startup."""
 
 from __future__ import annotations
 
@@ -36,28 +36,28 @@ if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
 BOOTSTRAP: Final = "bootstrap"
-CODE_SECONDS: Final = 3600.0  # that the link of a start can be used
+CODE_SECONDS: Final = 3600.0  # lifetime of a start link
 SESSION_SECONDS: Final = 12 * 3600.0
-IDLE_SECONDS: Final = 3600.0  # after which the session of a link ends that nobody uses: it may do everything
-_PREFIX: Final = "onb_"  # so that a scanner for leaked secrets recognises one
-_MOST_BYTES: Final = 4096  # of a file with a token
+IDLE_SECONDS: Final = 3600.0  # idle timeout of a session from a link, because it has every scope
+_PREFIX: Final = "onb_"  # lets secret scanners recognize a token
+_MOST_BYTES: Final = 4096  # of a token file
 _logger = logging.getLogger(__name__)
 
 
 def create_token(
     database: Database, name: str | None, scopes: Iterable[str], expires: str = LIFETIME
 ) -> tuple[Token, str]:
-    """Make a token.
+    """Create a token.
 
     Args:
         name: None names it after its scopes.
-        expires: after which time, such as 30d; `never` for a token that does not.
+        expires: lifetime, such as 30d; `never` for a token that does not expire.
 
     Returns:
-        The token, and its secret, which is kept nowhere.
+        The token, and its secret, which is not stored anywhere.
 
     Raises:
-        InputError: the name follows no grammar, a scope is unknown, or the time is none.
+        InputError: the name is invalid, a scope is unknown, or the lifetime cannot be read.
     """
     granted = read_scopes(scopes)
     named = require_name("-".join(sorted_scopes(granted)) if name is None else name, "name of a token")
@@ -67,38 +67,38 @@ def create_token(
         token = TokenRepository(session).add(
             _new_id(), named, _digest(secret), granted, created_by=audit.actor(), lives_seconds=lives_seconds
         )
-    assert token is not None  # nobody else has made these 256 random bits
+    assert token is not None  # 256 random bits do not repeat
     return token, secret
 
 
 def list_tokens(database: Database, *, include_ended: bool = False) -> Sequence[Token]:
-    """The tokens that work now, or all of them; oldest first."""
+    """Return active tokens, or all of them, oldest first."""
     with database.read() as session:
         return TokenRepository(session).list(include_ended=include_ended)
 
 
 def revoke_token(database: Database, which: str) -> Token:
-    """End a token by its id, or by a name that only one has; it is refused from the next request on.
+    """Revoke a token by its id or its unique name. It is refused from the next request on.
 
     Raises:
-        NotFoundError: there is none.
-        ConflictError: several have that name.
+        NotFoundError: the token does not exist.
+        ConflictError: several tokens have that name.
     """
     with database.write() as session:
         return TokenRepository(session).revoke(which)
 
 
 def identify(database: Database, secret: str) -> Identity:
-    """Who a bearer token says that one is. Where its use is due to be shown, call `note_use` when there is time.
+    """Return the identity of a bearer token. If `use_due` is set, call `note_use` after answering.
 
     Raises:
         SignInError: it is unknown, expired or revoked.
     """
     with database.glance() as session:
-        seen = TokenRepository(session).find(_digest(secret))
-    if seen is None:
+        found_token = TokenRepository(session).find(_digest(secret))
+    if found_token is None:
         raise SignInError("token-unknown")
-    token, now = seen
+    token, now = found_token
     if (state := token.state(now)) != "active":
         raise SignInError("token-not-valid", token=token.name, state=state)
     use_due = token.last_used_at is None or now - token.last_used_at >= USE_SHOWN_SECONDS
@@ -106,10 +106,10 @@ def identify(database: Database, secret: str) -> Identity:
 
 
 def identify_session(database: Database, cookie: str) -> Identity:
-    """Who a browser's cookie says that one is.
+    """Return the identity of a browser's cookie.
 
     Raises:
-        SignInError: the session is over, or the token behind it.
+        SignInError: the session has ended, or its token is no longer valid.
     """
     with database.read() as session:
         identity = SessionRepository(session).identity(_digest(cookie), IDLE_SECONDS)
@@ -119,9 +119,9 @@ def identify_session(database: Database, cookie: str) -> Identity:
 
 
 def note_use(database: Database, identity: Identity) -> None:
-    """Show that the token, or the session of a link, was used just now.
+    """Record that a token, or the session of a link, was used just now.
 
-    It writes, so call it after the answer; a busy database is not an error.
+    This writes to the database, so call it after answering. A busy database is not an error.
     """
     try:
         with database.write() as session:
@@ -134,7 +134,7 @@ def note_use(database: Database, identity: Identity) -> None:
 
 
 def sign_in(database: Database, secret: str) -> str:
-    """Begin a session by a token; returns what the cookie shall say. Raises SignInError."""
+    """Start a session with a token and return the cookie's value. Raises SignInError."""
     identity = identify(database, secret)
     with acting(identity.actor), database.write() as session:
         cookie = _begin_session(session, identity.token)
@@ -144,7 +144,7 @@ def sign_in(database: Database, secret: str) -> str:
 
 
 def offer_code(database: Database) -> str:
-    """The single-use code for a link to this start of the service; earlier ones are over."""
+    """Create the single-use code for the link of this start. Earlier codes become invalid."""
     code = secrets.token_urlsafe(32)
     with database.write() as session:
         SessionRepository(session).offer(_digest(code), CODE_SECONDS)
@@ -152,10 +152,10 @@ def offer_code(database: Database) -> str:
 
 
 def sign_in_by_code(database: Database, code: str) -> str:
-    """Use a link's code up and begin a session with every scope; returns what the cookie shall say.
+    """Use a link's code and start a session with every scope. Returns the cookie's value.
 
     Raises:
-        SignInError: the code is unknown, used or too old.
+        SignInError: the code is unknown, used or expired.
     """
     with acting(LOCAL), database.write() as session:
         if SessionRepository(session).take(_digest(code)):
@@ -170,26 +170,26 @@ def sign_out(database: Database, cookie: str) -> None:
 
 
 def list_sessions(database: Database) -> Sequence[BrowserSession]:
-    """The browsers that are signed in, by a token or by a link; oldest first."""
+    """Return the active browser sessions, oldest first."""
     with database.read() as session:
         return SessionRepository(session).list()
 
 
 def end_session(database: Database, which: str) -> BrowserSession:
-    """Sign a browser out by the id of its session. Raises NotFoundError."""
+    """End a session by its id. Raises NotFoundError."""
     with database.write() as session:
         return SessionRepository(session).end_by_id(which)
 
 
 def changes(database: Database, limit: int, before: int | None = None) -> dict[str, Any]:
-    """A page of the audit log as a JSON-compatible document, newest first.
+    """Return a page of the audit log as a JSON-compatible document, newest first.
 
     Args:
-        limit: at most so many entries.
-        before: only those with lower ids.
+        limit: maximum number of entries.
+        before: only entries with lower ids.
 
     Returns:
-        `changes`, and `next`: the id to go on before, as text; None when there are no older ones.
+        `changes`, and `next`: the value of `before` for the next page, as text; None on the last page.
     """
     with database.read() as session:
         entries = audit.entries(session, limit + 1, before)
@@ -198,12 +198,12 @@ def changes(database: Database, limit: int, before: int | None = None) -> dict[s
 
 
 def adopt_bootstrap_token(database: Database, settings: Settings) -> None:
-    """Let the token in ONBOARD_BOOTSTRAP_TOKEN_FILE have every scope; the one of an earlier file is revoked.
+    """Give the token in ONBOARD_BOOTSTRAP_TOKEN_FILE every scope, and revoke the token of an earlier file.
 
-    A token that was revoked by hand stays so while its file stands.
+    A token that was revoked manually stays revoked while the file contains it.
 
     Raises:
-        InputError: the file holds none, or one that could be guessed.
+        InputError: the file contains no token, or one that is too easy to guess.
         NotAllowedError: the file cannot be read.
     """
     file = settings.bootstrap_token_file
@@ -212,8 +212,8 @@ def adopt_bootstrap_token(database: Database, settings: Settings) -> None:
     digest = _digest(require_given_token(_read_secret(file), str(file)))
     with database.write() as session:
         tokens = TokenRepository(session)
-        if (known := tokens.find(digest)) is not None:
-            if (state := known[0].state(known[1])) != "active":
+        if (existing := tokens.find(digest)) is not None:
+            if (state := existing[0].state(existing[1])) != "active":
                 _logger.warning("The bootstrap token in %s is %s: put another one into the file.", file, state)
             return
         earlier = tokens.find_named(BOOTSTRAP)
@@ -223,10 +223,10 @@ def adopt_bootstrap_token(database: Database, settings: Settings) -> None:
 
 
 def require_some_token(database: Database, host: str) -> None:
-    """Refuse to listen where others can reach us and nobody could sign in.
+    """Refuse to listen on a network address if nobody could sign in.
 
     Raises:
-        NotAllowedError: there is no token that works.
+        NotAllowedError: there is no active token.
     """
     with database.read() as session:
         any_live = TokenRepository(session).any_live()
@@ -241,7 +241,7 @@ def _read_secret(file: Path) -> str:
             content = opened.read(_MOST_BYTES)
     except OSError as error:
         raise NotAllowedError("bootstrap-token-unreadable", file=str(file), reason=error.strerror) from error
-    if readable_by_all and not file.is_relative_to(SECRETS):  # there a container is alone with its files
+    if readable_by_all and not file.is_relative_to(SECRETS):  # in a container, nobody else can read its secrets
         _logger.warning("Everybody on this machine can read the bootstrap token: chmod 600 %s", file)
     return content.decode("utf-8", "replace").strip()
 
@@ -253,7 +253,7 @@ def _begin_session(session: Session, token: str | None, lives_seconds: float = S
 
 
 def _digest(secret: str) -> str:
-    """256 random bits cannot be guessed from a fast digest, and looking one up tells nothing of its neighbours."""
+    """Return a fast digest, which is safe for 256 random bits. A lookup reveals nothing about similar secrets."""
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 

@@ -1,8 +1,8 @@
-"""Use case: delete what nothing needs any more, and say what is needed and lost.
+"""Use case: delete unused data, and report required data that is missing.
 
-A row is written before its bytes, and bytes are deleted while their row is locked, so that whoever starts to use an
-artifact at that very moment either finds it, or writes it anew. Versions of tasks and what they name are never deleted;
-a hypernetwork that no version needs any more gives up its bytes, and its row says so.
+A row is written before its bytes, and bytes are deleted while their row is locked. A process that starts to use an
+artifact at that moment either finds it or writes it again. Versions of tasks and the artifacts that they name are never
+deleted. For a hypernetwork that no version needs any more, only the bytes are deleted, and its row records that.
 """
 
 from __future__ import annotations
@@ -26,37 +26,37 @@ if TYPE_CHECKING:
 
     Transaction = Callable[[], AbstractContextManager[Session]]
 
-_BATCH: Final = 500  # artifacts in one transaction; object stores delete up to 1000 by one request
+_BATCH: Final = 500  # artifacts per transaction; object stores delete up to 1000 per request
 _HOUR_SECONDS: Final = 3600.0
 
 
 @dataclass
 class Amount:
-    """So many things of so many bytes."""
+    """A number of items and their total bytes."""
 
     count: int = 0
     size_bytes: int = 0
 
     def add(self, size_bytes: int) -> None:
-        """One more."""
+        """Count one more item."""
         self.count += 1
         self.size_bytes += size_bytes
 
     def to_json(self) -> dict[str, int]:
-        """The amount as a JSON-compatible document."""
+        """Return the amount as a JSON-compatible document."""
         return {"count": self.count, "bytes": self.size_bytes}
 
 
 @dataclass
 class Garbage:
-    """What was freed (or, in a dry run, would be), and what was found on the way.
+    """The result of a garbage collection; in a dry run, what it would be.
 
     Args:
-        artifacts: freed, by kind; "unknown" are bytes that had no row.
-        rows: deleted, by table; of "hypernetworks" those whose bytes were given up.
-        unfinished: files that a killed writer left.
-        damaged: artifacts that are needed, and whose bytes are missing or of another size; they are left as they are.
-        foreign: bytes without a row that were left alone, because they outnumber those with one.
+        artifacts: freed artifacts by kind; "unknown" are bytes without a row.
+        rows: deleted rows by table; for "hypernetworks", the number with deleted bytes.
+        unfinished: files that killed processes left behind.
+        damaged: required artifacts with missing bytes or another size. They are not changed.
+        foreign: bytes without a row that were kept, because they outnumber those with one.
         known: how many stored artifacts have a row.
     """
 
@@ -71,12 +71,12 @@ class Garbage:
 
     @property
     def freed(self) -> Amount:
-        """Files that are gone, of all kinds."""
+        """The deleted files of all kinds."""
         every = [*self.artifacts.values(), self.unfinished]
         return Amount(sum(amount.count for amount in every), sum(amount.size_bytes for amount in every))
 
     def to_json(self) -> dict[str, Any]:
-        """The result of `onboard gc --json`."""
+        """Return the result of `onboard gc --json`."""
         return {
             "dry_run": self.dry_run,
             "older_than_hours": self.older_than_hours,
@@ -91,7 +91,7 @@ class Garbage:
 
 @dataclass
 class _Survey:
-    """What a look at the whole store brought."""
+    """The result of scanning the whole store."""
 
     unknown: dict[str, Entry] = field(default_factory=dict)
     unfinished: list[tuple[str, list[Entry]]] = field(default_factory=list)
@@ -99,7 +99,7 @@ class _Survey:
     known: int = 0
 
     def compare(self, rows: dict[str, ArtifactRecord], stored: dict[str, Entry]) -> None:
-        """Add what is stored without a row, and what is needed and not stored as its row says."""
+        """Add bytes without a row, and required artifacts that are missing or have another size."""
         self.known += len(stored.keys() & rows.keys())
         self.unknown |= {digest: entry for digest, entry in stored.items() if digest not in rows}
         for digest, record in rows.items():
@@ -108,29 +108,28 @@ class _Survey:
 
 
 def collect_garbage(services: Services, *, older_than_hours: float = OLD_HOURS, dry_run: bool = False) -> Garbage:
-    """Delete what the retention settings no longer keep, then every artifact that nothing needs.
+    """Delete rows that the retention settings no longer keep, then every unused artifact.
 
     Args:
-        older_than_hours: what was announced or written later than so long ago stays: a submit or a job may be about
-            to refer to it.
-        dry_run: only count: every change to the database is rolled back, no file is touched.
+        older_than_hours: newer data is kept, because a submit or a job may be about to refer to it.
+        dry_run: only count. All changes to the database are rolled back, and files are not touched.
 
     Raises:
-        ConflictError: a backup or another garbage collection is at work.
-        StorageError, UnavailableError: store or database cannot be reached; what was freed until then is freed.
+        ConflictError: a backup or another garbage collection is running.
+        StorageError, UnavailableError: store or database cannot be reached; earlier deletions remain.
     """
     garbage = Garbage(dry_run, older_than_hours)
     with alone(services.database, "gc") as keep:
-        seen = _look_around(services, older_than_hours * _HOUR_SECONDS, keep)
-        garbage.known = seen.known
+        survey = _look_around(services, older_than_hours * _HOUR_SECONDS, keep)
+        garbage.known = survey.known
         with _transactions(services, dry_run) as transaction:
-            # a dry run holds one transaction, in which SQLite cannot also renew the right; it is over soon
+            # A dry run is one short transaction, in which SQLite cannot renew the lease.
             work = _Work(services, garbage, transaction, (lambda: None) if dry_run else keep)
             work.apply_retention()
-            work.adopt(seen.unknown)
+            work.adopt(survey.unknown)
             work.sweep()
-            work.name_damaged(seen.suspects)
-        for shard, entries in seen.unfinished:
+            work.name_damaged(survey.suspects)
+        for shard, entries in survey.unfinished:
             for entry in entries:
                 garbage.unfinished.add(entry.size_bytes)
             if not dry_run:
@@ -140,7 +139,7 @@ def collect_garbage(services: Services, *, older_than_hours: float = OLD_HOURS, 
 
 @contextmanager
 def _transactions(services: Services, dry_run: bool) -> Iterator[Transaction]:
-    """Makes short transactions; of a dry run one that is rolled back, so that it counts exactly what would happen."""
+    """Yield a function that makes short transactions; in a dry run, one transaction that is rolled back."""
     if not dry_run:
         yield services.database.write
         return
@@ -150,7 +149,7 @@ def _transactions(services: Services, dry_run: bool) -> Iterator[Transaction]:
 
 
 def _look_around(services: Services, older_than_seconds: float, keep: Callable[[], None]) -> _Survey:
-    """Compare rows and bytes, a sixteenth at a time. Rows are read first: what is stored later has its row by then."""
+    """Compare rows and bytes, one sixteenth at a time. Rows are read first, so newer bytes already have a row."""
     survey, store, old = _Survey(), services.artifacts, time.time() - older_than_seconds
     shards = sorted(store.shards())
     for start in "0123456789abcdef":
@@ -172,8 +171,8 @@ class _Work:
     """The steps that change something.
 
     Args:
-        transaction: makes a transaction of the database.
-        keep: keeps the right to do maintenance.
+        transaction: starts a transaction of the database.
+        keep: renews the maintenance lock.
     """
 
     services: Services
@@ -182,7 +181,7 @@ class _Work:
     keep: Callable[[], None]
 
     def apply_retention(self) -> None:
-        """Delete rows that the settings no longer keep; then give up hypernetworks and datasets that nothing needs."""
+        """Delete rows that the settings no longer keep, then unused hypernetworks and datasets."""
         for table, step in steps(self.services.settings, self.garbage.older_than_hours).items():
             self._delete(table, step)
         older_than_seconds = self.garbage.older_than_hours * _HOUR_SECONDS
@@ -200,7 +199,7 @@ class _Work:
             self.garbage.rows[table] += removed
 
     def adopt(self, unknown: dict[str, Entry]) -> None:
-        """Rows for bytes without one, so that they are swept like all others; unless they look like somebody else's."""
+        """Add rows for bytes without one, so that they are collected; not if they seem to belong to somebody else."""
         if len(unknown) > self.garbage.known:
             self.garbage.foreign = Amount(len(unknown), sum(entry.size_bytes for entry in unknown.values()))
             return
@@ -212,7 +211,9 @@ class _Work:
                     ArtifactRepository(session).adopt(digest, entry.size_bytes, entry.modified_at)
 
     def sweep(self) -> None:
-        """Delete rows and, before their locks are released, bytes. A failure keeps the rows; the next run goes on."""
+        """Delete rows and, before their locks are released, bytes. After a failure the rows remain, and the next run
+        continues.
+        """
         older_than_seconds = self.garbage.older_than_hours * _HOUR_SECONDS
         while True:
             self.keep()
@@ -226,7 +227,7 @@ class _Work:
                 self.garbage.artifacts.setdefault(record.kind, Amount()).add(record.size_bytes)
 
     def name_damaged(self, suspects: list[ArtifactRecord]) -> None:
-        """Look again at what seemed to be missing: it may have been written, or become needless, since."""
+        """Check suspected artifacts again, because they may have been written or become unused since."""
         for record in suspects:
             with self.transaction() as session:
                 users = ArtifactRepository(session).users(record.digest)

@@ -1,4 +1,4 @@
-"""Use cases: what a health check looks at: the clock of the database, who works, what waits for worker or receiver."""
+"""Use cases for health checks: the database's clock, live workers, waiting jobs and webhooks."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ from onboard.registry.workers import WorkerRepository
 
 
 def database_clock(database: Database) -> float:
-    """What the database's clock says now, in epoch seconds. Raises UnavailableError where the database is away."""
+    """Return the database's time in epoch seconds. Raises UnavailableError."""
     with database.read() as session:
         return read_clock(session)
 
 
 def base_at(database: Database, location: str) -> BaseRecord | None:
-    """The base that was last registered from this folder; None where there was none."""
+    """Return the base that was last registered from this folder, or None."""
     with database.read() as session:
         bases = [base for base in BaseRepository(session).list() if base.location == location]
     return bases[-1] if bases else None
 
 
 def live_workers(database: Database) -> list[WorkerRecord]:
-    """The workers that gave a sign of life lately."""
+    """Return the workers that sent a heartbeat recently."""
     with database.read() as session:
         return [worker for worker in WorkerRepository(session).list() if worker.live]
 
 
 def claimable(database: Database) -> dict[str, int]:
-    """How many jobs could be claimed now, by queue."""
+    """Return the number of claimable jobs by queue."""
     with database.read() as session:
         return ClaimRepository(session).runnable()
 
 
 def webhook_standing(database: Database) -> Sequence[EndpointState]:
-    """How deliveries stand, by endpoint."""
+    """Return the delivery state of each endpoint."""
     with database.read() as session:
         return OutboxRepository(session).standing()

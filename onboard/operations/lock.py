@@ -1,4 +1,4 @@
-"""One maintenance work at a time: garbage collection would take away what a backup is about to copy."""
+"""A lock for maintenance: garbage collection would delete artifacts that a backup is about to copy."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from onboard.registry.database import Database
 from onboard.registry.leases import LeaseRepository
 
 _LEASE: Final = "maintenance"
-LEASE_SECONDS: Final = 300.0  # how long a killed one keeps the next from starting
+LEASE_SECONDS: Final = 300.0  # how long a killed process blocks the next one
 _RENEW_SECONDS: Final = 60.0
 
 
 @contextmanager
 def alone(database: Database, what: str) -> Iterator[Callable[[], None]]:
-    """Hold the right to do maintenance. Call what is yielded between steps of at most some minutes; it keeps the right.
+    """Acquire the maintenance lock. Call the yielded function at least every few minutes to renew it.
 
     Raises:
-        ConflictError: another one is at work, or took over because this one was silent for too long.
+        ConflictError: other maintenance is running, or took over because the lock was not renewed in time.
     """
     holder = f"{what} on {socket.gethostname()} (process {os.getpid()})"
     _take(database, holder)
@@ -38,7 +38,7 @@ def alone(database: Database, what: str) -> Iterator[Callable[[], None]]:
     try:
         yield keep
     finally:
-        with suppress(UnavailableError), database.write() as session:  # it runs out by itself
+        with suppress(UnavailableError), database.write() as session:  # the lease expires by itself
             LeaseRepository(session).give_back(_LEASE, holder)
 
 
@@ -47,5 +47,5 @@ def _take(database: Database, holder: str) -> None:
         leases = LeaseRepository(session)
         if leases.take(_LEASE, holder, LEASE_SECONDS):
             return
-        present = leases.holder(_LEASE)
-    raise ConflictError("maintenance-at-work", holder=present, minutes=LEASE_SECONDS / 60)
+        current_holder = leases.holder(_LEASE)
+    raise ConflictError("maintenance-at-work", holder=current_holder, minutes=LEASE_SECONDS / 60)

@@ -1,8 +1,7 @@
-"""A process that answers for months keeps its size: what C libraries put by for later is bounded.
+"""Limit memory that C libraries retain, so that a process can run for months.
 
-glibc gives threads heaps of their own, each as large as the most that its thread ever held; oneDNN keeps the code of a
-thousand shapes of matrices, and texts of any length make that many. Both grow for hours, and no answer is quicker for
-it (`bench.load`).
+glibc gives each thread its own heap, as large as the thread's peak usage. oneDNN caches code for a thousand matrix
+shapes, and texts of any length produce that many. Both grow for hours without making answers faster (`bench.load`).
 """
 
 from __future__ import annotations
@@ -10,16 +9,16 @@ from __future__ import annotations
 import ctypes
 from typing import Final
 
-_ARENA_MAX: Final = -8  # M_ARENA_MAX of glibc's malloc.h
+_ARENA_MAX: Final = -8  # M_ARENA_MAX in glibc's malloc.h
 _SHAPES: Final = (b"ONEDNN_PRIMITIVE_CACHE_CAPACITY", b"32")
 
 
 def keep_memory_steady() -> None:
-    """One heap for all threads that start from now on, and the code of few shapes, unless the environment names more.
+    """Use one heap for all new threads and cache few shapes, unless the environment sets other values.
 
-    Called before torch computes. A C library that is not glibc has its heap as ever.
+    Call this before torch computes. C libraries other than glibc are not affected.
     """
     library = ctypes.CDLL(None)
     if hasattr(library, "mallopt"):
         library.mallopt(_ARENA_MAX, 1)
-    library.setenv(*_SHAPES, 0)  # oneDNN reads it by itself; 0: what is set stays
+    library.setenv(*_SHAPES, 0)  # read by oneDNN; 0 keeps an existing value

@@ -1,4 +1,4 @@
-"""The processes of workers on this machine: their host's name, a fresh name, and whether one is still there."""
+"""Processes of workers on this machine: host name, new worker names, liveness."""
 
 from __future__ import annotations
 
@@ -11,17 +11,19 @@ from onboard.domain.worker import STARTING_SECONDS, WorkerRecord
 
 
 def host_name() -> str:
-    """The name of this machine (or container)."""
+    """Return the name of this machine or container."""
     return socket.gethostname()
 
 
 def worker_name() -> str:
-    """A fresh name for a worker of this machine."""
+    """Return a new name for a worker on this machine."""
     return f"{host_name()}-{secrets.token_hex(3)}"
 
 
 def is_alive(pid: int, born_before: float) -> bool:
-    """Whether the process `pid` runs here. One born after `born_before` (epoch seconds) only has its number."""
+    """Return whether process `pid` runs here. One started after `born_before` (epoch seconds) has only reused the
+    number.
+    """
     try:
         process = psutil.Process(pid)
         return bool(process.status() != psutil.STATUS_ZOMBIE and process.create_time() <= born_before)
@@ -30,7 +32,7 @@ def is_alive(pid: int, born_before: float) -> bool:
 
 
 def lives(worker: WorkerRecord) -> bool:
-    """Whether a worker's process is there, as far as this machine can see."""
+    """Return whether a worker's process is alive; True for workers on other machines."""
     if worker.pid is None or worker.host != host_name():
         return True
     return is_alive(worker.pid, worker.heartbeat_at + STARTING_SECONDS)

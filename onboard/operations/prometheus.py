@@ -1,9 +1,9 @@
-"""Prometheus metrics of a deployment, read from its database when they are asked for.
+"""Prometheus metrics of a deployment, read from its database at each scrape.
 
     registry = make_registry(services.database)     # for GET /metrics, or for prometheus_client's own server
 
-Every registry of a deployment says the same, wherever it is scraped. What other Celery deployments measure too has the
-usual names and labels (`celery_…`); the rest is `onboard_…`.
+Every registry of a deployment returns the same values, wherever it is scraped. Metrics that are common in Celery
+deployments have their usual names and labels (`celery_…`); all others are named `onboard_…`.
 """
 
 from __future__ import annotations
@@ -42,27 +42,27 @@ _UNSUCCESSFUL: Final = (JobState.FAILED, JobState.DEAD)
 
 
 def make_registry(database: Database) -> CollectorRegistry:
-    """A registry with all metrics of the deployment behind `database`."""
+    """Return a registry with all metrics of the deployment behind `database`."""
     registry = CollectorRegistry()
     registry.register(ServiceCollector(database))
     return registry
 
 
 class ServiceCollector(Collector):
-    """Reads the database in one transaction. When it is away, `onboard_database_up` is 0 and the rest is missing."""
+    """Reads the database in one transaction. If unreachable, `onboard_database_up` is 0 and the rest is missing."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._one_at_a_time = threading.Lock()
 
     def collect(self) -> Iterator[Metric]:
-        """The metrics of this moment."""
+        """Yield the current metrics."""
         with self._one_at_a_time:
-            seen = self._look()
+            scrape = self._look()
         build = [__version__, code_version(), platform.python_version()]
         yield _gauge("onboard_build_info", "The code that answers.", ("version", "code", "python"), [(build, 1)])
-        yield _gauge("onboard_database_up", "Whether the database answered.", (), [((), seen is not None)])
-        if seen is not None:
+        yield _gauge("onboard_database_up", "Whether the database answered.", (), [((), scrape is not None)])
+        if scrape is not None:
             for metrics in (
                 _of_queues,
                 _of_transitions,
@@ -73,7 +73,7 @@ class ServiceCollector(Collector):
                 _of_webhooks,
                 _of_drift,
             ):
-                yield from metrics(seen)
+                yield from metrics(scrape)
 
     def _look(self) -> _Seen | None:
         transitions: dict[str, list[Transition]] = defaultdict(list)
@@ -91,14 +91,14 @@ class ServiceCollector(Collector):
                 )
         except OnboardError as error:
             _logger.warning("No metrics: %s", error.message)
-        except Exception:  # the outermost edge of a scrape: a schema of another release, for example
+        except Exception:  # outermost edge of a scrape, such as a schema of another release
             _logger.exception("No metrics")
         return None
 
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """What a scrape found."""
+    """The data of one scrape."""
 
     jobs: Mapping[tuple[str, JobState], int]
     transitions: Mapping[str, Sequence[Transition]]
@@ -113,7 +113,7 @@ class _Seen:
 
     @property
     def queue_names(self) -> Sequence[str]:
-        """Every queue that there is a trace of, so that its counters begin at zero."""
+        """All queues that appear anywhere, so that their counters start at zero."""
         served = {queue for worker in self.workers for queue in worker.queues}
         return sorted({*self.queues, *served, *(queue for queue, _ in self.jobs), *self.transitions})
 
@@ -212,7 +212,7 @@ def _of_workers(seen: _Seen) -> Iterator[Metric]:
 
 
 def _of_hearing(seen: _Seen) -> Iterator[Metric]:
-    """As each worker tells it: these counters begin at zero with each worker."""
+    """Yield metrics as reported by each worker. These counters start at zero with each worker."""
     deaf = [((worker.name,), worker.deaf_seconds) for worker in seen.workers]
     yield _gauge(
         "onboard_worker_deaf_seconds", "How long jobs have waited while the worker was idle.", ("worker",), deaf
@@ -239,8 +239,8 @@ def _of_gpus(seen: _Seen) -> Iterator[Metric]:
         ("utilization_ratio", "Share of time in which the GPU computed."),
         ("temperature_celsius", "Temperature of the GPU."),
     ):
-        known = [(labels, gpu[fact]) for labels, gpu in gpus if gpu.get(fact) is not None]
-        yield _gauge(f"onboard_gpu_{fact}", help_text, ("worker", "host", "gpu", "name"), known)
+        available = [(labels, gpu[fact]) for labels, gpu in gpus if gpu.get(fact) is not None]
+        yield _gauge(f"onboard_gpu_{fact}", help_text, ("worker", "host", "gpu", "name"), available)
 
 
 def _of_webhooks(seen: _Seen) -> Iterator[Metric]:
@@ -258,7 +258,7 @@ def _of_webhooks(seen: _Seen) -> Iterator[Metric]:
 
 
 def _of_drift(seen: _Seen) -> Iterator[Metric]:
-    """Of the versions that answered texts this week, which begins on Monday (UTC)."""
+    """Yield metrics of versions that answered texts this week, which starts on Monday (UTC)."""
     labels = ("task", "version")
     texts = [((task, str(version)), count) for task, version, count, _ in seen.drift]
     alarms = [((task, str(version)), alarm) for task, version, _, alarm in seen.drift]
@@ -286,7 +286,7 @@ def _histogram(seen: _Seen, name: str, help_text: str, counts: Callable[[Transit
 
 
 def _buckets(those: Collection[Transition]) -> list[Any]:
-    """Cumulative counts by upper edge."""
+    """Return cumulative counts by upper edge."""
     return [
         (
             "+Inf" if edge == math.inf else str(edge),

@@ -1,6 +1,6 @@
-"""Use case: delete the rows that the retention settings no longer keep. The bytes that they named go with `onboard gc`.
+"""Use case: delete rows that the retention settings no longer keep. `onboard gc` deletes their bytes.
 
-Workers do it by themselves, a batch at a time; garbage collection does it to the end.
+Workers delete a batch at a time; garbage collection deletes everything that has expired.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from onboard.registry.database import Database
 from onboard.registry.retention import RetentionRepository
 from onboard.settings import Settings
 
-WEBHOOK_DAYS: Final = 7  # how long events of webhooks can be seen, told or not
-OLD_HOURS: Final = 24.0  # how long what a job that succeeded has left is kept, for whoever wonders about it
+WEBHOOK_DAYS: Final = 7  # retention of webhook events, delivered or not
+OLD_HOURS: Final = 24.0  # retention of stage outputs of successful jobs, for debugging
 _HOUR_SECONDS: Final = 3600.0
 _DAY_SECONDS: Final = 86_400.0
 
@@ -21,10 +21,10 @@ Step = Callable[[RetentionRepository], int]
 
 
 def steps(settings: Settings, succeeded_hours: float = OLD_HOURS) -> dict[str, Step]:
-    """What to delete, by table, in this order; each step deletes a batch and says how many rows went.
+    """Return the deletions by table, in order. Each call deletes one batch and returns the number of rows.
 
     Args:
-        succeeded_hours: how long stage outputs of jobs that succeeded stay.
+        succeeded_hours: retention of stage outputs of successful jobs.
     """
     succeeded_seconds = succeeded_hours * _HOUR_SECONDS
     job_seconds = settings.retention_job_days * _DAY_SECONDS
@@ -46,10 +46,10 @@ def steps(settings: Settings, succeeded_hours: float = OLD_HOURS) -> dict[str, S
 
 
 def retain(database: Database, settings: Settings) -> dict[str, int]:
-    """Delete one batch of each table, in short transactions.
+    """Delete one batch from each table, in short transactions.
 
     Returns:
-        How many rows went, by table, but for tables of which none went; empty when nothing is left to delete.
+        The number of deleted rows by table, without zeros; empty when nothing is left to delete.
     """
     gone = {}
     for table, step in steps(settings).items():

@@ -1,7 +1,7 @@
-"""Traces by OpenTelemetry, off unless ONBOARD_TRACES is on: without it nothing of its SDK is imported.
+"""OpenTelemetry traces, off unless ONBOARD_TRACES is on. While off, the SDK is not imported.
 
-Where they go is for OpenTelemetry's own variables to say (OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_SERVICE_NAME …). They say
-what ran, how long and with which numbers; texts of rows and messages of errors are not among them.
+The destination is set with OpenTelemetry's own variables (OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_SERVICE_NAME …). Traces
+contain names, durations and numbers, but no texts of rows and no error messages.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from onboard.settings import Settings
 
 _PROTOCOL: Final = "http/protobuf"
-_SEND_SECONDS: Final = 3.0  # the exporter itself tries a collector that is away for 10
+_SEND_SECONDS: Final = 3.0  # the exporter itself retries an unreachable collector for 10
 
 
 def require_tracing(settings: Settings) -> None:
-    """Check that traces can be sent, if they are on.
+    """Check that traces can be sent if they are on.
 
     Raises:
         NotFoundError: the extra `otel` is not installed.
@@ -38,11 +38,11 @@ def require_tracing(settings: Settings) -> None:
 
 
 def make_provider(settings: Settings, part: str) -> TracerProvider | None:
-    """What makes the spans of this process; None where nobody asked for them.
+    """Return the tracer provider of this process; None if traces are off.
 
     Args:
-        settings: `traces` says whether.
-        part: of the service, in the name that OTEL_SERVICE_NAME may replace: `onboard-worker`, `onboard-api`.
+        settings: `traces` enables them.
+        part: part of the service, in its default name: `onboard-worker`, `onboard-api`. OTEL_SERVICE_NAME overrides it.
 
     Raises:
         NotFoundError, InputError: as `require_tracing`.
@@ -60,7 +60,7 @@ def make_provider(settings: Settings, part: str) -> TracerProvider | None:
 
 
 def make_processor() -> SpanProcessor:
-    """Sends finished spans in batches, by OTLP over HTTP, from a thread: a collector that is away holds up nothing."""
+    """Return a processor that sends finished spans in batches by OTLP over HTTP, in a thread that blocks nothing."""
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
@@ -68,7 +68,7 @@ def make_processor() -> SpanProcessor:
 
 
 def send_spans(provider: TracerProvider | None) -> None:
-    """Send what has finished, now: the process may be ended without a word. A dead collector is not waited for."""
+    """Send finished spans now, because the process may be killed. Does not wait long for an unreachable collector."""
     if provider is not None:
         sending = threading.Thread(target=provider.force_flush, name="traces", daemon=True)
         sending.start()

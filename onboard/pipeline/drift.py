@@ -1,4 +1,4 @@
-"""What a job's rows look like, so that texts that come later can be compared with them."""
+"""The features of a job's rows, so that later texts can be compared with them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the probe chooses among, and what it says about each."""
+"""The candidates of the probe, and its results about each."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from onboard.contract.report import CandidateScore
 from onboard.domain.init import MEAN, RANDOM
 
 MIXTURE = "mixture"
-NOTHING_LEARNED = (RANDOM, MEAN)  # what a chosen start must beat to be worth something
+NOTHING_LEARNED = (RANDOM, MEAN)  # baselines that a chosen start must beat
 NOTHING = np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A possible initialisation.
+    """A possible initialization.
 
     Args:
-        embedding: what it is called: `sst2@v1`, an anchor of the base, `random`, `mean` or `fingerprint`.
+        embedding: its name: `sst2@v1`, an anchor of the base, `random`, `mean` or `fingerprint`.
         z: its numbers (t,), float32.
-        words: label words it was trained with; empty when it has none of its own.
+        words: label words that it was trained with; may be empty.
         ordered: whether the words are the buckets of a regression.
         trained_rows: sorted 64-bit hashes of the rows that it or its ancestors were trained on.
     """
@@ -36,15 +36,15 @@ class Candidate:
 
 @dataclass(frozen=True)
 class ProbeResult:
-    """The choice and every measured candidate's score: the chosen one, then by how far they came and how they did.
+    """The choice and every measured candidate's score: the chosen one first, then by last round and loss.
 
     Args:
         chosen: the best score; `z` is that candidate's embedding (t,).
-        overlap: rows that some candidate has been trained on, one that was not measured for it included.
-        ties: names of those that the rows cannot tell from the chosen one.
-        alarm: why nothing that was learned before is worth starting from; None where something is.
-        weights: what the mixture is made of, where it was chosen.
-        known_too: whether they were measured on rows that they had been trained on, because nearly all are such.
+        overlap: rows that some candidate was trained on, including candidates that were not measured for that reason.
+        ties: names of candidates that the rows cannot distinguish from the chosen one.
+        alarm: why no existing embedding is worth starting from; None if one is.
+        weights: weights of the mixture, if it was chosen.
+        known_too: whether they were measured on rows that they were trained on, because nearly all rows are known.
     """
 
     chosen: CandidateScore
@@ -58,19 +58,19 @@ class ProbeResult:
 
 
 def random_candidate(size: int, seed: int) -> Candidate:
-    """z ~ N(0, 1), as hypernetwork training starts from (facts of the paper's code)."""
+    """Return z ~ N(0, 1), like the initialization of hypernetwork training in the paper's code."""
     return Candidate(RANDOM, np.random.default_rng((seed, 64)).standard_normal(size).astype(np.float32))
 
 
 def mean_candidate(embeddings: Sequence[np.ndarray]) -> Candidate:
-    """The mean of embeddings (t,)."""
+    """Return the mean of embeddings (t,)."""
     return Candidate(MEAN, np.mean(embeddings, axis=0).astype(np.float32))
 
 
 def in_sorted(values: np.ndarray, ascending: np.ndarray) -> np.ndarray:
-    """Which of some values (n,) stand among many in ascending order: (n,) of bool, without looking at all of them."""
+    """Return which values (n,) occur in a sorted array, as (n,) of bool, by binary search."""
     if not len(ascending):
         return np.zeros(len(values), dtype=np.bool_)
     places = np.minimum(np.searchsorted(ascending, values), len(ascending) - 1)
-    present: np.ndarray = ascending[places] == values
-    return present
+    found: np.ndarray = ascending[places] == values
+    return found

@@ -1,4 +1,4 @@
-"""Which candidate a new task starts from, and why: a race, a last round with some training, a check of worth."""
+"""Choose the start of a new task: a race, a final round with some training, and a comparison with baselines."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from onboard.probe.racing import Raced, mean_of, race, ranking
 from onboard.probe.settings import FEWEST_ROWS, ProbeSettings
 from onboard.statistics.student import paired
 
-TIE = 1.96  # standard errors of the paired difference within which two candidates are alike
-NOISE = 1.0  # standard errors by which the best of the last round must beat a start that knows nothing
+TIE = 1.96  # standard errors of the paired difference within which two candidates are tied
+NOISE = 1.0  # standard errors by which the best finalist must beat a start without knowledge
 
 
 def choose(
@@ -25,12 +25,12 @@ def choose(
 ) -> ProbeResult:
     """Choose the start of a new task.
 
-    Where every candidate knows nearly all rows, all are measured on what they know, and the overlap is reported.
+    If every candidate was trained on nearly all rows, all are measured on known rows, and the overlap is reported.
 
     Args:
         evaluator: with the new task's rows.
-        candidates: what to choose among.
-        order: all row indices (n,); any beginning of it a fair sample.
+        candidates: the candidates.
+        order: all row indices (n,), such that any prefix is a fair sample.
         settings: of the rounds.
 
     Raises:
@@ -60,7 +60,7 @@ def choose(
 
 
 def measure_named(evaluator: Evaluator, named: Candidate) -> ProbeResult:
-    """The result where there is no choice: the one that was asked for, on all rows, known or not."""
+    """Return the result for a given candidate without a choice, on all rows, including known ones."""
     everything = np.arange(evaluator.rows)
     score = evaluator.score(named, everything, known_too=True)
     assert score is not None
@@ -68,14 +68,14 @@ def measure_named(evaluator: Evaluator, named: Candidate) -> ProbeResult:
 
 
 def _luck(candidates: int) -> float:
-    """Standard errors by which the best of k is ahead by chance: about √(2 ln k), the largest of k normal numbers."""
+    """Return the standard errors by which the best of k leads by chance: about √(2 ln k), as for k normal numbers."""
     return max(NOISE, math.sqrt(2 * math.log(candidates)))
 
 
 def _tuned(
     evaluator: Evaluator, raced: Raced, order: np.ndarray, settings: ProbeSettings, known_too: bool
 ) -> list[Tried]:
-    """The best few, and the better of those that have learned nothing, after some training."""
+    """Return the best few, and the better baseline, after some training."""
     standing = _finalists(raced)
     plain = next((finalist for finalist in standing if finalist.candidate.embedding in NOTHING_LEARNED), None)
     few = standing[: settings.finalists]
@@ -94,8 +94,10 @@ def _finalists(raced: Raced) -> list[Finalist]:
 
 
 def _best(tried: Sequence[Tried], noise: float) -> tuple[Tried, str | None]:
-    """The one with the least loss, unless one that has learned nothing does as well, within so many standard errors:
-    then that, and why."""
+    """Return the one with the lowest loss, and None as a reason.
+
+    If a baseline is as good, within this many standard errors, return the baseline and the reason.
+    """
     places = ranking([trial.finalist.candidate for trial in tried], np.stack([trial.losses for trial in tried]))
     ranked = [tried[place] for place in places]
     best = ranked[0]
@@ -114,12 +116,12 @@ def _best(tried: Sequence[Tried], noise: float) -> tuple[Tried, str | None]:
 
 
 def _ties(best: Tried, tried: Sequence[Tried], raced: Raced) -> tuple[str, ...]:
-    """Those that the rows cannot tell from the best: by what was judged last, of all that stood to the end."""
+    """Return those that the rows cannot distinguish from the best, by the last comparison of each."""
     last = {trial.name: trial.losses for trial in tried}
     before = {candidate.embedding: losses for candidate, losses in zip(raced.standing, raced.losses, strict=True)}
     alike = [name for name, losses in last.items() if name != best.name and _alike(losses, best.losses)]
-    others = [name for name in before if name not in last and best.name in before]
-    return (*alike, *(name for name in others if _alike(before[name], before[best.name])))
+    not_tuned = [name for name in before if name not in last and best.name in before]
+    return (*alike, *(name for name in not_tuned if _alike(before[name], before[best.name])))
 
 
 def _alike(losses: np.ndarray, others: np.ndarray) -> bool:
@@ -128,7 +130,7 @@ def _alike(losses: np.ndarray, others: np.ndarray) -> bool:
 
 
 def _score(tried: Tried, scores: Mapping[str, CandidateScore]) -> CandidateScore:
-    """With the loss after training; the mixture, which is made by training, has no other."""
+    """Return the score with the loss after training. The mixture, which is made by training, has no other loss."""
     losses = tried.losses[~np.isnan(tried.losses)]
     if tried.name in scores:
         return scores[tried.name].model_copy(update={"tuned": mean_of(losses)})
@@ -142,5 +144,5 @@ def _score(tried: Tried, scores: Mapping[str, CandidateScore]) -> CandidateScore
 
 
 def _rank(score: CandidateScore) -> tuple[int, float, float, str]:
-    """Those that came farthest first; of the last round by the loss after training."""
+    """Return a sort key: later rounds first; in the last round by the loss after training."""
     return -score.round, math.inf if score.tuned is None else score.tuned, score.loss, score.embedding

@@ -1,4 +1,4 @@
-"""Loss of candidates on labelled rows, without training anything."""
+"""Loss of candidates on labeled rows, without training."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from onboard.statistics.student import student_interval
 
 _TEMPERATURES = np.array([1.0, 1.25, 1.6, 2.0, 2.5, 3.2, 4.0, 5.0, 6.3, 8.0, 10.0, 16.0])
 MINIMUM_ROWS = 4
-GENERATED_BYTES: Final = 256 * 2**20  # of adapters that are held at once; those of T5-base take 7.6 MB a candidate
+GENERATED_BYTES: Final = 256 * 2**20  # of adapters at once; those of T5-base take 7.6 MB per candidate
 
 
 @dataclass
 class _Seen:
-    """What was computed of one candidate: the logits (n, E) of its pool's trie, of the rows that are `there` (n)."""
+    """The computed results of one candidate: logits (n, E) of its pool's trie, and the rows that are `there` (n)."""
 
     pool: tuple[str, ...]
     trie: LabelTrie
@@ -38,15 +38,15 @@ class _Seen:
 
 @dataclass(frozen=True)
 class ProbedTask:
-    """The new task as the probe sees it.
+    """The new task in the form that the probe uses.
 
     Args:
         ids: token ids of each row (n).
         targets: distribution over labels or buckets of each row (n, K).
-        words: its own K label words.
-        row_hashes: 64-bit hash of each row (n), to leave out rows that a candidate knows.
+        words: its K label words.
+        row_hashes: 64-bit hash of each row (n), to leave out rows that a candidate was trained on.
         mapped: whether label words may be mapped (classification) or are fixed (the buckets of a regression).
-        known_to_all: sorted hashes of rows that trained the head, and so every candidate.
+        known_to_all: sorted hashes of rows that trained the head, and so affect every candidate.
     """
 
     ids: Sequence[Sequence[int]]
@@ -58,17 +58,17 @@ class ProbedTask:
 
 
 class Evaluator:
-    """Measures candidates on the new task's rows, many candidates and rows in one batch; nothing is computed twice.
+    """Measures candidates on the new task's rows, many candidates and rows in one batch, and caches the results.
 
     Args:
         engine: with the head that the task will train with.
-        task: whose rows they are measured on.
-        execution: asked before every batch.
-        generated_bytes: how much memory the candidates' adapters may take.
+        task: the task with its rows.
+        execution: called before every batch.
+        generated_bytes: maximum memory of the candidates' adapters.
 
     Attributes:
         passes: rows that went through the model for a candidate, without gradients.
-        trained: rows that candidates were trained on, one counted as often as it was.
+        trained: rows that candidates were trained on, counted repeatedly.
     """
 
     def __init__(
@@ -89,54 +89,54 @@ class Evaluator:
 
     @property
     def rows(self) -> int:
-        """How many labelled rows there are."""
+        """The number of labeled rows."""
         return len(self.ids)
 
     def known(self, candidate: Candidate, rows: np.ndarray) -> np.ndarray:
-        """Which of `rows` (n indices) the candidate, or the head, has been trained on: (n,) of bool."""
-        known: np.ndarray = in_sorted(self._hashes[rows], candidate.trained_rows) | self._known_to_all[rows]
-        return known
+        """Return which of `rows` (n indices) the candidate, or the head, was trained on: (n,) of bool."""
+        is_known: np.ndarray = in_sorted(self._hashes[rows], candidate.trained_rows) | self._known_to_all[rows]
+        return is_known
 
     def can_measure(self, candidate: Candidate, rows: np.ndarray) -> bool:
-        """Whether enough of `rows` (indices) are left that the candidate has not been trained on."""
+        """Return whether enough of `rows` (indices) are left that the candidate was not trained on."""
         return int((~self.known(candidate, rows)).sum()) >= min(MINIMUM_ROWS, len(rows))
 
     def measure(self, candidates: Sequence[Candidate], rows: np.ndarray, known_too: bool = False) -> None:
-        """Compute what `score` and `losses` need, all candidates together.
+        """Compute the data for `score` and `losses`, for all candidates together.
 
         Args:
-            candidates: to be measured; their names are told apart.
+            candidates: to measure; their names are unique.
             rows: indices.
-            known_too: rows that a candidate has been trained on as well.
+            known_too: include rows that a candidate was trained on.
         """
         for start in range(0, len(candidates), self._together):
             self._measure([*self._missing(candidates[start : start + self._together], rows, known_too)])
 
     def score(self, candidate: Candidate, rows: np.ndarray, known_too: bool = False) -> CandidateScore | None:
-        """The candidate's loss on those of `rows` (indices) that it has not been trained on; None when too few remain.
+        """Return the candidate's loss on those of `rows` that it was not trained on; None if too few remain.
 
         Args:
-            candidate: to be measured.
+            candidate: to measure.
             rows: indices.
-            known_too: measure on rows that it has been trained on as well.
+            known_too: include rows that it was trained on.
         """
         if not (known_too or self.can_measure(candidate, rows)):
             return None
-        known = self.known(candidate, rows)
-        fresh = rows if known_too else rows[~known]
+        is_known = self.known(candidate, rows)
+        fresh = rows if known_too else rows[~is_known]
         words, scores = self.scores(candidate, fresh)  # (n, K)
         targets = self.targets[fresh]
-        # less than a millionth of a nat is how rows happened to be batched: equal candidates are to be equal
+        # rounded, because batching causes differences below a millionth of a nat, and equal candidates must be equal
         loss, low, high = (round(figure, 6) for figure in interval(at_best_temperature(scores, targets)))
         accuracy = float((scores.argmax(1) == targets.argmax(1)).mean()) if self._mapped else None
-        overlap = int(known.sum())
+        overlap = int(is_known.sum())
         return CandidateScore(
             embedding=candidate.embedding, loss=loss, low=low, high=high, rows=len(fresh), overlap=overlap,
             words=words, accuracy=accuracy, round=1, tuned=None,
         )  # fmt: skip
 
     def losses(self, candidate: Candidate, rows: np.ndarray, known_too: bool = False) -> np.ndarray:
-        """Its loss on each of `rows` (n,) at its best temperature; NaN on rows that it has been trained on."""
+        """Return its loss on each of `rows` (n,) at its best temperature; NaN on rows that it was trained on."""
         fresh = np.full(len(rows), True) if known_too else ~self.known(candidate, rows)
         losses = np.full(len(rows), np.nan)
         if fresh.any():
@@ -145,29 +145,31 @@ class Evaluator:
         return losses
 
     def scores(self, candidate: Candidate, rows: np.ndarray) -> tuple[tuple[str, ...], np.ndarray]:
-        """Label word for each label, by these rows, and log-probabilities (n, K) on each of them.
+        """Return a label word for each label, chosen by these rows, and log-probabilities (n, K) of each row.
 
-        Where the words are mapped, each row is scored with those that the other rows choose: the best of many mappings
-        always looks good on the few rows that it is the best on.
+        If words are mapped, each row is scored with the words that the other rows choose. The best of many mappings
+        would always look good on the few rows that selected it.
         """
         self.measure([candidate], rows, known_too=True)
-        seen = self._seen[candidate.embedding]
-        words = seen.pool[: len(self.words)]
-        own = self._among(seen, rows, words)
+        results = self._seen[candidate.embedding]
+        words = results.pool[: len(self.words)]
+        with_task_words = self._among(results, rows, words)
         if not (self._mapped and candidate.words) or candidate.ordered:
-            return words, own
-        among, targets = self._among(seen, rows, seen.pool), self.targets[rows]
-        mapped = best_words(among, targets, seen.pool, candidate.words)
+            return words, with_task_words
+        among, targets = self._among(results, rows, results.pool), self.targets[rows]
+        mapped = best_words(among, targets, results.pool, candidate.words)
         if mapped == words:
-            return words, own
-        renamed = np.empty_like(own)
-        for held, chosen in words_without(np.argsort(np.argsort(rows)), among, targets, seen.pool, candidate.words):
-            renamed[held] = self._among(seen, rows[held], chosen)
-        better = at_best_temperature(renamed, targets).mean() < at_best_temperature(own, targets).mean()
-        return (mapped, renamed) if better else (words, own)
+            return words, with_task_words
+        renamed = np.empty_like(with_task_words)
+        for fold_rows, fold_words in words_without(
+            np.argsort(np.argsort(rows)), among, targets, results.pool, candidate.words
+        ):
+            renamed[fold_rows] = self._among(results, rows[fold_rows], fold_words)
+        better = at_best_temperature(renamed, targets).mean() < at_best_temperature(with_task_words, targets).mean()
+        return (mapped, renamed) if better else (words, with_task_words)
 
     def _pool(self, candidate: Candidate) -> tuple[str, ...]:
-        """Words that may stand for the labels; the first K are the task's own (a scale takes another scale's)."""
+        """Return possible words for the labels; the first K are the task's (a scale uses another scale's)."""
         if self._mapped and candidate.words and not candidate.ordered:
             return word_pool(self.words, candidate.words, self.engine.encoder.label_ids)
         if not self._mapped and candidate.ordered and len(candidate.words) == len(self.words):
@@ -182,18 +184,18 @@ class Evaluator:
     def _missing(
         self, candidates: Sequence[Candidate], rows: np.ndarray, known_too: bool
     ) -> Iterator[tuple[Candidate, np.ndarray]]:
-        """What of the rows was not yet computed of each candidate."""
+        """Yield the rows of each candidate that are not computed yet."""
         for candidate in candidates:
-            seen = self._seen.get(candidate.embedding)
-            if seen is None:
+            results = self._seen.get(candidate.embedding)
+            if results is None:
                 pool = self._pool(candidate)
                 if pool not in self._tries:
                     self._tries[pool] = self.engine.trie(pool)
                 trie = self._tries[pool]
                 empty = np.full((self.rows, len(trie.edge_token)), np.nan, dtype=np.float32)
-                seen = self._seen[candidate.embedding] = _Seen(pool, trie, empty)
+                results = self._seen[candidate.embedding] = _Seen(pool, trie, empty)
             missing = rows if known_too else rows[~self.known(candidate, rows)]
-            missing = missing[~seen.there[missing]]
+            missing = missing[~results.there[missing]]
             if len(missing):
                 yield candidate, missing
 
@@ -203,22 +205,22 @@ class Evaluator:
             return
         z = torch.from_numpy(np.stack([candidate.z for candidate, _ in missing]))
         generated = self.engine.hypernetwork(z.to(self.engine.device))
-        seen = [self._seen[candidate.embedding] for candidate, _ in missing]
+        results = [self._seen[candidate.embedding] for candidate, _ in missing]
         rows = np.concatenate([absent for _, absent in missing])
         of = np.repeat(np.arange(len(missing)), [len(absent) for _, absent in missing])
         logits = mixed_edge_logits(
-            self.engine, [self.ids[row] for row in rows], generated, [of_candidate.trie for of_candidate in seen], of,
+            self.engine, [self.ids[row] for row in rows], generated, [result.trie for result in results], of,
             self.execution.before_batch, self.execution.scored_at_once,
         )  # fmt: skip
         self.passes += len(rows)
-        for index, of_candidate in enumerate(seen):
-            chosen = rows[of == index]
-            of_candidate.logits[chosen] = logits[of == index, : of_candidate.logits.shape[1]]
-            of_candidate.there[chosen] = True
+        for index, of_candidate in enumerate(results):
+            of_index = rows[of == index]
+            of_candidate.logits[of_index] = logits[of == index, : of_candidate.logits.shape[1]]
+            of_candidate.there[of_index] = True
 
 
 def _bytes_of_adapters(engine: Engine) -> int:
-    """Memory that one candidate's adapters take."""
+    """Return the memory of one candidate's adapters."""
     size = engine.hypernetwork.sizes["task_embedding_size"]
     with torch.inference_mode():
         generated = engine.hypernetwork(torch.zeros(1, size, device=engine.device))
@@ -226,14 +228,15 @@ def _bytes_of_adapters(engine: Engine) -> int:
 
 
 def interval(losses: np.ndarray) -> tuple[float, float, float]:
-    """Mean of losses (n,), and the ends of its 95% interval (Student's t); of one row both are the mean itself."""
+    """Return mean and 95% interval (Student's t) of losses (n,); for one row both ends are the mean."""
     mean = float(losses.mean())
     return (mean, *student_interval(losses)) if len(losses) > 1 else (mean, mean, mean)
 
 
 def at_best_temperature(log_probabilities: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    """Losses (n,) at the temperature ≥ 1 of least mean loss: an over-confident candidate that knows something must not
-    lose to one that knows nothing.
+    """Return losses (n,) at the temperature ≥ 1 with the lowest mean loss.
+
+    Without it, an over-confident but informative candidate could lose to an uninformative one.
 
     Args:
         log_probabilities: (n, K).

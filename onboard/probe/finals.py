@@ -1,8 +1,8 @@
-"""The last round: the finalists are trained for a few steps, side by side, and judged on rows held out of that.
+"""The last round: finalists are trained together for a few steps, and judged on held-out rows.
 
-What is the best start before training need not be it after. Beside the finalists stands a convex mixture of the best
-few whose weights are learned in as many steps (as SPoT's, arXiv 2110.07904, and Poly's, 2202.13914: one candidate among
-others, no more).
+The best start before training need not be the best after it. In addition to the finalists, a convex mixture of the best
+few is trained, with weights learned in the same number of steps (as in SPoT, arXiv 2110.07904, and Poly, 2202.13914).
+It is one more candidate.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from onboard.probe.settings import FinalSettings
 
 @dataclass(frozen=True)
 class Finalist:
-    """A candidate with the label words that stand for the task's labels under it."""
+    """A candidate with its label words for the task's labels."""
 
     candidate: Candidate
     words: tuple[str, ...]
@@ -32,12 +32,12 @@ class Finalist:
 
 @dataclass(frozen=True)
 class Tried:
-    """How a finalist did.
+    """The result of a finalist.
 
     Args:
-        finalist: it, as it was before the training; the mixture's z is that of weights learned on all rows.
-        losses: (n,) of each row after a training without it; NaN where the candidate had been trained on it before.
-        weights: of each of the mixed candidates by name; None for all but the mixture.
+        finalist: the finalist before training; the mixture's z uses weights learned on all rows.
+        losses: (n,) of each row after a training without it; NaN if the candidate was trained on the row before.
+        weights: of each of the mixed candidates by name; None except for the mixture.
     """
 
     finalist: Finalist
@@ -46,7 +46,7 @@ class Tried:
 
     @property
     def name(self) -> str:
-        """What the candidate is called."""
+        """The name of the candidate."""
         return self.finalist.candidate.embedding
 
 
@@ -57,14 +57,14 @@ def try_finalists(
     settings: FinalSettings,
     known_too: bool = False,
 ) -> list[Tried]:
-    """Every finalist's loss on each row after a few steps on the other half, in their order; the mixture comes last.
+    """Return every finalist's loss on each row after a few steps on the other half, in order; the mixture comes last.
 
     Args:
         evaluator: with the new task's rows.
-        finalists: best first; the mixture is made of the first few that have the first one's words.
-        order: all row indices (n,), two at least; any beginning of it a fair sample, and so the rest.
+        finalists: best first; the mixture uses the first few with the same words as the first one.
+        order: all row indices (n,), at least two, such that any prefix is a fair sample, and so is the rest.
         settings: of the round.
-        known_too: judge on rows that a candidate has been trained on as well.
+        known_too: judge on rows that a candidate was trained on, too.
     """
     first, second = np.array_split(order, 2)
     halves = [(first, second), (second, first)]  # trained on, judged on
@@ -84,7 +84,12 @@ def try_finalists(
     for index, (finalist, trie) in enumerate(zip(finalists, tries, strict=True)):
         of_halves = [moved[half * len(finalists) + index].z for half in range(2)]
         fresh = known_too | ~evaluator.known(finalist.candidate, everything)
-        tried.append(Tried(finalist, _held_out_losses(evaluator, of_halves, [held for _, held in halves], trie, fresh)))
+        tried.append(
+            Tried(
+                finalist,
+                _held_out_losses(evaluator, of_halves, [judged_rows for _, judged_rows in halves], trie, fresh),
+            )
+        )
     mixed = [finalist for finalist in finalists if finalist.words == finalists[0].words][: settings.mixed]
     if len(mixed) > 1:
         tried.append(_mixture(evaluator, mixed, order, halves, settings, known_too))
@@ -92,7 +97,7 @@ def try_finalists(
 
 
 def dealt(rows: np.ndarray, settings: FinalSettings) -> list[np.ndarray]:
-    """Row indices of every step: `rows` again and again, in pieces."""
+    """Return the row indices of every step: `rows` repeated, in pieces."""
     size = min(settings.batch, len(rows))
     return [np.take(rows, range(step * size, (step + 1) * size), mode="wrap") for step in range(settings.steps)]
 
@@ -104,7 +109,7 @@ def _held_out_losses(
     trie: LabelTrie,
     fresh: np.ndarray,
 ) -> np.ndarray:
-    """Each row's loss (n,) under the z that was trained without it; NaN on rows that are not `fresh` (n,)."""
+    """Return each row's loss (n,) with the z that was trained without it; NaN on rows that are not `fresh` (n,)."""
     scores = np.zeros_like(evaluator.targets)
     for z, rows in zip(of_halves, held, strict=True):
         ids = [evaluator.ids[row] for row in rows]
@@ -125,15 +130,15 @@ def _mixture(
     settings: FinalSettings,
     known_too: bool,
 ) -> Tried:
-    """The convex mixture: weights learned on each half and judged on the other, and learned on all rows for its z."""
+    """Return the convex mixture: weights learned on each half to judge the other, and on all rows for its z."""
     parts, trie = np.stack([finalist.candidate.z for finalist in mixed]), evaluator.engine.trie(mixed[0].words)
     trained = [dealt(rows, settings) for rows in (*(rows for rows, _ in halves), order)]
     weights = _weights(evaluator, parts, trie, trained, 10.0 * settings.learning_rate)
     *of_halves, whole = ((shares @ parts).astype(np.float32) for shares in weights)
-    known = np.unique(np.concatenate([finalist.candidate.trained_rows for finalist in mixed]))
-    candidate = Candidate(MIXTURE, whole, mixed[0].candidate.words, trained_rows=known)
+    rows_of_parts = np.unique(np.concatenate([finalist.candidate.trained_rows for finalist in mixed]))
+    candidate = Candidate(MIXTURE, whole, mixed[0].candidate.words, trained_rows=rows_of_parts)
     fresh = known_too | ~evaluator.known(candidate, np.arange(evaluator.rows))
-    losses = _held_out_losses(evaluator, of_halves, [held for _, held in halves], trie, fresh)
+    losses = _held_out_losses(evaluator, of_halves, [judged_rows for _, judged_rows in halves], trie, fresh)
     named = {finalist.candidate.embedding: float(weight) for finalist, weight in zip(mixed, weights[-1], strict=True)}
     return Tried(Finalist(candidate, mixed[0].words), losses, named)
 
@@ -145,18 +150,18 @@ def _weights(
     trained: Sequence[Sequence[np.ndarray]],
     learning_rate: float,
 ) -> np.ndarray:
-    """Weights (S, k) of the parts (k, t), learned on S times rows by themselves, side by side; each sums to one."""
+    """Return weights (S, k) of the parts (k, t), learned separately on S sets of rows in parallel; each sums to one."""
     z = torch.from_numpy(parts).to(evaluator.engine.device)
     logits = torch.zeros(len(trained), len(parts), device=z.device, requires_grad=True)
     optimiser = torch.optim.Adam([logits], lr=learning_rate)
     tries = [trie] * len(trained)
     losing = Losses(evaluator.engine, tries, evaluator.ids, evaluator.targets, evaluator.execution.trained_at_once)
-    for chosen in zip(*trained, strict=True):
+    for rows_of_step in zip(*trained, strict=True):
         evaluator.execution.before_batch()
-        evaluator.trained += sum(map(len, chosen))
+        evaluator.trained += sum(map(len, rows_of_step))
         optimiser.zero_grad()
         mixtures = logits.softmax(-1) @ z  # (S, t)
-        gradient, _ = losing.gradient(mixtures, chosen)
+        gradient, _ = losing.gradient(mixtures, rows_of_step)
         mixtures.backward(gradient)  # type: ignore[no-untyped-call]  # torch leaves it untyped
         optimiser.step()
     weights: np.ndarray = logits.detach().softmax(-1).cpu().numpy()

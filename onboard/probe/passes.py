@@ -1,4 +1,4 @@
-"""Rows that a probe puts through the model, counted before it begins, as its settings have it; without torch."""
+"""Estimate the rows that a probe puts through the model, from its settings; without torch."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from onboard.probe.candidates import NOTHING_LEARNED
 from onboard.probe.prefilter import ANCHORS, NEAREST, SPREAD
 from onboard.probe.settings import FEWEST_ROWS, ProbeSettings
 
-# Of the probe on a base like `mini`, which has more tasks and anchors than are measured; the fingerprint is one, too.
+# For a base like `mini`, with more tasks and anchors than are measured; includes the fingerprint.
 CANDIDATES: Final = NEAREST + SPREAD + ANCHORS + 1 + len(NOTHING_LEARNED)
 MIXED_TRAININGS: Final = 3  # of the mixture: on each half, and on all rows
 
 
 def probe_passes(rows: int) -> Passes:
-    """Rows that choose the initialisation: of a race in which nobody falls behind early, and of its last round.
+    """Return the rows for choosing the initialization: a race without early drop-outs, and its last round.
 
     Args:
         rows: training rows.
@@ -30,6 +30,6 @@ def probe_passes(rows: int) -> Passes:
         raced, count = raced + standing * (min(2 * count, rows) - count), min(2 * count, rows)
     if rows < FEWEST_ROWS:
         return Passes(raced)
-    finalists = settings.finalists + 1  # the better of those that have learned nothing
+    finalists = settings.finalists + 1  # includes the better baseline
     trainings = 2 * finalists + MIXED_TRAININGS
     return Passes(raced + (finalists + 1) * rows, trainings * settings.finals.steps * settings.finals.batch)

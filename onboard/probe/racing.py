@@ -1,8 +1,8 @@
 """Successive halving: few rows for many candidates, all rows for the few that could still be the best.
 
-After each round the rows double. A candidate leaves when its paired losses are worse than the leader's by more than
-noise allows, and never more than half stay, but the finalists always do (Jamieson & Talwalkar 2016, arXiv 1502.07943;
-the bounds are on paired differences, because rows differ far more than candidates do).
+After each round the number of rows doubles. A candidate leaves when its paired losses are significantly worse than the
+leader's, and at most half stay, except the finalists (Jamieson & Talwalkar 2016, arXiv 1502.07943; the bounds are on
+paired differences, because rows differ much more than candidates do).
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from onboard.probe.evaluator import MINIMUM_ROWS, Evaluator
 from onboard.probe.settings import RaceSettings
 from onboard.statistics.student import half_interval, paired
 
-_BACKFITS: Final = 50  # turns between rows and candidates; ten are enough unless few rows are shared
+_BACKFITS: Final = 50  # iterations between rows and candidates; ten suffice unless few rows are shared
 
 
 @dataclass(frozen=True)
 class Raced:
-    """How the race ended.
+    """The result of the race.
 
     Args:
-        standing: those that were measured on all rows, best first.
-        scores: of every candidate that was measured, best first: later rounds before earlier ones, then by loss.
-        losses: (C, n) of those that stand, on all rows; NaN on rows that one has been trained on.
+        standing: candidates that were measured on all rows, best first.
+        scores: of every measured candidate, best first: later rounds before earlier ones, then by loss.
+        losses: (C, n) of the standing candidates on all rows; NaN on rows that one was trained on.
     """
 
     standing: tuple[Candidate, ...]
@@ -49,11 +49,11 @@ def race(
 
     Args:
         evaluator: with the new task's rows.
-        candidates: what to choose among; one that has been trained on too many rows to be measured does not take part.
-        order: all row indices (n,); any beginning of it should be a fair sample.
+        candidates: the candidates; those trained on too many rows to be measured are excluded.
+        order: all row indices (n,), such that any prefix is a fair sample.
         settings: of the race.
         spared: names of candidates that stay to the end, for comparison.
-        known_too: measure on rows that a candidate has been trained on as well.
+        known_too: include rows that a candidate was trained on.
 
     Raises:
         ValueError: no candidate can be measured.
@@ -66,8 +66,8 @@ def race(
     ranked = ranking(standing, losses)
     scores = [
         score.model_copy(update={"round": last_round})
-        for candidate, last_round, seen in ended
-        if (score := evaluator.score(candidate, order[:seen], known_too)) is not None
+        for candidate, last_round, rows_of_last_round in ended
+        if (score := evaluator.score(candidate, order[:rows_of_last_round], known_too)) is not None
     ]
     scores.sort(key=lambda score: (-score.round, score.loss, score.embedding))
     return Raced(tuple(standing[index] for index in ranked), tuple(scores), losses[ranked])
@@ -81,10 +81,10 @@ def _halved(
     spared: Collection[str],
     known_too: bool,
 ) -> tuple[list[Candidate], np.ndarray, list[tuple[Candidate, int, int]]]:
-    """Round after round, until all rows are measured.
+    """Run rounds until all rows are measured.
 
     Returns:
-        Those that stand, their losses (C, n), and every candidate with its last round and the rows of that.
+        The remaining candidates, their losses (C, n), and every candidate with its last round and number of rows.
     """
     ended: list[tuple[Candidate, int, int]] = []
     number, count = 1, min(settings.first_rows, len(order))
@@ -103,25 +103,25 @@ def _halved(
 
 
 def ranking(standing: Sequence[Candidate], losses: np.ndarray, *, surely: bool = True) -> list[int]:
-    """Indices of candidates, best first, by what they would lose on average if all were measured on all rows.
+    """Return indices of candidates, best first, by their expected mean loss on all rows.
 
-    Rows differ in difficulty far more than candidates do, and not all candidates are measured on the same ones: losses
-    (C, n) are taken for the sum of what is the candidate's and what is the row's, fitted by least squares.
+    Rows differ much more than candidates do, and candidates are measured on different rows. So losses (C, n) are
+    modeled as the sum of a candidate effect and a row effect, fitted by least squares.
 
     Args:
         standing: C candidates.
-        losses: (C, n), NaN where one knows a row.
-        surely: what a few rows say by chance is no merit: a candidate counts with the upper end of its 95% interval
-            (Student's t, with the correction for a finite population: measured on every row it has none).
+        losses: (C, n), NaN if a candidate was trained on a row.
+        surely: rank by the upper end of the 95% interval, so that luck on few rows does not count (Student's t, with
+            the correction for a finite population: measured on every row, its width is 0).
     """
-    there = ~np.isnan(losses)
-    own = losses - _apart(np.where(there, losses, 0.0), there)  # (C, n)
-    means = [mean_of(row) + (_unsure(row) if surely else 0.0) for row in own]
+    measured = ~np.isnan(losses)
+    effects = losses - _apart(np.where(measured, losses, 0.0), measured)  # (C, n)
+    means = [mean_of(row) + (_unsure(row) if surely else 0.0) for row in effects]
     return sorted(range(len(standing)), key=lambda index: (round(means[index], 6), standing[index].embedding))
 
 
 def _apart(losses: np.ndarray, there: np.ndarray) -> np.ndarray:
-    """What is each row's (n,), whoever was measured on it, of losses (C, n); by turns, as backfitting does."""
+    """Return the row effects (n,) of losses (C, n), by alternating fits (backfitting)."""
     of_rows: np.ndarray = losses.sum(0) / np.maximum(there.sum(0), 1)
     if there.all():
         return of_rows
@@ -132,28 +132,29 @@ def _apart(losses: np.ndarray, there: np.ndarray) -> np.ndarray:
 
 
 def _unsure(losses: np.ndarray) -> float:
-    """Half the 95% interval of what the mean over all rows (n,) would be, by those that are there."""
-    known = losses[~np.isnan(losses)]
-    if len(known) == len(losses):
+    """Return half the 95% interval of the mean over all rows (n,), estimated from the measured ones."""
+    measured = losses[~np.isnan(losses)]
+    if len(measured) == len(losses):
         return 0.0
-    if len(known) < 2:
+    if len(measured) < 2:
         return float("inf")
-    return half_interval(known) * float(np.sqrt(1.0 - len(known) / len(losses)))
+    return half_interval(measured) * float(np.sqrt(1.0 - len(measured) / len(losses)))
 
 
 def mean_of(losses: np.ndarray) -> float:
-    """Mean over the rows that it has; infinite where it has none."""
-    there = losses[~np.isnan(losses)]
-    return float(there.mean()) if len(there) else float("inf")
+    """Return the mean over measured rows; infinite if there are none."""
+    measured = losses[~np.isnan(losses)]
+    return float(measured.mean()) if len(measured) else float("inf")
 
 
 def _kept(
     standing: Sequence[Candidate], losses: np.ndarray, settings: RaceSettings, spared: Collection[str]
 ) -> list[int]:
-    """Indices of those that go on, in their order."""
+    """Return the indices of candidates for the next round, in order."""
     fresh = (~np.isnan(losses)).sum(1)
     judged = [index for index in range(len(standing)) if fresh[index] >= min(MINIMUM_ROWS, losses.shape[1])]
-    unjudged = set(range(len(standing))) - set(judged)  # they know most rows of this round, not of the next
+    # they were trained on most rows of this round, but not of the next
+    unjudged = set(range(len(standing))) - set(judged)
     if not judged:
         return sorted(unjudged)
     ranked = [judged[place] for place in ranking([standing[index] for index in judged], losses[judged], surely=False)]

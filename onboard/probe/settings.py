@@ -1,22 +1,22 @@
-"""How the probe goes, without torch: whoever only estimates how long it takes reads its numbers here, too."""
+"""Settings of the probe, without torch, so that time estimates can use them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Final
 
-FEWEST_ROWS: Final = 16  # of the last round: below them half of the rows is too little to train on
+FEWEST_ROWS: Final = 16  # minimum for the last round: half of fewer rows is too little for training
 
 
 @dataclass(frozen=True)
 class FinalSettings:
-    """How the finalists are tried.
+    """Settings of the last round.
 
     Args:
-        steps: of training; 0 leaves the last round out.
-        batch: rows a step.
-        learning_rate: of z; of the mixture's logits ten times as much.
-        mixed: how many of the best make the mixture.
+        steps: of training; 0 skips the last round.
+        batch: rows per step.
+        learning_rate: of z; the mixture's logits use ten times as much.
+        mixed: number of the best candidates in the mixture.
     """
 
     steps: int = 10
@@ -27,11 +27,11 @@ class FinalSettings:
 
 @dataclass(frozen=True)
 class RaceSettings:
-    """How the race is run.
+    """Settings of the race.
 
     Args:
-        first_rows: rows of the first round; a round has twice as many as the one before.
-        finalists: as many stay whatever happens, so that there is something to compare.
+        first_rows: rows of the first round; each round doubles them.
+        finalists: minimum number that always stays, for comparison.
         margin: standard errors of the paired difference by which a candidate must be worse to leave early.
     """
 
@@ -42,12 +42,12 @@ class RaceSettings:
 
 @dataclass(frozen=True)
 class ProbeSettings:
-    """How the choice is made.
+    """Settings of the choice.
 
     Args:
-        exhaustive: measure every candidate on every row instead of racing them.
-        race, finals: of the rounds.
-        finalists: how many go into the last round, beside the better of random and mean.
+        exhaustive: measure every candidate on every row instead of a race.
+        race, finals: settings of the rounds.
+        finalists: number of candidates in the last round, in addition to the better of random and mean.
     """
 
     exhaustive: bool = False

@@ -1,1 +1,1 @@
-"""The registry: the only place with SQL. Use cases open a transaction and hand its session to a repository."""
+"""The registry: the only package with SQL. Use cases open a transaction and pass its session to a repository."""

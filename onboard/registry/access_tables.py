@@ -1,4 +1,4 @@
-"""The tables of who may: tokens, sessions, sign-in codes, and what was changed by whom."""
+"""The tables for access control: tokens, sessions, sign-in codes and the audit log."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from onboard.registry.declared import BigNumber, Table
 
 
 class TokenRow(Table):
-    """A bearer token; of its secret only the digest is kept."""
+    """A bearer token. Only a digest of its secret is stored."""
 
     __tablename__ = "tokens"
     id: Mapped[str] = mapped_column(primary_key=True)
@@ -26,7 +26,7 @@ class TokenRow(Table):
 
 
 class SessionRow(Table):
-    """A signed-in browser: by a token, or, without one, by the link that a start on this machine printed."""
+    """A browser session, started with a token, or (without one) with the link printed at startup."""
 
     __tablename__ = "sessions"
     hash: Mapped[str] = mapped_column(primary_key=True)
@@ -36,7 +36,7 @@ class SessionRow(Table):
 
 
 class SignInCodeRow(Table):
-    """The code of such a link; whoever uses it deletes it."""
+    """The code of a startup link. Using it deletes the row."""
 
     __tablename__ = "sign_in_codes"
     hash: Mapped[str] = mapped_column(primary_key=True)
@@ -44,7 +44,7 @@ class SignInCodeRow(Table):
 
 
 class AuditRow(Table):
-    """One change that somebody made."""
+    """One change made by an actor."""
 
     __tablename__ = "audit_log"
     id: Mapped[int] = mapped_column(BigNumber, primary_key=True)

@@ -25,7 +25,7 @@ _ROLLBACK = "rollback"
 
 
 class Kept(Enum):
-    """Names of labels stay as the alias has them."""
+    """Keep the alias's current label names."""
 
     KEPT = "kept"
 
@@ -34,7 +34,7 @@ KEPT: Final = Kept.KEPT
 
 
 def names_version() -> ColumnElement[bool]:
-    """Whether an alias's row names the embedding version of another."""
+    """Condition: an alias's row points to the embedding version of an outer query."""
     return and_(AliasRow.task == EmbeddingVersionRow.task, AliasRow.version == EmbeddingVersionRow.version)
 
 
@@ -42,13 +42,13 @@ class AliasRepository(Repository):
     """The aliases of every task."""
 
     def find(self, task: str, alias: str) -> int | None:
-        """The version that the alias names, or None."""
+        """Return the version that the alias points to, or None."""
         return self._session.scalars(
             select(AliasRow.version).where(AliasRow.task == task, AliasRow.alias == alias)
         ).one_or_none()
 
     def list(self, task: str) -> dict[str, int]:
-        """Every alias of the task with its version."""
+        """Return every alias of the task with its version."""
         rows = self._session.execute(
             select(AliasRow.alias, AliasRow.version).where(AliasRow.task == task).order_by(AliasRow.alias)
         )
@@ -66,18 +66,18 @@ class AliasRepository(Repository):
         announce: bool = True,
         names: AliasNames | Kept | None = KEPT,
     ) -> AliasMove:
-        """Point the alias at a version. One that it names already stays as it is: then `previous` is that version.
+        """Point the alias at a version. If nothing changes, no move is recorded and `previous` is that version.
 
         Args:
-            expected: the version that it must name at present (compare and swap); 0 means "no version yet".
-            announce: whether webhooks tell of it.
-            names: what the alias calls labels of the version; None calls them as the version does. Kept are those that
-                it has, where the version has all of their labels.
+            expected: the version that the alias must currently point to (compare and swap); 0 means none.
+            announce: whether to send webhooks.
+            names: names for labels of the version; None uses those of the version. KEPT keeps the current names if the
+                version has all of their labels.
 
         Raises:
             InputError: `alias` is not a name, or looks like a version number.
-            NotFoundError: there is no such version.
-            PreconditionFailedError: it names another version than `expected`.
+            NotFoundError: the version does not exist.
+            PreconditionFailedError: the alias does not point to `expected`.
         """
         require_alias(alias)
         self._lock(task)
@@ -88,7 +88,7 @@ class AliasRepository(Repository):
         if isinstance(names, Kept):
             names = self._fitting(task, version, present_names)
         names = [list(pair) for pair in names] if names else None
-        if previous == version and names == present_names:  # in the history it would take a rollback to no other one
+        if previous == version and names == present_names:  # a second entry would break rollback
             return replace(self.history(task, alias, 1)[0], previous=version, actor=actor, reason=reason)
         put_row(
             self._session, AliasRow, {"task": task, "alias": alias},
@@ -98,51 +98,51 @@ class AliasRepository(Repository):
         statement = insert(AliasMoveRow).values(task=task, alias=alias, at=database_now(), **facts)
         move = record_of(AliasMove, self._session.scalars(statement.returning(AliasMoveRow)).one())
         if announce:
-            document = document_of(move, "at")  # an event has a time of its own
+            document = document_of(move, "at")  # an event has a separate time
             OutboxRepository(self._session).add(MOVED, document)
         return move
 
     def rollback(
         self, task: str, alias: str, *, expected: int | None = None, actor: str | None = None, because: str = ""
     ) -> AliasMove:
-        """Point the alias at the version that it named before its present one; again goes one further back.
+        """Point the alias at the version that preceded the current one. Repeated rollbacks go further back.
 
         Args:
-            expected: the version that it must name at present (compare and swap).
-            because: why, for the history.
+            expected: the version that the alias must currently point to (compare and swap).
+            because: the reason, for the history.
 
         Raises:
-            NotFoundError: there is no such alias.
-            PreconditionFailedError: it names another version than `expected`.
-            ConflictError: nothing came before that is still there.
+            NotFoundError: the alias does not exist.
+            PreconditionFailedError: the alias does not point to `expected`.
+            ConflictError: no earlier version exists any more.
         """
         self._lock(task)
-        present = self.find(task, alias)
-        if present is None:
+        current = self.find(task, alias)
+        if current is None:
             raise NotFoundError("unknown-alias", task=task, alias=alias)
-        require_unmoved(task, alias, present, expected)
+        require_unmoved(task, alias, current, expected)
         before = self._line(task, alias)[:-1]
         if not before:
-            raise ConflictError("alias-without-past", task=task, alias=alias, present=present)
+            raise ConflictError("alias-without-past", task=task, alias=alias, present=current)
         reason = f"{_ROLLBACK}: {because}" if because else _ROLLBACK
         names = next((move.names for move in self.history(task, alias) if move.version == before[-1]), None)
         return self.move(task, alias, before[-1], actor=actor, reason=reason, names=names)
 
     def names(self, task: str, alias: str) -> AliasNames | None:
-        """What the alias calls labels of its version; None where it calls them as the version does."""
+        """Return the alias's names for labels of its version; None if it renames no labels."""
         statement = select(AliasRow.names).where(AliasRow.task == task, AliasRow.alias == alias)
         return self._session.scalars(statement).one_or_none()
 
     def names_of(self, references: Iterable[Reference]) -> dict[str, AliasNames]:
-        """The same of every reference whose alias calls labels otherwise than its version, by its text: one query."""
-        wanted = {(reference.task, reference.alias): str(reference) for reference in references if reference.alias}
+        """Return the label names of all references with renamed labels, by their text, in one query."""
+        texts = {(reference.task, reference.alias): str(reference) for reference in references if reference.alias}
         statement = select(AliasRow.task, AliasRow.alias, AliasRow.names).where(
-            tuple_(AliasRow.task, AliasRow.alias).in_(list(wanted))
+            tuple_(AliasRow.task, AliasRow.alias).in_(list(texts))
         )
-        return {wanted[task, alias]: names for task, alias, names in self._session.execute(statement) if names}
+        return {texts[task, alias]: names for task, alias, names in self._session.execute(statement) if names}
 
     def _fitting(self, task: str, version: int, names: AliasNames | None) -> AliasNames | None:
-        """These names, where the version has all of their labels."""
+        """Return the names if the version has all of their labels; otherwise None."""
         if not names:
             return None
         statement = select(EmbeddingVersionRow.labels).where(
@@ -152,7 +152,7 @@ class AliasRepository(Repository):
         return names if label_keys([label for label, _ in names]) <= labels else None
 
     def history(self, task: str, alias: str, limit: int | None = None) -> Sequence[AliasMove]:
-        """Every move of the alias, or the last `limit`, newest first."""
+        """Return the moves of the alias, or the last `limit`, newest first."""
         rows = self._session.scalars(
             select(AliasMoveRow)
             .where(AliasMoveRow.task == task, AliasMoveRow.alias == alias)
@@ -162,8 +162,10 @@ class AliasRepository(Repository):
         return [record_of(AliasMove, row) for row in rows]
 
     def _line(self, task: str, alias: str) -> Sequence[int]:
-        """The versions that rollbacks lead through, the present one last; those that were deleted are left out."""
-        known = set(self._session.scalars(select(EmbeddingVersionRow.version).where(EmbeddingVersionRow.task == task)))
+        """Return the versions that rollbacks go through, current one last, without deleted ones."""
+        existing = set(
+            self._session.scalars(select(EmbeddingVersionRow.version).where(EmbeddingVersionRow.task == task))
+        )
         moves = self._session.execute(
             select(AliasMoveRow.version, AliasMoveRow.reason)
             .where(AliasMoveRow.task == task, AliasMoveRow.alias == alias)
@@ -175,7 +177,7 @@ class AliasRepository(Repository):
                 del line[-1:]
             if line[-1:] != [version]:  # in histories of earlier releases a rollback could lead anywhere
                 line.append(version)
-        return [version for version, _ in groupby(version for version in line if version in known)]
+        return [version for version, _ in groupby(version for version in line if version in existing)]
 
     def _lock(self, task: str) -> None:
         self._session.execute(select(TaskRow.name).where(TaskRow.name == task).with_for_update())
@@ -195,7 +197,7 @@ class AliasRepository(Repository):
 
 
 def require_unmoved(task: str, alias: str, present: int | None, expected: int | None) -> None:
-    """Compare, before the swap. Raises PreconditionFailedError unless `expected`, if given, is present; 0 is none."""
+    """Raise PreconditionFailedError if `expected` is given and differs from the current version; 0 means none."""
     if expected is None or expected == (present or 0):
         return
     facts: dict[str, Any] = {"task": task, "alias": alias, "version": present}

@@ -1,4 +1,4 @@
-"""The table of annotations: what people say of texts in a labeling tool, before and after a version learns it."""
+"""The table of annotations: labels from a labeling tool, before and after a version learns them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from onboard.registry.declared import BigNumber, Table
 class AnnotationRow(Table):
     """An annotation of a text, for a task that may not exist yet.
 
-    `revision` counts the changes of a task's annotations; `label` is null where there is none any more.
+    `revision` counts the changes to a task's annotations. `label` is null if the annotation was removed.
     """
 
     __tablename__ = "annotations"

@@ -1,4 +1,4 @@
-"""The annotations of a task, as a labeling tool sends them: twice, late and out of order."""
+"""The annotations of a task, from a labeling tool that may send them twice, late or out of order."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from onboard.registry.repository import Repository
 
 
 class AnnotationRepository(Repository):
-    """What people have labeled in a tool."""
+    """Annotations from labeling tools."""
 
     def put(self, task: str, annotation: Annotation) -> bool:
-        """Keep an annotation unless a later message about it is known; returns whether that changes anything.
+        """Store an annotation unless a later one is stored. Returns whether anything changed.
 
-        A message that arrives again changes nothing. One without a text, as of a deletion, keeps the text.
+        A repeated message changes nothing. A message without a text, such as a deletion, keeps the stored text.
         """
         key = (task, annotation.project, annotation.number)
         row = self._session.get(AnnotationRow, key, with_for_update=True)
@@ -36,20 +36,20 @@ class AnnotationRepository(Repository):
         return True
 
     def _next_revision(self, task: str) -> int:
-        """One more than the newest, which is held until the transaction ends: no two changes get the same."""
+        """Return the next revision. Locks the newest row, so that no two changes get the same one."""
         newest = select(AnnotationRow.number).where(AnnotationRow.task == task).order_by(AnnotationRow.revision.desc())
         with self._session.no_autoflush:
             self._session.scalars(newest.limit(1).with_for_update()).all()
         return self.revision(task) + 1
 
     def revision(self, task: str) -> int:
-        """How often the task's annotations have changed; 0 where there are none."""
+        """Return the number of changes to the task's annotations."""
         with self._session.no_autoflush:
             newest = self._session.scalar(select(func.max(AnnotationRow.revision)).where(AnnotationRow.task == task))
         return newest or 0
 
     def list(self, task: str) -> Sequence[Annotation]:
-        """All of the task, the one that changed first first."""
+        """Return all annotations of the task in order of revision."""
         statement = select(AnnotationRow).where(AnnotationRow.task == task).order_by(AnnotationRow.revision)
         return [
             Annotation(row.project, row.number, _text_of(row), row.label, row.updated_at, row.published)
@@ -57,16 +57,16 @@ class AnnotationRepository(Repository):
         ]
 
     def mark_published(self, task: str, until: int, gone: Collection[Text]) -> None:
-        """A job learns the labels up to this revision, and no longer has the rows of the texts that are gone."""
+        """Mark the labels up to this revision as published, and those of the deleted texts as not published."""
         row = AnnotationRow
-        known = (row.task == task, row.revision <= until)
-        self._session.execute(update(row).where(*known, row.label.is_not(None)).values(published=True))
+        up_to_revision = (row.task == task, row.revision <= until)
+        self._session.execute(update(row).where(*up_to_revision, row.label.is_not(None)).values(published=True))
         for text_a, text_b in gone:
             same = (row.text_a == text_a, row.text_b.is_(None) if text_b is None else row.text_b == text_b)
             self._session.execute(update(row).where(row.task == task, *same).values(published=False))
 
     def remove(self, task: str) -> int:
-        """Forget all of a task; returns how many there were."""
+        """Delete all annotations of a task and return their number."""
         gone = self._session.execute(delete(AnnotationRow).where(AnnotationRow.task == task))
         return int(getattr(gone, "rowcount", 0))
 

@@ -1,4 +1,4 @@
-"""The rows of artifacts. A row is written before its bytes, so that no bytes are ever unknown."""
+"""The rows of artifacts. A row is written before its bytes, so that all bytes have a row."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from onboard.registry.repository import Repository
 from onboard.registry.tables import ArtifactRow, Table
 from onboard.registry.upsert import insert_for
 
-UNKNOWN = "unknown"  # the kind of bytes that had no row
-_OUTDATED = 0.0  # when what is due at once was announced, as it were
+UNKNOWN = "unknown"  # kind of bytes that had no row
+_OUTDATED = 0.0  # creation time that makes an artifact due at once
 
-# Every column that keeps an artifact alive: the foreign keys say it, so a new table cannot be forgotten.
+# Every column that keeps an artifact alive, derived from the foreign keys, so that no new table is forgotten.
 REFERENCES: tuple[Column[str], ...] = tuple(
     key.parent
     for table in Table.metadata.sorted_tables
@@ -27,11 +27,11 @@ REFERENCES: tuple[Column[str], ...] = tuple(
 
 @dataclass(frozen=True, slots=True)
 class ArtifactRecord:
-    """What the registry knows of an artifact.
+    """The row of an artifact.
 
     Args:
         kind: "embedding", "hypernetwork", "snapshot", "row_hashes", "stage_output", …
-        referenced: whether a row of another table needs it.
+        referenced: whether a row of another table refers to it.
     """
 
     digest: str
@@ -41,12 +41,12 @@ class ArtifactRecord:
 
 
 class ArtifactRepository(Repository):
-    """What the artifact store holds, and what still needs it."""
+    """The contents of the artifact store, and the references to them."""
 
     def add(self, digest: str, kind: str, size_bytes: int) -> None:
-        """Announce bytes that are about to be stored; announcing them again makes them young again.
+        """Announce bytes that are about to be stored. Repeating this resets their age.
 
-        Either way the row is locked until the transaction ends, so that garbage collection waits, then sees it young.
+        Either way the row is locked until the transaction ends. Garbage collection waits and then finds a recent row.
         """
         self._session.execute(
             insert_for(self._session, ArtifactRow)
@@ -55,7 +55,7 @@ class ArtifactRepository(Repository):
         )
 
     def adopt(self, digest: str, size_bytes: int, written_at: float) -> None:
-        """Give a row to bytes that have none; from then on they are collected like any other. A present row stays."""
+        """Add a row for bytes without one, so that they are collected like others. An existing row is kept."""
         self._session.execute(
             insert_for(self._session, ArtifactRow)
             .values(digest=digest, kind=UNKNOWN, size_bytes=size_bytes, created_at=written_at)
@@ -63,25 +63,25 @@ class ArtifactRepository(Repository):
         )
 
     def beginning_with(self, start: str) -> Sequence[ArtifactRecord]:
-        """Every artifact whose digest begins with these hexadecimal characters."""
-        first, end = f"sha256:{start}", f"sha256:{start}g"  # no digest has a g
+        """Return every artifact with a digest that starts with these hexadecimal characters."""
+        first, end = f"sha256:{start}", f"sha256:{start}g"  # no digest contains a g
         statement = select(ArtifactRow.digest, ArtifactRow.kind, ArtifactRow.size_bytes, is_referenced()).where(
             ArtifactRow.digest >= first, ArtifactRow.digest < end
         )
         return [ArtifactRecord(*row) for row in self._session.execute(statement)]
 
     def outdate(self, digests: Mapping[str, float]) -> None:
-        """Make artifacts so old that `collect` takes them as soon as nothing refers to them.
+        """Make artifacts due for collection as soon as nothing refers to them.
 
         Args:
-            digests: when those referred to each that do so no more. Who announced it later is about to refer to it.
+            digests: time of the last reference by digest. Artifacts announced later are about to be used and are kept.
         """
         for digest, at in digests.items():
             known = and_(ArtifactRow.digest == digest, ArtifactRow.created_at <= at)
             self._session.execute(update(ArtifactRow).where(known).values(created_at=_OUTDATED))
 
     def outdated(self, digests: Collection[str]) -> Sequence[ArtifactRecord]:
-        """Those of them that were outdated and that nothing refers to."""
+        """Return those that were outdated and that nothing refers to."""
         statement = select(ArtifactRow.digest, ArtifactRow.kind, ArtifactRow.size_bytes).where(
             ArtifactRow.digest.in_(digests), ArtifactRow.created_at == _OUTDATED, *_unreferenced()
         )
@@ -90,30 +90,30 @@ class ArtifactRepository(Repository):
     def collect(
         self, older_than_seconds: float, limit: int, among: Collection[str] | None = None
     ) -> Sequence[ArtifactRecord]:
-        """Forget up to `limit` artifacts that nothing refers to and that were announced longer ago than so.
+        """Delete the rows of up to `limit` artifacts that nothing refers to and that are older than a given age.
 
-        Their rows are locked before they are looked at again, and stay locked until the transaction ends: whoever
-        announces the same bytes, or refers to them, waits until then. So delete the bytes in this transaction. What is
-        locked by another just now is in use and passed over.
+        Rows are locked before the conditions are checked again, and stay locked until the transaction ends. Other
+        transactions that announce or reference the same bytes wait. Therefore delete the bytes within this transaction.
+        Rows locked by other transactions are in use and skipped.
 
         Args:
             among: only these; None for all.
         """
-        allow_pauses(self._session)  # else the locks would be gone while the store still deletes
-        asked = true() if among is None else ArtifactRow.digest.in_(among)
-        due = and_(asked, ArtifactRow.created_at <= database_now() - older_than_seconds, *_unreferenced())
+        allow_pauses(self._session)  # otherwise the locks could be lost while the store deletes
+        selected = true() if among is None else ArtifactRow.digest.in_(among)
+        due = and_(selected, ArtifactRow.created_at <= database_now() - older_than_seconds, *_unreferenced())
         locked = self._session.scalars(
             select(ArtifactRow.digest).where(due).limit(limit).with_for_update(skip_locked=True)
         ).all()
         statement = (
             delete(ArtifactRow)
-            .where(ArtifactRow.digest.in_(locked), due)  # a new statement: it sees what was committed before the lock
+            .where(ArtifactRow.digest.in_(locked), due)  # a new statement sees commits from before the lock
             .returning(ArtifactRow.digest, ArtifactRow.kind, ArtifactRow.size_bytes)
         )
         return [ArtifactRecord(*row) for row in self._session.execute(statement)]
 
     def users(self, digest: str) -> list[str]:
-        """The rows that need the artifact, as table and primary key: "embedding_versions mood 3"."""
+        """Return the rows that refer to the artifact, as table and primary key: "embedding_versions mood 3"."""
         references = []
         for column in REFERENCES:
             keys = self._session.execute(select(*column.table.primary_key.columns).where(column == digest))
@@ -122,7 +122,7 @@ class ArtifactRepository(Repository):
 
 
 def is_referenced() -> ColumnElement[bool]:
-    """Whether a row of another table needs the artifact."""
+    """Condition: a row of another table refers to the artifact."""
     return ~and_(*_unreferenced())
 
 

@@ -1,4 +1,4 @@
-"""The audit log: one row for every change that somebody made, written in the transaction of the change."""
+"""The audit log: one row per change, written in the transaction of the change."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from onboard.registry.repository import record_of
 
 
 def record(session: Session, action: str, subject: str, **facts: Any) -> None:
-    """Write down a change, and that `actor` made it.
+    """Record a change by `actor()`.
 
     Args:
-        action: what was done, such as "token.create".
-        subject: to what: a task, a reference, an id.
+        action: such as "token.create".
+        subject: the task, reference or id that changed.
         facts: JSON-compatible; never a secret.
     """
     row = {"actor": actor(), "action": action, "subject": subject, "facts": facts}
@@ -30,10 +30,10 @@ def record(session: Session, action: str, subject: str, **facts: Any) -> None:
 
 
 def entries(session: Session, limit: int, before: int | None = None) -> Sequence[AuditEntry]:
-    """The newest changes first.
+    """Return entries, newest first.
 
     Args:
-        limit: at most so many.
+        limit: maximum number of entries.
         before: only entries with a lower id.
     """
     statement = select(AuditRow).order_by(AuditRow.id.desc()).limit(limit)
@@ -43,14 +43,14 @@ def entries(session: Session, limit: int, before: int | None = None) -> Sequence
 
 
 def actor() -> str:
-    """Who changes things here: the one of `acting`, else the user and the machine of this process."""
+    """Return the actor of the current context, or the user and machine of this process."""
     return current_actor() or machine_user()
 
 
 def machine_user() -> str:
-    """The user and the machine of this process, for changes that come by no token: "ops@gpu-a"."""
+    """Return the user and machine of this process, such as "ops@gpu-a", for changes without a token."""
     try:
         user = pwd.getpwuid(os.geteuid()).pw_name
-    except KeyError:  # a container may run as a number without a name
+    except KeyError:  # a container may run as a user without a name
         user = str(os.geteuid())
     return f"{user}@{socket.gethostname()}"

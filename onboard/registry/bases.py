@@ -1,4 +1,4 @@
-"""Bases and their lines of hypernetwork versions, one head per base."""
+"""Bases and their hypernetwork versions, with one head per base."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class BaseRepository(Repository):
     def register(
         self, record: BaseRecord, hypernetwork: HypernetworkVersion, sources: Iterable[tuple[Task, EmbeddingVersion]]
     ) -> bool:
-        """Register a base with its first hypernetwork and its shipped tasks. Again, or at once by many, is harmless.
+        """Register a base with its first hypernetwork and its shipped tasks. Repeated or concurrent calls are safe.
 
-        A shipped task that exists already (from another base) gets its next version, and its `latest` stays.
+        If a shipped task exists already (from another base), it gets a new version, and its `latest` does not move.
 
         Returns:
-            Whether it was new. One that was known gets its location and name updated.
+            Whether the base was new. For a known base, location and name are updated.
         """
         statement = (
             insert_for(self._session, BaseRow)
@@ -50,7 +50,7 @@ class BaseRepository(Repository):
         return True
 
     def get(self, name_or_digest: str) -> BaseRecord:
-        """The base of that digest, or the newest of that name. Raises NotFoundError."""
+        """Return the base with that digest, or the newest with that name. Raises NotFoundError."""
         row = self._session.scalars(
             select(BaseRow)
             .where(or_(BaseRow.digest == name_or_digest, BaseRow.name == name_or_digest))
@@ -62,20 +62,20 @@ class BaseRepository(Repository):
         return record_of(BaseRecord, row)
 
     def list(self) -> Sequence[BaseRecord]:
-        """Every base, oldest first."""
+        """Return every base, oldest first."""
         return [
             record_of(BaseRecord, row) for row in self._session.scalars(select(BaseRow).order_by(BaseRow.created_at))
         ]
 
     def hypernetworks(self, base_digest: str) -> Sequence[HypernetworkVersion]:
-        """The base's line of hypernetworks, oldest first."""
+        """Return the hypernetwork versions of a base, oldest first."""
         rows = self._session.scalars(
             select(HypernetworkRow).where(HypernetworkRow.base_digest == base_digest).order_by(HypernetworkRow.version)
         )
         return [record_of(HypernetworkVersion, row) for row in rows]
 
     def hypernetwork(self, base_digest: str, version: int) -> HypernetworkVersion:
-        """One hypernetwork version. Raises NotFoundError."""
+        """Return one hypernetwork version. Raises NotFoundError."""
         row = self._session.scalars(
             select(HypernetworkRow).where(
                 HypernetworkRow.base_digest == base_digest, HypernetworkRow.version == version
@@ -86,22 +86,22 @@ class BaseRepository(Repository):
         return record_of(HypernetworkVersion, row)
 
     def line(self, base_digest: str, version: int) -> Sequence[HypernetworkVersion]:
-        """This version and those that it descends from, newest first, collected ones too. Raises NotFoundError."""
+        """Return this version and its ancestors, newest first, including collected ones. Raises NotFoundError."""
         line = [self.hypernetwork(base_digest, version)]
-        known = {hypernetwork.version: hypernetwork for hypernetwork in self.hypernetworks(base_digest)}
+        by_version = {hypernetwork.version: hypernetwork for hypernetwork in self.hypernetworks(base_digest)}
         while (parent := line[-1].parent) is not None:
-            line.append(known[parent])
+            line.append(by_version[parent])
         return line
 
     def advance(self, draft: HypernetworkVersion, *, expected_head: int) -> HypernetworkVersion:
         """Add the next hypernetwork version and make it the head, if the head is still `expected_head`.
 
-        Its number, parent and time are filled in here.
+        Number, parent and time of the draft are set here.
 
         Raises:
-            ConflictError: the head moved meanwhile.
+            ConflictError: the head has moved.
         """
-        self._swap_head(draft.base_digest, expected_head, expected_head)  # holds the base, and so the numbers
+        self._swap_head(draft.base_digest, expected_head, expected_head)  # locks the base, and so the numbering
         newest = select(func.max(HypernetworkRow.version)).where(HypernetworkRow.base_digest == draft.base_digest)
         number = (self._session.scalars(newest).one() or 0) + 1
         added = self._insert(replace(draft, version=number, parent=expected_head))
@@ -112,11 +112,12 @@ class BaseRepository(Repository):
         """Make an existing version the head again.
 
         Raises:
-            NotFoundError: there is no such version.
-            ConflictError: the head moved meanwhile, or the version's tensors were collected.
+            NotFoundError: the version does not exist.
+            ConflictError: the head has moved, or the version's tensors were collected.
         """
         self.hypernetwork(base_digest, version)
-        self._swap_head(base_digest, expected_head, expected_head)  # the base first, as in `advance`: no deadlock
+        # lock the base first, as in `advance`, to avoid a deadlock
+        self._swap_head(base_digest, expected_head, expected_head)
         hold_hypernetwork(self._session, base_digest, version)
         self._swap_head(base_digest, expected_head, version)
 
@@ -128,8 +129,8 @@ class BaseRepository(Repository):
             .returning(BaseRow.digest)
         )
         if self._session.scalars(statement).one_or_none() is None:
-            present = self.get(base_digest).head
-            raise ConflictError("hypernetwork-changed", base=base_digest, head=present, expected=expected)
+            head_now = self.get(base_digest).head
+            raise ConflictError("hypernetwork-changed", base=base_digest, head=head_now, expected=expected)
         if head != expected:
             self._retire(base_digest, expected, database_now())
             self._retire(base_digest, head, None)

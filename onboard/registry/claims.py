@@ -1,6 +1,6 @@
-"""Jobs as workers see them: claim, heartbeat, finish. Everything after a claim is fenced by its attempt.
+"""The worker's view of jobs: claim, heartbeat, finish. Every operation after a claim is fenced by its attempt.
 
-A claim is ONE statement, so that no two workers get the same attempt, and messages may be lost or doubled.
+A claim is one statement, so that no two workers get the same attempt. Messages may be lost or duplicated.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def _expired() -> ColumnElement[bool]:
 
 
 def is_runnable() -> ColumnElement[bool]:
-    """Queued and due, or running on a worker whose lease ran out; with attempts left."""
+    """Condition: queued and due, or running with an expired lease; with attempts left."""
     waiting = and_(JobRow.state == JobState.QUEUED, has_come(JobRow.not_before_at), not_paused())
     lost = and_(_expired(), JobRow.cancel_requested.is_(False))
     return and_(IS_OPEN, JobRow.attempt < JobRow.max_attempts, or_(waiting, lost))
@@ -47,7 +47,7 @@ class ClaimRepository(Repository):
     """The worker's side of the jobs table.
 
     Args:
-        release: of this worker's code. Jobs that were submitted by newer code are left to newer workers.
+        release: release of this worker's code. Jobs submitted by newer code are left to newer workers.
     """
 
     def __init__(self, session: Session, release: int = _RELEASE) -> None:
@@ -65,14 +65,14 @@ class ClaimRepository(Repository):
         time_limit_seconds: float | None = None,
         only: str | None = None,
     ) -> Job | None:
-        """Take the most urgent runnable job of `queues`; its new attempt is the fencing token. None when there is none.
+        """Claim the most urgent runnable job of `queues`; its new attempt is the fencing token. None if there is none.
 
-        A worker that drains or has stopped gets none, nor one that it passed on. A job that this code cannot read is
-        ended as failed.
+        A draining or stopped worker gets no job, and no worker gets a job that it passed on. A job with a spec that
+        this release cannot read is ended as failed.
 
         Args:
-            time_limit_seconds: of jobs that have no limit of their own.
-            only: id of the one job that may be taken, even if this worker passed it on.
+            time_limit_seconds: for jobs without an individual limit.
+            only: id of the only job to claim, even if this worker passed it on.
         """
         while (row := self._take(worker, queues, pid, lease_seconds, time_limit_seconds, only)) is not None:
             self._events.append(row.id, row.attempt, "state", JobState.RUNNING, numbers={"worker": worker})
@@ -115,7 +115,7 @@ class ClaimRepository(Repository):
         return self._session.scalars(statement).one_or_none()
 
     def _most_urgent(self, worker: str, queues: Sequence[str], eligible: ColumnElement[bool]) -> ScalarSelect[int]:
-        """The first of each queue's first: each is found at once in the index, however many wait behind it."""
+        """Select the first job of each queue by the index, then the most urgent of these."""
         firsts = [
             select(JobRow.number, JobRow.priority, JobRow.turn)
             .where(JobRow.queue == queue, is_runnable(), understood(self._release), stays(worker), eligible)
@@ -134,10 +134,10 @@ class ClaimRepository(Repository):
         )
 
     def heartbeat(self, job_id: str, attempt: int, lease_seconds: float = LEASE_SECONDS) -> bool:
-        """Extend its lease, and the leases that it holds itself. Returns whether someone asked to cancel.
+        """Extend the lease of a job and the leases that it holds. Returns whether cancellation was requested.
 
         Raises:
-            FencedError: it is no longer ours.
+            FencedError: another attempt owns the job, or it has ended.
         """
         job = self._owned(job_id, attempt, lease_expires_at=database_now() + lease_seconds)
         LeaseRepository(self._session).extend_all(job_id, lease_seconds)
@@ -146,18 +146,18 @@ class ClaimRepository(Repository):
         return job.cancel_requested
 
     def hold(self, job_id: str, attempt: int) -> Job:
-        """The job, kept from other attempts until the transaction ends. Raises FencedError when not ours any more."""
+        """Lock the job until the transaction ends and return it. Raises FencedError."""
         return self._owned(job_id, attempt, attempt=attempt)
 
     def cancel_requested(self, job_id: str, attempt: int) -> bool:
-        """Whether someone asked to cancel; reads only. Raises FencedError when the job is no longer ours."""
+        """Return whether cancellation was requested, without writing. Raises FencedError."""
         statement = select(JobRow.cancel_requested).where(
             JobRow.id == job_id, JobRow.attempt == attempt, JobRow.state == JobState.RUNNING
         )
-        asked = self._session.scalars(statement).one_or_none()
-        if asked is None:
+        requested = self._session.scalars(statement).one_or_none()
+        if requested is None:
             raise _fenced(job_id, attempt)
-        return asked
+        return requested
 
     def append(
         self,
@@ -170,7 +170,7 @@ class ClaimRepository(Repository):
         seconds: float | None = None,
         numbers: dict[str, Any] | None = None,
     ) -> bool:
-        """Append an event; `stage_started` also moves the job's stage. Returns whether someone asked to cancel.
+        """Append an event; `stage_started` also updates the job's stage. Returns whether cancellation was requested.
 
         Raises:
             FencedError: another attempt owns the job, or it has ended.
@@ -190,7 +190,7 @@ class ClaimRepository(Repository):
         result: dict[str, Any] | None = None,
         error: dict[str, Any] | None = None,
     ) -> Job:
-        """End the job as succeeded, failed, cancelled or dead. Raises FencedError when the job is no longer ours."""
+        """End the job as succeeded, failed, cancelled or dead. Raises FencedError."""
         assert state.finished
         ended = {"state": state, "result": result, "error": error, "finished_at": database_now()}
         job = self._owned(job_id, attempt, lease_expires_at=None, **ended)
@@ -199,16 +199,16 @@ class ClaimRepository(Repository):
         return job
 
     def release(self, job_id: str, attempt: int) -> Job:
-        """Hand the job back to its queue because the worker leaves; that attempt does not count against it."""
+        """Return the job to its queue because the worker is leaving. The attempt does not count."""
         return self._requeue(job_id, attempt, {"reason": "the worker left"}, max_attempts=JobRow.max_attempts + 1)
 
     def put_off(self, job_id: str, attempt: int, error: dict[str, Any], delay_seconds: float) -> Job:
-        """Queue it again, to be claimed in `delay_seconds`, as what it needs is in use; that attempt does not count."""
+        """Queue the job again after `delay_seconds`, because a resource is in use. The attempt does not count."""
         facts = {"reason": error["message"], "delay_seconds": delay_seconds}
         return self._requeue(job_id, attempt, facts, error=error, max_attempts=JobRow.max_attempts + 1)
 
     def pass_on(self, job_id: str, attempt: int, worker: str, error: dict[str, Any]) -> Job:
-        """Queue it again for other workers, as this one cannot run it; that attempt does not count."""
+        """Queue the job again for other workers, because this one cannot run it. The attempt does not count."""
         passed_by = func.coalesce(JobRow.passed_by, "\n").concat(f"{worker}\n")
         facts = {"reason": error["message"], "passed_by": worker}
         return self._requeue(
@@ -216,17 +216,17 @@ class ClaimRepository(Repository):
         )
 
     def retry_later(self, job_id: str, attempt: int, error: dict[str, Any], delay_seconds: float) -> Job:
-        """After a retryable error: queue it again, to be claimed in `delay_seconds`; dead when attempts are used up.
+        """Queue the job again after a retryable error, or end it as dead if its attempts are used up.
 
         Raises:
-            FencedError: the job is no longer ours.
+            FencedError: another attempt owns the job, or it has ended.
         """
         if self.hold(job_id, attempt).attempts_used_up:
             return self.finish(job_id, attempt, JobState.DEAD, error=error)
         return self._requeue(job_id, attempt, {"error": error, "delay_seconds": delay_seconds}, error=error)
 
     def _requeue(self, job_id: str, attempt: int, facts: dict[str, Any], **values: Any) -> Job:
-        """Back to its queue; `facts` of the event say why, and with `delay_seconds` for how long nobody claims it."""
+        """Return the job to its queue. `facts` go into the event; `delay_seconds` in them postpones the next claim."""
         due = database_now() + facts.get("delay_seconds", 0.0)
         nobody = {"lease_expires_at": None, "worker": None, "worker_pid": None}
         job = self._owned(job_id, attempt, state=JobState.QUEUED, not_before_at=due, **nobody, **values)
@@ -235,7 +235,7 @@ class ClaimRepository(Repository):
         return job
 
     def expire(self, worker: str, pid: int) -> Sequence[Job]:
-        """End the lease of what the process `pid` of `worker` was running, for it is known to be dead."""
+        """Expire the leases of jobs that process `pid` of `worker` was running, because it is known to be dead."""
         statement = (
             update(JobRow)
             .where(*_run_by(worker), JobRow.worker_pid == pid, JobRow.lease_expires_at > database_now())
@@ -249,7 +249,7 @@ class ClaimRepository(Repository):
         return jobs
 
     def end_abandoned(self) -> Sequence[Job]:
-        """End jobs whose lease ran out and that nobody may claim: cancelled if that was asked for, else dead."""
+        """End jobs with an expired lease that cannot be claimed again: cancelled if requested, otherwise dead."""
         ended = []
         for state, condition, error in (
             (JobState.CANCELLED, JobRow.cancel_requested.is_(True), None),
@@ -267,13 +267,13 @@ class ClaimRepository(Repository):
         return ended
 
     def overdue(self, worker: str | None = None) -> Sequence[Job]:
-        """What `worker` (everybody when None) runs beyond its time limit."""
+        """Return running jobs that exceeded their time limit, of one worker or all."""
         whose = (IS_RUNNING,) if worker is None else _run_by(worker)
         statement = select(JobRow).where(*whose, JobRow.deadline_at <= database_now())
         return [to_job(row) for row in self._session.scalars(statement)]
 
     def end_overdue(self, worker: str | None = None) -> Sequence[Job]:
-        """End that as failed: trying again would take as long."""
+        """End overdue jobs as failed, because a retry would take as long."""
         ended = []
         for job in self.overdue(worker):
             with contextlib.suppress(FencedError):  # it has just ended
@@ -281,47 +281,49 @@ class ClaimRepository(Repository):
         return ended
 
     def runnable(self) -> dict[str, int]:
-        """How many jobs could be claimed now, by queue; those that need newer workers count."""
+        """Return the number of claimable jobs by queue, including those that need newer workers."""
         statement = select(JobRow.queue, func.count()).where(is_runnable()).group_by(JobRow.queue)
         return dict(self._session.execute(statement).all())
 
     def claimable(self, queues: Sequence[str], worker: str) -> list[str]:
-        """Those of `queues` in which code like that of `worker` could claim a job now which it has not passed on."""
+        """Return the queues with a job that `worker` could claim now, on this release, and has not passed on."""
         statement = select(JobRow.queue).where(
             JobRow.queue.in_(list(queues)), is_runnable(), understood(self._release), not_passed_by(worker)
         )
         return sorted(self._session.scalars(statement.distinct()))
 
     def ended_since(self, worker: str, since: float) -> bool:
-        """Whether a job that `worker` ran has ended since then (epoch seconds, a number: PostgreSQL uses its index)."""
+        """Return whether a job of `worker` ended since a time in epoch seconds (a number, so that PostgreSQL uses its
+        index).
+        """
         ended = exists().where(JobRow.finished_at > since, JobRow.worker == worker)
         return self._session.scalars(select(ended)).one()
 
     def too_new(self, queues: Sequence[str]) -> int | None:
-        """The highest release that runnable jobs of `queues` need, when this worker's is lower; else None."""
+        """Return the highest release that runnable jobs of `queues` need, if this worker's is lower; otherwise None."""
         statement = select(func.max(JobRow.needs_release)).where(
             JobRow.queue.in_(list(queues)), is_runnable(), ~understood(self._release)
         )
         return self._session.scalars(statement).one()
 
     def open(self, queues: Sequence[str]) -> bool:
-        """Whether a job of `queues` runs, or waits (now or later) in a queue that is not paused for code like this."""
+        """Return whether a job of `queues` is running, or waiting in an active queue for this release."""
         waiting = and_(JobRow.state == JobState.QUEUED, not_paused(), understood(self._release))
         open_job = exists().where(JobRow.queue.in_(list(queues)), IS_OPEN, or_(waiting, IS_RUNNING))
         return self._session.scalars(select(open_job)).one()
 
     def running(self, worker: str) -> Sequence[Job]:
-        """What `worker` is running, as far as anybody knows."""
+        """Return all jobs that `worker` is recorded to run."""
         return [to_job(row) for row in self._session.scalars(select(JobRow).where(*_run_by(worker)))]
 
     def holding(self, worker: str) -> Sequence[Job]:
-        """What `worker` is running rightly: its lease has not run out, and its time is not up."""
+        """Return jobs that `worker` runs with a valid lease and within their time limit."""
         in_time = or_(JobRow.deadline_at.is_(None), JobRow.deadline_at > database_now())
         statement = select(JobRow).where(*_run_by(worker), JobRow.lease_expires_at > database_now(), in_time)
         return [to_job(row) for row in self._session.scalars(statement)]
 
     def _owned(self, job_id: str, attempt: int, /, **values: Any) -> Job:
-        """Update the job if `attempt` still owns it; the fence of everything above."""
+        """Update the job if `attempt` still owns it; otherwise raise FencedError. All methods above use it."""
         statement = (
             update(JobRow)
             .where(JobRow.id == job_id, JobRow.attempt == attempt, JobRow.state == JobState.RUNNING)

@@ -1,4 +1,4 @@
-"""The database's clock: leases and heartbeats of many machines are compared by one clock only."""
+"""The database's clock, the only clock for leases and heartbeats of all machines."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ IMPLAUSIBLE_SECONDS: Final = 3600.0  # ahead of now
 
 
 class database_now(FunctionElement[float]):  # noqa: N801 - it reads as an SQL function: database_now() + 60
-    """Epoch seconds (double) by the database's clock, at the moment the statement runs."""
+    """Epoch seconds (double) by the database's clock when the statement runs."""
 
     type = Double()
     inherit_cache = True
@@ -31,14 +31,14 @@ def _postgresql(*_compiler: Any, **_keywords: Any) -> str:
 
 
 def has_come(moment: ColumnElement[Any] | InstrumentedAttribute[Any]) -> ColumnElement[bool]:
-    """The moment is over; so is one so far ahead that the clock was set back after it was written.
+    """Condition: the moment has passed, or is so far ahead that the clock must have been set back since.
 
-    No lease lasts for an hour, and no job is put off for so long: without this a clock that was two hours fast would
-    keep a lost job, or one that was just submitted, waiting for two hours.
+    No lease or delay lasts an hour. Without this rule, a clock that was two hours fast would block a lost or newly
+    submitted job for two hours.
     """
     return or_(moment <= database_now(), moment > database_now() + IMPLAUSIBLE_SECONDS)
 
 
 def read_clock(session: Session) -> float:
-    """What the database's clock says now, in epoch seconds."""
+    """Return the database's time in epoch seconds."""
     return session.scalars(select(database_now())).one()

@@ -1,7 +1,7 @@
-"""The database: one engine, `read()` and `write()` transactions, and its failures said in our own words.
+"""The database: one engine, `read()` and `write()` transactions, and translation of its errors.
 
-SQLite: WAL, `BEGIN IMMEDIATE` for writes and `BEGIN DEFERRED` for reads. The driver's own transactions would start with
-a read lock and lose updates when two of them turn to writing.
+SQLite uses WAL, `BEGIN IMMEDIATE` for writes and `BEGIN DEFERRED` for reads. The driver's default transactions start
+with a read lock and lose updates when two of them begin to write.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ from onboard.registry.failures import failure_of
 from onboard.registry.server_url import require_usable
 
 BUSY_SECONDS: Final = 30.0  # how long a SQLite transaction waits for another writer
-IDLE_TRANSACTION_SECONDS: Final = 30  # PostgreSQL ends a session that leaves a transaction open for so long
-PAUSED_TRANSACTION_SECONDS: Final = 900  # the same where the transaction waits for an artifact store
-CONNECT_SECONDS: Final = 5  # how long a connection to PostgreSQL may take
-_ATTEMPTS: Final = 3  # of a transaction that the server undoes to end a deadlock
+IDLE_TRANSACTION_SECONDS: Final = 30  # PostgreSQL ends sessions with a longer idle transaction
+PAUSED_TRANSACTION_SECONDS: Final = 900  # the same for transactions that wait for an artifact store
+CONNECT_SECONDS: Final = 5  # timeout of a connection to PostgreSQL
+_ATTEMPTS: Final = 3  # of a transaction that the server rolls back to resolve a deadlock
 _WRITES: Final = "onboard_writes"
 _SESSION_OPTIONS: Final = {"populate_existing": True, "synchronize_session": False}
 T = TypeVar("T")
 
 
 class Database:
-    """A SQLite or PostgreSQL database with the registry's tables. Cheap to make; connects when first used.
+    """A SQLite or PostgreSQL database with the registry's tables. Connects when first used.
 
     Args:
         url: SQLAlchemy URL: `sqlite:////path/file.db` or `postgresql+psycopg://user:secret@host/name`.
-        foreign_keys: whether SQLite enforces them; off only while migrating, where tables are rebuilt.
+        foreign_keys: whether SQLite enforces them; off only in migrations, which rebuild tables.
 
     Raises:
-        InputError: the URL is not one, or names another kind of database.
+        InputError: the URL is invalid, or names another kind of database.
     """
 
     def __init__(self, url: str, *, foreign_keys: bool = True) -> None:
@@ -58,31 +58,31 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[Session]:
-        """A read-only transaction; writing in it fails."""
+        """Open a read-only transaction. Writes in it fail."""
         with self._errors_in_our_words(), Session(self._reader, execution_options=_SESSION_OPTIONS) as session:
             yield session
 
     @contextmanager
     def glance(self) -> Iterator[Session]:
-        """For one query that every request asks: on PostgreSQL no BEGIN and ROLLBACK, two round trips less.
+        """Open a session for a single query. On PostgreSQL, it saves the two round trips of BEGIN and ROLLBACK.
 
-        Nothing but the caller's care keeps it from writing there.
+        Writes are not prevented; callers must only read.
         """
         with self._errors_in_our_words(), Session(self._glancer, execution_options=_SESSION_OPTIONS) as session:
             yield session
 
     @contextmanager
     def snapshot(self) -> Iterator[Session]:
-        """A read-only transaction in which every statement sees the same moment."""
+        """Open a read-only transaction in which every statement sees the same snapshot."""
         engine = self._reader
-        if not self.is_sqlite:  # there every read transaction does
+        if not self.is_sqlite:  # every read transaction of SQLite does
             engine = engine.execution_options(isolation_level="REPEATABLE READ")
         with self._errors_in_our_words(), Session(engine, execution_options=_SESSION_OPTIONS) as session:
             yield session
 
     @contextmanager
     def write(self) -> Iterator[Session]:
-        """A writing transaction: committed at the end, rolled back when an exception passes."""
+        """Open a write transaction: committed at the end, rolled back on an exception."""
         with (
             self._errors_in_our_words(),
             Session(self._writer, expire_on_commit=False, execution_options=_SESSION_OPTIONS) as session,
@@ -91,13 +91,13 @@ class Database:
             yield session
 
     def write_again(self, work: Callable[[Session], T]) -> T:
-        """A writing transaction that begins anew where PostgreSQL undid it to end a deadlock.
+        """Run a write transaction, and rerun it if PostgreSQL rolls it back to resolve a deadlock.
 
         Args:
-            work: what is done in it; perhaps several times, so it leaves nothing behind but in the session.
+            work: may run several times, so it must change nothing outside the session.
 
         Raises:
-            DeadlockError: it was undone three times running.
+            DeadlockError: it was rolled back three times in a row.
         """
         for _ in range(_ATTEMPTS - 1):
             with suppress(DeadlockError), self.write() as session:
@@ -106,7 +106,7 @@ class Database:
             return work(session)
 
     def has_pooler(self) -> bool:
-        """Whether something stands between us and PostgreSQL that has sessions of its own, such as PgBouncer."""
+        """Return whether a connection pooler such as PgBouncer is between this process and PostgreSQL."""
         if self.is_sqlite:
             return False
         with self.read() as session:
@@ -114,20 +114,22 @@ class Database:
             return bool(driver.info.backend_pid != session.scalar(text("SELECT pg_backend_pid()")))
 
     def empty_log(self) -> None:
-        """SQLite: let no older state of a page stay in the log of writes, as far as no reader needs it just now."""
+        """SQLite: remove older states of pages from the write-ahead log, unless a reader needs them."""
         self._outside_transactions("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def use_log(self) -> None:
-        """SQLite: a log of writes (WAL), so that readers and a writer do not wait for one another; set once a file."""
+        """SQLite: turn on the write-ahead log (WAL), so that readers and a writer do not block each other. Stored in
+        the file.
+        """
         self._outside_transactions("PRAGMA journal_mode = WAL")
 
     def close_to_others(self, *, make: bool = False) -> None:
-        """SQLite: let the owner alone read the file and its log, and with `make` a file that is not there yet."""
+        """SQLite: make the file and its log readable by the owner only; `make` creates a missing file first."""
         if not self.is_sqlite:
             return
         file = Path(self.engine.url.database or "")
         logs = (file.with_name(f"{file.name}{ending}") for ending in ("-wal", "-shm"))
-        with suppress(OSError):  # then SQLite itself says why it cannot
+        with suppress(OSError):  # SQLite then reports the reason
             for path in (file, *logs):
                 if path.exists() or (make and path == file):
                     private_file(path)
@@ -154,7 +156,7 @@ class Database:
     def _errors_in_our_words(self) -> Iterator[None]:
         try:
             yield
-        except (DataError, UnicodeEncodeError) as error:  # before DBAPIError, which DataError is
+        except (DataError, UnicodeEncodeError) as error:  # before DBAPIError, its base class
             raise InputError("value-not-storable") from error
         except NoneFreeError as error:
             raise UnavailableError("database-busy") from error
@@ -166,13 +168,13 @@ class Database:
 
 
 def allow_pauses(session: Session) -> None:
-    """Let this transaction stand idle for as long as an object store may take, which tries several times."""
+    """Allow this transaction to be idle while an artifact store responds, including its retries."""
     if session.get_bind().dialect.name != "sqlite":
         session.execute(text(f"SET LOCAL idle_in_transaction_session_timeout = '{PAUSED_TRANSACTION_SECONDS}s'"))
 
 
 def overwrite_deleted(session: Session) -> None:
-    """SQLite: write zeros where deleted rows stood. PostgreSQL gives the place away by itself (autovacuum)."""
+    """SQLite: overwrite deleted rows with zeros. PostgreSQL reuses the space by itself (autovacuum)."""
     if session.get_bind().dialect.name == "sqlite":
         session.execute(text("PRAGMA secure_delete = ON"))
 
@@ -181,7 +183,7 @@ def _engine(url: str, foreign_keys: bool) -> Engine:
     try:
         parsed = make_url(url)
     except (ArgumentError, ValueError):
-        raise _unusable(url) from None  # what SQLAlchemy says may quote a password
+        raise _unusable(url) from None  # SQLAlchemy's message may quote a password
     if parsed.get_backend_name() == "sqlite":
         engine = create_engine(parsed, connect_args={"timeout": BUSY_SECONDS, "isolation_level": None})
         if foreign_keys:
@@ -198,9 +200,9 @@ def _engine(url: str, foreign_keys: bool) -> Engine:
                 "client_encoding": "utf8",
                 **({"prepare_threshold": None} if pooled else {}),
                 "connect_timeout": CONNECT_SECONDS,
-                # a replica lags behind: an alias read there may be one that was moved back long ago
+                # Never a replica: it lags behind, so an alias may have moved long ago.
                 "target_session_attrs": "primary",
-                # a server that vanished without a word is noticed within about half a minute
+                # Detect a vanished server within about 30 seconds.
                 "keepalives_idle": 10,
                 "keepalives_interval": 5,
                 "keepalives_count": 3,
@@ -208,7 +210,7 @@ def _engine(url: str, foreign_keys: bool) -> Engine:
             },
         )
         event.listen(engine, "connect", _require_utf8)
-        if pooled:  # what is set for a session may be another client's next
+        if pooled:  # a session setting may carry over to another client
             event.listen(engine, "begin", _bound_idle_transaction)
         else:
             event.listen(engine, "connect", _bound_idle_transactions)
@@ -218,7 +220,7 @@ def _engine(url: str, foreign_keys: bool) -> Engine:
 
 def _unusable(url: str) -> InputError:
     scheme, mark, _ = url.partition("://")
-    named = repr(scheme) if mark else "The value of ONBOARD_DATABASE_URL"  # which may be all password
+    named = repr(scheme) if mark else "The value of ONBOARD_DATABASE_URL"  # the whole value may be a password
     return InputError("database-url-unusable", named=named)
 
 
@@ -227,20 +229,20 @@ def _enforce_foreign_keys(connection: sqlite3.Connection, record: Any) -> None: 
 
 
 def _bound_idle_transactions(connection: Any, record: Any) -> None:  # noqa: ARG001 - the event's signature
-    """A process that hangs in the midst of a transaction must not keep its locks from everybody else."""
+    """Limit idle transactions, so that a process that hangs releases its locks."""
     connection.autocommit = True
     connection.execute(f"SET idle_in_transaction_session_timeout = '{IDLE_TRANSACTION_SECONDS}s'")
     connection.autocommit = False
 
 
 def _bound_idle_transaction(connection: Connection) -> None:
-    """The same for one transaction."""
+    """Limit the idle time of one transaction."""
     if connection.get_execution_options().get("isolation_level") != "AUTOCOMMIT":
         connection.exec_driver_sql(f"SET LOCAL idle_in_transaction_session_timeout = '{IDLE_TRANSACTION_SECONDS}s'")
 
 
 def _require_utf8(connection: Any, record: Any) -> None:  # noqa: ARG001 - the event's signature
-    """Another encoding refuses some texts, or (SQL_ASCII) takes any bytes for text."""
+    """Refuse other encodings: they reject some texts, or (SQL_ASCII) accept any bytes."""
     encoding = connection.info.parameter_status("server_encoding")
     if encoding not in ("UTF8", None):
         name = connection.info.dbname

@@ -1,4 +1,4 @@
-"""What every table of the registry is made of."""
+"""The base class of all tables, and column types."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import JSON, BigInteger, Boolean, Double, Index, Integer, MetaData, String, text
 from sqlalchemy.orm import DeclarativeBase
 
-# SQLite numbers rows by itself only for INTEGER PRIMARY KEY; PostgreSQL gets 64 bits.
+# SQLite only numbers rows for INTEGER PRIMARY KEY; PostgreSQL gets 64 bits.
 BigNumber = BigInteger().with_variant(Integer(), "sqlite")
 
 
@@ -33,5 +33,5 @@ class Table(DeclarativeBase):
 
 
 def partial_index(name: str, *columns: Any, where: str) -> Index:
-    """An index over the rows that meet a condition, which SQLite and PostgreSQL both have."""
+    """Return a partial index, for SQLite and PostgreSQL."""
     return Index(name, *columns, postgresql_where=text(where), sqlite_where=text(where))

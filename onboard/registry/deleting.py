@@ -1,4 +1,4 @@
-"""All of a task goes from the registry, at once and for good. Of its jobs it stays when they ran, not what they did."""
+"""Delete all data of a task from the registry, in one transaction. Of its jobs, only states and times remain."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ _DELETED: Final = {"code": "deleted", "message": "Its task was deleted.", "remed
 
 @dataclass
 class Removed:
-    """What went with a task.
+    """The rows deleted with a task.
 
     Args:
-        versions, jobs, datasets: how many.
-        shared_with: tasks that have the same dataset, which stays for them.
-        queues: in which jobs of other tasks were queued again, because they might have started from it.
-        artifacts: what may be needless now, and when the last row that needed it was written.
+        versions, jobs, datasets: numbers of rows.
+        shared_with: other tasks with the same dataset, which keeps it.
+        queues: queues with jobs of other tasks that were queued again, because they may have started from the task.
+        artifacts: artifacts that may now be unused, and when the last row that needed them was written.
     """
 
     versions: int = 0
@@ -57,16 +57,16 @@ class Removed:
     artifacts: dict[str, float] = field(default_factory=dict)
 
     def freed(self, rows: Sequence[tuple[str, float]]) -> None:
-        """Rows that needed these artifacts are gone; each with the time at which it was written."""
+        """Record the artifacts of deleted rows, each with the time at which the row was written."""
         for digest, at in rows:
             self.artifacts[digest] = max(at, self.artifacts.get(digest, 0.0))
 
 
 class DeletingRepository(Repository):
-    """Removes tasks."""
+    """Deletes tasks."""
 
     def has_content(self, task: str) -> bool:
-        """Whether anything of the task is there: it lives, or versions, annotations or requests of it are left."""
+        """Return whether the task exists, or has versions, annotations or job requests left."""
         living = exists().where(TaskRow.name == task, TaskRow.deleted_at.is_(None))
         versions = exists().where(EmbeddingVersionRow.task == task)
         annotations = exists().where(AnnotationRow.task == task)
@@ -75,33 +75,33 @@ class DeletingRepository(Repository):
         )
 
     def is_shipped(self, task: str) -> bool:
-        """Whether a base was trained on it."""
+        """Return whether a base was trained on the task."""
         versions = exists().where(EmbeddingVersionRow.task == task, EmbeddingVersionRow.kind == "source")
         shipped = exists().where(TaskRow.name == task, TaskRow.source)
         return bool(self._session.scalar(select(or_(versions, shipped))))
 
     def hold(self, root: Root) -> None:
-        """Wait for whoever publishes of the task or on its bases; nobody else does until the transaction ends."""
+        """Lock out publishing for the task or on its bases until the transaction ends."""
         self._session.execute(select(JobRow.id).where(JobRow.task == root.task).with_for_update())
         bases = select(BaseRow.digest).where(BaseRow.digest.in_(root.bases)).order_by(BaseRow.digest)
         self._session.execute(bases.with_for_update())
 
     def begin_again(self, root: Root, removed: Removed) -> None:
-        """Other jobs that run on the task's bases are queued again, and what stages left is gone: see `remove`."""
+        """Queue other jobs on the task's bases again, and delete their stage outputs; see `remove`."""
         self._remove_stage_outputs(root.task, root.bases, removed)
         removed.queues = self._queue_again(root)
 
     def remove(self, root: Root) -> Removed:
-        """Everything of the task: versions, aliases, datasets, and of its jobs all that was asked and that came of it.
+        """Delete everything of the task: versions, aliases, datasets, and the requests and results of its jobs.
 
-        Its jobs that have not ended are cancelled. Other jobs that run on its bases are queued again, and what stages
-        left is gone, for they may have started from it. `hold` comes first.
+        Open jobs of the task are cancelled. Other jobs on its bases are queued again without their stage outputs,
+        because they may have started from it. Call `hold` first.
         """
         overwrite_deleted(self._session)
         removed, task = Removed(), root.task
         self._session.execute(select(TaskRow.name).where(TaskRow.name == task).with_for_update())
         has_versions = select(exists().where(EmbeddingVersionRow.task == task))
-        published, datasets = self._session.scalar(has_versions), self._datasets(task)  # once nobody publishes any more
+        published, datasets = self._session.scalar(has_versions), self._datasets(task)  # after the lock
         self._end_jobs(task, removed)
         if published:
             self.begin_again(root, removed)
@@ -120,7 +120,7 @@ class DeletingRepository(Repository):
         return removed
 
     def remove_versions(self, which: ColumnElement[bool], removed: Removed) -> None:
-        """Versions and the aliases that name them; nobody else may be about to publish these."""
+        """Delete versions and the aliases that point to them. No other transaction may be about to publish them."""
         row = EmbeddingVersionRow
         named = exists().where(which, names_version())
         self._session.execute(delete(AliasRow).where(named))
@@ -131,7 +131,7 @@ class DeletingRepository(Repository):
         removed.freed([(digest, at) for *files, at in gone for digest in files if digest is not None])
 
     def _datasets(self, task: str) -> dict[str, float]:
-        """The datasets that its versions and jobs name, and when the last of these was written."""
+        """Return the datasets of its versions and jobs, and when each was last used."""
         row, measured = EmbeddingVersionRow, dict[str, float]()
         named = [(row.dataset_digest, row.created_at, row.task == task)]
         named += [(digest, JobRow.created_at, JobRow.task == task) for digest in DATASETS_OF_JOB]
@@ -142,7 +142,7 @@ class DeletingRepository(Repository):
         return measured
 
     def _end_jobs(self, task: str, removed: Removed) -> None:
-        """Cancel what has not ended, then forget what was asked and what came of it; states and times stay."""
+        """Cancel open jobs and delete their requests and results. States and times remain."""
         mine = JobRow.task == task
         removed.jobs = self._session.scalars(select(func.count()).where(_has_request(task))).one()
         ended = (
@@ -171,20 +171,20 @@ class DeletingRepository(Repository):
         self._session.execute(update(JobRow).where(mine, JobRow.state != JobState.SUCCEEDED).values(error=_DELETED))
 
     def _remove_stage_outputs(self, task: str, bases: frozenset[str], removed: Removed) -> None:
-        """Those of its own jobs, and of every job on its bases: any may hold its embedding, as where it started."""
+        """Delete stage outputs of the task's jobs and of all jobs on its bases, which may contain its embedding."""
         row = StageOutputRow
         jobs = select(JobRow.id).where(or_(JobRow.task == task, BASE_OF_JOB.in_(bases)))
         gone = self._session.execute(delete(row).where(row.job.in_(jobs)).returning(row.artifact, row.created_at))
         removed.freed([(artifact, at) for artifact, at in gone.all()])
 
     def _queue_again(self, root: Root) -> frozenset[str]:
-        """Other jobs that run on its bases begin anew; their present attempt does not count."""
+        """Queue other jobs on its bases again. The current attempt does not count."""
         facts = {"reason": f"the task {root.task} was deleted, from which it might have started"}
-        others = and_(JobRow.task != root.task, BASE_OF_JOB.in_(root.bases))
-        return frozenset(queue for _, _, queue in queue_again(self._session, others, facts))
+        jobs_on_bases = and_(JobRow.task != root.task, BASE_OF_JOB.in_(root.bases))
+        return frozenset(queue for _, _, queue in queue_again(self._session, jobs_on_bases, facts))
 
     def _remove_snapshots(self, datasets: dict[str, float], removed: Removed) -> None:
-        """Datasets that nothing names any more; those that other tasks have too stay."""
+        """Delete datasets that nothing refers to any more. Those of other tasks are kept."""
         row = SnapshotRow
         statement = (
             delete(row)
@@ -207,5 +207,5 @@ class DeletingRepository(Repository):
 
 
 def _has_request(task: str) -> ColumnElement[bool]:
-    """Whether a job of the task still says what was asked of it."""
+    """Condition: a job of the task still has its request."""
     return and_(JobRow.task == task, JobRow.spec["dataset"].as_string() != "")

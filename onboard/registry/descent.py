@@ -1,4 +1,4 @@
-"""How every version came about, in few columns: what the descent of a task is found from."""
+"""The origin of every version, in few columns, to compute the descendants of a task."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ BASE_OF_JOB = JobRow.spec[("options", "base_digest")].as_string()
 
 
 class DescentRepository(Repository):
-    """What descends from a task, whether it is there or was deleted."""
+    """Descendants of a task, which may have been deleted."""
 
     def root(self, task: str) -> Root:
-        """Where and when there was such a task."""
+        """Return the bases and lifetime of the task."""
         bases = union(
             select(EmbeddingVersionRow.base_digest).where(EmbeddingVersionRow.task == task),
             select(BASE_OF_JOB).where(JobRow.task == task, BASE_OF_JOB.is_not(None)),
         )
         digests = frozenset(self._session.scalars(bases))
         times = select(TaskRow.created_at, func.coalesce(TaskRow.deleted_at, math.inf)).where(TaskRow.name == task)
-        known = self._session.execute(times).one_or_none()
-        since, until = (math.inf, math.inf) if known is None else known
+        lifetime = self._session.execute(times).one_or_none()
+        since, until = (math.inf, math.inf) if lifetime is None else lifetime
         return Root(task, digests, since, until, PriorRepository(self._session).fitted_to(task))
 
     def of(self, root: Root) -> Descent:
-        """What descends from it and is still there."""
+        """Return its remaining descendants."""
         tuned, collected = self._tuned()
         descendants = descent(root, self._embedded(), tuned)
         hypernetworks = {link: why for link, why in descendants.hypernetworks.items() if link not in collected}
         return Descent(descendants.versions, hypernetworks)
 
     def aliases(self) -> dict[str, Sequence[str]]:
-        """The aliases of every version that has any, by reference."""
+        """Return the aliases of every version that has any, by reference."""
         aliases = defaultdict(list)
         rows = select(AliasRow.task, AliasRow.version, AliasRow.alias).order_by(AliasRow.task, AliasRow.alias)
         for task, version, alias in self._session.execute(rows):
@@ -67,7 +67,7 @@ class DescentRepository(Repository):
         ]  # fmt: skip
 
     def _tuned(self) -> tuple[list[Tuned], set[tuple[str, int]]]:
-        """Every hypernetwork version, and which of them were collected."""
+        """Return every hypernetwork version, and which of them were collected."""
         row = HypernetworkRow
         columns = row.base_digest, row.version, row.parent, row.job, JobRow.task, row.created_at
         statement = select(*columns, row.collected_at).outerjoin(JobRow, JobRow.id == row.job)

@@ -1,4 +1,4 @@
-"""What is kept of the texts that versions answered, by day. Several processes add to a day and lose nothing."""
+"""Daily sums of the texts that versions answered. Several processes can add to the same day."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ Number = tuple[str, int]
 
 
 class DriftRepository(Repository):
-    """Days of texts, by task and version."""
+    """Daily sums by task and version."""
 
     def add(self, day: int, sums: Mapping[Number, Sums]) -> Collection[Number]:
-        """Add to what is kept of a day; returns the versions that are there. Texts of deleted ones are forgotten.
+        """Add to the sums of a day. Returns the versions that still exist; sums of deleted ones are dropped.
 
-        The rows are locked in their order, so two processes that add at the same time wait for each other.
+        Rows are locked in sorted order, so concurrent processes wait for each other instead of deadlocking.
 
         Args:
-            sums: with the number of texts as `answered`.
+            sums: include the number of texts as `answered`.
         """
         version = EmbeddingVersionRow
-        there = select(version.task, version.version).with_for_update(read=True, key_share=True)
+        existing = select(version.task, version.version).with_for_update(read=True, key_share=True)
         order = version.task, version.version
-        present = sorted((task, number) for task, number in rows_of_pairs(self._session, there, order, sorted(sums)))
-        for number in present:
+        stored = sorted((task, number) for task, number in rows_of_pairs(self._session, existing, order, sorted(sums)))
+        for number in stored:
             self._add(number, day, sums[number])
-        return present
+        return stored
 
     def _add(self, number: Number, day: int, sums: Sums) -> None:
         task, version = number
@@ -46,12 +46,12 @@ class DriftRepository(Repository):
         before, texts = self._session.execute(select(row.sums, row.texts).where(*which).with_for_update()).one()
         try:
             both = added(before, sums)
-        except (KeyError, ValueError, TypeError):  # another release kept other numbers: this day begins again
+        except (KeyError, ValueError, TypeError):  # another release stored different numbers: start the day over
             both = sums
         self._session.execute(update(row).where(*which).values(sums=both, texts=texts + sums["answered"]))
 
     def standing(self, task: str, version: int, week: int) -> tuple[int, int, bool]:
-        """Texts of a week, the last look at them, and whether there was an alarm."""
+        """Return the texts of a week, how many there were at the last comparison, and whether there was an alarm."""
         row = DriftDayRow
         statement = select(
             func.coalesce(func.sum(row.texts), 0), func.coalesce(func.max(row.looked), 0), func.count(row.alarm)
@@ -60,13 +60,13 @@ class DriftRepository(Repository):
         return int(texts), int(looked), bool(alarms)
 
     def days(self, task: str, version: int, first: int, last: int) -> Sequence[DriftDay]:
-        """The days of a version from the first to the last, both included, in their order."""
+        """Return the days of a version from first to last, inclusive, in order."""
         row = DriftDayRow
         statement = select(row).where(row.task == task, row.version == version, row.day.between(first, last))
         return [record_of(DriftDay, day) for day in self._session.scalars(statement.order_by(row.day))]
 
     def set_look(self, number: Number, day: int, look: int, alarm: Mapping[str, object] | None) -> None:
-        """Note that a week was looked at; an earlier alarm of the day stays."""
+        """Record that a week was compared. An earlier alarm of the day is kept."""
         task, version = number
         row = DriftDayRow
         statement = update(row).where(row.task == task, row.version == version, row.day == day)
@@ -74,7 +74,7 @@ class DriftRepository(Repository):
         self._session.execute(statement.values(**values))
 
     def weeks_now(self, week: int) -> Sequence[tuple[str, int, int, bool]]:
-        """Task, version, texts, and whether there was an alarm, of every version that answered texts in a week."""
+        """Return task, version, texts and whether there was an alarm, for versions that answered texts in a week."""
         row = DriftDayRow
         statement = (
             select(row.task, row.version, func.sum(row.texts), func.count(row.alarm))
@@ -86,10 +86,10 @@ class DriftRepository(Repository):
                 self._session.execute(statement)]  # fmt: skip
 
     def remove_before(self, day: int, most: int) -> int:
-        """Delete at most so many rows of days before a day; returns how many went."""
+        """Delete at most `most` rows of days before a day and return their number."""
         row = DriftDayRow
         key = row.task, row.version, row.day
-        due = [tuple(one) for one in self._session.execute(select(*key).where(row.day < day).limit(most))]
+        due = [tuple(row_key) for row_key in self._session.execute(select(*key).where(row.day < day).limit(most))]
         if due:
             self._session.execute(delete(row).where(tuple_(*key).in_(due)))
         return len(due)

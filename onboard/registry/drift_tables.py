@@ -1,4 +1,4 @@
-"""The table of what is kept of the texts that versions answered: numbers of a day, never texts."""
+"""The table of daily sums of the texts that versions answered. It contains no texts."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from onboard.registry.declared import BigNumber, Table
 
 
 class DriftDayRow(Table):
-    """The texts that a version answered on one day. Every process that answers adds to the same row.
+    """The texts that a version answered on one day. All processes that answer add to the same row.
 
-    `day` counts from 1970-01-01. `looked` is the number of texts in its week at which the comparison was last made, and
-    `alarm` what was found, where it was an alarm.
+    `day` counts from 1970-01-01. `looked` is the number of texts in its week at the last comparison, and `alarm` its
+    result if it raised an alarm.
     """
 
     __tablename__ = "drift_days"

@@ -1,4 +1,4 @@
-"""Every table as plain rows, whatever the database: what a backup copies."""
+"""Every table as plain rows, independent of the database, for backups."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from onboard.registry.artifacts import is_referenced
 from onboard.registry.tables import ArtifactRow, BaseRow, EmbeddingVersionRow
 from onboard.registry.tables import Table as Declared
 
-# They speak of processes and of open browsers, which no copy can bring back.
+# Data about processes and open browsers, which a copy cannot restore.
 TRANSIENT: Final = frozenset({"workers", "leases", "sessions", "sign_in_codes"})
-_FETCHED: Final = 500  # rows that are read from the database at once
+_FETCHED: Final = 500  # rows per database fetch
 
 
 def tables() -> list[Table]:
-    """Every table that a backup holds, in an order in which rows can be inserted."""
+    """Return every table of a backup, in an order in which rows can be inserted."""
     return [table for table in Declared.metadata.sorted_tables if table.name not in TRANSIENT]
 
 
 def rows(session: Session, table: Table) -> Iterator[dict[str, Any]]:
-    """The rows of a table by their key; of artifacts only those that something refers to, as others may vanish."""
+    """Return the rows of a table by key; for artifacts, only referenced ones, because others may be deleted."""
     statement = select(table).order_by(*table.primary_key.columns)
     if table is ArtifactRow.__table__:
         statement = statement.where(is_referenced())
@@ -33,13 +33,13 @@ def rows(session: Session, table: Table) -> Iterator[dict[str, Any]]:
 
 
 def number_column(table: Table) -> Column[int] | None:
-    """The column that the database numbers by itself, if the table has one."""
+    """Return the column that the database numbers, or None."""
     columns = list(table.primary_key.columns)
     return columns[0] if len(columns) == 1 and isinstance(columns[0].type, Integer) else None
 
 
 def last_number(session: Session, table: Table) -> int:
-    """The highest number that the database has given out for a table; 0 when it numbers no rows, or none yet."""
+    """Return the last number that the database assigned in a table; 0 without numbering or rows."""
     column = number_column(table)
     if column is None:
         return 0
@@ -54,7 +54,7 @@ def last_number(session: Session, table: Table) -> int:
 
 
 def continue_after(session: Session, table: Table, last: int) -> None:
-    """Let the database number further rows of a table from `last` + 1."""
+    """Make the database number further rows of a table from `last` + 1."""
     column = number_column(table)
     if column is None or last < 1:
         return
@@ -73,7 +73,7 @@ def _sequence(session: Session, column: Column[int]) -> str:
 
 
 def _remembers_numbers(table: Table) -> bool:
-    """Whether SQLite keeps the last number of the table; of others it continues after the highest present one."""
+    """Return whether SQLite stores the table's last number. Otherwise it continues after the highest existing one."""
     return bool(table.dialect_options["sqlite"]["autoincrement"])
 
 
@@ -82,7 +82,7 @@ class BaseInUse:
     """A registered base.
 
     Args:
-        versions: how many versions were learned here on it; without its folder they cannot predict.
+        versions: how many versions were learned on it. Without the base's folder they cannot predict.
     """
 
     name: str
@@ -91,7 +91,7 @@ class BaseInUse:
 
 
 def bases_in_use(session: Session) -> list[BaseInUse]:
-    """Every registered base by its name, and how many learned versions need it."""
+    """Return every registered base by name, and how many learned versions need it."""
     learned = (
         select(func.count())
         .where(EmbeddingVersionRow.base_digest == BaseRow.digest, EmbeddingVersionRow.kind != "source")

@@ -14,7 +14,7 @@ from onboard.registry.tables import JobEventRow
 
 
 class EventRepository(Repository):
-    """Appends to and reads the log of a job. Fencing is the caller's (`ClaimRepository.append`)."""
+    """Appends to and reads the log of a job. The caller does the fencing (`ClaimRepository.append`)."""
 
     def append(
         self,
@@ -27,7 +27,7 @@ class EventRepository(Repository):
         seconds: float | None = None,
         numbers: dict[str, Any] | None = None,
     ) -> None:
-        """Append one event, stamped by the database's clock."""
+        """Append one event with the database's time."""
         self._session.execute(
             insert(JobEventRow).values(
                 job=job_id,
@@ -42,7 +42,7 @@ class EventRepository(Repository):
         )
 
     def list(self, job_id: str, since: int = 0, limit: int = EVENTS_AT_ONCE) -> Sequence[JobEvent]:
-        """The events of a job with an id above `since`, oldest first."""
+        """Return the events of a job with an id above `since`, oldest first."""
         rows = self._session.scalars(
             select(JobEventRow)
             .where(JobEventRow.job == job_id, JobEventRow.id > since)
@@ -52,7 +52,7 @@ class EventRepository(Repository):
         return [_event(row) for row in rows]
 
     def newest(self) -> int:
-        """The id of the newest event of all jobs; 0 before the first."""
+        """Return the id of the newest event of all jobs; 0 if there are none."""
         return self._session.scalars(select(func.max(JobEventRow.id))).one() or 0
 
 

@@ -1,4 +1,4 @@
-"""What a database says when it fails, in our own words, with what to do about it."""
+"""Convert database errors to Onboard's errors, with a remedy."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from onboard.errors import (
     UnavailableError,
 )
 
-_FEW_BYTES: Final = 1 << 20  # with less free space SQLite's files beside the database cannot grow
+_FEW_BYTES: Final = 1 << 20  # with less free space SQLite's auxiliary files cannot grow
 _NO_DATABASE: Final = (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT)
 _NO_FILE: Final = (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN)
-_LOST_STATEMENTS: Final = ("26000", "42P05", "08P01")  # a prepared statement is not there, or is there already
+_LOST_STATEMENTS: Final = ("26000", "42P05", "08P01")  # a prepared statement is missing or exists already
 _DISK_FULL, _DEADLOCK, _FORBIDDEN, _READ_ONLY, _DAMAGED = "53100", "40P01", "42501", "25006", "XX001 XX002"
 
 
 def failure_of(error: DBAPIError | sqlite3.Error, engine: Engine) -> OnboardError | None:
-    """What it means, in our words; callers from elsewhere are not told where the database is.
+    """Convert a database error. HTTP clients do not see the location of the database.
 
-    None where the database is well: the statement was wrong, or a row that a constraint forbids.
+    None if the database works: the statement was wrong, or violated a constraint.
     """
     failure = _of_sqlite(error, engine) if engine.dialect.name == "sqlite" else _of_postgresql(error, engine)
     if failure is None or isinstance(failure, DeadlockError):
@@ -44,7 +44,7 @@ def failure_of(error: DBAPIError | sqlite3.Error, engine: Engine) -> OnboardErro
 def _of_sqlite(error: DBAPIError | sqlite3.Error, engine: Engine) -> OnboardError | None:
     file, original = str(engine.url.database), error.orig if isinstance(error, DBAPIError) else error
     reason = str(original).strip()
-    code = getattr(original, "sqlite_errorcode", 0) & 0xFF  # without SQLite's finer distinctions
+    code = getattr(original, "sqlite_errorcode", 0) & 0xFF  # without SQLite's extended codes
     if code == sqlite3.SQLITE_FULL or (code in _NO_FILE and _is_full(file)):
         return StorageError("database-disk-full-at", file=file)
     if code in _NO_DATABASE:
@@ -59,7 +59,7 @@ def _of_sqlite(error: DBAPIError | sqlite3.Error, engine: Engine) -> OnboardErro
 
 
 def _is_full(file: str) -> bool:
-    """Whether its disk has no room: SQLite calls that an input or output error where its shared memory cannot grow."""
+    """Return whether the disk is full. SQLite reports that as an I/O error if its shared memory cannot grow."""
     try:
         return shutil.disk_usage(Path(file).parent).free < _FEW_BYTES
     except OSError:

@@ -1,4 +1,4 @@
-"""The table of the features that a task's rows were read as, so that no text is read twice."""
+"""The table of encoder features of a task's rows, so that no text is encoded twice."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from onboard.registry.declared import Table
 
 
 class TaskFeaturesRow(Table):
-    """What the bare encoder of a base says of the rows of a task's newest version."""
+    """The encoder features of a base for the rows of a task's newest version."""
 
     __tablename__ = "task_features"
     task: Mapped[str] = mapped_column(ForeignKey("tasks.name"), primary_key=True)

@@ -1,4 +1,4 @@
-"""Which hypernetwork versions are needed, and by what."""
+"""Which hypernetwork versions are in use, and by which versions."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from onboard.registry.tables import BaseRow, EmbeddingVersionRow, HypernetworkRo
 
 @dataclass(frozen=True, slots=True)
 class Pinned:
-    """What stands under a hypernetwork version; of deleted tasks nothing does.
+    """The versions that use a hypernetwork version, without those of deleted tasks.
 
     Args:
-        versions: how many embedding versions are served with it.
-        tasks: of how many tasks they are.
-        in_use: those of them that an alias names, by task and number.
-        learned: how many versions were learned under it, and carried to a later one since.
+        versions: number of embedding versions that are served with it.
+        tasks: number of their tasks.
+        in_use: references of those that an alias points to.
+        learned: number of versions that were learned under it and later carried to another one.
     """
 
     versions: int
@@ -37,12 +37,12 @@ class HypernetworkRepository(Repository):
     """A base's hypernetwork versions and the embedding versions that are pinned to them."""
 
     def counts(self, base_digest: str) -> dict[int, int]:
-        """How many embedding versions of living tasks are pinned to each version that has any."""
+        """Count the embedding versions of existing tasks by hypernetwork version, without zeros."""
         base, number = EmbeddingVersionRow.base_digest, EmbeddingVersionRow.hypernetwork_version
         counted = select(base, number, func.count().label("versions")).group_by(base, number)
         deleted = select(TaskRow.name).where(TaskRow.deleted_at.is_not(None))
-        # all of them by the index alone, without those of the few tasks that were deleted: of any base, as what is
-        # asked of one alone SQLite reads from the index of bases, all of it
+        # Count all with the index alone, then subtract the few of deleted tasks. The second query covers all bases,
+        # because SQLite would otherwise read the whole index of bases.
         of_base = self._session.execute(counted.where(base == base_digest))
         counts = {row.hypernetwork_version: row.versions for row in of_base}
         for row in self._session.execute(counted.where(EmbeddingVersionRow.task.in_(deleted))):
@@ -51,10 +51,10 @@ class HypernetworkRepository(Repository):
         return {version: count for version, count in counts.items() if count}
 
     def pinned(self, base_digest: str, version: int, most: int) -> Pinned:
-        """What is pinned to one version.
+        """Return the versions that are pinned to a hypernetwork version.
 
         Args:
-            most: at most so many references are named.
+            most: maximum number of references to return.
         """
         row = EmbeddingVersionRow
         living = and_(_is_living(), row.base_digest == base_digest)
@@ -69,7 +69,7 @@ class HypernetworkRepository(Repository):
 
 
 def hold_hypernetwork(session: Session, base_digest: str, version: int) -> None:
-    """Keep a version from being collected until the transaction ends; whoever is about to need it calls this.
+    """Protect a version from collection until the transaction ends. Call this before referring to it.
 
     Raises:
         ConflictError: it was collected, or descends from a deleted task that is to be unlearned.
@@ -87,11 +87,11 @@ def hold_hypernetwork(session: Session, base_digest: str, version: int) -> None:
 
 
 def unneeded(older_than_seconds: float) -> ColumnElement[bool]:
-    """Whether a hypernetwork version's tensors may be given up.
+    """Condition: a hypernetwork version's tensors may be deleted.
 
-    Kept are the first one, the head, the one that the head was tuned from (to go back to), what an embedding version
-    of a living task is served with or was learned under, and what was the head, or was made, less than so long ago: a
-    job that began under it may still publish.
+    Kept are the first version, the head, the head's parent (for a rollback), and every version that an embedding
+    version of an existing task is served with or was learned under. Versions that were the head or were made recently
+    are kept, too, because a job that started under them may still publish.
     """
     row, head = HypernetworkRow, aliased(HypernetworkRow)
     is_head = exists().where(BaseRow.digest == row.base_digest, BaseRow.head == row.version)
@@ -115,5 +115,5 @@ def unneeded(older_than_seconds: float) -> ColumnElement[bool]:
 
 
 def _is_living() -> ColumnElement[bool]:
-    """Whether an embedding version belongs to a task that was not deleted."""
+    """Condition: an embedding version belongs to a task that was not deleted."""
     return exists().where(TaskRow.name == EmbeddingVersionRow.task, TaskRow.deleted_at.is_(None))

@@ -1,4 +1,4 @@
-"""What a base's tasks are served with now, and the base's head held still while something is decided by that."""
+"""The versions that a base's tasks are served with, and the base's head, locked for decisions that depend on it."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from onboard.registry.versions import HAS_EMBEDDING, version_of
 
 
 class InUseRepository(Repository):
-    """The versions that aliases name (`latest` is one), and the head that new ones are learned under."""
+    """The versions that aliases point to (`latest` is one), and the head that new versions are learned under."""
 
     def versions(self, base_digest: str) -> Sequence[EmbeddingVersion]:
-        """Every aliased version of a base's living tasks that has an embedding, by task and number.
+        """Return every aliased version with an embedding of a base's existing tasks, by task and number.
 
-        No head touches the others.
+        The head does not affect versions without an embedding.
         """
         statement = (
             select(EmbeddingVersionRow)
@@ -36,7 +36,7 @@ class InUseRepository(Repository):
         return [version_of(row) for row in self._session.scalars(statement)]
 
     def since(self, base_digest: str) -> dict[str, float]:
-        """For how long an alias has named each of these versions, by reference: when the first of its aliases moved."""
+        """Return when each version was first pointed to by one of its current aliases, by reference."""
         row = EmbeddingVersionRow
         statement = (
             select(row.task, row.version, func.min(AliasRow.updated_at))
@@ -47,7 +47,7 @@ class InUseRepository(Repository):
         return {f"{task}@v{version}": moved for task, version, moved in self._session.execute(statement)}
 
     def tuned_by(self, base_digest: str) -> dict[int, str]:
-        """The task whose job tuned each hypernetwork version of a base, by number; without the first."""
+        """Return the task that tuned each hypernetwork version of a base, by number, without the first."""
         statement = (
             select(HypernetworkRow.version, JobRow.task)
             .join(JobRow, JobRow.id == HypernetworkRow.job)
@@ -56,10 +56,10 @@ class InUseRepository(Repository):
         return dict(self._session.execute(statement).all())
 
     def hold_head(self, base_digest: str) -> int:
-        """The base's head, which nobody moves until the transaction ends; others may hold it at the same time.
+        """Return the base's head and lock it until the transaction ends. Several transactions can hold this lock.
 
-        Whoever publishes holds it, and whoever moves it waits for them: so every version that was published before a
-        move can be seen by the one who moves.
+        Publishing holds it, and moving the head waits for it. So a transaction that moves the head sees every version
+        that was published before.
         """
         statement = select(BaseRow.head).where(BaseRow.digest == base_digest).with_for_update(read=True)
         return self._session.scalars(statement).one()

@@ -1,6 +1,6 @@
-"""Figures over jobs for the people who watch: what ended lately, what runs, what is ahead of what waits.
+"""Statistics of jobs for dashboards: finished, running and queued jobs.
 
-Every query is bounded and runs on an index, so that the figures stay quick with any number of jobs.
+Every query is bounded and uses an index, so its time does not depend on the number of jobs.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ from onboard.registry.turns import CLAIM_ORDER
 
 WINDOW_SECONDS: Final = 24 * 3600.0
 _HOURS: Final = int(WINDOW_SECONDS / HOUR)
-MOST_ENDED: Final = 5_000  # jobs; a window with more of them is cut short, and says so
-MOST_FAILED: Final = 500  # jobs whose reasons are compared
-MOST_TIMED: Final = 200  # jobs whose stages are compared with those of running ones
+MOST_ENDED: Final = 5_000  # jobs; a window with more of them is shortened
+MOST_FAILED: Final = 500  # jobs to compare by reason
+MOST_TIMED: Final = 200  # successful jobs to compare with running ones
 
 _IS_QUEUED: Final = and_(IS_OPEN, JobRow.state == JobState.QUEUED)
 
-# A retry by hand or after an error makes a job due anew; before the first start it was due when it was submitted.
+# A retry (manual or after an error) changes the due time; before the first start it is the submission time.
 _DUE_AT: Final = case((JobRow.not_before_at <= JobRow.started_at, JobRow.not_before_at), else_=JobRow.created_at)
 _WAIT: Final = (JobRow.started_at - _DUE_AT).label("wait")
 _RUN: Final = (JobRow.finished_at - JobRow.started_at).label("run")
-_SHARES: Final = (50, 95)  # per cent
+_SHARES: Final = (50, 95)  # percent
 _REPORT: Final = ("options", "dataset_report")
 
 
 @dataclass(frozen=True, slots=True)
 class TimedJob:
-    """A job that succeeded, as far as its times can be compared.
+    """Times of a successful job, for comparison.
 
     Args:
         stage_seconds: by the stage's name.
-        report: the parts of its dataset report that say how large the dataset is; values may be None.
+        report: the parts of its dataset report that give the size of the dataset; values may be None.
     """
 
     queue: str
@@ -56,18 +56,18 @@ class TimedJob:
 
 
 class JobFigures(Repository):
-    """Reads only. `now` is epoch seconds by the database's clock (`read_clock`).
+    """Read-only statistics. `now` is epoch seconds by the database's clock (`read_clock`).
 
-    It is handed in as a number because PostgreSQL searches no index for the clock's changing value.
+    It is passed as a number because PostgreSQL cannot use an index for the clock's changing value.
     """
 
     def ended(
         self, now: float, window_seconds: float = WINDOW_SECONDS, most: int = MOST_ENDED
     ) -> tuple[dict[str, Ended], float]:
-        """What ended in the window after a worker ran it, by queue, and the window's length in seconds.
+        """Return what ended in the window after running, by queue, and the length of the window in seconds.
 
-        When more than `most` ended, the window reaches back only as far as the last of them. The database counts and
-        ranks: a page that is made anew whenever something happens reads a few rows, not thousands.
+        If more than `most` jobs ended, the window is shortened to the newest `most`. The database counts and ranks, so
+        a page that refreshes often reads few rows.
         """
         lately = (JobRow.finished_at > now - window_seconds, JobRow.started_at.is_not(None))
         newest = JobRow.finished_at.desc()
@@ -99,7 +99,7 @@ class JobFigures(Repository):
         return by_name, window_seconds
 
     def by_hour(self, now: float, most: int = MOST_ENDED) -> list[EndedInHour]:
-        """What ended in each hour of the last day, the oldest first; of the newest `most` jobs."""
+        """Return what ended in each hour of the last day, oldest first, among the newest `most` jobs."""
         ends = (
             select(JobRow.finished_at, JobRow.state)
             .where(JobRow.finished_at > now - WINDOW_SECONDS)
@@ -119,9 +119,9 @@ class JobFigures(Repository):
         ]
 
     def newest_versions(self, limit: int) -> list[tuple[str, int]]:
-        """Task and number of what the jobs published that ended last, the newest first."""
+        """Return task and number of the versions of the last finished jobs, newest first."""
         number = JobRow.result["version"].as_integer()
-        numbers = (  # without reading the wide rows
+        numbers = (  # avoids reading the wide rows
             select(JobRow.number)
             .where(JobRow.finished_at.is_not(None), JobRow.state == JobState.SUCCEEDED)
             .order_by(JobRow.finished_at.desc())
@@ -131,27 +131,27 @@ class JobFigures(Repository):
         return [(task, version) for task, version in self._session.execute(statement) if version is not None]
 
     def newest_end(self) -> float | None:
-        """When the job ended that ended last; None before any did."""
+        """Return when the last finished job ended; None if there is none."""
         return self._session.scalars(select(func.max(JobRow.finished_at)).where(JobRow.finished_at.is_not(None))).one()
 
     def _percentiles(self, jobs: Subquery, column: str) -> dict[str, Percentiles]:
-        """Of a column, by queue."""
+        """Return the percentiles of a column by queue."""
         place = func.row_number().over(partition_by=jobs.c.queue, order_by=jobs.c[column]) - 1
         last = func.count().over(partition_by=jobs.c.queue) - 1
         ranked = select(jobs.c.queue, jobs.c[column], place.label("place"), last.label("last")).subquery()
-        asked = [neighbour for share in _SHARES for neighbour in _neighbours(ranked.c.last, share)]
+        places = [neighbour for share in _SHARES for neighbour in _neighbours(ranked.c.last, share)]
         sizes: dict[str, int] = {}
         samples: dict[str, dict[int, float]] = defaultdict(dict)
-        for queue, seconds, at, end in self._session.execute(select(ranked).where(ranked.c.place.in_(asked))):
+        for queue, seconds, at, end in self._session.execute(select(ranked).where(ranked.c.place.in_(places))):
             sizes[queue], samples[queue][at] = end, seconds
         return {queue: _between(samples[queue], end) for queue, end in sizes.items()}
 
     def failed(
         self, now: float, window_seconds: float = WINDOW_SECONDS, most: int = MOST_FAILED
     ) -> Sequence[FailedJob]:
-        """The jobs that failed or died in the window, newest first; at most so many."""
+        """Return at most `most` jobs that failed or died in the window, newest first."""
         ended = JobRow.finished_at > now - window_seconds
-        numbers = (  # without reading the wide rows
+        numbers = (  # avoids reading the wide rows
             select(JobRow.number)
             .where(ended, JobRow.state.in_([JobState.FAILED, JobState.DEAD]))
             .order_by(JobRow.finished_at.desc())
@@ -168,7 +168,7 @@ class JobFigures(Repository):
         ]
 
     def ahead(self, job: Job, now: float) -> int:
-        """How many queued jobs of its queue are claimed before `job`: more urgent or earlier, and due when it is."""
+        """Return the number of queued jobs of its queue that are claimed before `job`."""
         number, turn = (select(of).where(JobRow.id == job.id).scalar_subquery() for of in (JobRow.number, JobRow.turn))
         same_turn = and_(JobRow.turn == turn, JobRow.number < number)
         earlier = and_(JobRow.priority == job.priority, or_(JobRow.turn < turn, same_turn))
@@ -181,22 +181,22 @@ class JobFigures(Repository):
         return self._session.scalars(statement).one()
 
     def queued(self, limit: int) -> Sequence[Job]:
-        """The most urgent queued jobs, in the order in which they are claimed."""
-        numbers = (  # without reading the wide rows
+        """Return the most urgent queued jobs, in the order in which they are claimed."""
+        numbers = (  # avoids reading the wide rows
             select(JobRow.number).where(_IS_QUEUED).order_by(*CLAIM_ORDER).limit(limit)
         )
         statement = select(JobRow).where(JobRow.number.in_(numbers)).order_by(*CLAIM_ORDER)
         return [to_job(row) for row in self._session.scalars(statement)]
 
     def attempts(self, now: float) -> Sequence[RunningAttempt]:
-        """Every running job with its present attempt, the longest-running first."""
+        """Return every running job with its current attempt, the longest-running first."""
         jobs = [to_job(row) for row in self._session.scalars(select(JobRow).where(IS_RUNNING))]
         marks = self._marks(jobs)
         attempts = (_attempt(job, now, *marks.get((job.id, job.attempt), (None, ""))) for job in jobs)
         return sorted(attempts, key=lambda run: -run.seconds)
 
     def _marks(self, jobs: Sequence[Job]) -> dict[tuple[str, int], tuple[float | None, str]]:
-        """By attempt: when it entered its stage, and the last note since."""
+        """Return, by attempt, when it entered its stage, and its last note since."""
         last = (
             select(
                 JobEventRow.job,
@@ -215,7 +215,7 @@ class JobFigures(Repository):
         return {(job, attempt): (staged_at, note) for job, attempt, staged_at, note in self._session.execute(statement)}
 
     def timed(self, now: float, window_seconds: float = 7 * WINDOW_SECONDS) -> Iterator[TimedJob]:
-        """The jobs that succeeded lately, newest first, with the seconds of their stages."""
+        """Yield recently successful jobs, newest first, with the seconds of their stages."""
         parts = {name: JobRow.spec[(*_REPORT, name)] for name in ("rows", "characters", "validation")}
         base, tuning = JobRow.spec[("options", "base_digest")], JobRow.spec["tune_hypernetwork"]
         method = JobRow.spec["method"]
@@ -231,12 +231,12 @@ class JobFigures(Repository):
 
 
 def _neighbours(last: Any, share: int) -> tuple[Any, Any]:
-    """Between which places (from 0 to `last`) of a sorted sample this percentile lies: of numbers, or of columns."""
+    """Return the neighboring places (0 to `last`) of a percentile in a sorted sample. Works for numbers and columns."""
     return last * share // 100, (last * share + 99) // 100
 
 
 def _between(sample: Mapping[int, float], last: int) -> Percentiles:
-    """The percentiles of a sorted sample of which their neighbours are known, by place."""
+    """Return the percentiles of a sorted sample, interpolated from the values at neighboring places."""
     places = []
     for share in _SHARES:
         below, above = _neighbours(last, share)
@@ -245,7 +245,8 @@ def _between(sample: Mapping[int, float], last: int) -> Percentiles:
 
 
 def _attempt(job: Job, now: float, staged_at: float | None, note: str) -> RunningAttempt:
-    claimed_at = job.claimed_at or job.started_at or now  # not known of a job that runs since before an upgrade
+    # unknown for a job that has been running since before an upgrade
+    claimed_at = job.claimed_at or job.started_at or now
     return RunningAttempt(
         job=job,
         seconds=max(now - claimed_at, 0.0),

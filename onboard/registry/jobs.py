@@ -1,4 +1,4 @@
-"""Jobs as submitters and operators see them: add, look up, cancel, retry."""
+"""The submitter's and operator's view of jobs: add, look up, cancel, retry."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ from onboard.registry.turns import next_turn
 from onboard.registry.upsert import insert_for
 
 Edge = tuple[float | str, ...]
-"""What a page of jobs is sorted by, of its last one: the number, before it the key of any other order."""
+"""Sort key of the last job of a page: its number, preceded by the key of any other order."""
 
 
 class JobRepository(Repository):
-    """The jobs of a deployment. Which worker runs them is `ClaimRepository`'s affair."""
+    """The jobs of a deployment. Claims by workers are in `ClaimRepository`."""
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
@@ -59,17 +59,17 @@ class JobRepository(Repository):
 
         Args:
             key: idempotency key: the same key with the same spec returns the earlier job.
-            time_limit_seconds: how long one attempt may take; None leaves it to the worker's default.
+            time_limit_seconds: time limit of an attempt; None uses the worker's default.
 
         Raises:
-            ConflictError: another spec was submitted under this key.
-            InputError: the queue's name or the time limit is not one.
+            ConflictError: another spec was submitted with this key.
+            InputError: the queue name or the time limit is invalid.
         """
         require_name(queue, "name of a queue")
         require_time_limit(time_limit_seconds)
-        asked = {"queue": queue, "priority": priority, "key": key, "owner": owner, "max_attempts": max_attempts}
+        columns = {"queue": queue, "priority": priority, "key": key, "owner": owner, "max_attempts": max_attempts}
         turn = next_turn(queue, priority, owner)
-        row = self._insert(spec, time_limit_seconds=time_limit_seconds, turn=turn, **asked)
+        row = self._insert(spec, time_limit_seconds=time_limit_seconds, turn=turn, **columns)
         if row is None:
             assert key is not None  # only a key can conflict
             return self._earlier(key, spec), False
@@ -78,7 +78,7 @@ class JobRepository(Repository):
         return to_job(row), True
 
     def _insert(self, spec: JobSpec, **columns: object) -> JobRow | None:
-        """The row of a new job; None where another has its key."""
+        """Insert a new job and return its row; None if its key exists."""
         statement = (
             insert_for(self._session, JobRow)
             .values(
@@ -105,12 +105,12 @@ class JobRepository(Repository):
         return job
 
     def under(self, key: str) -> Job | None:
-        """The job that was queued under an idempotency key."""
+        """Return the job with an idempotency key, or None."""
         row = self._session.scalars(select(JobRow).where(JobRow.key == key)).one_or_none()
         return None if row is None else to_job(row)
 
     def get(self, job_id: str) -> Job:
-        """The job. Raises NotFoundError."""
+        """Return a job. Raises NotFoundError."""
         return to_job(self._row(select(JobRow).where(JobRow.id == job_id), job_id))
 
     def list(
@@ -120,7 +120,7 @@ class JobRepository(Repository):
         task: str | None = None,
         limit: int = 50,
     ) -> Sequence[Job]:
-        """Jobs, newest first."""
+        """Return jobs, newest first."""
         if states is not None and not states:
             return []
         search = JobSearch(tuple(states or ()), task)
@@ -128,12 +128,12 @@ class JobRepository(Repository):
         return [to_job(row) for row in self._session.scalars(statement)]
 
     def newest_learning(self, task: str, *, hold: bool = False) -> Job | None:
-        """The newest job that learned the task's rows, or will; None without one.
+        """Return the newest job that learned or will learn the task's rows; None if there is none.
 
-        Jobs that failed, were cancelled, answer files or rebuild versions without a deleted task do not count.
+        Jobs do not count if they failed, were cancelled, predict files, or rebuild versions without a deleted task.
 
         Args:
-            hold: keep it as it is until the transaction ends.
+            hold: lock it until the transaction ends.
         """
         counts = JobRow.state.in_([JobState.QUEUED, JobState.RUNNING, JobState.SUCCEEDED])
         rows = JobRow.spec["dataset"].as_string() != ""
@@ -145,7 +145,7 @@ class JobRepository(Repository):
         return None
 
     def building_on(self, job: Job) -> Job | None:
-        """A job of the task that is open and whose rows were made of this job's rows; None without one."""
+        """Return an open job of the task with rows derived from this job's rows, or None."""
         is_open = JobRow.state.in_([JobState.QUEUED, JobState.RUNNING])
         statement = select(JobRow).where(JobRow.task == job.spec.task, is_open).order_by(JobRow.number)
         for row in self._session.scalars(statement):
@@ -156,75 +156,75 @@ class JobRepository(Repository):
         return None
 
     def briefs(self, search: JobSearch, order: JobOrder, edge: Edge | None, limit: int) -> builtins.list[Job]:
-        """Jobs that fit, in this order, without what is wide.
+        """Return matching jobs in the given order, without wide columns.
 
-        Their spec says the task only, their result the version only.
+        The spec only contains the task, and the result only the version.
 
         Args:
-            edge: of the last job of the page before; None begins.
+            edge: sort key of the last job of the previous page; None starts at the beginning.
         """
         columns = [column for column in JobRow.__table__.columns if column.name not in ("spec", "result")]
-        asked = select(*columns, JobRow.result["version"].as_integer().label("version"))
-        return [_brief(row) for row in self._session.execute(_paged(asked, search, order, edge).limit(limit))]
+        statement = select(*columns, JobRow.result["version"].as_integer().label("version"))
+        return [_brief(row) for row in self._session.execute(_paged(statement, search, order, edge).limit(limit))]
 
     def edge(self, job_id: str, order: JobOrder) -> Edge:
-        """Where a job stands in an order just now. Raises NotFoundError."""
+        """Return the current sort key of a job. Raises NotFoundError."""
         place = self._session.execute(select(*_KEYS[order].columns).where(JobRow.id == job_id)).one_or_none()
         if place is None:
             raise _no_job(job_id)
         return tuple(place)
 
     def counts(self, search: JobSearch) -> dict[JobState, int]:
-        """How many jobs that fit stand where; states without any are left out."""
+        """Return the number of matching jobs by state, without zeros."""
         statement = select(JobRow.state, func.count()).where(*_fitting(search)).group_by(JobRow.state)
         return {JobState(state): count for state, count in self._session.execute(statement)}
 
     def cancel(self, job_id: str) -> Job:
-        """Cancel a queued job at once; ask a running one to stop. Raises NotFoundError, ConflictError when finished."""
-        present = self._locked(job_id)
-        require_transition(job_id, present.state, JobState.CANCELLED)
-        record(self._session, "job.cancel", job_id, task=present.spec.task)
-        if present.state is JobState.QUEUED:
+        """Cancel a queued job, or request it of a running one. Raises NotFoundError, or ConflictError if finished."""
+        job = self._locked(job_id)
+        require_transition(job_id, job.state, JobState.CANCELLED)
+        record(self._session, "job.cancel", job_id, task=job.spec.task)
+        if job.state is JobState.QUEUED:
             return self._change(
-                present, JobState.CANCELLED, cancel_requested=True, finished_at=database_now(), lease_expires_at=None
+                job, JobState.CANCELLED, cancel_requested=True, finished_at=database_now(), lease_expires_at=None
             )
         statement = update(JobRow).where(JobRow.id == job_id).values(cancel_requested=True).returning(JobRow)
         row = self._session.scalars(statement).one()
-        self._events.append(job_id, present.attempt, "note", "cancel requested")
+        self._events.append(job_id, job.attempt, "note", "cancel requested")
         return to_job(row)
 
     def retry(self, job_id: str, max_attempts: int = MAX_ATTEMPTS, *, time_limit_seconds: float | None = None) -> Job:
-        """Queue a failed, cancelled or dead job again, with fresh attempts.
+        """Queue a failed, cancelled or dead job again, with new attempts.
 
         Args:
             time_limit_seconds: a new time limit; None keeps the old one.
 
         Raises:
-            NotFoundError: no such job.
+            NotFoundError: the job does not exist.
             ConflictError: it has not ended, it succeeded, or its task was deleted.
-            InputError: the time limit is not one.
+            InputError: the time limit is invalid.
         """
         require_time_limit(time_limit_seconds)
-        present = self._locked(job_id)
-        if not present.state.finished:
-            raise ConflictError("job-needs-no-retry", job=job_id, state=present.state.value)
-        require_transition(job_id, present.state, JobState.QUEUED)
-        if not present.spec.dataset and not present.spec.is_bulk:
+        job = self._locked(job_id)
+        if not job.state.finished:
+            raise ConflictError("job-needs-no-retry", job=job_id, state=job.state.value)
+        require_transition(job_id, job.state, JobState.QUEUED)
+        if not job.spec.dataset and not job.spec.is_bulk:
             raise ConflictError("job-task-deleted", job=job_id)
-        record(self._session, "job.retry", job_id, task=present.spec.task)
+        record(self._session, "job.retry", job_id, task=job.spec.task)
         ShardRepository(self._session).renew(job_id)
         return self._change(
-            present,
+            job,
             JobState.QUEUED,
             cancel_requested=False,
-            max_attempts=present.attempt + max_attempts,
+            max_attempts=job.attempt + max_attempts,
             not_before_at=database_now(),
             started_at=None,
             finished_at=None,
             lease_expires_at=None,
             passed_by=None,
-            turn=next_turn(present.queue, present.priority, present.owner),
-            time_limit_seconds=time_limit_seconds or present.time_limit_seconds,
+            turn=next_turn(job.queue, job.priority, job.owner),
+            time_limit_seconds=time_limit_seconds or job.time_limit_seconds,
             error=None,
         )
 
@@ -245,7 +245,7 @@ class JobRepository(Repository):
 
 
 def to_job(row: JobRow) -> Job:
-    """The dataclass of a row."""
+    """Return the dataclass of a row."""
     return record_of(
         Job,
         row,
@@ -271,7 +271,7 @@ def _no_job(job_id: str) -> NotFoundError:
 
 
 def _paged(statement: Select[Any], search: JobSearch, order: JobOrder, edge: Edge | None) -> Select[Any]:
-    """In this order, after the edge."""
+    """Select matching jobs after the edge, in the given order."""
     key = _KEYS[order]
     place = tuple_(*key.columns)
     statement = statement.where(*_fitting(search))
@@ -282,7 +282,7 @@ def _paged(statement: Select[Any], search: JobSearch, order: JobOrder, edge: Edg
 
 def _fitting(search: JobSearch) -> builtins.list[ColumnElement[bool]]:
     columns = ((JobRow.task, search.task), (JobRow.queue, search.queue), (JobRow.owner, search.owner))
-    conditions = [column == asked for column, asked in columns if asked is not None]
+    conditions = [column == value for column, value in columns if value is not None]
     return [*conditions, JobRow.state.in_(search.states)] if search.states else conditions
 
 

@@ -1,4 +1,4 @@
-"""Named rights that one holder has at a time, until they expire by the database's clock."""
+"""Named leases with one holder at a time, which expire by the database's clock."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from onboard.registry.upsert import insert_for
 
 
 class LeaseRepository(Repository):
-    """Leases such as "reconciler". A job holds some by its id: its heartbeat extends them, its end gives them back."""
+    """Leases such as "reconciler". A job holds leases under its id: heartbeats extend them, its end releases them."""
 
     def take(self, name: str, holder: str, seconds: float) -> bool:
-        """Take or extend the lease for `seconds`. False when another holder has it."""
+        """Acquire or extend the lease for `seconds`. False if another holder has it."""
         lease = {"holder": holder, "expires_at": database_now() + seconds}
         statement = (
             insert_for(self._session, LeaseRow)
@@ -29,12 +29,12 @@ class LeaseRepository(Repository):
         return self._session.scalars(statement).one_or_none() is not None
 
     def holder(self, name: str) -> str | None:
-        """Who has the lease now, or None."""
+        """Return the current holder of the lease, or None."""
         statement = select(LeaseRow.holder).where(LeaseRow.name == name, ~has_come(LeaseRow.expires_at))
         return self._session.scalars(statement).one_or_none()
 
     def extend_all(self, holder: str, seconds: float) -> None:
-        """Extend whatever the holder still has."""
+        """Extend all valid leases of the holder."""
         self._session.execute(
             update(LeaseRow)
             .where(LeaseRow.holder == holder, LeaseRow.expires_at > database_now())
@@ -42,9 +42,9 @@ class LeaseRepository(Repository):
         )
 
     def give_back_all(self, holder: str) -> None:
-        """Give back whatever the holder has."""
+        """Release all leases of the holder."""
         self._session.execute(delete(LeaseRow).where(LeaseRow.holder == holder))
 
     def give_back(self, name: str, holder: str) -> None:
-        """Give the lease back early; nothing happens when another holder has it."""
+        """Release the lease early. Has no effect if another holder has it."""
         self._session.execute(delete(LeaseRow).where(LeaseRow.name == name, LeaseRow.holder == holder))

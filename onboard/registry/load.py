@@ -1,4 +1,4 @@
-"""Fill an empty registry with the rows of a backup: all of them in one transaction, or none."""
+"""Fill an empty registry with the rows of a backup, in one transaction."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from onboard.registry.tokens import TokenRepository
 
 Rows = list[dict[str, Any]]
 
-# What a service has of itself, as soon as any command has registered the base: nothing of this is anybody's work.
+# Rows that a service has without any user's work, because any command registers the base.
 _OF_ITSELF: Final[dict[str, ColumnElement[bool]]] = {
     "artifacts": true(),
     "bases": true(),
@@ -43,7 +43,7 @@ class Contents:
     """One table of a backup.
 
     Args:
-        last: the highest number that was given out for its rows.
+        last: the last number that was assigned to its rows.
         batches: reads its rows.
     """
 
@@ -57,8 +57,8 @@ class Unfinished:
     """Jobs that were running when the backup was made.
 
     Args:
-        requeued: wait again, and go on after their last finished stage.
-        cancelled: someone had asked to cancel them.
+        requeued: queued again; they continue after their last finished stage.
+        cancelled: their cancellation had been requested.
     """
 
     requeued: tuple[str, ...]
@@ -67,11 +67,11 @@ class Unfinished:
 
 @dataclass(frozen=True, slots=True)
 class GoingOn:
-    """What of a backup shall go on working, though nobody knows what has become of it since.
+    """Parts of a backup that stay active, although their state may have changed since.
 
     Args:
-        tokens: tokens that worked when it was made. One that was revoked later would work again.
-        webhooks: messages that had not arrived. The service that was backed up may have sent them later.
+        tokens: tokens that were active. A token that was revoked later is active again.
+        webhooks: messages that were not delivered. The original service may have sent them later.
     """
 
     tokens: bool = False
@@ -80,12 +80,12 @@ class GoingOn:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """What became of rows that do not simply stay as they were.
+    """Changes to restored rows.
 
     Args:
-        revoked_tokens: that worked when the backup was made, and do no more.
-        kept_tokens: that work as they did then.
-        dropped_webhooks: messages that will not be sent.
+        revoked_tokens: number of tokens that were active and are now revoked.
+        kept_tokens: number of tokens that stay active.
+        dropped_webhooks: number of messages that will not be sent.
     """
 
     unfinished: Unfinished
@@ -95,20 +95,20 @@ class Loaded:
 
 
 def require_empty(url: str) -> None:
-    """Raise ConflictError, naming what is there, unless the service has nothing but what it ships with."""
+    """Raise ConflictError, with the contents, unless the service only has the data that it ships with."""
     if revision_of(url) is None:
-        return  # SQLite would make the file
+        return  # connecting to SQLite would create the file
     with migrating(url) as migration:
         migration.upgrade()
         _require_empty(migration.session)
-        migration.session.rollback()  # only looked at: the schema stays as it was
+        migration.session.rollback()  # undo the migration, which was only for reading
 
 
 def load(url: str, revision: str, contents: Sequence[Contents], going_on: GoingOn, created_at: str) -> Loaded:
-    """Insert the rows of a backup and bring the schema to this code's.
+    """Insert the rows of a backup and migrate the schema to this release.
 
     Args:
-        revision: the schema's, that the rows were read from.
+        revision: schema revision of the rows.
         contents: the tables, in an order in which rows can be inserted.
         created_at: when the backup was made, for the audit log.
 
@@ -136,7 +136,7 @@ def load(url: str, revision: str, contents: Sequence[Contents], going_on: GoingO
 
 
 def _keep_others_out(session: Session) -> None:
-    """Whoever else would write waits; SQLite has one writer at a time anyway."""
+    """Lock all tables against other writers. SQLite has a single writer anyway."""
     if session.get_bind().dialect.name != "sqlite":
         names = ", ".join(table.name for table in tables())
         session.execute(text(f"LOCK TABLE {names} IN EXCLUSIVE MODE"))
@@ -156,14 +156,14 @@ def _require_empty(session: Session) -> None:
 
 
 def _insert(session: Session, contents: Sequence[Contents]) -> None:
-    """By the tables as they are at the backup's revision, which this code's classes may not describe."""
-    known = MetaData()
-    known.reflect(session.connection())
-    ours = known.tables.keys() - TRANSIENT - {"alembic_version"}
+    """Insert rows using reflected tables, because the models of this release may not match the backup's revision."""
+    schema = MetaData()
+    schema.reflect(session.connection())
+    ours = schema.tables.keys() - TRANSIENT - {"alembic_version"}
     for part in contents:
         if part.table not in ours:
             raise DamagedError("backup-table-unknown", table=part.table)
-        table = known.tables[part.table]
+        table = schema.tables[part.table]
         for column in table.columns:
             if isinstance(column.type, JSON):
                 column.type = JSON(none_as_null=True)
@@ -178,7 +178,7 @@ def _insert_batch(session: Session, table: Table, batch: Rows) -> None:
     try:
         session.execute(insert(table), batch)
     except OperationalError:
-        raise  # the database's trouble, not the backup's
+        raise  # a problem of the database, not of the backup
     except (StatementError, OverflowError) as error:
         reason = str(getattr(error, "orig", None) or error).splitlines()[0]
         raise DamagedError("backup-rows-unfit", table=table.name, reason=reason) from error
@@ -195,10 +195,12 @@ def _settle(session: Session, unfinished: Unfinished, going_on: GoingOn, created
 
 
 def _end_leases(session: Session) -> Unfinished:
-    """Jobs that were running have no worker here: they are queued again, and that attempt does not count."""
+    """Queue jobs that were running again, because their workers do not exist here. The attempt does not count."""
     facts = {"reason": "restored from a backup that was made while it ran"}
     error = CancelledError("job-cancelled-before-restore").to_json()
-    asked, with_error = JobRow.cancel_requested.is_(True), {**facts, "error": error}
-    cancelled = take_away(session, asked, JobState.CANCELLED, with_error, error=error, finished_at=database_now())
+    cancel_requested, with_error = JobRow.cancel_requested.is_(True), {**facts, "error": error}
+    cancelled = take_away(
+        session, cancel_requested, JobState.CANCELLED, with_error, error=error, finished_at=database_now()
+    )
     requeued = queue_again(session, true(), facts)
     return Unfinished(tuple(job for job, *_ in requeued), tuple(job for job, *_ in cancelled))

@@ -1,6 +1,6 @@
-"""The outbox of webhooks: an event is written in the transaction that makes it true, and told later.
+"""The outbox of webhooks: an event is written in the transaction of its change, and sent later.
 
-Whoever writes an event does not know who will be told: workers know, and give each endpoint a delivery of its own.
+Writers of events do not know the endpoints. Workers create a delivery of each event for each endpoint.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ WAITING: Final = "waiting"
 DELIVERED: Final = "delivered"
 GIVEN_UP: Final = "given_up"
 BATCH: Final = 50
-SHOWN_SECONDS: Final = 24 * 3600.0  # how long what was given up is shown as a trouble
+SHOWN_SECONDS: Final = 24 * 3600.0  # how long a message that was given up is shown as a problem
 _LONGEST_ERROR: Final = 500  # characters
-# word by word as the index has it: SQLite does not see that "waiting" implies it
+# Identical to the index condition, because SQLite does not infer it from "waiting".
 _OPEN: Final = WebhookDeliveryRow.state != literal_column("'delivered'")
 _WAITS: Final = and_(_OPEN, WebhookDeliveryRow.state == WAITING)
 
@@ -47,12 +47,12 @@ class OutboxRepository(Repository):
     """Events and their deliveries."""
 
     def add(self, kind: str, data: dict[str, Any]) -> None:
-        """Write an event; it is told only if this transaction commits."""
+        """Write an event. It is only sent if this transaction commits."""
         values = {"id": f"msg_{secrets.token_hex(12)}", "type": kind, "data": data, "at": database_now()}
         self._session.execute(insert(WebhookEventRow).values(values))
 
     def has_work(self, endpoints: Collection[str], most_seconds: float) -> bool:
-        """Whether one of the other methods would find anything to do. It only reads."""
+        """Return whether any other method would find work, without writing."""
         due = exists().where(
             _WAITS, WebhookDeliveryRow.endpoint.in_(endpoints), WebhookDeliveryRow.next_at <= database_now()
         )
@@ -60,7 +60,7 @@ class OutboxRepository(Repository):
         return bool(self._session.scalar(select(or_(exists().where(_unaddressed(most_seconds)), due, overdue))))
 
     def address(self, endpoints: Collection[str], most_seconds: float) -> None:
-        """Give new events a delivery per endpoint, but for those that happened longer ago than `most_seconds`."""
+        """Create a delivery per endpoint for new events that are not older than `most_seconds`."""
         new = select(WebhookEventRow.id, WebhookEventRow.at).where(_unaddressed(most_seconds))
         events = self._session.execute(new.order_by(WebhookEventRow.at).limit(BATCH)).all()
         rows = [
@@ -75,7 +75,7 @@ class OutboxRepository(Repository):
         self._session.execute(addressed.values(addressed_at=database_now()))
 
     def due(self, endpoint: str) -> Sequence[Delivery]:
-        """What is to be tried now, at most `BATCH`, the longest due first."""
+        """Return deliveries to attempt now, at most `BATCH`, longest due first."""
         statement = (
             select(WebhookEventRow, WebhookDeliveryRow.attempts)
             .join(WebhookDeliveryRow, WebhookDeliveryRow.event == WebhookEventRow.id)
@@ -93,22 +93,22 @@ class OutboxRepository(Repository):
         ]
 
     def delivered(self, delivery: Delivery) -> None:
-        """It arrived."""
+        """Mark a delivery as delivered."""
         self._set(delivery, state=DELIVERED, error=None, ended_at=database_now())
 
     def failed(self, delivery: Delivery, error: str, retry_seconds: float | None) -> None:
-        """It did not; try again after so long, or never (None)."""
-        said = error[:_LONGEST_ERROR]
+        """Record a failed attempt. It is retried after `retry_seconds`, or given up if None."""
+        shortened = error[:_LONGEST_ERROR]
         if retry_seconds is None:
-            self._set(delivery, state=GIVEN_UP, error=said, ended_at=database_now())
+            self._set(delivery, state=GIVEN_UP, error=shortened, ended_at=database_now())
         else:
-            self._set(delivery, error=said, next_at=database_now() + retry_seconds)
+            self._set(delivery, error=shortened, next_at=database_now() + retry_seconds)
 
     def give_up(self, most_seconds: float) -> dict[str, int]:
-        """End deliveries of events that happened longer ago, also those to endpoints that nobody serves any more.
+        """Give up deliveries of events older than `most_seconds`, including those to endpoints that no worker serves.
 
         Returns:
-            How many, by endpoint.
+            The number of deliveries by endpoint.
         """
         overdue = update(WebhookDeliveryRow).where(_WAITS, WebhookDeliveryRow.event.in_(_older(most_seconds)))
         never = "it was never tried: no worker had this endpoint in its settings"
@@ -121,7 +121,7 @@ class OutboxRepository(Repository):
         return dict(Counter(ended))
 
     def standing(self) -> Sequence[EndpointState]:
-        """How it stands, by endpoint; those with nothing that waits or was given up in the last day are left out."""
+        """Return the state of each endpoint with waiting or recently given up messages."""
         statement = (
             select(
                 WebhookDeliveryRow.endpoint,
@@ -140,9 +140,9 @@ class OutboxRepository(Repository):
         ]
 
     def drop_undelivered(self) -> int:
-        """Tell nobody of what has not arrived yet; returns how many messages that are.
+        """Drop all undelivered messages and return their number.
 
-        An event that was given to no endpoint is one only where somebody was ever told of anything.
+        Events without a delivery only count if any event was ever delivered or scheduled.
         """
         addressed = self._session.scalar(select(exists().where(WebhookDeliveryRow.event.is_not(None))))
         waiting = delete(WebhookDeliveryRow).where(_WAITS).returning(WebhookDeliveryRow.event)
@@ -170,12 +170,12 @@ def _count(condition: ColumnElement[bool]) -> ColumnElement[int]:
 
 
 def _newest_error() -> ColumnElement[str]:
-    """Of an endpoint; an attempt says more than that none was made."""
-    other = aliased(WebhookDeliveryRow)
+    """Return the newest error of an endpoint, preferring errors of actual attempts."""
+    delivery = aliased(WebhookDeliveryRow)
     return (
-        select(other.error)
-        .where(_shown(other), other.endpoint == WebhookDeliveryRow.endpoint, other.error.is_not(None))
-        .order_by(func.coalesce(other.tried_at, 0.0).desc())
+        select(delivery.error)
+        .where(_shown(delivery), delivery.endpoint == WebhookDeliveryRow.endpoint, delivery.error.is_not(None))
+        .order_by(func.coalesce(delivery.tried_at, 0.0).desc())
         .limit(1)
         .scalar_subquery()
     )

@@ -1,4 +1,4 @@
-"""Jobs that workers could not run, as their machine is broken or lacks something, and passed on to others."""
+"""Jobs that workers could not run, because their machine is broken or lacks something, and passed on to others."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class PassedJob:
     """A waiting job that some workers could not run.
 
     Args:
-        passed_by: names of those.
+        passed_by: names of these workers.
     """
 
     id: str
@@ -28,15 +28,15 @@ class PassedJob:
 
 
 class PassedRepository(Repository):
-    """What a worker left to others."""
+    """Jobs that workers passed on."""
 
     def passed_by(self, job_id: str) -> frozenset[str]:
-        """Names of the workers that could not run it."""
+        """Return the names of the workers that could not run a job."""
         names = self._session.scalars(select(JobRow.passed_by).where(JobRow.id == job_id)).one_or_none()
         return _names(names)
 
     def passed(self, worker: str, queues: Sequence[str]) -> Sequence[PassedJob]:
-        """Runnable jobs of `queues` that `worker` has passed on, in the order of their submission."""
+        """Return runnable jobs of `queues` that `worker` has passed on, in order of submission."""
         if not queues:
             return []
         statement = (

@@ -11,9 +11,9 @@ from onboard.registry.declared import Table
 
 
 class PriorRow(Table):
-    """A version of a base's prior for single texts or for pairs; the head is the one that is not retired.
+    """A version of a base's prior for single texts or for pairs. The head is the version that is not retired.
 
-    The numbers are not stored: they follow from the lessons.
+    The numbers are not stored, because they are computed from the lessons.
     """
 
     __tablename__ = "prior_versions"
@@ -31,7 +31,7 @@ class PriorRow(Table):
 
 
 class PriorLessonRow(Table):
-    """A lesson, and the versions of the prior that were fitted to it: from `since` up to, and without, `until`."""
+    """A lesson, and the prior versions that were fitted to it: from `since` to before `until`."""
 
     __tablename__ = "prior_lessons"
     base_digest: Mapped[str] = mapped_column(ForeignKey("bases.digest"), primary_key=True)
@@ -40,5 +40,5 @@ class PriorLessonRow(Table):
     since: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     until: Mapped[int | None]
     version: Mapped[int]  # of the task
-    lesson: Mapped[str]  # digest; what a deleted task taught is named here, and kept nowhere
+    lesson: Mapped[str]  # digest; for a deleted task, its artifact no longer exists
     shipped: Mapped[bool]

@@ -1,4 +1,4 @@
-"""The priors of bases: a line of versions for single texts, one for pairs, and the lessons that each was fitted to."""
+"""The priors of bases: separate version lines for single texts and pairs, with the lessons of each version."""
 
 from __future__ import annotations
 
@@ -27,30 +27,32 @@ from onboard.registry.tables import (
 
 
 class PriorRepository(Repository):
-    """Which priors there are, and what they are to be fitted to."""
+    """The existing priors, and the lessons to fit new ones to."""
 
     def list(self, base_digest: str) -> Sequence[PriorVersion]:
-        """Every version of a base's priors, by form and number."""
+        """Return every version of a base's priors, by form and number."""
         statement = (
             select(PriorRow).where(PriorRow.base_digest == base_digest).order_by(PriorRow.form, PriorRow.version)
         )
         return [_version(row) for row in self._session.scalars(statement)]
 
     def head(self, base_digest: str, form: Form) -> PriorVersion | None:
-        """The version that new tasks are learned with; None before the first, and until a deleted task is gone."""
+        """Return the version that new tasks are learned with; None before the first, and while a deleted task is
+        removed.
+        """
         statement = select(PriorRow).where(_is_of(base_digest, form), PriorRow.retired_at.is_(None))
         row = self._session.scalars(statement.order_by(PriorRow.version.desc()).limit(1)).one_or_none()
         return None if row is None else _version(row)
 
     def get(self, base_digest: str, form: Form, version: int) -> PriorVersion:
-        """One version. Raises NotFoundError."""
+        """Return one version. Raises NotFoundError."""
         row = self._session.get(PriorRow, (base_digest, form, version))
         if row is None:
             raise NotFoundError("unknown-prior-version", base=base_digest, form=form, version=version)  # fmt: skip
         return _version(row)
 
     def lessons(self, prior: PriorVersion) -> Sequence[Taught]:
-        """What a version was fitted to, by task."""
+        """Return the lessons that a version was fitted to, by task."""
         row = PriorLessonRow
         within = and_(row.since <= prior.version, or_(row.until.is_(None), row.until > prior.version))
         statement = select(row.task, row.version, row.lesson, row.shipped).where(
@@ -59,7 +61,7 @@ class PriorRepository(Repository):
         return [Taught(*taught) for taught in self._session.execute(statement.order_by(row.task))]
 
     def present(self, base_digest: str) -> Mapping[Form, Sequence[Taught]]:
-        """The lessons that tasks published here teach now: what `latest` names of every living task, on the base."""
+        """Return the current lessons of tasks published here: those of `latest` of every existing task on the base."""
         version = EmbeddingVersionRow
         statement = (
             select(version.task, version.version, version.lesson, version.pairs)
@@ -74,7 +76,7 @@ class PriorRepository(Repository):
         return taught
 
     def shipped(self, base_digest: str) -> Mapping[str, int]:
-        """The tasks that the base was trained on and that nobody deleted, and their version there."""
+        """Return the base's source tasks that were not deleted, with their version."""
         version = EmbeddingVersionRow
         statement = (
             select(version.task, func.max(version.version))
@@ -87,10 +89,10 @@ class PriorRepository(Repository):
     def advance(self, draft: PriorVersion, taught: Iterable[Taught], *, expected: int | None) -> PriorVersion:
         """Add the next version, fitted to these lessons, and make it the head, if the head is still `expected`.
 
-        Its number and time are filled in here.
+        Number and time of the draft are set here.
 
         Raises:
-            ConflictError: the head moved meanwhile.
+            ConflictError: the head has moved.
         """
         base, form = draft.base_digest, draft.form
         self._session.execute(select(BaseRow.digest).where(BaseRow.digest == base).with_for_update())
@@ -110,7 +112,7 @@ class PriorRepository(Repository):
         return _version(row)
 
     def _open(self, base: str, form: Form, number: int, taught: Iterable[Taught]) -> None:
-        """From this version on these are the lessons; those that are none any more end with the one before."""
+        """Record the lessons of a new version. Lessons that it no longer uses end with the previous version."""
         row, now = PriorLessonRow, {lesson.task: lesson for lesson in taught}
         is_open = and_(row.base_digest == base, row.form == form, row.until.is_(None))
         before = {
@@ -127,15 +129,15 @@ class PriorRepository(Repository):
             self._session.execute(insert(row), [{**facts, **asdict(lesson)} for lesson in fresh])
 
     def retire(self, base_digest: str, form: str) -> None:
-        """From now on there is no head, until the next version is added."""
+        """Remove the head until the next version is added."""
         statement = update(PriorRow).where(_is_of(base_digest, form), PriorRow.retired_at.is_(None))
         self._session.execute(statement.values(retired_at=database_now()))
 
     def forget(self, task: str) -> Sequence[tuple[str, str]]:
-        """No version that was fitted to a deleted task's lesson is the head any more.
+        """Retire all heads that were fitted to a deleted task's lesson.
 
         Returns:
-            The bases, each with the form, that have no head because of it.
+            The bases and forms that have no head because of it.
         """
         heads = select(PriorRow.base_digest, PriorRow.form).where(PriorRow.retired_at.is_(None), _knows(task))
         lost = [(base, form) for base, form in self._session.execute(heads)]
@@ -145,28 +147,29 @@ class PriorRepository(Repository):
         return lost
 
     def fitted_to(self, task: str) -> frozenset[tuple[str, str, int]]:
-        """The versions (base, form, number) that know the lesson of a task, deleted or not."""
+        """Return the versions (base, form, number) that were fitted to a lesson of a task, deleted or not."""
         statement = select(PriorRow.base_digest, PriorRow.form, PriorRow.version).where(_knows(task))
         return frozenset((base, form, number) for base, form, number in self._session.execute(statement))
 
     def row_hashes(self, taught: Iterable[Taught]) -> Mapping[str, str]:
-        """The artifact with the hashes of the rows that made each lesson, by task; of those whose rows are known."""
-        own = {lesson.task: lesson.version for lesson in taught if not lesson.shipped}
+        """Return the artifact of the row hashes behind each lesson, by task, where it is known."""
+        version_of = {lesson.task: lesson.version for lesson in taught if not lesson.shipped}
         statement = select(EmbeddingVersionRow.task, EmbeddingVersionRow.version, SnapshotRow.row_hashes).join(
             SnapshotRow, SnapshotRow.digest == EmbeddingVersionRow.dataset_digest
         )
         rows = self._session.execute(statement.where(EmbeddingVersionRow.lesson.is_not(None)))
-        return {task: hashes for task, version, hashes in rows if own.get(task) == version}
+        return {task: hashes for task, version, hashes in rows if version_of.get(task) == version}
 
     def last_change(self) -> tuple[int, float]:
-        """Another one whenever what priors are to be fitted to may have changed: the newest move of an alias, and when
-        a task was last deleted."""
+        """Return a value that changes when the lessons may have changed: the newest alias move, and the last deletion
+        of a task.
+        """
         moved = self._session.scalar(select(func.max(AliasMoveRow.id)))
         deleted = self._session.scalar(select(func.max(TaskRow.deleted_at)))
         return moved or 0, deleted or 0.0
 
     def may_be_due(self) -> bool:
-        """Whether something teaches, and an alias moved or a task was deleted since the last prior was fitted."""
+        """Return whether a prior may need fitting: an alias moved or a task was deleted since the last fit."""
         teaches = self._session.scalar(select(exists().where(EmbeddingVersionRow.lesson.is_not(None))))
         fitted = self._session.scalar(select(func.max(PriorRow.created_at)))
         if not teaches and fitted is None:
@@ -176,7 +179,9 @@ class PriorRepository(Repository):
         return fitted is None or max(moved, deleted) >= fitted
 
     def helped(self, base_digest: str, limit: int) -> Sequence[tuple[str, float, dict[str, Any]]]:
-        """What earlier tasks contributed to the newest versions of a base, by reference and time; oldest first."""
+        """Return the contribution of earlier tasks to the newest versions of a base, with reference and time, oldest
+        first.
+        """
         version, facts = EmbeddingVersionRow, JobRow.result["prior"]
         statement = (
             select(version.task, version.version, version.created_at, facts)
@@ -187,7 +192,9 @@ class PriorRepository(Repository):
             .limit(limit)
         )
         rows = self._session.execute(statement).all()
-        return [(f"{task}@v{number}", at, known) for task, number, at, known in reversed(rows) if known]
+        return [
+            (f"{task}@v{number}", at, contribution) for task, number, at, contribution in reversed(rows) if contribution
+        ]
 
 
 def _is_of(base_digest: str, form: str) -> ColumnElement[bool]:
@@ -195,7 +202,7 @@ def _is_of(base_digest: str, form: str) -> ColumnElement[bool]:
 
 
 def _knows(task: str) -> ColumnElement[bool]:
-    """Whether a version of the prior was fitted to a lesson of the task."""
+    """Condition: a version of the prior was fitted to a lesson of the task."""
     row = PriorLessonRow
     return exists().where(
         row.task == task, row.base_digest == PriorRow.base_digest, row.form == PriorRow.form,

@@ -1,4 +1,4 @@
-"""What every repository works in and gives: a transaction's session, and rows as the dataclasses of the domain."""
+"""The base class of repositories, and conversion of rows to dataclasses of the domain."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ R = TypeVar("R")
 
 
 class Repository:
-    """Reads and writes rows in the transaction of whoever opened the session, and never commits."""
+    """Reads and writes rows in the session of the caller and never commits."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
 
 
 def record_of(record: type[R], row: Table, **converted: Any) -> R:
-    """The row as a dataclass: a column and the field that it fills have one name.
+    """Convert a row to a dataclass with the same field names.
 
     Args:
-        record: the dataclass; each of its fields is a column of the row, or converted. Lists become tuples.
-        converted: fields that no column has as they are: enumerations, sets, figures of the clock.
+        record: the dataclass; each of its fields is a column of the row, or in `converted`. Lists become tuples.
+        converted: fields that differ from their column, such as enumerations, sets and values from the clock.
     """
     names = [declared.name for declared in fields(record)]  # type: ignore[arg-type]  # only dataclasses are records
     columns = {name: getattr(row, name) for name in names if name not in converted}

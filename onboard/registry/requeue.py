@@ -1,4 +1,4 @@
-"""Running jobs that leave their workers, whoever those are: for a restore, and for tasks that are deleted."""
+"""Take running jobs away from their workers, for a restore and for deleted tasks."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from onboard.registry.tables import JobRow
 def take_away(
     session: Session, which: ColumnElement[bool], state: JobState, facts: dict[str, Any], **values: Any
 ) -> Sequence[Any]:
-    """Running jobs leave their workers for that state, whoever they are of; `facts` of their events say why.
+    """Move running jobs of any worker to another state. `facts` go into their events.
 
     Returns:
-        Id, attempt and queue of each.
+        Id, attempt and queue of each job.
     """
     nobody = {"lease_expires_at": None, "worker": None, "worker_pid": None}
     taken = update(JobRow).where(JobRow.state == JobState.RUNNING, which).values(state=state, **nobody, **values)
@@ -33,6 +33,6 @@ def take_away(
 
 
 def queue_again(session: Session, which: ColumnElement[bool], facts: dict[str, Any]) -> Sequence[Any]:
-    """Running jobs are to be claimed anew at once; their present attempt does not count. As `take_away`."""
+    """Queue running jobs again, due at once. The current attempt does not count. See `take_away`."""
     due = {"not_before_at": database_now(), "max_attempts": JobRow.max_attempts + 1}
     return take_away(session, which, JobState.QUEUED, facts, **due)

@@ -1,9 +1,9 @@
-"""What time makes superfluous: rows of jobs that ended long ago, of webhooks, sessions and old changes. Never versions.
+"""Delete expired rows: jobs that ended long ago, webhooks, sessions and audit entries; never versions.
 
-Of hypernetworks that nothing needs the tensors are given up; the rows stay, so that a number never comes again.
+Of unused hypernetworks the tensors are deleted; the rows remain, so that no number is reused.
 
-Each method removes a batch and says how many rows went; zero means that nothing is left to remove. Rows are locked
-before they are looked at again, so that a job that is retried at that moment keeps what it needs.
+Each method deletes a batch and returns the number of rows; zero means that nothing is left. Rows are locked before the
+conditions are checked again, so that a job that is retried at that moment keeps its data.
 """
 
 from __future__ import annotations
@@ -46,34 +46,34 @@ from onboard.registry.tables import (
 from onboard.registry.transitions import TransitionRepository
 from onboard.registry.webhook_tables import WebhookEventRow
 
-BATCH: Final = 200  # rows (of jobs: their logs go with them) in one short transaction
+BATCH: Final = 200  # rows (jobs include their logs) in one short transaction
 _FINISHED: Final = [state for state in JobState if state.finished]
 
 
 class RetentionRepository(Repository):
-    """Deletes what is kept no longer."""
+    """Deletes expired rows."""
 
     def jobs(self, older_than_seconds: float) -> int:
-        """Jobs that ended so long ago and published nothing, with their logs and stage outputs."""
+        """Delete jobs that ended before the given age and published nothing, with their logs and stage outputs."""
         published = [exists().where(column == JobRow.id) for column in (EmbeddingVersionRow.job, HypernetworkRow.job)]
         due = and_(_ended(older_than_seconds), *(~dataset for dataset in published))
         jobs = self._locked(JobRow.id, due)
         if jobs:
-            TransitionRepository(self._session).fold()  # the figures of whoever watches count them for ever
+            TransitionRepository(self._session).fold()  # metrics keep counting deleted jobs
         return self._deleted(delete(JobRow).where(JobRow.id.in_(jobs), due))
 
     def notes(self, older_than_seconds: float) -> int:
-        """The notes of progress of jobs that ended so long ago. Changes of state and stages stay as long as the job."""
+        """Delete progress notes of jobs that ended before the given age. State and stage changes are kept."""
         notes = and_(JobEventRow.job == JobRow.id, JobEventRow.kind == "note")
         jobs = self._locked(JobRow.id, and_(_ended(older_than_seconds), exists().where(notes)))
         return self._deleted(delete(JobEventRow).where(JobEventRow.job.in_(jobs), JobEventRow.kind == "note"))
 
     def stage_outputs(self, succeeded_seconds: float, other_seconds: float | None) -> int:
-        """Stage outputs of jobs that succeeded, and of those that ended otherwise, so long ago.
+        """Delete stage outputs of finished jobs.
 
         Args:
-            succeeded_seconds: a job that succeeded never needs them again.
-            other_seconds: a retry of any other goes on from them; None keeps them.
+            succeeded_seconds: age for successful jobs, which never need them again.
+            other_seconds: age for other jobs; a retry continues from them. None keeps them.
         """
         due = and_(JobRow.state == JobState.SUCCEEDED, JobRow.finished_at <= database_now() - succeeded_seconds)
         if other_seconds is not None:
@@ -82,13 +82,13 @@ class RetentionRepository(Repository):
         return self._deleted(delete(StageOutputRow).where(StageOutputRow.job.in_(jobs)))
 
     def snapshots(self) -> int:
-        """Datasets that neither a version nor a job names any more."""
+        """Delete datasets that no version or job refers to."""
         due = unnamed_snapshots()
         digests = self._locked(SnapshotRow.digest, due)
         return self._deleted(delete(SnapshotRow).where(SnapshotRow.digest.in_(digests), due))
 
     def hypernetworks(self, older_than_seconds: float) -> int:
-        """Hypernetwork versions that nothing has needed for so long: their artifacts are named no more."""
+        """Mark unused hypernetwork versions as collected and release their artifacts."""
         key, due = (HypernetworkRow.base_digest, HypernetworkRow.version), unneeded(older_than_seconds)
         statement = select(*key).where(due).limit(BATCH).with_for_update(skip_locked=True)
         locked = [tuple(row) for row in self._session.execute(statement)]
@@ -96,23 +96,23 @@ class RetentionRepository(Repository):
         return self._deleted(collected.values(artifact=None, collected_at=database_now()))
 
     def webhook_events(self, older_than_seconds: float) -> int:
-        """What webhooks told of (or could not) so long ago, with its deliveries."""
+        """Delete webhook events of the given age, with their deliveries."""
         due = WebhookEventRow.at <= database_now() - older_than_seconds
         return self._deleted(
             delete(WebhookEventRow).where(WebhookEventRow.id.in_(self._locked(WebhookEventRow.id, due)))
         )
 
     def drift_days(self, older_than_days: int) -> int:
-        """Numbers about the texts of days that ended so long ago."""
+        """Delete drift statistics of days older than this."""
         today = day_of(read_clock(self._session))
         return DriftRepository(self._session).remove_before(today - older_than_days, BATCH)
 
     def sessions(self) -> int:
-        """Sessions of browsers that are over."""
+        """Delete expired browser sessions."""
         return self._deleted(delete(SessionRow).where(SessionRow.expires_at <= database_now()))
 
     def audit_log(self, older_than_seconds: float) -> int:
-        """Changes that were made so long ago. Only the oldest are looked at: there is no index by time."""
+        """Delete audit entries of the given age. Only the oldest are checked, because there is no index by time."""
         first = select(func.min(AuditRow.id)).scalar_subquery()
         due = and_(AuditRow.id < first + BATCH, AuditRow.at <= database_now() - older_than_seconds)
         return self._deleted(delete(AuditRow).where(due))

@@ -1,4 +1,4 @@
-"""Opening the database with the schema this code knows. The embedded default migrates itself; a server never does."""
+"""Open the database at this release's schema. Embedded mode migrates automatically; servers never do."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 
 def open_database(settings: Settings) -> Database:
-    """The registry that the settings name, at the schema revision of this code.
+    """Open the registry of the settings at the schema revision of this release.
 
-    The embedded default makes its folder and migrates itself under a file lock.
+    Embedded mode creates its folder and migrates under a file lock.
 
     Raises:
         NotAllowedError: ONBOARD_HOME cannot be written.
         UnavailableError: PostgreSQL cannot be reached.
-        ConflictError: the schema is older (run `onboard db upgrade`) or newer than this code.
+        ConflictError: the schema is older (run `onboard db upgrade`) or newer than this release.
     """
     if not settings.database_url:
         make_home(settings.resolved_home)
@@ -45,7 +45,7 @@ def open_database(settings: Settings) -> Database:
 
 
 def make_home(home: Path) -> Path:
-    """Make the home folder, readable by its owner only. Raises NotAllowedError or StorageError when that fails."""
+    """Create the home folder, readable by its owner only. Raises NotAllowedError or StorageError."""
     try:
         home.mkdir(parents=True, exist_ok=True, mode=0o700)
         writable = os.access(home, os.W_OK | os.X_OK, effective_ids=os.access in os.supports_effective_ids)
@@ -57,10 +57,10 @@ def make_home(home: Path) -> Path:
 
 
 def home_trouble(home: Path, error: OSError, file: str | None = None) -> OnboardError:
-    """What a failure to write in the home folder means.
+    """Convert a failure to write in the home folder to an error.
 
     Args:
-        file: which of its files or folders it is about.
+        file: the file or folder in it that failed.
     """
     if file and error.errno not in (errno.ENOSPC, errno.EDQUOT):
         return NotAllowedError("home-file-not-writable", file=str(file), reason=error.strerror or error, home=home)
@@ -74,7 +74,7 @@ def _not_writable(home: Path, reason: str) -> NotAllowedError:
 
 
 def upgrade(url: str) -> None:
-    """Bring the schema of the database at `url` to the revision of this code. Harmless again, or at once by many."""
+    """Migrate the database at `url` to this release's schema. Repeated or concurrent calls are safe."""
     with migrating(url) as migration:
         migration.upgrade()
 
@@ -83,20 +83,20 @@ class Migration:
     """A transaction that may change the schema.
 
     Args:
-        session: of that transaction.
+        session: session of that transaction.
     """
 
     def __init__(self, session: Session) -> None:
         self.session = session
 
     def upgrade(self) -> None:
-        """Bring the schema to the revision of this code."""
+        """Migrate the schema to the revision of this release."""
         from alembic import command
 
         command.upgrade(_config(self.session.connection()), "head")
 
     def downgrade(self, revision: str) -> None:
-        """Bring the schema back to an earlier revision."""
+        """Migrate the schema back to an earlier revision."""
         from alembic import command
 
         command.downgrade(_config(self.session.connection()), revision)
@@ -104,11 +104,11 @@ class Migration:
 
 @contextmanager
 def migrating(url: str) -> Iterator[Migration]:
-    """One transaction for changes of the schema and whatever belongs to them; the second one at a server waits.
+    """Open a transaction for schema changes. On a server, concurrent ones wait.
 
     Raises:
-        ConflictError: the schema is newer than this code, or the database has such tables of another program.
-        DamagedError: rows of SQLite refer to rows that do not exist; nothing was changed.
+        ConflictError: the schema is newer than this release, or tables with our names belong to another program.
+        DamagedError: rows in SQLite refer to rows that do not exist; nothing was changed.
     """
     with Database(url, foreign_keys=False) as database:
         require_known(_revision(database), "The database's schema")
@@ -121,13 +121,13 @@ def migrating(url: str) -> Iterator[Migration]:
             _require_no_other_tables(session)
             yield Migration(session)
             if not session.in_transaction():
-                return  # it was only tried, and rolled back
+                return  # it was rolled back
             if database.is_sqlite and (broken := session.execute(text("PRAGMA foreign_key_check")).all()):
                 raise DamagedError("rows-dangling", rows=len(broken))
 
 
 def check(url: str) -> None:
-    """Raise ConflictError unless the database at `url` has the schema revision of this code."""
+    """Raise ConflictError unless the database at `url` has the schema revision of this release."""
     revision = revision_of(url)
     if revision == migrations.HEAD:
         return
@@ -138,17 +138,17 @@ def check(url: str) -> None:
 
 
 def revision_of(url: str) -> str | None:
-    """The schema revision of the database at `url`; None when it has no tables of ours yet, or no file."""
+    """Return the schema revision of the database at `url`; None if it has no tables of Onboard, or does not exist."""
     with Database(url) as database:
         return _revision(database)
 
 
 def require_known(revision: str | None, whose: str) -> None:
-    """Raise ConflictError when a schema's revision is none that this code knows, so a later one."""
+    """Raise ConflictError if this release does not know a schema's revision, so it is from a later one."""
     from alembic.script import ScriptDirectory
 
-    known = {script.revision for script in ScriptDirectory.from_config(_config(None)).walk_revisions()}
-    if revision is not None and revision not in known:
+    known_revisions = {script.revision for script in ScriptDirectory.from_config(_config(None)).walk_revisions()}
+    if revision is not None and revision not in known_revisions:
         raise ConflictError("schema-too-new", found=revision, wanted=migrations.HEAD, whose=whose)
 
 
@@ -165,14 +165,14 @@ def _migrate_under_lock(database: Database, home: Path) -> None:
 
 
 def _require_no_other_tables(session: Session) -> None:
-    present = set(inspect(session.connection()).get_table_names())
-    taken = sorted(present & Table.metadata.tables.keys())
-    if taken and "alembic_version" not in present:
-        raise ConflictError("tables-of-other-program", tables=taken)
+    existing = set(inspect(session.connection()).get_table_names())
+    conflicts = sorted(existing & Table.metadata.tables.keys())
+    if conflicts and "alembic_version" not in existing:
+        raise ConflictError("tables-of-other-program", tables=conflicts)
 
 
 def _revision(database: Database) -> str | None:
-    """The schema revision that the database says it has; None without one."""
+    """Return the schema revision that the database records; None if there is none."""
     if database.is_sqlite and not Path(make_url(database.url).database or "").exists():
         return None
     with database.read() as session:

@@ -1,4 +1,4 @@
-"""What the door asks most: which artifact a name means just now, and which tasks fit; few columns, no whole tables."""
+"""Frequent look-ups: resolve references, search tasks. They read few columns"""
 
 from __future__ import annotations
 
@@ -16,53 +16,59 @@ from onboard.registry.repository import Repository, record_of
 from onboard.registry.tables import AliasRow, EmbeddingVersionRow, TaskRow
 from onboard.registry.versions import HAS_EMBEDDING, rows_of_pairs, version_of
 
-_CHUNK: Final = 500  # rows that a search looks at in one query
+_CHUNK: Final = 500  # rows per query of a search
 
 
 @dataclass(frozen=True, slots=True)
 class Current:
-    """What a reference names just now: enough to tell whether somebody has it already."""
+    """The current target of a reference, enough to tell whether a client has it already."""
 
     task: str
     version: int
     artifact: str
     provisional: bool = False
-    names: AliasNames | None = None  # what the alias that was asked for calls labels of the version
+    names: AliasNames | None = None  # the alias's names for labels of the version
 
     @property
     def tag(self) -> str:
-        """What differs once the version's document does: the mark may go."""
+        """A value that changes with the version's document, including its provisional mark."""
         return f"{self.artifact}-provisional" if self.provisional else self.artifact
 
 
 class SearchRepository(Repository):
-    """Look-ups over tasks, aliases and versions together."""
+    """Look-ups across tasks, aliases and versions."""
 
     def current(self, reference: Reference) -> Current | None:
-        """What the reference names: one query over primary keys. None where there is none (any more)."""
+        """Resolve a reference in one query by primary keys. None if it does not exist (any more)."""
         statement = _BY_ALIAS if reference.version is None else _BY_NUMBER
-        asked = {"task": reference.task, "number": reference.version, "alias": reference.alias}
-        row = self._session.execute(statement, asked).one_or_none()
+        parameters = {"task": reference.task, "number": reference.version, "alias": reference.alias}
+        row = self._session.execute(statement, parameters).one_or_none()
         return None if row is None else Current(reference.task, row.version, row.artifact, row.provisional)
 
     def currents(self, references: Collection[Reference]) -> dict[Reference, Current]:
-        """What each of many references names, in few queries; those that name nothing (any more) are left out."""
-        numbered = {(asked.task, asked.version): asked for asked in references if asked.version is not None}
-        aliased = {(asked.task, asked.alias): asked for asked in references if asked.version is None}
+        """Resolve many references in few queries. Those that do not exist (any more) are left out."""
+        numbered = {
+            (reference.task, reference.version): reference for reference in references if reference.version is not None
+        }
+        aliased = {
+            (reference.task, reference.alias): reference for reference in references if reference.version is None
+        }
         number = EmbeddingVersionRow.task, EmbeddingVersionRow.version
         alias = AliasRow.task, AliasRow.alias
         facts = *number, EmbeddingVersionRow.artifact, EmbeddingVersionRow.provisional
         of_living = TaskRow, and_(TaskRow.name == EmbeddingVersionRow.task, TaskRow.deleted_at.is_(None))
-        by_number = select(*number, *facts).join(*of_living).order_by(*number)  # in its order SQLite goes by the index
+        by_number = select(*number, *facts).join(*of_living).order_by(*number)  # this order lets SQLite use the index
         by_alias = select(*alias, *facts, AliasRow.names).join(AliasRow, names_version()).join(*of_living)
         rows: list[tuple[Mapping[Any, Reference], Iterator[Any]]] = [
             (numbered, rows_of_pairs(self._session, by_number, number, sorted(numbered))),
             (aliased, rows_of_pairs(self._session, by_alias, alias, sorted(aliased))),
         ]
-        return {asked[first, second]: Current(*row) for asked, of_kind in rows for first, second, *row in of_kind}
+        return {
+            reference[first, second]: Current(*row) for reference, of_kind in rows for first, second, *row in of_kind
+        }
 
     def named(self, alias: str, *, every: bool = False) -> Sequence[Current]:
-        """The embedding that the alias names in every task, by task; versions without one only if `every` is asked."""
+        """Return the target of an alias in every task, by task; without an embedding only if `every` is set."""
         statement = (
             select(
                 EmbeddingVersionRow.task,
@@ -80,7 +86,7 @@ class SearchRepository(Repository):
     def tasks(
         self, search: TaskSearch, limit: int | None = None, after: str | None = None
     ) -> Sequence[tuple[Task, EmbeddingVersion | None]]:
-        """The tasks that fit (or the first `limit`), by name and after `after`, each with its latest version."""
+        """Return matching tasks after the name `after`, by name, with their latest version, at most `limit`."""
         tasks: list[tuple[Task, EmbeddingVersion | None]] = []
         chunk = min(limit or _CHUNK, _CHUNK) if search.by_row else _CHUNK
         for task, latest in self._all(search, after, chunk):
@@ -91,7 +97,7 @@ class SearchRepository(Repository):
         return tasks
 
     def _all(self, search: TaskSearch, after: str | None, chunk: int) -> Iterator[tuple[Task, EmbeddingVersion | None]]:
-        """Every task after a name whose row fits, with its latest version, read a chunk at a time."""
+        """Yield tasks after a name with their latest version, filtered by their row and read in chunks."""
         last = after or ""
         fitting: list[ColumnElement[bool]] = [] if search.shipped is None else [TaskRow.source.is_(search.shipped)]
         if search.name:
@@ -121,7 +127,7 @@ def _artifact_where(condition: ColumnElement[bool]) -> Select[int, str, bool]:
     )
 
 
-# Built once: building a statement takes as long as running it, and these are asked for by every reader all day.
+# Built once, because building a statement takes as long as running it, and these run constantly.
 _BY_NUMBER: Final = _artifact_where(EmbeddingVersionRow.version == bindparam("number"))
 _BY_ALIAS: Final = _artifact_where(
     EmbeddingVersionRow.version.in_(

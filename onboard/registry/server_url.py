@@ -1,6 +1,6 @@
-"""Whether a URL of PostgreSQL means what whoever wrote it meant: said before the driver stumbles over it.
+"""Check a PostgreSQL URL before the driver fails on it with an unclear message.
 
-No message quotes a part of the URL where a password may stand.
+No message quotes a part of the URL that may contain a password.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from onboard.domain.database_url import NO_PREPARED_STATEMENTS
 from onboard.errors import InputError
 
 _POOLER: Final = ("prepare_threshold", "prepared_statements", "statement_cache_size", "prepared_statement_cache_size")
-_HOSTS: Final = ("host", "port")  # several hosts stand in the query
+_HOSTS: Final = ("host", "port")  # several hosts are given in the query
 
 
 def require_usable(url: URL) -> None:
-    """Raise InputError where a part of the URL is not where it belongs, or a parameter is not one of libpq."""
+    """Raise InputError if a part of the URL is misplaced, or a parameter is unknown to libpq."""
     places = (url.host or "", url.database or "", *url.query)
     if any("@" in place for place in places) or "/" in (url.host or ""):
         raise InputError("database-url-password")
@@ -33,7 +33,7 @@ def _unknown(name: str) -> InputError:
 
 
 def _known() -> frozenset[str]:
-    """The parameters of this libpq."""
+    """Return the parameters of the installed libpq."""
     from psycopg import pq
 
     return frozenset(option.keyword.decode() for option in pq.Conninfo.get_defaults())

@@ -1,4 +1,4 @@
-"""What a use case works with: settings, registry, artifact store, device."""
+"""The services of use cases: settings, registry, artifact store, device."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from onboard.storage.artifacts import ArtifactStore, digest_of
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """Handed to every use case.
+    """Passed to every use case.
 
     Args:
-        device: auto, cpu, cuda or cuda:N, as asked for.
+        device: auto, cpu, cuda or cuda:N, as configured.
     """
 
     settings: Settings
@@ -31,28 +31,28 @@ class Services:
     def store(self, data: bytes, kind: str) -> str:
         """Store bytes as an artifact and return their digest. The row is committed before the bytes are written.
 
-        Call it outside of a write transaction (SQLite has one writer at a time).
+        Call this outside of a write transaction (SQLite has a single writer).
 
         Raises:
             StorageError: the disk is full, or the store cannot be reached.
-            NotAllowedError: the store is read-only for us.
+            NotAllowedError: the store is read-only for this process.
         """
         with self.database.write() as session:
             ArtifactRepository(session).add(digest_of(data), kind, len(data))
         return self.artifacts.put(data, kind)
 
     def read(self, artifact: str) -> bytes:
-        """The bytes that a row names, verified.
+        """Return the bytes of an artifact, verified.
 
         Raises:
-            DamagedError: they are damaged, or gone: what was asked for is there, so that is not the asker's mistake.
+            DamagedError: they are damaged or missing. A missing artifact with a row is not the caller's mistake.
             StorageError: the store cannot be reached.
         """
         with _gone_is_damaged(artifact):
             return self.artifacts.get(artifact)
 
     def file(self, artifact: str) -> Path | None:
-        """Where those bytes lie, verified, if the store is a folder; None in an object store. Raises as `read`."""
+        """Return the local path of an artifact, verified; None in an object store. Raises as `read`."""
         with _gone_is_damaged(artifact):
             return self.artifacts.file(artifact)
 
@@ -72,10 +72,10 @@ def _gone_is_damaged(artifact: str) -> Iterator[None]:
 
 
 def open_services(settings: Settings, device: str | None = None) -> Services:
-    """Open what the settings name. See `open_database` for what it raises.
+    """Open the services of the settings. See `open_database` for other errors.
 
     Raises:
-        InputError: a database without a broker, or the reverse: half of a deployment would be on this machine alone.
+        InputError: a database without a broker, or a broker without a database.
     """
     if bool(settings.database_url) != bool(settings.broker_url):
         missing = "ONBOARD_BROKER_URL" if settings.database_url else "ONBOARD_DATABASE_URL"

@@ -1,4 +1,4 @@
-"""Signed-in browsers, and the single-use codes of the links that sign one in. Only digests are kept."""
+"""Browser sessions, and the single-use codes of sign-in links. Only digests are stored."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from onboard.registry.clock import database_now, read_clock
 from onboard.registry.repository import Repository
 from onboard.registry.tokens import is_live
 
-LOCAL = "local"  # the name of whoever came by the link that a start on this machine printed
-_ID_LETTERS: Final = 12  # of the digest, which tells nothing of the cookie
+LOCAL = "local"  # name of users who signed in with the link printed at startup
+_ID_LETTERS: Final = 12  # of the digest, which does not reveal the cookie
 _HEX: Final = frozenset("0123456789abcdef")
 
 
@@ -24,21 +24,21 @@ class SessionRepository(Repository):
     """The sessions of browsers."""
 
     def offer(self, digest: str, lives_seconds: float) -> None:
-        """Keep the code of a link. Earlier ones are over: only the newest start's link signs in."""
+        """Store the code of a link and delete earlier ones, so that only the newest link works."""
         self._session.execute(delete(SignInCodeRow))
         self._session.execute(insert(SignInCodeRow).values(hash=digest, expires_at=database_now() + lives_seconds))
 
     def take(self, digest: str) -> bool:
-        """Use a code up. False when it is unknown, used or too old; of two at once one gets True."""
+        """Use up a code. False if it is unknown, used or expired. Of two concurrent calls, one gets True."""
         statement = delete(SignInCodeRow).where(SignInCodeRow.hash == digest).returning(SignInCodeRow.expires_at)
         expires_at = self._session.scalars(statement).one_or_none()
         return expires_at is not None and expires_at > read_clock(self._session)
 
     def open(self, digest: str, token: str | None, lives_seconds: float) -> None:
-        """Begin a session, and forget those that are over.
+        """Start a session and delete expired ones.
 
         Args:
-            digest: of what the cookie will say.
+            digest: digest of the cookie's value.
             token: id of the token that signed in; None for the link on this machine.
         """
         self._session.execute(delete(SessionRow).where(SessionRow.expires_at <= database_now()))
@@ -50,41 +50,41 @@ class SessionRepository(Repository):
         record(self._session, "session.open", token or LOCAL, id=_id_of(digest))
 
     def identity(self, digest: str, idle_seconds: float) -> Identity | None:
-        """Who is signed in by this cookie; None when the session, or the token behind it, is over.
+        """Return the identity of a cookie; None if the session has ended or its token is no longer valid.
 
         Args:
-            idle_seconds: that a link's session stays open without use: when half of it is over, its use is due.
+            idle_seconds: idle timeout of a link's session. `use_due` is set when less than half of it is left.
         """
         row = self._session.execute(_open().where(SessionRow.hash == digest)).one_or_none()
         if row is None:
             return None
         session = _session_of(row)
-        left = row.expires_at - row.now
+        left_seconds = row.expires_at - row.now
         return Identity(
             name=session.name,
             scopes=session.scopes,
             token=session.token,
             session=session.id,
-            use_due=session.token is None and left < idle_seconds / 2,
+            use_due=session.token is None and left_seconds < idle_seconds / 2,
         )
 
     def list(self) -> Sequence[BrowserSession]:
-        """The browsers that are signed in, oldest first."""
+        """Return the active sessions, oldest first."""
         rows = self._session.execute(_open().order_by(SessionRow.created_at, SessionRow.hash))
         return [_session_of(row) for row in rows]
 
     def used(self, id_: str, idle_seconds: float, longest_seconds: float) -> None:
-        """Keep a link's session open for as long again, at most until so long after it began."""
+        """Extend a link's session by the idle timeout, at most to its maximum lifetime."""
         again, at_most = database_now() + idle_seconds, SessionRow.created_at + longest_seconds
         statement = update(SessionRow).where(SessionRow.hash.startswith(id_), SessionRow.token.is_(None))
         self._session.execute(statement.values(expires_at=case((at_most < again, at_most), else_=again)))
 
     def end(self, digest: str) -> None:
-        """Sign a browser out."""
+        """End a session by the digest of its cookie."""
         self._end(digest)
 
     def end_by_id(self, id_: str) -> BrowserSession:
-        """Sign a browser out by the id of its session. Raises NotFoundError."""
+        """End a session by its id. Raises NotFoundError."""
         named = {session.id: session for session in self.list()}.get(id_)
         if named is None or not _HEX.issuperset(id_):
             raise NotFoundError("unknown-session", session=id_)
@@ -98,7 +98,7 @@ class SessionRepository(Repository):
 
 
 def _open() -> Select[Any]:
-    """Sessions that are not over, nor the tokens behind them."""
+    """Select sessions that have not expired and have a valid token, if any."""
     return (
         select(
             SessionRow.hash, SessionRow.token, SessionRow.created_at, SessionRow.expires_at,
@@ -108,7 +108,8 @@ def _open() -> Select[Any]:
         .outerjoin(TokenRow, TokenRow.id == SessionRow.token)
         .where(
             SessionRow.expires_at > database_now(),
-            or_(SessionRow.token.is_(None), TokenRow.id.is_not(None)),  # else it would become that of the link
+            # without this, a session of a deleted token would count as one of the link
+            or_(SessionRow.token.is_(None), TokenRow.id.is_not(None)),
             is_live(),
         )
     )  # fmt: skip

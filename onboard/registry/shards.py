@@ -1,7 +1,7 @@
-"""Shards of jobs that answer files: claim, extend, finish. Each is fenced by its own attempt, whoever runs the job.
+"""Shards of jobs that predict files: claim, extend, finish. Each shard is fenced by its attempt.
 
-The job is one row that one worker runs, as every job. Its shards are claimed by that worker and by any other that has
-no job to run: what a worker holds is given anew when its lease runs out.
+The job is one row that one worker runs. That worker claims shards, and so do idle workers. A shard can be claimed again
+when its lease expires.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _OUTPUT: Final = JobRow.spec[("options", BULK, "output")].as_string()
 
 
 def _free() -> ColumnElement[bool]:
-    """Not written, held by nobody, and nothing is wrong with it."""
+    """Condition: not finished, not claimed, and without an error."""
     row = JobShardRow
     return and_(row.finished_at.is_(None), ~_held(), row.attempt < row.max_attempts, row.error.is_(None))
 
@@ -41,11 +41,11 @@ class ShardRepository(Repository):
     """The shards of the jobs of a deployment."""
 
     def add(self, job_id: str, rows: Sequence[int], done: Collection[int]) -> None:
-        """Write a job's shards, unless an earlier attempt has.
+        """Insert a job's shards, unless an earlier attempt did.
 
         Args:
-            rows: of each, in their order.
-            done: numbers of those whose answers are there already.
+            rows: number of rows of each shard, in order.
+            done: numbers of shards that already have answers.
         """
         count = self._session.scalars(select(func.count()).where(JobShardRow.job == job_id)).one()
         at = read_clock(self._session)
@@ -60,12 +60,12 @@ class ShardRepository(Repository):
             self._session.execute(insert(JobShardRow), new[first : first + _INSERTED_AT_ONCE])
 
     def written(self, job_id: str) -> set[int]:
-        """The numbers of the shards whose answers are there."""
+        """Return the numbers of the finished shards."""
         done = and_(JobShardRow.job == job_id, JobShardRow.finished_at.is_not(None))
         return set(self._session.scalars(select(JobShardRow.number).where(done)))
 
     def forget(self, job_id: str, numbers: Collection[int]) -> None:
-        """The answers of these are gone: they have to be written again."""
+        """Mark shards as unfinished, because their answers are gone."""
         for number in numbers:
             gone = and_(JobShardRow.job == job_id, JobShardRow.number == number)
             self._session.execute(update(JobShardRow).where(gone).values(finished_at=None))
@@ -73,18 +73,18 @@ class ShardRepository(Repository):
     def claim(
         self, job_id: str, worker: str, pid: int | None = None, lease_seconds: float = LEASE_SECONDS
     ) -> ShardClaim | None:
-        """The job's next free shard; None when there is none, or the worker leaves."""
+        """Claim the job's next free shard; None if there is none, or the worker is leaving."""
         return self._take(_first_free(JobShardRow.job == job_id, stays(worker)), worker, pid, lease_seconds)
 
     def claim_any(
         self, worker: str, queues: Sequence[str], pid: int | None = None, lease_seconds: float = LEASE_SECONDS
     ) -> ShardClaim | None:
-        """The next free shard of the most urgent job that runs in `queues`, for a worker that has no job to run."""
+        """Claim the next free shard of the most urgent running job in `queues`, for an idle worker."""
         helped = and_(JobRow.queue.in_(list(queues)), not_paused(), understood(_RELEASE), stays(worker))
         return self._take(_first_free(helped), worker, pid, lease_seconds)
 
     def _take(self, first: Select[str, int], worker: str, pid: int | None, lease_seconds: float) -> ShardClaim | None:
-        row, free = JobShardRow, self._session.execute(first).one_or_none()  # locked: nobody else takes it meanwhile
+        row, free = JobShardRow, self._session.execute(first).one_or_none()  # locked against other claims
         if free is None:
             return None
         claimed = (
@@ -99,12 +99,12 @@ class ShardRepository(Repository):
         return ShardClaim(*self._session.execute(claimed).one())
 
     def extend(self, claim: ShardClaim, lease_seconds: float = LEASE_SECONDS) -> bool:
-        """Extend its lease. Returns whether the job is to stop. Raises FencedError: the shard is no longer ours."""
+        """Extend the lease. Returns whether the job is to stop. Raises FencedError."""
         self._owned(claim, lease_expires_at=database_now() + lease_seconds)
         return self.stops(claim)
 
     def stops(self, claim: ShardClaim) -> bool:
-        """Whether the job has ended or is to be cancelled; reads only. Raises FencedError."""
+        """Return whether the job has ended or is to be cancelled, without writing. Raises FencedError."""
         row = JobShardRow
         statement = (
             select(JobRow.state, JobRow.cancel_requested)
@@ -118,10 +118,10 @@ class ShardRepository(Repository):
         return bool(cancel_requested or JobState(state).finished)
 
     def hold(self, claim: ShardClaim) -> None:
-        """Keep it from other attempts until the transaction ends, to publish its answers meanwhile.
+        """Lock the shard until the transaction ends, to publish its answers.
 
         Raises:
-            FencedError: it is no longer ours.
+            FencedError: another attempt owns the shard.
             CancelledError: the job has ended, or is to be cancelled.
         """
         self._owned(claim, attempt=claim.attempt)
@@ -129,68 +129,68 @@ class ShardRepository(Repository):
             raise CancelledError("bulk-job-stopped", job=claim.job)
 
     def finish(self, claim: ShardClaim) -> None:
-        """Its answers are there: what its job has tried in vain before counts no more. Raises FencedError."""
+        """Mark the shard as finished and reset the job's failed attempts. Raises FencedError."""
         self._owned(claim, finished_at=database_now(), lease_expires_at=None)
         tried = JobRow.max_attempts < JobRow.attempt + MAX_ATTEMPTS - 1
         anew = update(JobRow).where(JobRow.id == claim.job, IS_OPEN, tried)
         self._session.execute(anew.values(max_attempts=JobRow.attempt + MAX_ATTEMPTS - 1))
 
     def give_back(self, claim: ShardClaim) -> None:
-        """Somebody else may have it at once; that attempt does not count. Nothing happens when it is not ours."""
+        """Release the shard. The attempt does not count. Has no effect if another attempt owns it."""
         self._session.execute(_own(claim).values(lease_expires_at=None, max_attempts=JobShardRow.max_attempts + 1))
 
     def fail(self, claim: ShardClaim, error: dict[str, Any]) -> None:
-        """It cannot be answered: whoever runs the job ends it with that. Raises FencedError."""
+        """Record an error, with which the job's worker ends the job. Raises FencedError."""
         self._owned(claim, lease_expires_at=None, error=error)
 
     def renew(self, job_id: str) -> None:
-        """Its job is tried again: so are the shards that could not be answered."""
+        """Reset failed shards, because the job is retried."""
         mine = update(JobShardRow).where(JobShardRow.job == job_id, JobShardRow.finished_at.is_(None))
         self._session.execute(mine.values(max_attempts=JobShardRow.attempt + MAX_SHARD_ATTEMPTS, error=None))
 
     def extend_all(self, job_id: str, worker: str | None, lease_seconds: float) -> None:
-        """Extend what the worker that runs the job holds of it."""
+        """Extend the leases of the shards that the job's worker holds."""
         mine = update(JobShardRow).where(JobShardRow.job == job_id, JobShardRow.worker == worker, _held())
         self._session.execute(mine.values(lease_expires_at=database_now() + lease_seconds))
 
     def expire(self, worker: str, pid: int) -> None:
-        """What the process `pid` of `worker` held is anybody's, for it is known to be dead."""
-        held = update(JobShardRow).where(JobShardRow.worker == worker, JobShardRow.worker_pid == pid, _held())
-        self._session.execute(held.values(lease_expires_at=None))
+        """Release the shards of process `pid` of `worker`, because it is known to be dead."""
+        statement = update(JobShardRow).where(JobShardRow.worker == worker, JobShardRow.worker_pid == pid, _held())
+        self._session.execute(statement.values(lease_expires_at=None))
 
     def give_back_all(self, worker: str) -> None:
-        """What a worker that leaves held is anybody's; those attempts do not count."""
-        held = update(JobShardRow).where(JobShardRow.worker == worker, _held())
-        self._session.execute(held.values(lease_expires_at=None, max_attempts=JobShardRow.max_attempts + 1))
+        """Release the shards of a worker that is leaving. The attempts do not count."""
+        statement = update(JobShardRow).where(JobShardRow.worker == worker, _held())
+        self._session.execute(statement.values(lease_expires_at=None, max_attempts=JobShardRow.max_attempts + 1))
 
     def held(self, worker: str) -> list[int]:
-        """The processes of `worker` that hold a shard, one for each shard."""
+        """Return the process ids of `worker` that hold a shard, one per shard."""
         mine = select(JobShardRow.worker_pid).where(JobShardRow.worker == worker, _held())
         return [pid for pid in self._session.scalars(mine) if pid is not None]
 
     def helps(self, worker: str) -> bool:
-        """Whether `worker` holds a shard of a job that goes on."""
+        """Return whether `worker` holds a shard of a running job."""
         mine = exists().where(JobShardRow.worker == worker, _held(), JobShardRow.job == JobRow.id)
         goes_on = select(JobRow.id).where(IS_OPEN, JobRow.cancel_requested.is_(False), mine).limit(1)
         return self._session.scalars(goes_on).one_or_none() is not None
 
     def holders(self) -> dict[str, str]:
-        """The job of the shard that each worker holds."""
-        held = self._session.execute(select(JobShardRow.worker, JobShardRow.job).where(_held())).all()
-        return {worker: job for worker, job in held if worker is not None}
+        """Return the job of the shard that each worker holds."""
+        rows = self._session.execute(select(JobShardRow.worker, JobShardRow.job).where(_held())).all()
+        return {worker: job for worker, job in rows if worker is not None}
 
     def queues(self) -> set[str]:
-        """Queues in which a running job has shards that somebody could help with."""
+        """Return queues in which a running job has free shards."""
         free = exists().where(JobShardRow.job == JobRow.id, _free())
         statement = select(JobRow.queue).where(IS_RUNNING, JobRow.cancel_requested.is_(False), free).distinct()
         return set(self._session.scalars(statement))
 
     def standing(self, job_id: str, since: float | None, now: float) -> ShardsStanding | None:
-        """How far a job is; None where it has no shards.
+        """Return the progress of a job; None if it has no shards.
 
         Args:
-            since: when its attempt began, epoch seconds.
-            now: the database's clock.
+            since: when its attempt started, epoch seconds.
+            now: the database's time.
         """
         row, window = JobShardRow, min(RATE_SECONDS, max(now - (since or now), 0.0))
         done = row.finished_at.is_not(None)
@@ -212,16 +212,16 @@ class ShardRepository(Repository):
         return ShardsStanding(rows, shards, rows_done, shards_done, recent, window, workers, lost, error)
 
     def job_writing_to(self, output: str) -> str | None:
-        """The open job that writes its answers there, if there is one."""
+        """Return the open job that writes its answers to this URL, or None."""
         statement = select(JobRow.id).where(IS_OPEN, output == _OUTPUT).order_by(JobRow.number).limit(1)
         return self._session.scalars(statement).one_or_none()
 
     def leaves(self, worker: str) -> bool:
-        """Whether the worker takes nothing more."""
+        """Return whether the worker is draining or stopped."""
         return not self._session.scalars(select(stays(worker))).one()
 
     def _owned(self, claim: ShardClaim, /, **values: Any) -> None:
-        """Update the shard if that attempt still owns it; the fence of everything above."""
+        """Update the shard if the attempt still owns it; otherwise raise FencedError. All methods above use it."""
         result = self._session.execute(_own(claim).values(**values))
         assert isinstance(result, CursorResult)
         if result.rowcount != 1:
@@ -236,12 +236,12 @@ def _own(claim: ShardClaim) -> Any:
 
 
 def _unwritten() -> ColumnElement[bool]:
-    """Held by the attempt that claimed it last: none has given it back or lost it."""
+    """Condition: claimed and neither finished nor released."""
     return and_(JobShardRow.finished_at.is_(None), JobShardRow.lease_expires_at.is_not(None))
 
 
 def _first_free(*conditions: ColumnElement[bool]) -> Select[str, int]:
-    """Job and number of the first free shard of the most urgent running job that meets the conditions."""
+    """Select the first free shard of the most urgent running job that meets the conditions."""
     return (
         select(JobShardRow.job, JobShardRow.number)
         .join(JobRow, JobRow.id == JobShardRow.job)

@@ -26,23 +26,23 @@ from onboard.registry import (  # noqa: F401 - they declare the rest of the tabl
     webhook_tables,
 )
 from onboard.registry.declared import BigNumber, partial_index
-from onboard.registry.declared import Table as Table  # from here it comes with all of them declared
+from onboard.registry.declared import Table as Table  # exported with all tables declared
 
-# By what jobs are sorted. What has not ended yet ends in the far future, so that no place in the order moves by itself.
-# A retry makes a job due anew; a job that was put off after its first start was due when it was submitted.
+# Sort keys of jobs. Open jobs count as ending in the far future, so that their positions are stable. A retry changes
+# the due time; a job that was delayed after its first start was due at submission.
 WAIT_OF_JOB: Final = (
     "(COALESCE(started_at, finished_at, 1e12) - "
     "CASE WHEN not_before_at > started_at THEN created_at ELSE not_before_at END)"
 )
-RUN_OF_JOB: Final = "(COALESCE(COALESCE(finished_at, 1e12) - started_at, -1.0))"  # what never started comes before all
+RUN_OF_JOB: Final = "(COALESCE(COALESCE(finished_at, 1e12) - started_at, -1.0))"  # jobs that never started come first
 
 
 OF_EXPRESSIONS: Final = ("ix_jobs_run", "ix_jobs_wait")
-"""Indexes that Alembic cannot compare: databases tell expressions in their own words, or not at all."""
+"""Indexes that Alembic cannot compare, because databases rewrite or omit their expressions."""
 
 
 class ArtifactRow(Table):
-    """Bytes in the artifact store; the row is written before the bytes."""
+    """Bytes in the artifact store. The row is written before the bytes."""
 
     __tablename__ = "artifacts"
     digest: Mapped[str] = mapped_column(primary_key=True)
@@ -65,7 +65,7 @@ class BaseRow(Table):
 
 
 class HypernetworkRow(Table):
-    """A link of a base's line of hypernetworks. The row of a collected one stays, without an artifact."""
+    """A hypernetwork version of a base. The row of a collected one remains, without an artifact."""
 
     __tablename__ = "hypernetwork_versions"
     base_digest: Mapped[str] = mapped_column(ForeignKey("bases.digest"), primary_key=True)
@@ -78,11 +78,11 @@ class HypernetworkRow(Table):
     created_at: Mapped[float]
     retired_at: Mapped[float | None]  # when it last stopped being the head
     collected_at: Mapped[float | None]
-    unlearning: Mapped[str | None]  # the deleted task that it descends from; it is never the head again
+    unlearning: Mapped[str | None]  # the deleted task that it descends from; it never becomes the head again
 
 
 class TaskRow(Table):
-    """A task by its name, with its present label set. The row of a deleted one stays, without content."""
+    """A task by its name, with its current label set. The row of a deleted one remains, without content."""
 
     __tablename__ = "tasks"
     name: Mapped[str] = mapped_column(primary_key=True)
@@ -92,7 +92,7 @@ class TaskRow(Table):
     low: Mapped[float | None]
     high: Mapped[float | None]
     source: Mapped[bool]
-    last_version: Mapped[int]  # that was given out; versions may be deleted, their numbers are never used again
+    last_version: Mapped[int]  # the last assigned number; numbers of deleted versions are not reused
     created_at: Mapped[float]
     deleted_at: Mapped[float | None]
 
@@ -112,7 +112,7 @@ class SnapshotRow(Table):
 
 
 class JobRow(Table):
-    """A job. The row is the job; a message in the broker is only a doorbell."""
+    """A job. The row is the truth; the broker message only wakes a worker."""
 
     __tablename__ = "jobs"
     number: Mapped[int] = mapped_column(BigNumber, primary_key=True)  # order of submission
@@ -123,7 +123,7 @@ class JobRow(Table):
     state: Mapped[str]
     queue: Mapped[str]
     priority: Mapped[int] = mapped_column()
-    turn: Mapped[int] = mapped_column(BigNumber, server_default="0")  # among jobs of one priority: see `turns`
+    turn: Mapped[int] = mapped_column(BigNumber, server_default="0")  # order among jobs of one priority; see `turns`
     attempt: Mapped[int]
     max_attempts: Mapped[int]
     cancel_requested: Mapped[bool]
@@ -136,35 +136,35 @@ class JobRow(Table):
     started_at: Mapped[float | None]
     finished_at: Mapped[float | None]
     lease_expires_at: Mapped[float | None]
-    time_limit_seconds: Mapped[float | None]  # of one attempt; what the submitter asked for
-    claimed_at: Mapped[float | None]  # by the present attempt
-    deadline_at: Mapped[float | None]  # of the present attempt
-    needs_release: Mapped[int | None]  # of the code that submitted it; older workers leave it alone
-    passed_by: Mapped[str | None]  # workers that could not run it, each between line feeds: others come first
+    time_limit_seconds: Mapped[float | None]  # of one attempt, as submitted
+    claimed_at: Mapped[float | None]  # by the current attempt
+    deadline_at: Mapped[float | None]  # of the current attempt
+    needs_release: Mapped[int | None]  # release of the submitting code; older workers do not claim it
+    passed_by: Mapped[str | None]  # workers that passed it on, separated by line feeds
     result: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
     error: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
     __table_args__ = (
         CheckConstraint(
             "state IN ('queued', 'running', 'succeeded', 'failed', 'cancelled', 'dead')", name="known_state"
         ),
-        # what a claim looks through, most urgent first, and whoever counts what waits: the jobs that are not finished
+        # for claims, most urgent first, and for counts of open jobs
         partial_index(
             "ix_jobs_open", "queue", priority.desc(), "turn", "number", "state", "not_before_at", "started_at",
             where="state IN ('queued', 'running')",
         ),
-        # the last turn of an owner's waiting jobs
+        # the last turn among an owner's waiting jobs
         partial_index("ix_jobs_turn", "queue", "owner", "priority", "turn", where="state = 'queued'"),
-        # what ended lately: all that the figures over it need, so that the wide rows are not read
+        # recently finished jobs; covers all columns of the statistics, to avoid reading the wide rows
         partial_index(
             "ix_jobs_ended", "finished_at", "queue", "state", "attempt", "created_at", "not_before_at", "started_at",
             where="finished_at IS NOT NULL",
         ),
-        # what a worker asks about its own job, every other second
+        # queried by each worker about its job every two seconds
         partial_index("ix_jobs_running", "worker", where="state = 'running'"),
-        # what a free worker may have to take after all, because nobody else is left
+        # jobs that a worker passed on and may have to run because no other worker is left
         partial_index("ix_jobs_passed", "queue", where="passed_by IS NOT NULL"),
-        Index("ix_jobs_queue_state", "queue", "state"),  # how many stand where, for whoever watches
-        # pages of the list of jobs, in each of its orders
+        Index("ix_jobs_queue_state", "queue", "state"),  # counts by state, for dashboards
+        # pages of the job list, in each order
         Index("ix_jobs_task", "task", "number"),
         Index("ix_jobs_wait", text(WAIT_OF_JOB), "number"),
         Index("ix_jobs_run", text(RUN_OF_JOB), "number"),
@@ -172,7 +172,7 @@ class JobRow(Table):
 
 
 class JobEventRow(Table):
-    """A line of a job's log. Ids are never given out again, even when the newest rows are deleted."""
+    """A line of a job's log. Ids are never reused, even after the newest rows are deleted."""
 
     __tablename__ = "job_events"
     id: Mapped[int] = mapped_column(BigNumber, primary_key=True)
@@ -188,7 +188,7 @@ class JobEventRow(Table):
 
 
 class JobShardRow(Table):
-    """A part of a job that answers files. A claim of it is fenced by its attempt, as a job's is."""
+    """A part of a job that predicts files. Its claims are fenced by its attempt, like those of a job."""
 
     __tablename__ = "job_shards"
     job: Mapped[str] = mapped_column(ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True)
@@ -198,11 +198,11 @@ class JobShardRow(Table):
     max_attempts: Mapped[int]
     worker: Mapped[str | None]
     worker_pid: Mapped[int | None]
-    lease_expires_at: Mapped[float | None]  # null unless somebody answers it
+    lease_expires_at: Mapped[float | None]  # null unless claimed
     finished_at: Mapped[float | None]
     error: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
     __table_args__ = (
-        # what a claim looks through, however many are written before it
+        # for claims, independent of the number of finished shards
         partial_index(
             "ix_job_shards_open", "job", "number", "lease_expires_at", "attempt", "max_attempts",
             where="finished_at IS NULL",
@@ -212,10 +212,10 @@ class JobShardRow(Table):
 
 
 class JobTransitionRow(Table):
-    """How often jobs of a queue went from one state to another, counted from events; it outlives their rows.
+    """How many jobs of a queue changed from one state to another, counted from events. Kept after jobs are deleted.
 
-    `up_to_seconds` is the upper edge of a histogram's bucket: how long the job had been in the previous state.
-    `newest` is the last event that was counted here.
+    `up_to_seconds` is the upper edge of a histogram bucket for the time in the previous state. `newest` is the last
+    event that was counted here.
     """
 
     __tablename__ = "job_transitions"
@@ -229,7 +229,7 @@ class JobTransitionRow(Table):
 
 
 class StageOutputRow(Table):
-    """What a finished stage left, so that a restart resumes after it; the key digests everything it depends on."""
+    """The output of a finished stage, from which a restart resumes. The key is a digest of everything it depends on."""
 
     __tablename__ = "stage_outputs"
     key: Mapped[str] = mapped_column(primary_key=True)
@@ -240,7 +240,7 @@ class StageOutputRow(Table):
 
 
 class EmbeddingVersionRow(Table):
-    """An immutable published version of a task; of a job one that is provisional and one that is not, at most."""
+    """An immutable published version of a task. A job has at most one provisional and one final version."""
 
     __tablename__ = "embedding_versions"
     task: Mapped[str] = mapped_column(ForeignKey("tasks.name"), primary_key=True)
@@ -260,10 +260,11 @@ class EmbeddingVersionRow(Table):
     words: Mapped[list[Any]]
     low: Mapped[float | None]
     high: Mapped[float | None]
-    pairs: Mapped[bool | None]  # null of versions from before it was noted
+    pairs: Mapped[bool | None]  # null in versions of earlier releases
     readout: Mapped[str | None] = mapped_column(ForeignKey("artifacts.digest"), index=True)
-    lesson: Mapped[str | None] = mapped_column(ForeignKey("artifacts.digest"), index=True)  # null of versions of before
-    prior_version: Mapped[int | None]  # that its readout was drawn towards
+    # null in versions of earlier releases
+    lesson: Mapped[str | None] = mapped_column(ForeignKey("artifacts.digest"), index=True)
+    prior_version: Mapped[int | None]  # the prior that its readout was fitted with
     prior_digest: Mapped[str | None]
     temperature: Mapped[float] = mapped_column(server_default="1")
     stored_bytes: Mapped[int | None] = mapped_column(BigNumber)  # of both files
@@ -271,14 +272,14 @@ class EmbeddingVersionRow(Table):
     code_version: Mapped[str]
     metrics: Mapped[dict[str, Any]]
     weak: Mapped[bool]
-    fingerprint: Mapped[str | None]  # Base64 of float32, as backups hold rows as JSON
+    fingerprint: Mapped[str | None]  # Base64 of float32, because backups store rows as JSON
     mixed_from: Mapped[dict[str, Any] | None]
     learned_under: Mapped[int | None]  # only of a carried version
     held_out: Mapped[list[Any] | None] = mapped_column(JSON(none_as_null=True))
-    out_of_fold: Mapped[str | None]  # Base64 of safetensors, 22 KB at most for 64 labels
+    out_of_fold: Mapped[str | None]  # Base64 of safetensors, at most 22 KB for 64 labels
     provisional: Mapped[bool] = mapped_column(server_default=false())  # its job may still publish a better one
     unlearning: Mapped[str | None]  # the deleted task that it descends from; nothing new starts from it
-    change: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))  # what was done to the task
+    change: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))  # the change to the task's dataset
     created_at: Mapped[float]
     __table_args__ = (
         ForeignKeyConstraint(
@@ -297,7 +298,7 @@ class AliasRow(Table):
     task: Mapped[str] = mapped_column(primary_key=True)
     alias: Mapped[str] = mapped_column(primary_key=True)
     version: Mapped[int]
-    names: Mapped[list[Any] | None] = mapped_column(JSON(none_as_null=True))  # pairs of a label and what it is called
+    names: Mapped[list[Any] | None] = mapped_column(JSON(none_as_null=True))  # pairs of a label and its name
     updated_at: Mapped[float]
     __table_args__ = (
         ForeignKeyConstraint(["task", "version"], ["embedding_versions.task", "embedding_versions.version"]),
@@ -337,7 +338,7 @@ class WorkerRow(Table):
 
 
 class QueueRow(Table):
-    """A queue that was paused or resumed at least once; a queue without a row is not paused."""
+    """A queue that was paused or resumed at least once. A queue without a row is not paused."""
 
     __tablename__ = "queues"
     name: Mapped[str] = mapped_column(primary_key=True)
@@ -346,7 +347,7 @@ class QueueRow(Table):
 
 
 class LeaseRow(Table):
-    """A named right that one holder has at a time, until it expires (the reconciler, the tuning slot)."""
+    """A named lease with one holder at a time, until it expires (the reconciler, the tuning slot)."""
 
     __tablename__ = "leases"
     name: Mapped[str] = mapped_column(primary_key=True)

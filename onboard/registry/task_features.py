@@ -1,4 +1,4 @@
-"""Which artifact holds the features of a task's rows; the newest of each base."""
+"""The artifacts of the features of tasks' rows; only the newest per base."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ class TaskFeatureRepository(Repository):
     """Features of the rows of every task, by base."""
 
     def find(self, task: str, base_digest: str) -> str | None:
-        """The digest of the artifact; None where nothing was kept."""
+        """Return the artifact's digest, or None."""
         row = TaskFeaturesRow
         statement = select(row.artifact).where(row.task == task, row.base_digest == base_digest)
         return self._session.scalars(statement).one_or_none()
 
     def put(self, task: str, base_digest: str, artifact: str) -> None:
-        """Keep these instead of the ones before."""
+        """Store the artifact, replacing an earlier one."""
         values = {"artifact": artifact, "created_at": database_now()}
         put_row(self._session, TaskFeaturesRow, {"task": task, "base_digest": base_digest}, values)
 
     def remove(self, task: str) -> list[tuple[str, float]]:
-        """Forget those of a task; returns their artifacts, and when each was kept."""
+        """Delete the rows of a task and return their artifacts and times."""
         row = TaskFeaturesRow
         gone = self._session.execute(delete(row).where(row.task == task).returning(row.artifact, row.created_at))
         return [(artifact, at) for artifact, at in gone]

@@ -17,41 +17,41 @@ from onboard.registry.upsert import insert_for
 
 
 class TaskRepository(Repository):
-    """The tasks of a deployment. The row of a deleted one stays, so that its version numbers are never used again."""
+    """The tasks of a deployment. The row of a deleted task remains, so that version numbers are not reused."""
 
     def get(self, name: str) -> Task:
-        """The task. Raises NotFoundError."""
+        """Return a task. Raises NotFoundError."""
         task = self.find(name)
         if task is None:
-            known = self._session.scalars(select(TaskRow.name).where(TaskRow.deleted_at.is_(None)))
-            raise NotFoundError("unknown-task", task=name, guess=did_you_mean(name, known))
+            names = self._session.scalars(select(TaskRow.name).where(TaskRow.deleted_at.is_(None)))
+            raise NotFoundError("unknown-task", task=name, guess=did_you_mean(name, names))
         return task
 
     def find(self, name: str) -> Task | None:
-        """The task, or None when there is none of that name (or it was deleted)."""
+        """Return a task; None if it does not exist or was deleted."""
         row = self._session.scalars(
             select(TaskRow).where(TaskRow.name == name, TaskRow.deleted_at.is_(None))
         ).one_or_none()
         return None if row is None else record_of(Task, row)
 
     def held(self, name: str) -> Task | None:
-        """The same as `find`; nobody publishes of it, deletes it or moves its aliases until the transaction ends."""
+        """Like `find`, and lock the task against publishing, deletion and alias moves until the transaction ends."""
         self._session.execute(select(TaskRow.name).where(TaskRow.name == name).with_for_update())
         return self.find(name)
 
     def list(self) -> Sequence[Task]:
-        """Every task by name."""
+        """Return every task by name."""
         rows = self._session.scalars(select(TaskRow).where(TaskRow.deleted_at.is_(None)).order_by(TaskRow.name))
         return [record_of(Task, row) for row in rows]
 
     def require_labels(self, name: str, kind: Kind, labels: Sequence[Label]) -> None:
-        """Raise ConflictError when the task exists with another label set; the order does not count, types do."""
-        present = self.find(name)
-        if present is not None:
-            _require_same(present, kind, labels)
+        """Raise ConflictError if the task exists with another label set. Order does not matter; types do."""
+        task = self.find(name)
+        if task is not None:
+            _require_same(task, kind, labels)
 
     def put(self, task: Task, *, new_labels: bool = False) -> Task:
-        """Make the task, or update its words and bounds. Holds a lock on it until the transaction ends.
+        """Create the task, or update its words and bounds. The row is locked until the transaction ends.
 
         Raises:
             ConflictError: it exists with another label set, and `new_labels` is false.

@@ -1,4 +1,4 @@
-"""Tokens in the database: their digests, never their secrets."""
+"""Tokens in the database. Only digests of their secrets are stored."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from onboard.registry.clock import database_now
 from onboard.registry.repository import Repository, record_of
 from onboard.registry.upsert import insert_for
 
-USE_SHOWN_SECONDS: Final = 60  # how exact the last use is: a read need not cost a write every time
-_BY_HASH: Final = select(TokenRow, database_now()).where(TokenRow.hash == bindparam("hash"))  # every request asks it
+USE_SHOWN_SECONDS: Final = 60  # precision of the last use, so that not every read causes a write
+# prepared, because every request runs it
+_BY_HASH: Final = select(TokenRow, database_now()).where(TokenRow.hash == bindparam("hash"))
 
 
 class TokenRepository(Repository):
@@ -33,10 +34,10 @@ class TokenRepository(Repository):
         created_by: str,
         lives_seconds: float | None = None,
     ) -> Token | None:
-        """Keep a new token. None when its secret is known already: another start with the same file was quicker.
+        """Add a token. None if its secret exists already, because another process with the same file added it.
 
         Args:
-            digest: of its secret.
+            digest: digest of its secret.
             lives_seconds: until it expires; None means never.
         """
         values = {"id": id_, "name": name, "hash": digest, "scopes": sorted_scopes(scopes), "created_by": created_by}
@@ -54,38 +55,38 @@ class TokenRepository(Repository):
         return token
 
     def find(self, digest: str) -> tuple[Token, float] | None:
-        """The token whose secret has this digest, and what the database's clock says; None when it is unknown."""
+        """Return the token with this secret digest, and the database's time; None if it does not exist."""
         row = self._session.execute(_BY_HASH, {"hash": digest}).one_or_none()
         return None if row is None else (_token(row[0]), row[1])
 
     def find_named(self, name: str) -> Sequence[Token]:
-        """Every token of that name that is not revoked."""
+        """Return every token of that name that is not revoked."""
         return self._named(name, TokenRow.revoked_at.is_(None))
 
     def list(self, *, include_ended: bool = False) -> Sequence[Token]:
-        """The tokens that work now, or all of them; oldest first."""
+        """Return active tokens, or all of them, oldest first."""
         statement = select(TokenRow).order_by(TokenRow.created_at, TokenRow.id)
         if not include_ended:
             statement = statement.where(is_live())
         return [_token(row) for row in self._session.scalars(statement)]
 
     def any_live(self) -> bool:
-        """Whether anybody could sign in with a token."""
+        """Return whether any token is active."""
         return self._session.scalars(select(TokenRow.id).where(is_live()).limit(1)).first() is not None
 
     def used(self, id_: str) -> None:
-        """Note that the token was used just now."""
+        """Record that the token was used just now."""
         self._session.execute(update(TokenRow).where(TokenRow.id == id_).values(last_used_at=database_now()))
 
     def revoke(self, which: str) -> Token:
-        """End a token for good; again changes nothing.
+        """Revoke a token. Repeating it changes nothing.
 
         Args:
-            which: its id, or its name where only one token that works has it; where none works, only one expired one.
+            which: its id, or its name if that is unique among active tokens (or else among expired ones).
 
         Raises:
-            NotFoundError: there is none.
-            ConflictError: several have that name.
+            NotFoundError: the token does not exist.
+            ConflictError: several tokens have that name.
         """
         id_ = self._id_of(which)
         statement = update(TokenRow).where(TokenRow.id == id_, TokenRow.revoked_at.is_(None))
@@ -96,7 +97,7 @@ class TokenRepository(Repository):
         return token
 
     def revoke_all(self) -> int:
-        """End every token that works now; returns how many."""
+        """Revoke every active token and return their number."""
         ended = update(TokenRow).where(is_live()).values(revoked_at=database_now()).returning(TokenRow.id)
         return len(self._session.scalars(ended).all())
 
@@ -118,7 +119,7 @@ class TokenRepository(Repository):
 
 
 def is_live() -> ColumnElement[bool]:
-    """Whether a token works now; of no token, as in an outer join, this is true."""
+    """Condition: the token is active. True if there is no token, as in an outer join."""
     return and_(TokenRow.revoked_at.is_(None), or_(TokenRow.expires_at.is_(None), TokenRow.expires_at > database_now()))
 
 

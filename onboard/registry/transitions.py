@@ -1,8 +1,7 @@
-"""Transitions of jobs, counted from their events: figures that only grow, although rows are deleted some day.
+"""Transitions of jobs, counted from their events. The counters never decrease, although rows are deleted.
 
-Events are the truth. `fold` counts those that are old enough into `job_transitions`, for good; whoever asks gets that
-table and the events since, in one statement. So neither a claim nor a scrape pays for history, and whoever deletes jobs
-folds first, in the same transaction.
+`fold` adds settled events to `job_transitions`. Queries combine that table with later events in one statement, so
+neither claims nor scrapes read old events. Code that deletes jobs folds first, in the same transaction.
 """
 
 from __future__ import annotations
@@ -21,16 +20,17 @@ from onboard.registry.repository import Repository
 from onboard.registry.tables import JobEventRow, JobRow, JobTransitionRow
 from onboard.registry.upsert import insert_for
 
-# PostgreSQL may commit a lower id after a higher one; after so long no transaction that writes an event is still open
+# PostgreSQL may commit a lower id after a higher one. After this time, no transaction that writes an event is still
+# open.
 SETTLED_SECONDS: Final = 120.0
 _COLUMNS: Final = ("previous", "state", "queue", "up_to_seconds", "count", "seconds")
 
 
 class TransitionRepository(Repository):
-    """Counts what happened to the jobs of a deployment."""
+    """Counts state transitions of the jobs of a deployment."""
 
     def list(self) -> Sequence[Transition]:
-        """All that ever happened."""
+        """Return all transitions ever counted."""
         folded = JobTransitionRow.__table__
         since = _counted(JobEventRow.id > _newest_folded()).subquery()
         both = union_all(*(select(*[source.c[name] for name in _COLUMNS]) for source in (folded, since))).subquery()
@@ -42,11 +42,11 @@ class TransitionRepository(Repository):
         ]
 
     def fold(self, settled_seconds: float = SETTLED_SECONDS) -> None:
-        """Count the events since the last time, but for those of the last `settled_seconds`.
+        """Count the events since the last call, except those of the last `settled_seconds`.
 
-        Call it before jobs are deleted, in the same transaction; what they did last has settled long ago.
+        Call this before deleting jobs, in the same transaction. Their last events have settled long ago.
         """
-        if self._session.get_bind().dialect.name == "postgresql":  # SQLite has one writer anyway
+        if self._session.get_bind().dialect.name == "postgresql":  # SQLite has a single writer
             self._session.execute(select(func.pg_advisory_xact_lock(func.hashtext("onboard.transitions"))))
         settled = and_(JobEventRow.id > _newest_folded(), JobEventRow.at <= database_now() - settled_seconds)
         newest = self._session.scalars(select(func.max(JobEventRow.id)).where(settled)).one()
@@ -72,7 +72,7 @@ class TransitionRepository(Repository):
         )
 
     def standing(self) -> dict[tuple[str, JobState], int]:
-        """How many jobs stand where now, by queue and state."""
+        """Return the number of jobs by queue and state."""
         statement = select(JobRow.queue, JobRow.state, func.count()).group_by(JobRow.queue, JobRow.state)
         return {(queue, JobState(state)): count for queue, state, count in self._session.execute(statement)}
 
@@ -82,9 +82,9 @@ def _newest_folded() -> ColumnElement[int]:
 
 
 def _counted(condition: ColumnElement[bool]) -> Select[Any]:
-    """The changes of state among the events that meet `condition`, counted; columns as in `job_transitions`."""
+    """Count the state changes among the events that meet `condition`; columns as in `job_transitions`."""
     changes = _changes(condition).subquery()
-    seconds = case((changes.c.seconds < 0, 0.0), else_=changes.c.seconds)  # a clock that was set back
+    seconds = case((changes.c.seconds < 0, 0.0), else_=changes.c.seconds)  # the clock was set back
     timed = select(
         changes.c.previous, changes.c.state, changes.c.queue, changes.c.id, seconds.label("seconds")
     ).subquery()
@@ -102,7 +102,7 @@ def _counted(condition: ColumnElement[bool]) -> Select[Any]:
 
 
 def _changes(condition: ColumnElement[bool]) -> Select[Any]:
-    """Each change of state: from what, to what, in which queue, after how many seconds that it did not have to wait."""
+    """Select each state change: previous and new state, queue, and seconds without any scheduled delay."""
     event, before, earlier = JobEventRow, aliased(JobEventRow), aliased(JobEventRow)
     last = select(func.max(earlier.id)).where(earlier.job == event.job, earlier.id < event.id, earlier.kind == "state")
     delay = func.coalesce(before.numbers["delay_seconds"].as_float(), 0.0)
@@ -110,7 +110,7 @@ def _changes(condition: ColumnElement[bool]) -> Select[Any]:
         before.message == JobState.RUNNING,
         or_(
             event.message == JobState.RUNNING,
-            # who ends a job in order says why, beside a person who cancels one that only waits
+            # A worker that ends a job properly records an error, and so does a person who cancels a queued one.
             and_(event.message.in_([JobState.DEAD, JobState.CANCELLED]), event.numbers["error"].as_string().is_(None)),
         ),
     )

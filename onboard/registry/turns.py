@@ -1,8 +1,9 @@
-"""In which order jobs of one priority are claimed: owners take turns, so that many jobs of one delay nobody else.
+"""The order in which jobs of one priority are claimed: owners alternate, so that many jobs of one owner do not delay
+others.
 
-Start-time fair queueing (Goyal, Vin and Cheng 1996), with jobs of one length: a job gets its turn when it is queued.
-It is one after the owner's last waiting job, but not before the first waiting job of anybody. An owner without waiting
-jobs therefore is next, and two owners with many jobs alternate. The jobs of a single owner keep their order.
+Start-time fair queueing (Goyal, Vin and Cheng 1996) with jobs of equal length. A job gets its turn when it is queued:
+one after the owner's last waiting job, but not before the first waiting job of any owner. So an owner without waiting
+jobs is next, and two owners with many jobs alternate. The jobs of a single owner keep their order.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ _IS_QUEUED: Final = JobRow.state == JobState.QUEUED
 
 
 def next_turn(queue: str, priority: int, owner: str | None) -> ColumnElement[int]:
-    """The turn of a job that is queued now, as an expression for its INSERT.
+    """Return the turn of a job that is queued now, as an expression for its INSERT.
 
     Args:
-        queue, priority: of the job. Turns are compared only between jobs that have the same.
-        owner: who submitted it; jobs without an owner count as those of one owner.
+        queue, priority: of the job. Turns are only compared between jobs with the same values.
+        owner: who submitted it; jobs without an owner count as jobs of one owner.
     """
     waiting = select(JobRow.turn).where(IS_OPEN, _IS_QUEUED, JobRow.queue == queue, JobRow.priority == priority)
     first = waiting.order_by(JobRow.turn).limit(1).scalar_subquery()

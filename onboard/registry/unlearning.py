@@ -1,7 +1,7 @@
-"""Unlearning in the registry: what descends from a deleted task is marked, then replaced by what is rebuilt without it.
+"""Unlearning in the registry: descendants of a deleted task are marked, then replaced by versions rebuilt without it.
 
-Nothing new starts from a marked version, and no marked hypernetwork becomes the head again. What is marked is served as
-before, until its replacement is published.
+Nothing new starts from a marked version, and no marked hypernetwork becomes the head again. Marked versions are served
+until their replacement is published.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from onboard.registry.deleting import DeletingRepository, Removed
 from onboard.registry.repository import Repository
 from onboard.registry.tables import AliasRow, EmbeddingVersionRow, HypernetworkRow
 
-REBUILT = "rebuilt without a deleted task"  # why aliases moved
+REBUILT = "rebuilt without a deleted task"  # reason of alias moves
 
 
 class UnlearningRepository(Repository):
-    """What is to be forgotten; `artifacts` are those that may be needless because of what this object removed."""
+    """Marks and replaces versions. `artifacts` may be unused because of rows that this object deleted."""
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self.artifacts: dict[str, float] = {}
 
     def mark(self, task: str, references: Iterable[str], hypernetworks: Iterable[Link]) -> None:
-        """These versions descend from the deleted task and are to go."""
+        """Mark versions and hypernetworks that descend from a deleted task."""
         row, link = EmbeddingVersionRow, HypernetworkRow
         for reference in references:
             name, number = _numbered(reference)
@@ -43,7 +43,7 @@ class UnlearningRepository(Repository):
             self._session.execute(statement.values(unlearning=task))
 
     def is_news(self, descendants: Descent) -> bool:
-        """Whether anything of what descends is not marked yet."""
+        """Return whether any descendant is not marked yet."""
         row, link = EmbeddingVersionRow, HypernetworkRow
         versions = tuple_(row.task, row.version).in_([_numbered(reference) for reference in descendants.versions])
         links = tuple_(link.base_digest, link.version).in_(list(descendants.hypernetworks))
@@ -53,7 +53,7 @@ class UnlearningRepository(Repository):
         return bool(self._session.scalar(select(unmarked)))
 
     def unmarked(self, base_digest: str) -> frozenset[int]:
-        """The hypernetwork versions of a base that are there and are not to be forgotten; the first always is one."""
+        """Return the unmarked, uncollected hypernetwork versions of a base. The first version is always among them."""
         row = HypernetworkRow
         statement = select(row.version).where(
             row.base_digest == base_digest, row.unlearning.is_(None), row.collected_at.is_(None)
@@ -61,23 +61,23 @@ class UnlearningRepository(Repository):
         return frozenset(self._session.scalars(statement))
 
     def replace(self, task: str, references: Collection[str], version: int) -> Sequence[str]:
-        """What names one of these marked versions of the task names that one from now on, and they are gone.
+        """Move all aliases of the task's marked versions to a new version, and delete the marked ones.
 
         Returns:
             The aliases that were moved.
         """
-        own = [reference for reference in references if _numbered(reference)[0] == task]
-        marked = and_(_names_one(AliasRow.task, AliasRow.version, own), _is_marked())
+        of_task = [reference for reference in references if _numbered(reference)[0] == task]
+        marked = and_(_names_one(AliasRow.task, AliasRow.version, of_task), _is_marked())
         aliases = sorted(self._session.scalars(select(AliasRow.alias).where(marked)))
         for alias in aliases:
             AliasRepository(self._session).move(task, alias, version, reason=REBUILT)
-        self.remove(own)
+        self.remove(of_task)
         return aliases
 
     def remove(self, references: Collection[str]) -> None:
-        """These versions go if they are marked, and with them the marked hypernetworks that nothing needs after that.
+        """Delete versions if they are marked, and marked hypernetworks that become unused.
 
-        Their artifacts are due at once.
+        Their artifacts become due for collection at once.
         """
         row = EmbeddingVersionRow
         which = and_(_names_one(row.task, row.version, references), row.unlearning.is_not(None))
@@ -88,7 +88,7 @@ class UnlearningRepository(Repository):
         ArtifactRepository(self._session).outdate(removed.artifacts)
 
     def _collect_hypernetworks(self) -> Sequence[tuple[str, float]]:
-        """Give up the tensors of marked hypernetworks that no version is pinned to, or was learned under."""
+        """Delete the tensors of marked hypernetworks that no version is pinned to or was learned under."""
         row, version = HypernetworkRow, EmbeddingVersionRow
         needs = or_(version.hypernetwork_version == row.version, version.learned_under == row.version)
         needed = exists().where(version.base_digest == row.base_digest, needs)
@@ -104,7 +104,7 @@ class UnlearningRepository(Repository):
 
 
 def require_not_unlearning(session: Session, references: Iterable[str]) -> None:
-    """Raise ConflictError if a version that something is to start from descends from a deleted task."""
+    """Raise ConflictError if any of the versions descends from a deleted task."""
     row = EmbeddingVersionRow
     for reference in references:
         try:
@@ -124,12 +124,12 @@ def _names_one(
 
 
 def _is_marked() -> ColumnElement[bool]:
-    """Whether the version that an alias names is marked."""
+    """Condition: the version that an alias points to is marked."""
     return exists().where(names_version(), EmbeddingVersionRow.unlearning.is_not(None))
 
 
 def _numbered(reference: str) -> tuple[str, int]:
-    """Task and number of `task@vN`. Raises InputError."""
+    """Return task and number of `task@vN`. Raises InputError."""
     named = Reference.parse(reference)
     if named.version is None:
         raise InputError("version-number-missing", reference=reference)

@@ -1,4 +1,4 @@
-"""INSERT … ON CONFLICT, which SQLite and PostgreSQL spell alike but SQLAlchemy keeps in their dialects."""
+"""INSERT … ON CONFLICT, which SQLite and PostgreSQL share but SQLAlchemy only offers per dialect."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 def insert_for(session: Session, table: type[Table]) -> postgresql.Insert | sqlite.Insert:
-    """An INSERT with `on_conflict_do_nothing` and `on_conflict_do_update` for the session's dialect."""
+    """Return an INSERT with `on_conflict_do_nothing` and `on_conflict_do_update` for the session's dialect."""
     if session.get_bind().dialect.name == "sqlite":
-        from sqlalchemy.dialects import sqlite  # one of the two: each takes a tenth of a second to import
+        from sqlalchemy.dialects import sqlite  # imported only if needed, because it takes 0.1 s
 
         return sqlite.insert(table)
     from sqlalchemy.dialects import postgresql
@@ -25,6 +25,6 @@ def insert_for(session: Session, table: type[Table]) -> postgresql.Insert | sqli
 
 
 def put_row(session: Session, table: type[Table], key: Mapping[str, object], values: Mapping[str, object]) -> None:
-    """Insert a row; where there is one of this key, it has these values from now on."""
+    """Insert a row, or update the existing row with the same key."""
     statement = insert_for(session, table).values(**key, **values)
     session.execute(statement.on_conflict_do_update(index_elements=list(key), set_=values))

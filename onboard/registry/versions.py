@@ -1,4 +1,4 @@
-"""Embedding versions: immutable once published, by one transaction that also ends the job."""
+"""Embedding versions: immutable once published, in one transaction that also ends the job."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from onboard.registry.tables import AliasRow, ArtifactRow, EmbeddingVersionRow, 
 from onboard.registry.tasks import TaskRepository
 from onboard.registry.unlearning import REBUILT, UnlearningRepository, require_not_unlearning
 
-# of a method that this release knows
+# Condition: of a method with an embedding, among those that this release supports.
 HAS_EMBEDDING: Final = EmbeddingVersionRow.method.in_(WITH_EMBEDDING)
-PAIRS_AT_ONCE: Final = 5_000  # two parameters each; a statement takes 32,766 of them in SQLite, 65,535 in PostgreSQL
+PAIRS_AT_ONCE: Final = 5_000  # two parameters each; a statement takes 32,766 in SQLite, 65,535 in PostgreSQL
 
 
 @dataclass(frozen=True, slots=True)
 class Startable:
-    """A version that a new task could start from, and the packed fingerprint of its dataset, if it has one."""
+    """A version that a new task can start from, and the packed fingerprint of its dataset, if any."""
 
     task: str
     version: int
@@ -60,26 +60,26 @@ class VersionRepository(Repository):
         present: int | None = None,
         new_labels: bool = False,
     ) -> EmbeddingVersion:
-        """Publish the next version of the task and end its job as succeeded: all of it, or nothing.
+        """Publish the next version of the task and end its job as succeeded, in one transaction.
 
-        A job that rebuilds versions without a deleted task replaces them: aliases that named one name the new version.
+        A job that rebuilds versions without a deleted task replaces them: their aliases move to the new version.
 
         Args:
-            draft: the version with `job` set; its number and time are filled in here.
-            task: the task as it will be; made when it is new.
+            draft: the version with `job` set; number and time are set here.
+            task: the new state of the task, which is created if it does not exist.
             attempt: the fencing token of the job.
-            result: the job's result document; its "version" is filled in here.
-            move_latest: whether `latest` moves to it. It always names the first version.
-            present: what `latest` has to name when it moves (compare and swap); 0 means nothing yet.
+            result: the job's result document; its "version" is set here.
+            move_latest: whether to move `latest` to it. `latest` always points to the first version.
+            present: the version that `latest` must currently point to (compare and swap); 0 means none.
 
         Raises:
             FencedError: another attempt owns the job, or it has ended.
-            PreconditionFailedError: `latest` names another version than `present`.
+            PreconditionFailedError: `latest` does not point to `present`.
             ConflictError: the task has another label set, and `new_labels` is false.
         """
         assert draft.job is not None
         claims = ClaimRepository(self._session)
-        # first, so that a late attempt hears that it is late, and of nothing else
+        # first, so that a late attempt gets a FencedError rather than another error
         replaced = claims.hold(draft.job, attempt).spec.options.get("replaces", ())
         moves = move_latest and not replaced
         version = self.add(draft, task, move_latest=moves, present=present, new_labels=new_labels)
@@ -99,11 +99,11 @@ class VersionRepository(Repository):
         present: int | None,
         new_labels: bool,
     ) -> EmbeddingVersion:
-        """Publish the next version of the task while its job goes on; arguments and errors as of `publish`."""
+        """Publish the next version while its job continues. Arguments and errors as in `publish`."""
         assert draft.job is not None
         assert draft.provisional
         claims = ClaimRepository(self._session)
-        claims.hold(draft.job, attempt)  # first, for the reason that `publish` gives
+        claims.hold(draft.job, attempt)  # first, as in `publish`
         version = self.add(draft, task, move_latest=move_latest, present=present, new_labels=new_labels)
         OutboxRepository(self._session).add(PUBLISHED, published_facts(version))
         moved = self._aliases.find(task.name, LATEST) == version.version
@@ -113,10 +113,10 @@ class VersionRepository(Repository):
         return version
 
     def confirm(self, job: str, attempt: int, result: dict[str, Any]) -> EmbeddingVersion | None:
-        """Make the job's provisional version its final one, and end the job as succeeded: both, or nothing.
+        """Make the job's provisional version final and end the job as succeeded, in one transaction.
 
         Returns:
-            The version without its mark; None, and nothing has changed, where the job has no provisional version.
+            The final version; None if the job has no provisional version, and then nothing changed.
 
         Raises:
             FencedError: another attempt owns the job, or it has ended.
@@ -142,41 +142,41 @@ class VersionRepository(Repository):
         present: int | None = None,
         new_labels: bool = False,
     ) -> EmbeddingVersion:
-        """Insert the next version of the task, without a job to end (shipped sources, imports).
+        """Insert the next version of the task without ending a job (shipped sources, imports).
 
         Raises:
-            PreconditionFailedError: `latest` names another version than `present`.
-            ConflictError: the task has another label set, and `new_labels` is false; or the hypernetwork that it is
-                pinned to, or learned under, was collected meanwhile; or what it started from is being unlearned.
+            PreconditionFailedError: `latest` does not point to `present`.
+            ConflictError: the task has another label set and `new_labels` is false, the hypernetwork that it is pinned
+                to or was learned under was collected, or a version that it started from is being unlearned.
         """
         assert draft.task == task.name
         for needed in sorted({draft.hypernetwork_version, draft.origin}):
             hold_hypernetwork(self._session, draft.base_digest, needed)
         require_not_unlearning(self._session, draft.parents)
-        self._tasks.put(task, new_labels=new_labels)  # holds the task's lock: numbers are given out one by one
+        self._tasks.put(task, new_labels=new_labels)  # locks the task, so that numbers are assigned one by one
         number = self.next_number(task.name)
         size = self._size_of(draft)
         values = {**asdict(draft), "version": number, "created_at": database_now(), "stored_bytes": size}
         row = self._session.scalars(insert(EmbeddingVersionRow).values(values).returning(EmbeddingVersionRow)).one()
         self._session.execute(update(TaskRow).where(TaskRow.name == task.name).values(last_version=number))
         if move_latest or self._aliases.find(task.name, LATEST) is None:
-            announce = draft.kind != "source"  # what a base ships with is no news
+            announce = draft.kind != "source"  # no webhooks for versions that a base ships with
             self._aliases.move(task.name, LATEST, number, expected=present, reason="published", announce=announce)
         return replace(draft, version=number, created_at=row.created_at, stored_bytes=size)
 
     def _size_of(self, draft: EmbeddingVersion) -> int | None:
-        """Bytes of its files together."""
+        """Return the total size of its files."""
         files = ArtifactRow.digest.in_([digest for digest in (draft.artifact, draft.readout) if digest is not None])
         size = self._session.scalar(select(func.sum(ArtifactRow.size_bytes)).where(files))
         return None if size is None else int(size)
 
     def next_number(self, task: str) -> int:
-        """The number that the task's next version gets; sure only while the task's lock is held."""
+        """Return the number of the task's next version. Only reliable while the task is locked."""
         last = self._session.scalars(select(TaskRow.last_version).where(TaskRow.name == task)).one_or_none()
         return (last or 0) + 1
 
     def resolve(self, reference: str | Reference) -> EmbeddingVersion:
-        """The version that `task`, `task@latest`, `task@v3` or `task@alias` names. Raises InputError, NotFoundError."""
+        """Resolve `task`, `task@latest`, `task@v3` or `task@alias`. Raises InputError, NotFoundError."""
         named = Reference.parse(reference) if isinstance(reference, str) else reference
         if self._tasks.find(named.task) is None:
             self._require_not_in_the_making(named)
@@ -194,7 +194,7 @@ class VersionRepository(Repository):
         return version_of(row)
 
     def _require_not_in_the_making(self, named: Reference) -> None:
-        """Raises NotFoundError that says so, where a job that is queued or runs will publish the task."""
+        """Raise NotFoundError with the job, if an open job will publish the task."""
         job = self._session.execute(
             select(JobRow.id, JobRow.state).where(JobRow.task == named.task, IS_OPEN).order_by(JobRow.number).limit(1)
         ).one_or_none()
@@ -205,10 +205,10 @@ class VersionRepository(Repository):
     def list(
         self, *, task: str | None = None, base_digest: str | None = None, latest_only: bool = False
     ) -> Sequence[EmbeddingVersion]:
-        """Versions by task and number, those of deleted tasks left out.
+        """Return versions by task and number, without those of deleted tasks.
 
         Args:
-            latest_only: only what `latest` names, one per task.
+            latest_only: only targets of `latest`, one per task.
         """
         statement = _of_living_tasks().order_by(EmbeddingVersionRow.task, EmbeddingVersionRow.version)
         if task is not None:
@@ -220,10 +220,11 @@ class VersionRepository(Repository):
         return [version_of(row) for row in self._session.scalars(statement)]
 
     def startable(self, base_digest: str) -> Sequence[Startable]:
-        """What a new task could start from: of every task its aliased versions on the base, or the newest if none is.
+        """Return the versions that a new task can start from: per task its aliased versions on the base, or else the
+        newest.
 
-        What was carried stands for the versions that it was carried from: their numbers are the same. Versions of
-        methods that make no embedding are none to start from.
+        A carried version replaces the versions that it was carried from, because its numbers are the same. Versions of
+        methods without an embedding are left out.
         """
         statement = (
             select(
@@ -246,21 +247,21 @@ class VersionRepository(Repository):
         startable: list[Startable] = []
         for _, rows in groupby(self._session.execute(statement), key=lambda row: row.task):
             of_task = list(rows)
-            chosen = [row for row in of_task if row.aliased] or of_task[-1:]
-            carried = {row.embedding_digest: row.version for row in chosen if row.learned_under is not None}
+            candidates = [row for row in of_task if row.aliased] or of_task[-1:]
+            carried = {row.embedding_digest: row.version for row in candidates if row.learned_under is not None}
             startable += [
                 Startable(row.task, row.version, row.fingerprint)
-                for row in chosen
+                for row in candidates
                 if row.version >= carried.get(row.embedding_digest, 0)
             ]
         return startable
 
     def require_startable(self, reference: str) -> None:
-        """Raise ConflictError where nothing may start from a version: it is being rebuilt without a deleted task."""
+        """Raise ConflictError if a version is being rebuilt without a deleted task."""
         require_not_unlearning(self._session, [reference])
 
     def newest(self, task: str, limit: int, before: int | None = None) -> Sequence[EmbeddingVersion]:
-        """The last `limit` versions of a task, or those before version `before`, by number."""
+        """Return the last `limit` versions of a task, or those before version `before`, by number."""
         statement = _of_living_tasks().where(EmbeddingVersionRow.task == task)
         if before is not None:
             statement = statement.where(EmbeddingVersionRow.version < before)
@@ -268,38 +269,38 @@ class VersionRepository(Repository):
         return [version_of(row) for row in rows][::-1]
 
     def published(self, numbers: Iterable[tuple[str, int]]) -> Sequence[EmbeddingVersion]:
-        """The versions of these tasks and numbers, by task and number; those of deleted tasks too.
+        """Return the versions with these tasks and numbers, by task and number, including those of deleted tasks.
 
-        What was never published is left out.
+        Numbers that were never published are left out.
         """
         distinct = sorted(set(numbers))
         number = EmbeddingVersionRow.task, EmbeddingVersionRow.version
-        every = select(EmbeddingVersionRow).order_by(*number)  # in its order SQLite goes by the index
+        every = select(EmbeddingVersionRow).order_by(*number)  # this order lets SQLite use the index
         versions = [version_of(row) for (row,) in rows_of_pairs(self._session, every, number, distinct)]
         return sorted(versions, key=lambda version: (version.task, version.version))
 
     def living(self, task: str, number: int) -> EmbeddingVersion | None:
-        """The version of this number, or None where the task was deleted or never had it."""
+        """Return a version; None if the task was deleted or never had this number."""
         statement = _of_living_tasks().where(EmbeddingVersionRow.task == task, EmbeddingVersionRow.version == number)
         row = self._session.scalars(statement).one_or_none()
         return None if row is None else version_of(row)
 
     def of_job(self, job_id: str) -> EmbeddingVersion | None:
-        """The version that a job published, or None; of two the final one."""
+        """Return the version that a job published, preferably the final one, or None."""
         row = EmbeddingVersionRow
         of_both = select(row).where(row.job == job_id).order_by(row.provisional).limit(1)
         published = self._session.scalars(of_both).one_or_none()
         return None if published is None else version_of(published)
 
     def provisional_of(self, job_id: str) -> EmbeddingVersion | None:
-        """The provisional version that a job published, or None."""
+        """Return the provisional version that a job published, or None."""
         row = EmbeddingVersionRow
         first = self._session.scalars(select(row).where(row.job == job_id, row.provisional)).one_or_none()
         return None if first is None else version_of(first)
 
 
 def published_facts(version: EmbeddingVersion) -> dict[str, Any]:
-    """What webhooks tell of a new version."""
+    """Return the webhook document of a new version."""
     named = (
         "task",
         "version",
@@ -317,7 +318,7 @@ def published_facts(version: EmbeddingVersion) -> dict[str, Any]:
 def rows_of_pairs(
     session: Session, statement: Select[*tuple[Any, ...]], columns: Sequence[Any], pairs: Sequence[Any]
 ) -> Iterator[Row[*tuple[Any, ...]]]:
-    """The rows of a statement whose two columns are one of the pairs, however many of these there are."""
+    """Yield the rows in which two columns equal one of the pairs, in chunks."""
     for start in range(0, len(pairs), PAIRS_AT_ONCE):
         yield from session.execute(statement.where(tuple_(*columns).in_(pairs[start : start + PAIRS_AT_ONCE])))
 
@@ -331,5 +332,5 @@ def _of_living_tasks() -> Select[EmbeddingVersionRow]:
 
 
 def version_of(row: EmbeddingVersionRow) -> EmbeddingVersion:
-    """The domain's version of a row."""
+    """Return the dataclass of a row."""
     return record_of(EmbeddingVersion, row, mixed_from=row.mixed_from or {})

@@ -1,4 +1,4 @@
-"""The tables of the outbox: what webhooks tell of, and whom."""
+"""The tables of the webhook outbox: events and deliveries."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from onboard.registry.declared import Table, partial_index
 
 
 class WebhookEventRow(Table):
-    """Something that webhooks tell of, written in the transaction in which it happened.
+    """An event for webhooks, written in the transaction of its change.
 
-    `addressed_at` is null until each endpoint of the workers' settings has its delivery.
+    `addressed_at` is null until every endpoint of the workers' settings has a delivery.
     """
 
     __tablename__ = "webhook_events"
@@ -26,7 +26,7 @@ class WebhookEventRow(Table):
 
 
 class WebhookDeliveryRow(Table):
-    """The telling of one event to one endpoint, which is named by its host and a digest of its URL."""
+    """The delivery of an event to one endpoint, identified by its host and a digest of its URL."""
 
     __tablename__ = "webhook_deliveries"
     event: Mapped[str] = mapped_column(ForeignKey("webhook_events.id", ondelete="CASCADE"), primary_key=True)
@@ -35,7 +35,7 @@ class WebhookDeliveryRow(Table):
     attempts: Mapped[int]
     next_at: Mapped[float]
     tried_at: Mapped[float | None]
-    ended_at: Mapped[float | None]  # when it arrived, or was given up
+    ended_at: Mapped[float | None]  # when it was delivered or given up
     error: Mapped[str | None] = mapped_column(Text)
     __table_args__ = (
         CheckConstraint("state IN ('waiting', 'delivered', 'given_up')", name="known_state"),

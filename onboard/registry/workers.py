@@ -23,13 +23,13 @@ from onboard.registry.upsert import put_row
 
 
 def _live() -> ColumnElement[bool]:
-    """Beating, or spawned a moment ago."""
+    """Condition: has a recent heartbeat, or was started recently."""
     beating = and_(
         WorkerRow.state.in_([WorkerState.RUNNING, WorkerState.DRAINING]),
         WorkerRow.heartbeat_at > database_now() - LEASE_SECONDS,
     )
     spawned = and_(WorkerRow.state == WorkerState.STARTING, WorkerRow.heartbeat_at > database_now() - STARTING_SECONDS)
-    # from long after now it is of a clock that was set back: a worker that lives says so again within seconds
+    # A heartbeat far in the future is from a clock that was set back. A live worker repeats it within seconds.
     return and_(or_(beating, spawned), WorkerRow.heartbeat_at <= database_now() + IMPLAUSIBLE_SECONDS)
 
 
@@ -47,10 +47,10 @@ class WorkerRepository(Repository):
         pid: int | None = None,
         facts: dict[str, Any] | None = None,
     ) -> None:
-        """Write the worker's row as it starts: STARTING until its process is loaded and hears bells (`ready`).
+        """Insert the worker's row at its start: STARTING until its process is loaded and receives messages (`ready`).
 
         Raises:
-            ConflictError: a live worker of that name has another process.
+            ConflictError: a live worker with that name has another process.
         """
         self._require_free(name, host, pid)
         values = {
@@ -67,21 +67,21 @@ class WorkerRepository(Repository):
         put_row(self._session, WorkerRow, {"name": name}, values)
 
     def _require_free(self, name: str, host: str, pid: int | None) -> None:
-        present = self._session.scalars(
+        existing = self._session.scalars(
             select(WorkerRow).where(WorkerRow.name == name, _live(), WorkerRow.pid.is_not(None)).with_for_update()
         ).one_or_none()
-        if present is not None and (present.host, present.pid) != (host, pid):
-            raise ConflictError("worker-name-taken", worker=name, pid=present.pid, host=present.host)
+        if existing is not None and (existing.host, existing.pid) != (host, pid):
+            raise ConflictError("worker-name-taken", worker=name, pid=existing.pid, host=existing.host)
 
     def heartbeat(self, name: str, facts: dict[str, Any] | None = None) -> WorkerState:
-        """Say that the worker lives. Returns its state, which may have been set to draining. Raises NotFoundError."""
+        """Record a heartbeat. Returns the worker's state, which may have been set to draining. Raises NotFoundError."""
         values: dict[str, Any] = {"heartbeat_at": database_now()}
         if facts is not None:
             values["facts"] = facts
         return self._update(name, **values)
 
     def ready(self, name: str) -> None:
-        """The worker's process is loaded: from now on it hears bells. Nothing else changes one that drains."""
+        """Mark a starting worker as running, because its process is loaded. Other states do not change."""
         self._session.execute(
             update(WorkerRow)
             .where(WorkerRow.name == name, WorkerRow.state == WorkerState.STARTING)
@@ -89,26 +89,26 @@ class WorkerRepository(Repository):
         )
 
     def state(self, name: str) -> WorkerState:
-        """Where the worker stands. Raises NotFoundError."""
+        """Return the worker's state. Raises NotFoundError."""
         state = self._session.scalars(select(WorkerRow.state).where(WorkerRow.name == name)).one_or_none()
         if state is None:
             raise _unknown(name)
         return WorkerState(state)
 
     def runs_on(self, name: str, device: str, gpu_uuid: str | None) -> None:
-        """The worker's model is loaded: the device that it is on, and that GPU's UUID. Raises NotFoundError."""
+        """Record the device of the loaded model and its GPU's UUID. Raises NotFoundError."""
         self._update(name, device=device, gpu_uuid=gpu_uuid)
 
     def device(self, name: str) -> tuple[str, str | None]:
-        """The device of the worker, and the UUID of its GPU once the model is loaded. Raises NotFoundError."""
+        """Return the worker's device, and its GPU's UUID once the model is loaded. Raises NotFoundError."""
         statement = select(WorkerRow.device, WorkerRow.gpu_uuid).where(WorkerRow.name == name)
-        present = self._session.execute(statement).one_or_none()
-        if present is None:
+        row = self._session.execute(statement).one_or_none()
+        if row is None:
             raise _unknown(name)
-        return present[0], present[1]
+        return row[0], row[1]
 
     def drain(self, name: str) -> None:
-        """Let the worker finish its job, take no other, and leave. Raises NotFoundError when no such worker lives."""
+        """Let the worker finish its job, take no other, and exit. Raises NotFoundError if it is not live."""
         statement = (
             update(WorkerRow)
             .where(WorkerRow.name == name, _live())
@@ -120,7 +120,7 @@ class WorkerRepository(Repository):
         record(self._session, "worker.drain", name)
 
     def begin_to_leave(self, name: str) -> None:
-        """The worker was told to stop: it claims nothing more. One that said it has stopped stays so."""
+        """Mark the worker as draining because it was asked to stop. A stopped worker stays stopped."""
         self._session.execute(
             update(WorkerRow)
             .where(WorkerRow.name == name, WorkerRow.state != WorkerState.STOPPED)
@@ -128,19 +128,19 @@ class WorkerRepository(Repository):
         )
 
     def stop(self, name: str) -> None:
-        """The worker has left."""
+        """Mark the worker as stopped."""
         self._update(name, state=WorkerState.STOPPED)
 
     def spawned(self, name: str, pid: int) -> None:
-        """Who spawned the worker names its process, unless the worker has done so itself by now."""
+        """Record the process id of a worker that was just started, unless the worker has already recorded it."""
         self._session.execute(
             update(WorkerRow).where(WorkerRow.name == name, WorkerRow.state == WorkerState.STARTING).values(pid=pid)
         )
 
     def leave_if_idle(self, name: str, queues: Sequence[str]) -> bool:
-        """Mark the worker stopped if its queues have nothing to do.
+        """Mark the worker as stopped if its queues have no open jobs.
 
-        Call it in its own write transaction: a submitter then either sees the worker stopped, or its job is seen here.
+        Call this in a separate write transaction: then a submitter sees the stopped worker, or its job is seen here.
         """
         if ClaimRepository(self._session).open(queues):
             return False
@@ -148,32 +148,32 @@ class WorkerRepository(Repository):
         return True
 
     def list(self, *, include_stopped: bool = False) -> Sequence[WorkerRecord]:
-        """Workers by name, with the job that each holds, or a shard of it, by a lease: what ran out is anybody's.
+        """Return workers by name, with the job or shard that each holds by a valid lease.
 
         Args:
-            include_stopped: those too that stopped.
+            include_stopped: include workers that stopped.
         """
         statement = select(WorkerRow, _live(), database_now() - WorkerRow.heartbeat_at).order_by(WorkerRow.name)
         if not include_stopped:
             statement = statement.where(WorkerRow.state != WorkerState.STOPPED)
         rows = self._session.execute(statement).all()
-        held = select(JobRow.number, JobRow.worker, JobRow.id).where(
+        running = select(JobRow.number, JobRow.worker, JobRow.id).where(
             IS_RUNNING, JobRow.lease_expires_at > database_now()
         )
-        jobs = ShardRepository(self._session).holders()  # what it helps with; its own job comes first
-        jobs |= {worker: job for _, worker, job in sorted(self._session.execute(held).all()) if worker is not None}
+        jobs = ShardRepository(self._session).holders()  # jobs that it helps with; its main job takes precedence
+        jobs |= {worker: job for _, worker, job in sorted(self._session.execute(running).all()) if worker is not None}
         return [_worker(row, live, age, jobs.get(row.name)) for row, live, age in rows]
 
     def serving(self, queue: str) -> Sequence[WorkerRecord]:
-        """Live workers that take jobs of `queue` (not those that drain)."""
+        """Return live workers that accept jobs of `queue`, without draining ones."""
         return [worker for worker in self.list() if worker.takes_jobs and queue in worker.queues]
 
     def able(self, queue: str, but: Collection[str]) -> Sequence[str]:
-        """Names of the workers that serve `queue` and can load what jobs need, but for these."""
+        """Return the names of workers that serve `queue` and are not in `but`."""
         return [worker.name for worker in self.serving(queue) if worker.name not in but]
 
     def forget(self, older_than_seconds: float) -> None:
-        """Delete the rows of workers that have been gone for so long."""
+        """Delete the rows of workers without a heartbeat for this long."""
         self._session.execute(
             delete(WorkerRow).where(~_live(), WorkerRow.heartbeat_at <= database_now() - older_than_seconds)
         )
@@ -191,25 +191,25 @@ def _unknown(name: str) -> NotFoundError:
 
 
 class QueueRepository(Repository):
-    """The queues: pausing, and how many jobs stand in them."""
+    """The queues: pausing, and numbers of jobs."""
 
     def set_paused(self, name: str, paused: bool) -> None:
-        """Pause (running jobs go on, queued ones wait) or resume a queue."""
+        """Pause a queue (running jobs continue, queued ones wait) or resume it."""
         require_name(name, "name of a queue")
         put_row(self._session, QueueRow, {"name": name}, {"paused": paused, "updated_at": database_now()})
         record(self._session, "queue.pause" if paused else "queue.resume", name)
 
     def paused(self) -> set[str]:
-        """Which queues are paused."""
+        """Return the paused queues."""
         return set(self._session.scalars(select(QueueRow.name).where(QueueRow.paused)))
 
     def known(self) -> set[str]:
-        """Queues that somebody meant: the default, and what a worker served lately or an operator paused or resumed."""
+        """Return the default queue, and those that a worker served or an operator paused or resumed."""
         served = self._session.scalars(select(WorkerRow.queues))
         return {"default", *self._session.scalars(select(QueueRow.name)), *(name for names in served for name in names)}
 
     def list(self) -> Sequence[QueueStatus]:
-        """Every queue that has open jobs, was ever paused, or is the default, by name."""
+        """Return every queue that has open jobs, was ever paused, or is the default, by name."""
         queued, running = JobRow.state == JobState.QUEUED, JobRow.state == JobState.RUNNING
         due = and_(queued, JobRow.not_before_at <= database_now())
         rows = self._session.execute(
@@ -224,7 +224,7 @@ class QueueRepository(Repository):
             .where(IS_OPEN)
             .group_by(JobRow.queue)
         )
-        # few run: the index of those that are open need not be written at every heartbeat to tell it too
+        # A separate query for the few running jobs, so that heartbeats need not update the index of open jobs.
         expired = select(JobRow.queue).where(IS_RUNNING, JobRow.lease_expires_at <= database_now())
         lost = Counter(self._session.scalars(expired))
         counts: dict[str, Sequence[Any]] = {name: (*figures, lost[name]) for name, *figures in rows}

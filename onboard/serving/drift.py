@@ -1,4 +1,4 @@
-"""What is kept of answered texts: sums, added up in memory and written to the registry by a thread, never texts.
+"""Sums about answered texts: collected in memory, and written to the registry by a thread; texts are not stored.
 
 An answer only puts its numbers on a list. The sums are made and written every few seconds, so an answer does not wait
 for the database. Texts of the last seconds are lost where a process is killed.
@@ -115,7 +115,7 @@ class DriftRecorder:
             self.flush()
 
     def flush(self) -> None:
-        """Write what was counted. What cannot be written now waits for the next time."""
+        """Write the collected sums. If that fails, they are written at the next flush."""
         try:
             self._sum_up()
             self._write()
@@ -125,7 +125,7 @@ class DriftRecorder:
             _logger.exception("Drift could not be recorded")
 
     def close(self) -> None:
-        """Write what is left, and stop."""
+        """Write the remaining sums, and stop."""
         self._closed.set()
         if self._thread is not None:
             self._thread.join()
@@ -165,7 +165,7 @@ class DriftRecorder:
                         self._keep(key, sums, texts)
 
     def _write_some(self, day: int, keys: Sequence[_Key], left: dict[_Key, tuple[Sums, Texts]]) -> None:
-        """Write the sums of some versions in one transaction; what is written is no longer left."""
+        """Write the sums of some versions in one transaction, and remove them from `left`."""
         sums = {(task, version): left[at, task, version][0] for at, task, version in keys}
         known = [left[key][1] for key in keys]
         self._database.write_again(lambda session: add_texts(session, day, sums, known))

@@ -121,11 +121,11 @@ class Predictor:
         known: Mapping[bytes, np.ndarray],
         before_batch: Callable[[], None] = lambda: None,
     ) -> np.ndarray:
-        """What a readout sees of texts or pairs, (n, 6h) float32.
+        """Return the features of texts or pairs, (n, 6h) float32.
 
         Args:
             texts: n of them.
-            known: features of texts that were read before, by `onboard.storage.features.features_key`.
+            known: features of earlier texts, by `onboard.storage.features.features_key`.
             before_batch: as in `answer`.
         """
         ids = self._engine.encoder.encode(texts)
@@ -303,7 +303,7 @@ class Predictor:
         probabilities: np.ndarray,
         features: Mapping[int, np.ndarray],
     ) -> None:
-        """Count the texts of each version (n,), but for those that were asked for some of its labels only."""
+        """Count the texts of each version (n,), except requests that limit the labels."""
         assert self._recorder is not None  # asked before
         for place, version in enumerate(served):
             if version.whole:
@@ -313,7 +313,7 @@ class Predictor:
                 self._recorder.add(version, texts, own, features.get(place))
 
     def flush(self) -> None:
-        """Write what is recorded of answered texts, where anything is."""
+        """Write the pending records of answered texts, if any."""
         if self._recorder is not None:
             self._recorder.flush()
 

@@ -41,16 +41,16 @@ _ROUNDED: Final = 1e-7  # of the mean square of the features: a spread below thi
 
 @dataclass(frozen=True)
 class Sums:
-    """What is kept of a group of texts; sums of two groups can be added.
+    """The sums of a group of texts; those of two groups can be added.
 
     Args:
-        answered: texts whose answers are counted.
-        labels: (K,) answers that name each label; of a regression answers in each bucket.
-        confidence: (bins,) answers by how sure they are.
-        judged: texts that were compared with the training rows.
-        unknown: those of them that are unlike the training rows.
-        read: texts whose features are counted.
-        total: (d,) sum of the features on each direction.
+        answered: number of texts with counted answers.
+        labels: (K,) number of answers with each label; for a regression, with a value in each bucket.
+        confidence: (bins,) number of answers by confidence.
+        judged: number of texts that were compared with the training rows.
+        unknown: number of these that are unlike the training rows.
+        read: number of texts with counted features.
+        total: (d,) sum of the features along each direction.
         products: (d, d) sum of the products of each two of them.
     """
 
@@ -87,7 +87,7 @@ class Sums:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
-        """What `to_json` gave. Raises KeyError, TypeError, ValueError: it is something else."""
+        """Parse the result of `to_json`. Raises KeyError, TypeError, ValueError: it is something else."""
         products = np.zeros((DIRECTIONS, DIRECTIONS))
         above = np.triu_indices(DIRECTIONS)
         products[above] = np.array(stored["products"], dtype=np.float64)
@@ -122,11 +122,11 @@ def _rounded(numbers: np.ndarray) -> list[float]:
 
 
 def answers_of(probabilities: np.ndarray, *, several: bool) -> tuple[np.ndarray, np.ndarray]:
-    """What probabilities (n, K) answer: 1 for each label that is named (n, K), and how sure each answer is (n,).
+    """Return the answers of probabilities (n, K): 1 for each label in an answer (n, K), and the confidence (n,).
 
     Args:
-        several: whether an answer names every label of at least one half, instead of the likeliest one. It is as sure
-            as the least sure of its decisions.
+        several: whether an answer names every label of at least one half, instead of the likeliest one. Its confidence
+            is the lowest of its decisions.
     """
     if several:
         surest = np.maximum(probabilities, 1 - probabilities)
@@ -170,11 +170,11 @@ def directions(width: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Training:
-    """What a version's own rows look like, to compare texts with.
+    """The sums of a version's own rows, to compare texts with.
 
     Args:
-        held_out: whether its answers are those of the version itself to rows that it was not trained on. Otherwise
-            they are those of models of a cross-validation, which are no exact reference: no alarm rests on them.
+        held_out: whether its answers are those of the version itself to rows that it was not trained on. Otherwise they
+            are those of models of a cross-validation, which are not an exact reference: they raise no alarm.
     """
 
     sums: Sums
@@ -271,7 +271,7 @@ def stability_index(now: np.ndarray, before: np.ndarray) -> float:
 
 
 def chance_index(kinds: int, now: int, before: int) -> float:
-    """What the index of groups without a difference exceeds once in 20 times: it is (1/n + 1/m)·χ² of K − 1."""
+    """The value that the index exceeds once in 20 times for groups without a difference: (1/n + 1/m)·χ² of K − 1."""
     from scipy.special import chdtri
 
     return float(chdtri(max(kinds - 1, 1), 1 - _CHANCE) * (1 / now + 1 / before))
@@ -341,7 +341,7 @@ def _of_confidence(now: np.ndarray, before: np.ndarray) -> Difference | None:
 
 
 def _of_unknown(now: Sums, before: Sums) -> Difference | None:
-    """Whether more texts are unknown; fewer are no reason for an alarm."""
+    """Test whether more texts are unknown. Fewer never raise an alarm."""
     from scipy.special import ndtri
 
     if now.judged < FEWEST or before.judged < FEWEST_BEFORE:

@@ -21,7 +21,7 @@ def uncertainty(probabilities: np.ndarray) -> np.ndarray:
 def margin(probabilities: np.ndarray) -> np.ndarray:
     """How far the best answer of (n, K) probabilities is ahead of the second, (n,); 1 where there is only one.
 
-    People are asked for the texts with the smallest margin: of the orders that were measured none is ahead of it
+    People label the texts with the smallest margin first: no other measured order is better
     (bench/results/labelling.md).
     """
     if probabilities.shape[1] < 2:

@@ -1,1 +1,1 @@
-"""Bytes by their digest: artifacts, the files they lie in, and the file of an embedding."""
+"""Content-addressed artifacts, the files that they are stored in, and the file of an embedding."""

@@ -1,6 +1,6 @@
 """The artifact store: bytes by their digest, in a folder or an object store (s3://, gs://).
 
-Keys are made here from the digest and nothing else; no caller ever supplies a path.
+Every key is derived from a digest in this module. Callers never supply a path.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ _SHARD: Final = re.compile(r"[0-9a-f]{2}")
 
 
 def digest_of(data: bytes) -> str:
-    """The digest of bytes: "sha256:" and 64 hexadecimal characters."""
+    """Return the digest of bytes: "sha256:" and 64 hexadecimal characters."""
     return "sha256:" + hashlib.sha256(data).hexdigest()
 
 
 def is_digest(text: object) -> bool:
-    """Whether it has the form of a digest."""
+    """Return whether text has the form of a digest."""
     return isinstance(text, str) and _DIGEST.fullmatch(text) is not None
 
 
 class ArtifactStore:
-    """Content-addressed bytes.
+    """Store bytes under their SHA-256.
 
     Args:
         url: a folder, or an fsspec URL such as s3://bucket/prefix.
-        setting: what to correct when the URL is wrong, for the remedy.
+        setting: the setting to correct when the URL is wrong, for the remedy.
 
     Raises:
         InputError: the URL's kind of store is unknown, or its package is not installed.
@@ -47,18 +47,18 @@ class ArtifactStore:
         self.root = self._files.root
 
     def close_to_others(self) -> None:
-        """On this machine: let nobody else enter its folders, which an earlier version left open."""
+        """Remove the access of other users to local folders, which an earlier version left open."""
         self._files.close_to_others()
 
     def put(self, data: bytes, kind: str) -> str:
-        """Store bytes and return their digest. Bytes that are there already stay; damaged ones are written again.
+        """Store bytes and return their digest. Existing bytes are kept; damaged ones are written again.
 
         Args:
-            kind: what they are ("embedding", "snapshot", …), named in errors.
+            kind: the kind of artifact ("embedding", "snapshot", …), named in errors.
 
         Raises:
             StorageError: the disk is full, or the store cannot be reached.
-            NotAllowedError: the store is read-only for us.
+            NotAllowedError: the store is read-only for this process.
         """
         digest = digest_of(data)
         if not self.intact(digest):
@@ -66,12 +66,12 @@ class ArtifactStore:
         return digest
 
     def get(self, digest: str) -> bytes:
-        """The bytes of a digest, verified.
+        """Return the bytes of a digest, verified.
 
         Raises:
-            InputError: not a digest.
-            NotFoundError: no such bytes.
-            DamagedError: they do not match their digest any more.
+            InputError: the text is not a digest.
+            NotFoundError: no bytes are stored under the digest.
+            DamagedError: the bytes no longer match their digest.
         """
         key = key_of(digest)
         try:
@@ -82,7 +82,7 @@ class ArtifactStore:
         return data
 
     def file(self, digest: str) -> Path | None:
-        """Where the bytes lie on this machine, verified as `get` does; None in an object store."""
+        """Return the local path of the bytes, verified as in `get`; None in an object store."""
         key = key_of(digest)
         path = self._files.local_path(key)
         if path is None:
@@ -95,7 +95,7 @@ class ArtifactStore:
         return path
 
     def intact(self, digest: str) -> bool:
-        """Whether bytes of this digest are there and match it."""
+        """Return whether bytes are stored under this digest and match it."""
         try:
             self.get(digest)
         except (NotFoundError, DamagedError):
@@ -103,32 +103,32 @@ class ArtifactStore:
         return True
 
     def has(self, digest: str) -> bool:
-        """Whether bytes of this digest are there (unverified)."""
+        """Return whether bytes are stored under this digest (unverified)."""
         return self._files.has(key_of(digest))
 
     def size_bytes(self, digest: str) -> int | None:
-        """How many bytes are there under this digest; None when there are none."""
+        """Return the number of bytes stored under this digest; None if there are none."""
         return self._files.size_bytes(key_of(digest))
 
     def delete(self, *digests: str) -> None:
-        """Delete the bytes of these digests, in batches where the store can; what is not there is passed over."""
+        """Delete the bytes of these digests, in batches where the store supports it. Missing digests are ignored."""
         self._files.delete([key_of(digest) for digest in digests])
 
     def shards(self) -> set[str]:
-        """The first two characters of what is stored: a folder each."""
+        """Return the first two characters of all stored digests; each has a folder."""
         return {entry.name for entry in self._files.entries(_FOLDER) if _SHARD.fullmatch(entry.name)}
 
     def in_shard(self, shard: str) -> dict[str, Entry]:
-        """What is stored under digests that begin like this, by digest (unverified)."""
+        """Return the files of a shard by digest (unverified)."""
         entries = self._files.entries(f"{_FOLDER}/{shard}")
         return {f"sha256:{entry.name}": entry for entry in entries if _NAME.fullmatch(entry.name)}
 
     def unfinished(self, shard: str) -> list[Entry]:
-        """Files of a shard that are being written, or whose writer was killed."""
+        """Return files of a shard that are being written, or that a killed process left behind."""
         return self._files.temporary(f"{_FOLDER}/{shard}")
 
     def delete_unfinished(self, shard: str, entries: Sequence[Entry]) -> None:
-        """Delete what `unfinished` found."""
+        """Delete files that `unfinished` returned."""
         self._files.delete([f"{_FOLDER}/{shard}/{entry.name}" for entry in entries])
 
     def _missing(self, digest: str) -> NotFoundError:
@@ -146,7 +146,9 @@ class ArtifactStore:
 
 
 def key_of(digest: str) -> str:
-    """Where the bytes of a digest lie: `sha256/ab/ab12…`, in a store and in a backup. Raises InputError."""
+    """Return the path of a digest in a store or a backup: `sha256/ab/ab12…`. Raises InputError if the digest is
+    invalid.
+    """
     if not is_digest(digest):
         raise InputError("digest-invalid", digest=digest)
     name = digest.removeprefix("sha256:")

@@ -1,4 +1,4 @@
-"""What was loaded lately stays in memory: the one cache of everything that has a key and never changes."""
+"""A thread-safe LRU cache for anything that has a key and never changes."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ Loaded = TypeVar("Loaded")
 
 
 class Cache(Generic[Key, Loaded]):
-    """What was used last, by key. Safe in threads.
+    """Keep the most recently used entries by key. Thread-safe.
 
     Args:
-        most: entries that stay; of what is weighed, how much all that stays weighs together.
-        forgotten: called after entries have left, to give back what they held.
-        weigh: what an entry weighs, in bytes for instance. What alone weighs more than `most` stays until the next.
+        most: maximum total weight; with the default weight of 1, the maximum number of entries.
+        forgotten: called after entries were evicted, to release their memory.
+        weigh: returns the weight of an entry, such as its bytes. An entry heavier than `most` stays until the next one.
     """
 
     def __init__(
@@ -36,18 +36,18 @@ class Cache(Generic[Key, Loaded]):
 
     @property
     def weight(self) -> int:
-        """What all that is here weighs together."""
+        """Total weight of the cached entries."""
         return self._weight
 
     def find(self, key: Key) -> Loaded | None:
-        """What belongs to the key, if it is here."""
+        """Return the entry of a key, or None if it is not cached."""
         with self._lock:
             if key in self._entries:
                 self._entries.move_to_end(key)
             return self._entries.get(key)
 
     def keep(self, key: Key, entry: Loaded) -> None:
-        """Have it here; what was not used for longest leaves."""
+        """Add an entry and evict the least recently used ones."""
         with self._lock:
             if key in self._entries:
                 self._weight -= self._weigh(self._entries.pop(key))
@@ -57,7 +57,7 @@ class Cache(Generic[Key, Loaded]):
             self._weight += weight
 
     def get(self, key: Key, load: Callable[[], Loaded]) -> Loaded:
-        """What belongs to the key, loaded if need be; two threads may load the same at once."""
+        """Return the entry of a key, loaded if necessary. Two threads may load the same entry at once."""
         entry = self.find(key)
         if entry is None:
             entry = load()
@@ -65,7 +65,7 @@ class Cache(Generic[Key, Loaded]):
         return entry
 
     def get_alone(self, key: Key, load: Callable[[], Loaded]) -> Loaded:
-        """The same of what is large: one is loaded at a time, and room is made before."""
+        """Like `get`, for large entries: loads one at a time and evicts before loading."""
         entry = self.find(key)
         if entry is not None:
             return entry
@@ -75,7 +75,7 @@ class Cache(Generic[Key, Loaded]):
             return self.get(key, load)
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove all entries."""
         self._shrink(0)
 
     def _shrink(self, most: int) -> None:
@@ -83,5 +83,6 @@ class Cache(Generic[Key, Loaded]):
             if self._weight <= max(most, 0):
                 return
             while self._entries and self._weight > most:
-                self._weight -= self._weigh(self._entries.popitem(last=False)[1])  # and nobody holds it any more
+                # in this order, nothing refers to the entry when `forgotten` is called
+                self._weight -= self._weigh(self._entries.popitem(last=False)[1])
         self._forgotten()

@@ -1,4 +1,4 @@
-"""What a version's own rows look like, in the metadata of its file: what texts are compared with. No text is in it."""
+"""Statistics of a version's training rows in the metadata of its file, for drift detection. They contain no text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FACT: Final = "drift"
 
 
 def training_facts(training: Training | None) -> dict[str, Any]:
-    """The metadata of a version's file; none where nothing is known."""
+    """Return the metadata for a version's file; empty if nothing is known."""
     if training is None:
         return {}
     stored, n = training.sums.to_json(), max(training.sums.read, 1)
@@ -26,10 +26,10 @@ def training_facts(training: Training | None) -> dict[str, Any]:
 
 
 def training_in(content: bytes) -> Training | None:
-    """What the file of a version says of its rows; None of versions from before that, or where it is not readable.
+    """Return the statistics of training rows in a version's file; None if it has none or they cannot be read.
 
     Raises:
-        DamagedError: the bytes are no file of a version.
+        DamagedError: the bytes are not the file of a version.
     """
     facts = read_facts(content).get(FACT)
     if facts is None:
@@ -42,4 +42,4 @@ def training_in(content: bytes) -> Training | None:
         sums = Sums.from_json({**facts, "total": n * mean, "products": products})
         return Training(sums, held_out=bool(facts["held_out"]))
     except (KeyError, TypeError, ValueError, AttributeError):
-        return None  # nothing is served from it: texts are compared with the week before alone
+        return None  # drift detection then compares with the previous week only

@@ -1,6 +1,6 @@
-"""The bytes of an embedding version: `embedding.safetensors`, the tensor `z` with its facts as string metadata.
+"""Read and write `embedding.safetensors`: the tensor `z`, with facts as string metadata.
 
-What the version knows of texts stands beside it (`onboard.storage.novelty`).
+The same file contains the version's novelty data (`onboard.storage.novelty`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,13 @@ __all__ = [
 
 
 def pack_embedding(z: np.ndarray, facts: Mapping[str, Any], beside: Mapping[str, np.ndarray] | None = None) -> bytes:
-    """`embedding.safetensors` of z (t,) and tensors beside it, with each fact as a string (JSON where it is none)."""
+    """Return the bytes of `embedding.safetensors`.
+
+    Args:
+        z: the embedding (t,).
+        facts: metadata; values other than strings are stored as JSON.
+        beside: additional tensors by name.
+    """
     from safetensors.numpy import save
 
     tensors = {"z": np.ascontiguousarray(z, dtype=np.float32), **(beside or {})}
@@ -37,14 +43,14 @@ def pack_embedding(z: np.ndarray, facts: Mapping[str, Any], beside: Mapping[str,
 
 
 def as_strings(facts: Mapping[str, Any]) -> dict[str, str]:
-    """Facts as the metadata of a safetensors file: JSON of what is no string."""
+    """Return facts as metadata for a safetensors file; values other than strings become JSON."""
     return {
         key: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) for key, value in facts.items()
     }
 
 
 def embedding_facts(version: EmbeddingVersion, hypernetwork_digest: str) -> dict[str, Any]:
-    """What `pack_embedding` writes beside the numbers of a version."""
+    """Return the facts that `pack_embedding` writes as metadata of a version."""
     return {
         "task": version.task,
         "version": version.version,
@@ -78,10 +84,10 @@ def embedding_facts(version: EmbeddingVersion, hypernetwork_digest: str) -> dict
 
 
 def verified_embedding(content: bytes, version: EmbeddingVersion) -> np.ndarray:
-    """z (t,) float32 of that version.
+    """Return z (t,) float32 of the version.
 
     Raises:
-        DamagedError: the bytes hold no embedding, or another one.
+        DamagedError: the bytes contain no embedding, or a different one.
     """
     z = unpack_embedding(content)
     if embedding_digest(z) != version.embedding_digest:

@@ -1,4 +1,6 @@
-"""The bytes of features: what the bare encoder says of texts, by a digest of their token ids. No text is in them."""
+"""Read and write the features of texts from the frozen encoder, keyed by a digest of their token ids. No text is
+stored.
+"""
 
 from __future__ import annotations
 
@@ -12,32 +14,36 @@ from onboard.domain.safetensors_header import with_sorted_header
 from onboard.errors import DamagedError, PinMismatchError
 from onboard.storage.embedding import read_metadata
 
-FEATURES: Final = "features"  # the kind of the artifact
-MOST_TEXTS: Final = 4096  # that are kept of a task
+FEATURES: Final = "features"  # kind of the artifact
+MOST_TEXTS: Final = 4096  # per task
 _KEY_BYTES: Final = 16
 
 TokenIds = tuple[int, ...]
 
 
 def features_key(ids: Sequence[int]) -> bytes:
-    """What a text is found by."""
+    """Return the key of a text: a digest of its token ids."""
     return hashlib.blake2b(np.array(ids, dtype="<i8").tobytes(), digest_size=_KEY_BYTES).digest()
 
 
 def pack_features(read: Mapping[TokenIds, np.ndarray], base: str) -> bytes | None:
-    """The file of the features (b·h,) of texts by their token ids, pinned to a base by its digest; None without any.
+    """Return a file of features, pinned to a base; None if there are none.
 
-    Columns that are 0 in all rows at the end, the blocks that only pairs have, are left out.
+    Trailing columns that are 0 in all rows (the blocks that only pairs use) are left out.
+
+    Args:
+        read: features (b·h,) by token ids. The first 4,096 texts are stored.
+        base: digest of the base.
     """
     from safetensors.numpy import save
 
     if not read:
         return None
-    chosen = list(read)[:MOST_TEXTS]
-    features = np.stack([read[ids] for ids in chosen]).astype(np.float32, copy=False)
-    said = np.flatnonzero(features.any(0))
-    width = int(said[-1]) + 1 if len(said) else 1
-    keys = np.frombuffer(b"".join(map(features_key, chosen)), dtype=np.uint8).reshape(-1, _KEY_BYTES)
+    texts = list(read)[:MOST_TEXTS]
+    features = np.stack([read[ids] for ids in texts]).astype(np.float32, copy=False)
+    used_columns = np.flatnonzero(features.any(0))
+    width = int(used_columns[-1]) + 1 if len(used_columns) else 1
+    keys = np.frombuffer(b"".join(map(features_key, texts)), dtype=np.uint8).reshape(-1, _KEY_BYTES)
     order = np.lexsort(keys.T[::-1])
     tensors: dict[str, np.ndarray] = {
         "keys": np.ascontiguousarray(keys[order]), "features": np.ascontiguousarray(features[order, :width]),
@@ -46,10 +52,10 @@ def pack_features(read: Mapping[TokenIds, np.ndarray], base: str) -> bytes | Non
 
 
 def unpack_features(content: bytes, base: str) -> dict[bytes, np.ndarray]:
-    """Features (b·h,) float32 by `features_key`.
+    """Return features (b·h,) float32 by `features_key`.
 
     Raises:
-        DamagedError: the bytes hold no features.
+        DamagedError: the bytes contain no features.
         PinMismatchError: they belong to another base.
     """
     from safetensors import SafetensorError

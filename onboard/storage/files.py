@@ -1,4 +1,4 @@
-"""Files under a URL, in a folder or an object store (s3://, gs://) by fsspec: whole or not at all."""
+"""Read and write files in a folder or an object store (s3://, gs://) with fsspec. Writes are atomic."""
 
 from __future__ import annotations
 
@@ -22,17 +22,18 @@ _FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _FREE: Final = "Free some space, then retry."
 _FORBIDDEN: Final = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST)
 _TEMPORARY: Final = re.compile(r"\..+\.[0-9a-f]{32}")
-_MOMENTS: Final = ("mtime", "LastModified", "last_modified", "updated", "created")  # as the kinds of store call it
-_LIBRARIES: Final = ("aiobotocore", "aiohttp", "azure", "botocore", "gcsfs", "google")  # whose errors are no OSError
+_MOMENTS: Final = ("mtime", "LastModified", "last_modified", "updated", "created")  # differs between stores
+# their errors do not derive from OSError
+_LIBRARIES: Final = ("aiobotocore", "aiohttp", "azure", "botocore", "gcsfs", "google")
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One file or folder of a listing; a folder has no size and no moment.
+    """One file or folder of a listing. A folder has size 0 and time 0.
 
     Args:
         name: the last part of its path.
-        modified_at: when it was written, epoch seconds by the store's clock.
+        modified_at: time of the last change in epoch seconds, by the store's clock.
     """
 
     name: str
@@ -41,15 +42,15 @@ class Entry:
 
 
 class Files:
-    """The files under one URL. Names are relative to it and are made by us, never by a client.
+    """Access the files under one URL. Names are relative to it and never come from a client.
 
     Args:
         url: a folder, or an fsspec URL such as s3://bucket/prefix.
-        setting: what to correct when the URL is wrong, for the remedy.
+        setting: the setting to correct when the URL is wrong, for the remedy.
 
     Attributes:
-        root: the folder, or bucket and prefix, that the URL means.
-        local: whether it is a folder of this machine.
+        root: the folder, or bucket and prefix.
+        local: whether it is a local folder.
 
     Raises:
         InputError: the URL's kind of store is unknown, or its package is not installed.
@@ -64,21 +65,21 @@ class Files:
         self.local = isinstance(self._fs, LocalFileSystem)
 
     def make(self) -> None:
-        """Make the folder, readable by its owner only, unless it is there; object stores need none."""
+        """Create a local folder, readable by its owner only. Object stores need none."""
         if self.local:
             with self._errors_in_our_words("it cannot be made"):
                 if not Path(self.root).exists():
                     private_folder(Path(self.root))
 
     def close_to_others(self) -> None:
-        """On this machine: let nobody else enter the folders that lie in it, which an earlier version left open."""
+        """Remove the access of other users to the local subfolders, which an earlier version left open."""
         if self.local:
             with self._errors_in_our_words("it cannot be closed to others"):
                 for folder in Path(self.root).glob("*/"):
                     private_folder(folder)
 
     def read(self, name: str) -> bytes:
-        """The bytes of a file. Raises NotFoundError when there is none."""
+        """Return the bytes of a file. Raises NotFoundError if it does not exist."""
         with self._errors_in_our_words(f"{name} cannot be read"):
             try:
                 data: bytes = self._fs.cat_file(self._path(name))
@@ -89,14 +90,14 @@ class Files:
         return data
 
     def local_path(self, name: str) -> Path | None:
-        """Where a file lies on this machine, if it is there; None in an object store."""
+        """Return the path of a local file, which may not exist; None in an object store."""
         return Path(self._path(name)) if self.local else None
 
     def sha256(self, name: str) -> str:
-        """The SHA-256 of a local file, 64 hexadecimal characters, without having all of it in memory.
+        """Return the SHA-256 of a local file, 64 hexadecimal characters, without loading it into memory.
 
         Raises:
-            NotFoundError: there is none.
+            NotFoundError: the file does not exist.
         """
         with self._errors_in_our_words(f"{name} cannot be read"):
             try:
@@ -106,31 +107,31 @@ class Files:
                 raise self._missing(name) from error
 
     def write(self, name: str, data: bytes, what: str = "") -> None:
-        """Write a file, whole or not at all. On this machine its owner alone may read it, and enter its folders.
+        """Write a file atomically. Locally, only the owner can read it and enter its folders.
 
         Args:
-            what: what it is, for errors; its name when empty.
+            what: description for errors; defaults to the name.
 
         Raises:
             StorageError: the disk is full, or the store cannot be reached.
-            NotAllowedError: the store is read-only for us.
+            NotAllowedError: the store is read-only for this process.
         """
         with self._errors_in_our_words(f"{what or name} ({len(data)} bytes) cannot be stored"):
             if self.local:
                 _write_atomically(Path(self.root), name, data)
             else:
-                self._fs.pipe_file(self._path(name), data)  # object stores show a whole object or none
+                self._fs.pipe_file(self._path(name), data)  # object stores write atomically
 
     def has(self, name: str) -> bool:
-        """Whether there is such a file."""
+        """Return whether the file exists."""
         with self._errors_in_our_words(f"{name} cannot be looked up"):
             try:
-                return bool(self._fs.info(self._path(name))["type"] == "file")  # isfile() takes any failure for a no
+                return bool(self._fs.info(self._path(name))["type"] == "file")  # isfile() returns False for any failure
             except (FileNotFoundError, NotADirectoryError):
                 return False
 
     def size_bytes(self, name: str) -> int | None:
-        """The size of a file; None when there is none."""
+        """Return the size of a file; None if it does not exist."""
         with self._errors_in_our_words(f"{name} cannot be looked up"):
             try:
                 return int(self._fs.info(self._path(name))["size"])
@@ -138,10 +139,10 @@ class Files:
                 return None
 
     def delete(self, names: Sequence[str]) -> None:
-        """Delete files, in batches where the store can; what is not there is passed over."""
+        """Delete files, in batches where the store supports it. Missing files are ignored."""
         paths = [self._path(name) for name in names]
         with self._errors_in_our_words(f"{len(paths)} files cannot be deleted"):
-            # of many at once object stores tell no errors: the first one shows whether we may
+            # Object stores report no errors of a batch, so delete the first file alone to detect missing permissions.
             alone = 1 if self._fs.async_impl else len(paths)
             for path in paths[:alone]:
                 with contextlib.suppress(FileNotFoundError):
@@ -151,7 +152,7 @@ class Files:
                     self._fs.rm(paths[alone:])
 
     def entries(self, folder: str = "") -> list[Entry]:
-        """What lies directly in a folder, as it is now; empty when there is no such folder."""
+        """List a folder, not recursively and without a cache. Returns nothing for a missing folder."""
         with self._errors_in_our_words(f"{folder or 'it'} cannot be listed"):
             try:
                 entries = self._fs.ls(self._path(folder), detail=True)
@@ -162,7 +163,7 @@ class Files:
         return [_entry(facts) for facts in entries if str(facts["name"]).rstrip("/") != self._path(folder).lstrip("/")]
 
     def temporary(self, folder: str = "") -> list[Entry]:
-        """What a process that was killed while it wrote has left in a folder, or what is being written just now."""
+        """Return the temporary files in a folder that are being written, or that a killed process left behind."""
         return [entry for entry in self.entries(folder) if _TEMPORARY.fullmatch(entry.name)] if self.local else []
 
     def _missing(self, name: str) -> OnboardError:
@@ -177,11 +178,11 @@ class Files:
 
 
 def open_store(url: str, what: str, setting: str) -> tuple[Any, str]:
-    """The file system that a URL is of, and the folder, or bucket and prefix, that it means.
+    """Return the file system of a URL, and the folder (or bucket and prefix) within it.
 
     Args:
-        what: for the message.
-        setting: what to correct when the URL is wrong, for the remedy.
+        what: description for the message.
+        setting: the setting to correct when the URL is wrong, for the remedy.
 
     Raises:
         InputError: the URL's kind of store is unknown, or its package is not installed.
@@ -189,11 +190,11 @@ def open_store(url: str, what: str, setting: str) -> tuple[Any, str]:
     from fsspec.core import url_to_fs
     from fsspec.implementations.local import LocalFileSystem
 
-    if "://" not in url:  # a folder, whatever letters its name has: fsspec would take a :: in it for a chain of stores
+    if "://" not in url:  # a folder: fsspec would read a :: in its name as a chain of stores
         folder = LocalFileSystem(use_listings_cache=False)
         return folder, str(folder._strip_protocol(url)).rstrip("/")
     try:
-        # a remembered listing would be wrong as soon as another process writes
+        # Without a listings cache, because other processes write, too.
         file_system, root = url_to_fs(url, use_listings_cache=False)
     except (ImportError, ValueError) as error:
         raise InputError("store-url-unusable", purpose=what, reason=error, setting=setting) from error
@@ -202,12 +203,12 @@ def open_store(url: str, what: str, setting: str) -> tuple[Any, str]:
 
 @contextmanager
 def errors_in_our_words(place: str, what: str, setting: str) -> Iterator[None]:
-    """Failures of a file system or an object store become StorageError or NotAllowedError.
+    """Convert failures of a file system or an object store to StorageError or NotAllowedError.
 
     Args:
         place: folder, file or URL, for the message.
-        what: cannot be done there: "it cannot be listed".
-        setting: what to correct when the place is wrong, for the remedy.
+        what: the failed operation, such as "it cannot be listed".
+        setting: the setting to correct when the place is wrong, for the remedy.
     """
     try:
         yield
@@ -216,17 +217,18 @@ def errors_in_our_words(place: str, what: str, setting: str) -> Iterator[None]:
     except OnboardError:
         raise
     except Exception as error:
-        no_endpoint = str(error).startswith("Invalid endpoint")  # botocore's plain ValueError for AWS_ENDPOINT_URL
+        # botocore raises a plain ValueError for a wrong AWS_ENDPOINT_URL
+        no_endpoint = str(error).startswith("Invalid endpoint")
         if type(error).__module__.partition(".")[0] not in _LIBRARIES and not no_endpoint:
             raise
         raise _hidden(_away(place, what, str(error), setting)) from error
 
 
 def _hidden(error: OnboardError, number: int | None = None) -> OnboardError:
-    """Callers from elsewhere, and the job whose work it was, are told why, not where the place is or how we get there.
+    """Hide the store's location from HTTP clients and job errors, and keep the reason.
 
     Args:
-        number: errno; what it means everywhere is all that is told of the reason: a library's own words name hosts.
+        number: errno. Only its standard description is shown, because a library's message may name hosts.
     """
     why = f": {os.strerror(number)}" if number else ""
     remedy = _FREE if number in _FULL else "Try again in a moment; whoever runs the service finds more in its log."
@@ -250,7 +252,7 @@ def _away(place: str, what: str, reason: str, setting: str, **facts: Any) -> Sto
 
 
 def _lacks_bucket(error: OSError) -> bool:
-    """Whether it is not the file that is missing but the whole bucket, which object stores report alike."""
+    """Return whether the whole bucket is missing, which object stores report like a missing file."""
     return "bucket does not exist" in str(error)
 
 
@@ -264,11 +266,12 @@ def _entry(facts: dict[str, Any]) -> Entry:
 
 
 def _write_atomically(root: Path, name: str, data: bytes) -> None:
-    """Whole or not at all: write beside the target, force to disk, rename. Only kill -9 leaves the temporary behind."""
+    """Write a temporary file next to the target, sync and rename it. Only kill -9 leaves the temporary file behind."""
     target = root / name
     if not root.exists():
         private_folder(root)
-    for below in reversed(target.relative_to(root).parents[:-1]):  # not the root itself, which others may have made
+    # not the root itself, which may belong to somebody else
+    for below in reversed(target.relative_to(root).parents[:-1]):
         private_folder(root / below)
     temporary = target.parent / f".{target.name}.{uuid.uuid4().hex}"
     try:
@@ -283,7 +286,7 @@ def _write_atomically(root: Path, name: str, data: bytes) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Force to disk what a folder calls its files: a new name too survives a power cut. Raises OSError."""
+    """Sync a folder's entries, so that a new name survives a power cut. Raises OSError."""
     opened = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(opened)

@@ -1,4 +1,4 @@
-"""The bytes of a lesson: what one task teaches the prior of its base, pinned to the backbone that it was read with."""
+"""Read and write lessons: the contribution of one task to the prior of its base, pinned to the backbone."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from onboard.errors import DamagedError, PinMismatchError
 from onboard.statistics.prior import Lesson
 from onboard.storage.embedding import read_metadata
 
-LESSON: Final = "lesson"  # the kind of the artifact
+LESSON: Final = "lesson"  # kind of the artifact
 
 
 def pack_lesson(lesson: Lesson, base: str) -> bytes:
-    """The file of a lesson, pinned to a base by its digest."""
+    """Return the file of a lesson, pinned to a base by its digest."""
     from safetensors.numpy import save
 
     tensors = {
@@ -26,13 +26,13 @@ def pack_lesson(lesson: Lesson, base: str) -> bytes:
 
 
 def unpack_lesson(content: bytes, base: str) -> Lesson:
-    """The lesson in the bytes of its file; its numbers may be none (`Lesson.is_finite`).
+    """Return the lesson in a file. Its numbers may not be finite (`Lesson.is_finite`).
 
     Args:
-        base: digest of the base whose prior it is to teach.
+        base: digest of the base that uses the lesson in its prior.
 
     Raises:
-        DamagedError: the bytes hold no lesson.
+        DamagedError: the bytes contain no lesson.
         PinMismatchError: it belongs to another base.
     """
     from safetensors import SafetensorError

@@ -1,4 +1,4 @@
-"""What a version knows of its texts, in the file of the version: a tensor beside its numbers, the limit as metadata."""
+"""Novelty data of a version: class means as a tensor in the version's file, and the limit as metadata."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from onboard.statistics.novelty import Novelty
 from onboard.storage.artifacts import digest_of
 from onboard.storage.embedding import read_facts
 
-TENSOR: Final = "known"  # of the means; no method calls a tensor so
+TENSOR: Final = "known"  # name of the tensor of means; no method uses it
 FACT: Final = "unknown"
 
 
 def novelty_facts(novelty: Novelty | None) -> dict[str, Any]:
-    """The metadata of a version's file; none where there is nothing known."""
+    """Return the metadata for a version's file; empty without novelty data."""
     if novelty is None:
         return {}
     return {
@@ -29,7 +29,7 @@ def novelty_facts(novelty: Novelty | None) -> dict[str, Any]:
 
 
 def novelty_tensors(novelty: Novelty | None) -> Mapping[str, np.ndarray]:
-    """The tensors of a version's file, beside its own."""
+    """Return the tensors to add to a version's file."""
     return {} if novelty is None else {TENSOR: _stored(novelty.means)}
 
 
@@ -42,10 +42,10 @@ def _digest(means: np.ndarray) -> str:
 
 
 def novelty_in(content: bytes) -> Novelty | None:
-    """What the file of a version knows; None of versions from before there was any.
+    """Return the novelty data in the file of a version; None in files of earlier releases.
 
     Raises:
-        DamagedError: it holds something else.
+        DamagedError: it cannot be read.
     """
     from safetensors import SafetensorError
     from safetensors.numpy import load

@@ -1,4 +1,4 @@
-"""Objects of others under a URL (s3://, gs://) by fsspec: found, looked at, fetched to this machine, put whole."""
+"""Find, read, download and upload users' objects under a URL (s3://, gs://) with fsspec."""
 
 from __future__ import annotations
 
@@ -16,17 +16,19 @@ _CHANGES: Final = ("ETag", "etag", "md5Hash", "LastModified", "last_modified", "
 
 
 def is_url(place: str) -> bool:
-    """Whether a place is a URL, not a path of this machine."""
+    """Return whether a place is a URL rather than a local path."""
     return "://" in place
 
 
 def has_magic(place: str) -> bool:
-    """Whether a place is a pattern: `*`, `?` or `[…]` stand for several files."""
+    """Return whether a place is a pattern with `*`, `?` or `[…]`."""
     return not _MAGIC.isdisjoint(place)
 
 
 def split_pattern(place: str) -> tuple[str, str]:
-    """Where a pattern begins, and the rest, which is empty of no pattern: `a/b/*.csv` → `a/b`, `*.csv`."""
+    """Split a place before its first pattern: `a/b/*.csv` → `a/b`, `*.csv`. Without a pattern, the second part is
+    empty.
+    """
     parts = place.split("/")
     fixed = next((number for number, part in enumerate(parts) if has_magic(part)), len(parts))
     return "/".join(parts[:fixed]), "/".join(parts[fixed:])
@@ -34,11 +36,11 @@ def split_pattern(place: str) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class StoredObject:
-    """One object.
+    """One object in a store.
 
     Args:
-        name: relative to the URL that was opened; of a single object its own.
-        changed: another text once it is written again: the store's ETag, or when it was written.
+        name: relative to the URL that was opened; for a single object, its name.
+        changed: the store's ETag or time of change; differs after each write.
     """
 
     name: str
@@ -47,14 +49,14 @@ class StoredObject:
 
 
 class Objects:
-    """What lies under one URL.
+    """Access the objects under one URL.
 
     Args:
         url: of an object or of a prefix, without a pattern.
-        option: what to correct when the URL is wrong, for the remedy.
+        option: the option to correct when the URL is wrong, for the remedy.
 
     Raises:
-        InputError: the URL's kind of store is unknown, its package is not installed, or it has a password in it.
+        InputError: the URL's kind of store is unknown, its package is not installed, or it contains a password.
     """
 
     def __init__(self, url: str, option: str) -> None:
@@ -64,7 +66,7 @@ class Objects:
         self._fs, self._root = open_store(url, url, option)
 
     def find(self, pattern: str = "") -> list[StoredObject]:
-        """All objects under the URL, or those that a pattern below it names, by name; none where there is nothing."""
+        """Return all objects under the URL, or those that match a pattern, sorted by name."""
         with errors_in_our_words(self.url, "it cannot be listed", self._option):
             try:
                 listed = (
@@ -72,31 +74,31 @@ class Objects:
                     if pattern
                     else self._fs.find(self._root, detail=True)
                 )
-            except FileNotFoundError:  # no such bucket
+            except FileNotFoundError:  # the bucket does not exist
                 return []
         objects = [self._stored(path, facts) for path, facts in listed.items() if facts["type"] == "file"]
         return sorted((stored for stored in objects if not stored.name.endswith("/")), key=lambda stored: stored.name)
 
     def names(self) -> set[str]:
-        """The names of all objects under the URL."""
+        """Return the names of all objects under the URL."""
         return {stored.name for stored in self.find()}
 
     def look(self, name: str) -> StoredObject | None:
-        """An object as it is now; None when it is gone."""
+        """Return the current state of an object; None if it no longer exists."""
         with errors_in_our_words(self.url, f"{name} cannot be looked up", self._option):
-            path = self._path(name)  # which may ask the store, too
+            path = self._path(name)  # which may query the store
             try:
                 return self._stored(path, self._fs.info(path))
             except FileNotFoundError:
                 return None
 
     def fetch(self, name: str, target: Path) -> None:
-        """Copy an object to a file of this machine."""
+        """Download an object to a local file."""
         with errors_in_our_words(self.url, f"{name} cannot be fetched", self._option):
             self._fs.get_file(self._path(name), str(target))
 
     def read(self, name: str) -> bytes | None:
-        """The bytes of a small object; None when there is none."""
+        """Return the bytes of a small object; None if it does not exist."""
         with errors_in_our_words(self.url, f"{name} cannot be read", self._option):
             try:
                 content: bytes = self._fs.cat_file(self._path(name))
@@ -105,7 +107,7 @@ class Objects:
         return content
 
     def put(self, source: Path, name: str) -> None:
-        """Write an object from a file; object stores show a whole object or none. Raises StorageError."""
+        """Upload a file atomically. Raises StorageError."""
         with errors_in_our_words(self.url, f"{name} cannot be written", self._option):
             try:
                 self._fs.put_file(str(source), self._path(name))
@@ -117,7 +119,7 @@ class Objects:
 
     @cached_property
     def _is_single(self) -> bool:
-        """Whether the URL is that of an object, not of a prefix."""
+        """Whether the URL names an object rather than a prefix."""
         try:
             return bool(self._fs.info(self._root)["type"] == "file")
         except FileNotFoundError:

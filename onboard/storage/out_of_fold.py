@@ -1,6 +1,6 @@
-"""Cross-validated answers of a version to its training rows, packed as text for its row in the registry.
+"""Cross-validated answers of a version to its training rows, packed as text for the registry.
 
-They are few: only datasets of at most 64 rows are cross-validated. Texts are not stored, only their hashes.
+They are small, because only datasets of at most 64 rows are cross-validated. Only hashes of the texts are stored.
 """
 
 from __future__ import annotations
@@ -14,15 +14,16 @@ import numpy as np
 
 from onboard.errors import DamagedError
 
-_MOST_BYTES: Final = 1 << 18  # of the packed tensors; a task of very many labels keeps none
+_MOST_BYTES: Final = 1 << 18  # of the packed tensors; tasks with very many labels store none
 
 
 def pack_out_of_fold(hashes: Sequence[int], answers: np.ndarray) -> str | None:
-    """Base64 of a safetensors file with `hashes` (m,) int64 and `answers` (m, K) float32; None if it gets too large.
+    """Return Base64 of a safetensors file with `hashes` (m,) int64 and `answers` (m, K) float32; None if it is too
+    large.
 
     Args:
         hashes: `onboard.data.hashes.row_hashes` of m rows.
-        answers: probabilities (m, K) in the order of the version's labels; of a regression the numbers (m, 1).
+        answers: probabilities (m, K) in the order of the version's labels; numbers (m, 1) for a regression.
     """
     from safetensors.numpy import save
 
@@ -35,13 +36,13 @@ def pack_out_of_fold(hashes: Sequence[int], answers: np.ndarray) -> str | None:
 
 
 def unpack_out_of_fold(packed: str, width: int) -> dict[int, np.ndarray]:
-    """The answers (K,) by the hash of their row.
+    """Return the answers (K,) by the hash of their row.
 
     Args:
-        width: K, the number of labels; 1 of a regression.
+        width: K, the number of labels; 1 for a regression.
 
     Raises:
-        DamagedError: the text does not hold answers of that width.
+        DamagedError: the text does not contain answers of that width.
     """
     from safetensors import SafetensorError
     from safetensors.numpy import load

@@ -1,4 +1,4 @@
-"""The bytes of a readout: `readout.safetensors`, beside an embedding and pinned to the same base."""
+"""Read and write `readout.safetensors`, which accompanies an embedding and is pinned to the same base."""
 
 from __future__ import annotations
 
@@ -13,25 +13,29 @@ from onboard.errors import DamagedError, PinMismatchError
 from onboard.statistics.readout import Readout
 from onboard.storage.embedding import read_facts
 
-# What its weights are called, by whether they are for signed roots of the features: a release that knows nothing of
-# roots refuses what it would answer wrongly.
+# Name of the weights, by whether they apply to signed roots of the features. Releases that do not support roots refuse
+# such a file instead of answering wrongly.
 _WEIGHTS: Final = {False: "weights", True: "root_weights"}
-_INDEPENDENT: Final = "root_weights_of_independent_labels"  # whose scores do not sum to one
+_INDEPENDENT: Final = "root_weights_of_independent_labels"  # scores do not sum to one
 
 
 def readout_tensors(readout: Readout) -> dict[str, np.ndarray]:
-    """What is stored of a readout, as its file and a version of it alone hold it."""
+    """Return the tensors of a readout, for its file or for a version without an embedding."""
     weights = np.ascontiguousarray(readout.weights, dtype=np.float16)
     name = _INDEPENDENT if readout.independent else _WEIGHTS[readout.of_roots]
     return {name: weights, "bias": readout.bias}
 
 
 def readout_of_tensors(tensors: Mapping[str, np.ndarray], scale: float, share: float) -> Readout:
-    """What `readout_tensors` gave, with the numbers that are kept apart.
+    """Return the readout of tensors from `readout_tensors`.
+
+    Args:
+        scale: see `Readout`.
+        share: see `Readout`.
 
     Raises:
-        KeyError: there is none.
-        DamagedError: shapes that do not fit, or numbers that are not finite.
+        KeyError: the tensors contain no readout.
+        DamagedError: shapes do not match, or numbers are not finite.
     """
     if _INDEPENDENT in tensors:
         weights, bias = tensors[_INDEPENDENT], tensors["bias"]
@@ -50,7 +54,7 @@ def _sound(readout: Readout) -> Readout:
 
 
 def pack_readout(readout: Readout, base: str) -> bytes:
-    """The file of a readout, pinned to a base by its digest."""
+    """Return the file of a readout, pinned to a base by its digest."""
     from safetensors.numpy import save
 
     facts = {"base": base, "scale": json.dumps(readout.scale), "share": json.dumps(readout.share)}
@@ -58,13 +62,13 @@ def pack_readout(readout: Readout, base: str) -> bytes:
 
 
 def unpack_readout(content: bytes, base: str) -> Readout:
-    """The readout in the bytes of its file.
+    """Return the readout in a file.
 
     Args:
-        base: digest of the base that it is to be used with.
+        base: digest of the base that is used with it.
 
     Raises:
-        DamagedError: the bytes hold no readout, or numbers that are not finite.
+        DamagedError: the bytes contain no readout, or numbers that are not finite.
         PinMismatchError: it belongs to another base.
     """
     from safetensors import SafetensorError

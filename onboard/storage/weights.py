@@ -1,7 +1,7 @@
-"""The bytes of a version without an embedding: `weights.safetensors`, its own tensors with its facts as metadata.
+"""Read and write `weights.safetensors` of versions without an embedding: tensors, with facts as metadata.
 
-The metadata says `format`, `method` and `settings`, too, which make a task's module again (`onboard.model.task_files`);
-of a readout alone (`linear`) they are read here.
+The metadata includes `format`, `method` and `settings`, from which `onboard.model.task_files` rebuilds the module. A
+readout-only version (`linear`) is read here.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Tensors = Mapping[str, np.ndarray]
 
 
 def weights_digest(tensors: Tensors) -> str:
-    """`sha256:…` over names, shapes and numbers alone: equal tensors, equal digest."""
+    """Return a digest (`sha256:…`) of names, shapes and numbers. Equal tensors have equal digests."""
     digest = hashlib.sha256()
     for name, tensor in sorted(tensors.items()):
         digest.update(f"{name} {tensor.dtype.str} {tensor.shape}\n".encode())
@@ -35,7 +35,7 @@ def weights_digest(tensors: Tensors) -> str:
 
 
 def pack_weights(tensors: Tensors, facts: Mapping[str, Any]) -> bytes:
-    """`weights.safetensors` of tensors, with each fact as a string (JSON where it is none)."""
+    """Return the bytes of `weights.safetensors`. Facts other than strings are stored as JSON."""
     from safetensors.numpy import save
 
     whole = {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}
@@ -43,7 +43,7 @@ def pack_weights(tensors: Tensors, facts: Mapping[str, Any]) -> bytes:
 
 
 def unpack_weights(content: bytes) -> dict[str, np.ndarray]:
-    """Tensors by name, without what it knows of texts. Raises DamagedError: the bytes are no safetensors file."""
+    """Return tensors by name, without novelty data. Raises DamagedError if the bytes are not a safetensors file."""
     from safetensors import SafetensorError
     from safetensors.numpy import load
 
@@ -54,7 +54,7 @@ def unpack_weights(content: bytes) -> dict[str, np.ndarray]:
 
 
 def verified_weights(content: bytes, version: EmbeddingVersion) -> dict[str, np.ndarray]:
-    """Tensors of that version. Raises DamagedError: the bytes hold none, or others."""
+    """Return the tensors of the version. Raises DamagedError if they are missing or different."""
     tensors = unpack_weights(content)
     if weights_digest(tensors) != version.embedding_digest:
         raise DamagedError("weights-digest-differs", version=version.reference)
@@ -62,20 +62,20 @@ def verified_weights(content: bytes, version: EmbeddingVersion) -> dict[str, np.
 
 
 def described_readout(readout: Readout) -> dict[str, str]:
-    """The metadata beside them."""
+    """Return the metadata of a readout-only version."""
     return {"format": WEIGHTS_FORMAT, "method": LINEAR, "settings": json.dumps({"scale": readout.scale})}
 
 
 def readout_alone(tensors: Tensors, facts: Mapping[str, Any]) -> Readout:
-    """The readout that answers alone, of what a version stores.
+    """Return the readout of a readout-only version.
 
     Args:
-        tensors: as `onboard.storage.readout.readout_tensors` gives them.
-        facts: the file's, read by `onboard.storage.embedding.read_facts`.
+        tensors: from `onboard.storage.readout.readout_tensors`.
+        facts: metadata of the file, from `onboard.storage.embedding.read_facts`.
 
     Raises:
-        InputError: of another format than this release writes.
-        DamagedError: it holds no readout, or numbers that are not finite.
+        InputError: the format is not the one of this release.
+        DamagedError: it contains no readout, or numbers that are not finite.
     """
     require_weights_format(facts)
     try:

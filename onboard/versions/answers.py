@@ -97,5 +97,5 @@ def module_of(content: bytes, version: EmbeddingVersion, engine: Engine) -> Task
 @torch.inference_mode(False)  # loaded parameters are also used outside inference mode
 def module_in(content: bytes, tensors: Tensors, engine: Engine) -> TaskModule:
     """Return the parameters in a file of weights, from its tensors and metadata. Raises like `module_of`."""
-    own = {name: torch.from_numpy(tensor) for name, tensor in tensors.items()}
-    return task_of(own, read_metadata(content), engine.backbone).requires_grad_(False)
+    parameters = {name: torch.from_numpy(tensor) for name, tensor in tensors.items()}
+    return task_of(parameters, read_metadata(content), engine.backbone).requires_grad_(False)

@@ -36,17 +36,19 @@ def names_as_before(
     """
     if present is None:
         raise ConflictError("as-before-new-alias", task=version.task, version=version.reference)
-    called: dict[str, tuple[Label, Label]] = {label_key(label): (label, label) for label in present.labels}
-    called |= {label_key(label): (label, name) for label, name in names or ()}
+    name_of: dict[str, tuple[Label, Label]] = {label_key(label): (label, label) for label in present.labels}
+    name_of |= {label_key(label): (label, name) for label, name in names or ()}
     for change in _changes(session, version, present):
         if change["action"] == "rename":
             (old,), new = change["labels"], change["to"]
-            _, name = called.pop(label_key(old), (old, old))
-            called[label_key(new)] = new, name
+            _, name = name_of.pop(label_key(old), (old, old))
+            name_of[label_key(new)] = new, name
         elif change["action"] == "merge":
-            _require_one_name(change, called)
-    known = {label_key(label) for label in version.labels}
-    pairs = [[label, name] for key, (label, name) in called.items() if key in known and label_key(name) != key]
+            _require_one_name(change, name_of)
+    label_keys_now = {label_key(label) for label in version.labels}
+    pairs = [
+        [label, name] for key, (label, name) in name_of.items() if key in label_keys_now and label_key(name) != key
+    ]
     _require_distinct(version, pairs)
     return pairs or None
 
@@ -88,13 +90,13 @@ def _before(session: Session, version: EmbeddingVersion) -> EmbeddingVersion | N
 def _require_one_name(change: Any, called: dict[str, tuple[Label, Label]]) -> None:
     """A merged label keeps its previous name only if it is one of those that were merged."""
     to, gone = change["to"], change["labels"]
-    kept = called.get(label_key(to))
-    if kept is None:
+    target = called.get(label_key(to))
+    if target is None:
         merged = " and ".join(repr(label_text(label)) for label in gone)
         raise ConflictError("as-before-merged", labels=list(gone), merged=merged, shown=label_text(to))
     for label in gone:
         called.pop(label_key(label), None)
-    called[label_key(to)] = kept
+    called[label_key(to)] = target
 
 
 def _require_distinct(version: EmbeddingVersion, pairs: list[list[Label]]) -> None:

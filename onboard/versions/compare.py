@@ -235,13 +235,21 @@ def _only_changed(pair: _Pair) -> SideBySide:
     earlier, later = pair.rows(pair.earlier), pair.rows(pair.later)
     shared = drawn([row for hashed, row in later.items() if hashed in earlier])
     reason = "There are no rows that neither of them was trained on"
-    bare = [one.reference for one in (pair.earlier, pair.later) if not made_of_rows(pair.services, one)]
+    bare = [
+        version_of_pair.reference
+        for version_of_pair in (pair.earlier, pair.later)
+        if not made_of_rows(pair.services, version_of_pair)
+    ]
     if bare:
         were = "were" if len(bare) > 1 else "was"
         reason += f": {' and '.join(bare)} {were} made from the labels alone, without any rows"
     if not shared or bare:
         return SideBySide(pair.earlier, pair.later, None, f"{reason}.")
-    without = [f"v{one.version}" for one in (pair.earlier, pair.later) if one.out_of_fold is None]
+    without = [
+        f"v{version_of_pair.version}"
+        for version_of_pair in (pair.earlier, pair.later)
+        if version_of_pair.out_of_fold is None
+    ]
     reason += f", and no cross-validated answers of {' and '.join(without)}." if without else "."
     before, after = (pair.answer(version, shared) for version in (pair.earlier, pair.later))
     changed: Changed = changed_answers(shared, pair.later.labels, before, after, kind=pair.later.task_kind)
@@ -274,8 +282,8 @@ def drawn(rows: Sequence[Example]) -> Sequence[Example]:
     if len(rows) <= MOST_ROWS:
         return rows
     hashes = row_hashes(rows)
-    chosen = sorted(range(len(rows)), key=hashes.__getitem__)[:MOST_ROWS]
-    return [rows[index] for index in sorted(chosen)]
+    indices = sorted(range(len(rows)), key=hashes.__getitem__)[:MOST_ROWS]
+    return [rows[index] for index in sorted(indices)]
 
 
 def held_out(services: Services, version: EmbeddingVersion) -> dict[str, Sequence[Example]]:
@@ -298,7 +306,7 @@ def _stored_dataset(services: Services, version: EmbeddingVersion) -> Dataset | 
 
 
 def _snapshot(services: Services, version: EmbeddingVersion) -> SnapshotRecord | None:
-    """Return its dataset's row; None for a shipped source, whose dataset was never stored here."""
+    """Return its dataset's row; None for a shipped source, which has no stored dataset."""
     try:
         with services.database.read() as session:
             return SnapshotRepository(session).get(version.dataset_digest)

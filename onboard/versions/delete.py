@@ -42,7 +42,7 @@ _BATCH: Final = 500  # artifacts per transaction; object stores delete up to 100
 
 @dataclass
 class Deleted:
-    """What was deleted, and its descendants.
+    """The deleted data, and its descendants.
 
     Args:
         dry_run: whether nothing was changed.
@@ -142,14 +142,14 @@ def _from_registry(
     repository, descent = DeletingRepository(session), DescentRepository(session)
     root = descent.root(name)
     repository.hold(root)  # includes versions that are published meanwhile
-    descendants, there = descent.of(root), repository.has_content(name)
-    if not there and not (unlearning and (descendants.versions or descendants.hypernetworks)):
+    descendants, has_content = descent.of(root), repository.has_content(name)
+    if not has_content and not (unlearning and (descendants.versions or descendants.hypernetworks)):
         alike = did_you_mean(name, (task.name for task in TaskRepository(session).list()))
         raise NotFoundError("unknown-task-to-delete", task=name, alike=alike)
     if unlearning and repository.is_shipped(name):
         raise ConflictError("task-taught-base", task=name)
     deleted = Deleted(name, dry_run, Removed(), descendants, descent.aliases())
-    if there:
+    if has_content:
         deleted.removed = repository.remove(root)
     elif UnlearningRepository(session).is_news(descendants):
         repository.begin_again(root, deleted.removed)

@@ -1,4 +1,4 @@
-"""Use cases: tasks that fit a search, one with its latest version and aliases, a page of its versions, a version."""
+"""Use cases: search tasks, describe a task or a version, list versions."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from onboard.registry.versions import VersionRepository
 def list_tasks(
     database: Database, search: TaskSearch, limit: int | None = None, after: str | None = None
 ) -> list[dict[str, Any]]:
-    """The tasks that fit (or the first `limit`), by name and after `after`, each with its latest version."""
+    """Return matching tasks after the name `after`, by name, with their latest version, at most `limit`."""
     with database.read() as session:
         tasks = SearchRepository(session).tasks(search, limit, after)
     return [TaskDocument.with_latest(task, latest).to_json() for task, latest in tasks]
 
 
 def resolve(database: Database, *references: str | Reference) -> list[EmbeddingVersion]:
-    """The versions that references mean just now, all of one moment. Raises InputError, NotFoundError."""
+    """Resolve references in one transaction. Raises InputError, NotFoundError."""
     with database.read() as session:
         versions = VersionRepository(session)
         return [versions.resolve(reference) for reference in references]
 
 
 def resolve_known(database: Database, references: Iterable[Reference]) -> dict[str, EmbeddingVersion | NotFoundError]:
-    """What each reference means just now, all of one moment, by its text: the version, or why there is none."""
+    """Resolve references in one transaction. Returns, by its text, the version or the error of each."""
     resolved: dict[str, EmbeddingVersion | NotFoundError] = {}
     with database.read() as session:
         versions = VersionRepository(session)
@@ -47,28 +47,28 @@ def resolve_known(database: Database, references: Iterable[Reference]) -> dict[s
 
 
 def published(database: Database, numbers: Iterable[tuple[str, int]]) -> Sequence[EmbeddingVersion]:
-    """The versions of these tasks and numbers; see `VersionRepository.published`."""
+    """Return the versions with these tasks and numbers; see `VersionRepository.published`."""
     with database.read() as session:
         return VersionRepository(session).published(numbers)
 
 
 def current(database: Database, reference: Reference) -> Current:
-    """What a reference means just now, without its document: one query. Raises NotFoundError."""
+    """Resolve a reference without its document, in one query. Raises NotFoundError."""
     with database.glance() as session:
-        present = SearchRepository(session).current(reference)
-    if present is None:
+        target = SearchRepository(session).current(reference)
+    if target is None:
         raise NotFoundError("unknown-version-reference", task=reference.task, named=reference)  # fmt: skip
-    return present
+    return target
 
 
 def named(database: Database, alias: str, *, every: bool = False) -> Sequence[Current]:
-    """The embedding that an alias means in every task, by task; versions without one only if `every` is asked."""
+    """Return the target of an alias in every task, by task; without an embedding only if `every` is set."""
     with database.glance() as session:
         return SearchRepository(session).named(alias, every=every)
 
 
 def alias_names(database: Database, reference: str) -> AliasNames:
-    """What the alias of a reference calls labels of its version; empty where it calls them as the version does."""
+    """Return the label names of a reference's alias; empty if it renames no labels."""
     named = Reference.parse(reference)
     if named.alias is None:
         return ()
@@ -77,10 +77,10 @@ def alias_names(database: Database, reference: str) -> AliasNames:
 
 
 def describe_task(database: Database, name: str) -> dict[str, Any]:
-    """The task as a document; without a latest version where nothing was published, or it was withdrawn.
+    """Return the task as a document, without a latest version if none is published or it was withdrawn.
 
     Raises:
-        NotFoundError: there is no such task.
+        NotFoundError: the task does not exist.
     """
     with database.read() as session:
         task = TaskRepository(session).get(name)
@@ -93,17 +93,18 @@ def describe_task(database: Database, name: str) -> dict[str, Any]:
 
 
 def versions_page(database: Database, name: str, limit: int, before: int | None = None) -> dict[str, Any]:
-    """The newest versions of a task, by number, as a JSON-compatible document.
+    """Return the newest versions of a task, by number, as a JSON-compatible document.
 
     Args:
-        limit: at most so many.
-        before: only those with lower numbers.
+        limit: maximum number of versions.
+        before: only versions with lower numbers.
 
     Returns:
-        `task`, `aliases`, `versions`, and `next`: the number to go on before, as text; None without older ones.
+        `task`, `aliases`, `versions`, and `next`: the value of `before` for the next page, as text; None on the last
+            page.
 
     Raises:
-        NotFoundError: there is no such task.
+        NotFoundError: the task does not exist.
     """
     with database.read() as session:
         TaskRepository(session).get(name)

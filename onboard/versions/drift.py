@@ -1,7 +1,7 @@
-"""Use case: whether the texts that a version answers have changed, from the sums that serving keeps.
+"""Use case: detect whether the texts that a version answers have changed, from the sums that serving stores.
 
-A week's sums are compared with the version's own rows and with the week before. Whoever adds to them looks at set
-numbers of texts, so that all looks of a week together make a false alarm in at most one week of 20.
+A week's sums are compared with the version's training rows and with the previous week. Comparisons take place at fixed
+numbers of texts, so that all comparisons of a week cause a false alarm in at most one week of 20.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ if TYPE_CHECKING:
     from onboard.registry.services import Services
     from onboard.statistics.drift import Difference, Differences
 
-WEEKS: Final = 13  # that are shown
+WEEKS: Final = 13  # number of weeks shown
 TRAINING: Final = "training"
 WEEK_BEFORE: Final = "week_before"
-_FEW_LABELS: Final = 3  # that a sentence names
+_FEW_LABELS: Final = 3  # maximum number of labels in a sentence
 
 
 @dataclass(frozen=True)
 class Texts:
-    """What is known of a version whose texts are looked at.
+    """The facts about a version that drift detection needs.
 
     Args:
-        training: its own rows; None of versions from before these were kept.
-        several: whether an answer may name several labels.
+        training: sums of its training rows; None for versions of earlier releases.
+        several: whether an answer may contain several labels.
     """
 
     task: str
@@ -54,11 +54,11 @@ class Texts:
 
 @dataclass(frozen=True)
 class _Compared:
-    """The sums of a week beside earlier ones.
+    """The sums of a week and the earlier sums to compare with.
 
     Args:
         against: TRAINING or WEEK_BEFORE.
-        names: which differences may be an alarm.
+        names: differences that may raise an alarm.
     """
 
     against: Literal["training", "week_before"]
@@ -69,18 +69,18 @@ class _Compared:
 
 
 def add_texts(session: Session, day: int, sums: Mapping[tuple[str, int], Sums], known: Sequence[Texts]) -> None:
-    """Add sums to a day, and compare where a week has come to a number of texts at which that is due.
+    """Add sums to a day, and compare if the week has reached the next number of texts.
 
-    An alarm is noted once a version and week, and webhooks tell of it.
+    An alarm is recorded once per version and week, and sent to webhooks.
 
     Args:
-        session: a writing transaction.
+        session: a write transaction.
         known: the versions of the sums.
     """
     repository = DriftRepository(session)
-    present = set(repository.add(day, {number: one.to_json() for number, one in sums.items()}))
+    existing = set(repository.add(day, {number: sums_of_version.to_json() for number, sums_of_version in sums.items()}))
     for texts in known:
-        if (texts.task, texts.version) in present:
+        if (texts.task, texts.version) in existing:
             _look(session, repository, day, texts)
 
 
@@ -90,52 +90,52 @@ def _look(session: Session, repository: DriftRepository, day: int, texts: Texts)
     look = look_at(counted)
     if look <= looked:
         return
-    found: dict[str, list[str]] = {}
+    significant: dict[str, list[str]] = {}
     if not alarmed:
         days = repository.days(*number, days_of(week - 1)[0], days_of(week)[-1])
-        found = {
+        significant = {
             compared.against: beyond
             for compared in _comparisons(days, week, texts)
             if (beyond := compared.differences.beyond(level_of_look(look), compared.names))
         }
-    alarm = {"at": read_clock(session), "texts": counted, "found": found} if found else None
+    alarm = {"at": read_clock(session), "texts": counted, "found": significant} if significant else None
     repository.set_look(number, day, look, alarm)
     if alarm is not None:
-        data = {"task": texts.task, "version": texts.version, "week": monday_of(week), "texts": counted, **found}
+        data = {"task": texts.task, "version": texts.version, "week": monday_of(week), "texts": counted, **significant}
         OutboxRepository(session).add(DRIFTED, {TRAINING: [], WEEK_BEFORE: [], **data})
 
 
 def _comparisons(days: Sequence[DriftDay], week: int, texts: Texts) -> list[_Compared]:
-    """Compare the week with the version's rows and with the week before."""
+    """Compare the week with the version's rows and with the previous week."""
     now = _sums_of(days, week)
     if now is None:
         return []
-    made = []
+    comparisons = []
     if texts.training is not None:
         before, names = texts.training.sums, texts.training.names
-        made.append(_Compared(TRAINING, now, before, compare(now, before, several=texts.several), names))
+        comparisons.append(_Compared(TRAINING, now, before, compare(now, before, several=texts.several), names))
     if (earlier := _sums_of(days, week - 1)) is not None:
-        made.append(_Compared(WEEK_BEFORE, now, earlier, compare(now, earlier, several=texts.several), EVERY))
-    return made
+        comparisons.append(_Compared(WEEK_BEFORE, now, earlier, compare(now, earlier, several=texts.several), EVERY))
+    return comparisons
 
 
 def _sums_of(days: Sequence[DriftDay], week: int) -> Sums | None:
     try:
         stored = together(day.sums for day in days if week_of(day.day) == week)
         return None if stored is None else Sums.from_json(stored)
-    except (KeyError, TypeError, ValueError):  # of another release
+    except (KeyError, TypeError, ValueError):  # sums of another release
         return None
 
 
 def drift_of(services: Services, reference: str, *, weeks: int = WEEKS) -> DriftDocument:
-    """Whether the texts of a version's newest week differ from its own rows and from the week before.
+    """Return whether the texts of a version's newest week differ from its training rows and from the previous week.
 
     Args:
         reference: task, with a version or an alias.
-        weeks: how many are listed, at most.
+        weeks: maximum number of weeks in the result.
 
     Raises:
-        NotFoundError: there is no such task or version.
+        NotFoundError: the task or version does not exist.
     """
     named = Reference.parse(reference)
     (version,) = resolve(services.database, named)
@@ -147,7 +147,7 @@ def drift_of(services: Services, reference: str, *, weeks: int = WEEKS) -> Drift
     labels = _labels(version)
     listed = _weeks(days, labels)[-weeks:]
     week = week_of(days[-1].day) if days else week_of(today)
-    compared = [_comparison(one, labels) for one in _comparisons(days, week, texts)]
+    compared = [_comparison(week_comparison, labels) for week_comparison in _comparisons(days, week, texts)]
     alarm = _alarm(days, week)
     return DriftDocument(
         task=version.task, version=version.version, recorded=services.settings.drift, week=monday_of(week),
@@ -165,7 +165,7 @@ def _training(services: Services, version: EmbeddingVersion) -> Training | None:
 
 
 def _labels(version: EmbeddingVersion) -> list[str]:
-    """What its answers are called; of a regression the middles of its buckets."""
+    """Return the labels of its answers; for a regression, the centers of its buckets."""
     if version.low is None or version.high is None:
         return [label_text(label) for label in version.labels]
     from onboard.data.regression import Buckets
@@ -191,10 +191,10 @@ def _weeks(days: Sequence[DriftDay], labels: Sequence[str]) -> list[DriftWeek]:
 def _alarm(days: Sequence[DriftDay], week: int) -> DriftAlarm | None:
     for day in days:
         if week_of(day.day) == week and day.alarm is not None:
-            found: Mapping[str, Any] = day.alarm["found"]
+            significant: Mapping[str, Any] = day.alarm["found"]
             return DriftAlarm(
                 at=moment_of(day.alarm["at"]), texts=day.alarm["texts"],
-                training=tuple(found.get(TRAINING, ())), week_before=tuple(found.get(WEEK_BEFORE, ())),
+                training=tuple(significant.get(TRAINING, ())), week_before=tuple(significant.get(WEEK_BEFORE, ())),
             )  # fmt: skip
     return None
 
@@ -229,7 +229,7 @@ def _advice(
     *,
     recorded: bool,
 ) -> list[str]:
-    """What to do, in sentences."""
+    """Return advice in sentences."""
     named, task = version.reference, version.task
     if not recorded:
         return ["Nothing is recorded: ONBOARD_DRIFT is false where this is answered."]
@@ -255,9 +255,9 @@ def _advice(
 
 
 def _changed(compared: Sequence[DriftComparison]) -> str:
-    """The labels whose shares changed most, with both shares."""
-    for one in compared:
-        beyond = [label for label in one.by_label if label.index > label.chance]
+    """Return the labels with the largest changes of their shares, with both shares."""
+    for comparison in compared:
+        beyond = [label for label in comparison.by_label if label.index > label.chance]
         if beyond:
             most = sorted(beyond, key=lambda label: -label.index)[:_FEW_LABELS]
             return ", ".join(

@@ -1,4 +1,4 @@
-"""Use case: the files of a version, verified, written to a folder."""
+"""Use case: write the verified files of a version to a folder."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ class Fetched:
 
 
 def fetch(services: Services, reference: str, output: Path, bundle: bool = False) -> Fetched:
-    """Write every part of a version: `embedding.safetensors`, `card.md`, and what answers beside the embedding.
+    """Write every part of a version: `embedding.safetensors`, `card.md`, and parts that it is used with.
 
-    These are its readout, where it has one, as `readout.safetensors`, and a later hypernetwork than the base's as
-    `hypernetwork.safetensors`. With the base itself they answer texts: see `onboard.serving.Predictor`. A version
+    These are its readout, if it has one, as `readout.safetensors`, and a hypernetwork other than the base's first as
+    `hypernetwork.safetensors`. Together with the base they can predict: see `onboard.serving.Predictor`. A version
     without an embedding is written as `weights.safetensors` instead.
 
     Args:
-        services: where the version is.
+        services: services with the version.
         reference: TASK[@latest|@vN|@ALIAS].
-        output: folder, made when missing.
-        bundle: add the base's folder as `base/`, for machines that do not have it.
+        output: folder, created if missing.
+        bundle: add the base's folder as `base/`, for machines without it.
 
     Raises:
-        NotFoundError: no such version.
-        InputError: it is of a method that this release does not know.
-        DamagedError: stored bytes do not match their digest, or are gone.
-        PinMismatchError: the base at hand is not the one that the version is pinned to.
-        ConflictError: the folder holds another base.
+        NotFoundError: the version does not exist.
+        InputError: this release does not support its method.
+        DamagedError: stored bytes are missing or do not match their digest.
+        PinMismatchError: the available base is not the one that the version is pinned to.
+        ConflictError: the folder contains another base.
         NotAllowedError, StorageError: the folder cannot be written.
     """
     with services.database.read() as session:
@@ -69,7 +69,7 @@ def verify(content: bytes, version: EmbeddingVersion) -> None:
     """Raise DamagedError unless the bytes are the version's file.
 
     Raises:
-        InputError: the version is of a method that this release does not know.
+        InputError: this release does not support the version's method.
     """
     if version.content == "embedding":
         verified_embedding(content, version)

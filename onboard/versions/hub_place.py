@@ -1,4 +1,4 @@
-"""A repository of the Hugging Face hub, and what can go wrong with one, in our words."""
+"""A repository on the Hugging Face hub, and translation of the hub's errors."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _PLACE: Final = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]{0,95}/[A-Za-z0-9][A-Za-z
 
 @dataclass(frozen=True, slots=True)
 class HubPlace:
-    """A repository of the hub, and a revision of it."""
+    """A repository on the hub, with an optional revision."""
 
     repository: str
     revision: str | None = None
 
     @classmethod
     def parse(cls, text: str) -> HubPlace:
-        """Read `hf://OWNER/NAME[@REVISION]`. Raises InputError."""
+        """Parse `hf://OWNER/NAME[@REVISION]`. Raises InputError."""
         named = _PLACE.fullmatch(text.removeprefix(SCHEME)) if text.startswith(SCHEME) else None
         if named is None or ".." in text:
             raise InputError("hub-place-invalid", place=text)
@@ -36,11 +36,11 @@ class HubPlace:
 
 @contextmanager
 def translated(place: HubPlace) -> Iterator[None]:
-    """What the hub's library raises meanwhile, as our errors.
+    """Convert errors of the hub's library.
 
     Raises:
-        NotAllowedError: nobody is signed in, it is gated, or may not be written.
-        NotFoundError: there is no such repository, revision or file, or it is private.
+        NotAllowedError: nobody is signed in, the repository is gated, or it cannot be written.
+        NotFoundError: the repository, revision or file does not exist, or is private.
         UnavailableError: the hub cannot be reached.
     """
     from huggingface_hub.errors import (
@@ -67,7 +67,7 @@ def translated(place: HubPlace) -> Iterator[None]:
             raise NotAllowedError("hub-write-forbidden", place=str(place), remedy=sign_in) from error
         raise _unavailable(place, error) from error
     except unreachable() as error:
-        if isinstance(error, OSError) and error.filename is not None:  # of this machine's files
+        if isinstance(error, OSError) and error.filename is not None:  # about local files
             raise
         raise _unavailable(place, error) from error
 

@@ -1,4 +1,4 @@
-"""Use case: the lineage of a task's versions: dataset → init → hypernetwork → version, over all ancestors of each."""
+"""Use case: the lineage of a task's versions: dataset → init → hypernetwork → version, including all ancestors."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ _SHIPPED: Final = "multi-task training"
 
 
 def lineage(services: Services, task: str, versions: int = MOST_VERSIONS) -> LineageDocument:
-    """The task's newest versions with everything that they come from, ancestors of other tasks too.
+    """Return the task's newest versions with all their ancestors, including versions of other tasks.
 
     Args:
-        versions: at most so many of the task itself.
+        versions: maximum number of versions of the task itself.
 
     Raises:
-        NotFoundError: no such task.
+        NotFoundError: the task does not exist.
     """
     with services.database.snapshot() as session:
         TaskRepository(session).get(task)
         repository = VersionRepository(session)
         aliases = AliasRepository(session).list(task)
-        own = repository.newest(task, versions)
-        older = repository.newest(task, 1, before=own[0].version) if own else ()
-        family, complete = _with_ancestors(repository, own)
+        newest = repository.newest(task, versions)
+        older = repository.newest(task, 1, before=newest[0].version) if newest else ()
+        family, complete = _with_ancestors(repository, newest)
         nodes, edges = _graph(family)
         more_nodes, more_edges = _tuned(session, family)
     left_out = not complete or bool(older)
@@ -52,7 +52,7 @@ def lineage(services: Services, task: str, versions: int = MOST_VERSIONS) -> Lin
 def _with_ancestors(
     repository: VersionRepository, own: Sequence[EmbeddingVersion]
 ) -> tuple[list[EmbeddingVersion], bool]:
-    """These and their ancestors, generation by generation; and whether that is all of them."""
+    """Return versions with their ancestors, generation by generation, and whether these are all of them."""
     family = {version.reference: version for version in own}
     waiting = _parents(own, family)
     while waiting:
@@ -76,7 +76,7 @@ def _parents(versions: Iterable[EmbeddingVersion], known: Iterable[str]) -> set[
 
 
 def _reference(parent: str) -> Reference | None:
-    """The version that a parent names; None for random, mean, anchors and shipped sources."""
+    """Return the reference of a parent; None for random, mean, anchors and shipped sources."""
     try:
         reference = Reference.parse(parent) if "@" in parent else None
     except InputError:
@@ -87,10 +87,10 @@ def _reference(parent: str) -> Reference | None:
 def _graph(versions: Sequence[EmbeddingVersion]) -> tuple[tuple[LineageNode, ...], tuple[LineageEdge, ...]]:
     nodes: dict[str, LineageNode] = {}
     edges: list[LineageEdge] = []
-    present = {version.reference for version in versions}
+    references = {version.reference for version in versions}
     for version in versions:
-        dataset, inits = _dataset(version.dataset_digest), _inits(version, present)
-        hypernetwork = None  # none has a part in weights of a task's own
+        dataset, inits = _dataset(version.dataset_digest), _inits(version, references)
+        hypernetwork = None  # task-specific weights use no hypernetwork
         if version.has_embedding:
             hypernetwork = _hypernetwork(version.base_digest, version.hypernetwork_version)
         for node in (dataset, *inits.values(), hypernetwork):
@@ -99,10 +99,10 @@ def _graph(versions: Sequence[EmbeddingVersion]) -> tuple[tuple[LineageNode, ...
         nodes[version.reference] = _node(version)
         if dataset is not None:
             edges.append(_edge(dataset.id, version.reference, "trained_on"))
-        for made in _made_of(version):
-            edge = _edge(made.id, version.dataset_digest, "made_of")
+        for dataset_part in _made_of(version):
+            edge = _edge(dataset_part.id, version.dataset_digest, "made_of")
             if edge not in edges and not _leads(edges, edge.target, edge.source):
-                nodes.setdefault(made.id, made)
+                nodes.setdefault(dataset_part.id, dataset_part)
                 edges.append(edge)
         how: EdgeKind = "carried_from" if version.kind == "carried" else "started_from"
         edges += [
@@ -117,7 +117,7 @@ def _graph(versions: Sequence[EmbeddingVersion]) -> tuple[tuple[LineageNode, ...
 def _tuned(
     session: Session, versions: Iterable[EmbeddingVersion]
 ) -> tuple[tuple[LineageNode, ...], tuple[LineageEdge, ...]]:
-    """Where the hypernetworks of these versions come from: the ones before them, and what each was tuned on."""
+    """Return the origin of these versions' hypernetworks: earlier ones, and the datasets that they were tuned on."""
     nodes: dict[str, LineageNode] = {}
     edges: dict[LineageEdge, None] = {}
     pinned = {(version.base_digest, version.hypernetwork_version) for version in versions if version.has_embedding}
@@ -139,7 +139,7 @@ def _dataset(digest: str) -> LineageNode | None:
 
 
 def _leads(edges: Sequence[LineageEdge], source: str, target: str) -> bool:
-    """Whether a dataset was made of another one already: rows that are added and removed again make the first one."""
+    """Return whether a path of edges already exists: adding and removing the same rows would form a cycle."""
     reached, waiting = {source}, [source]
     while waiting:
         node = waiting.pop()
@@ -150,14 +150,14 @@ def _leads(edges: Sequence[LineageEdge], source: str, target: str) -> bool:
 
 
 def _made_of(version: EmbeddingVersion) -> list[LineageNode]:
-    """The datasets that its dataset was made of: the one before, and the rows that were sent."""
+    """Return the datasets that its dataset was made from: the previous one, and the submitted rows."""
     change: Mapping[str, Any] = version.change or {}
     digests = [str(change[part]) for part in ("dataset", "rows") if change.get(part)]
     return [node for digest in digests if digest != version.dataset_digest and (node := _dataset(digest)) is not None]
 
 
 def _inits(version: EmbeddingVersion, present: set[str]) -> dict[str, LineageNode | None]:
-    """What it started from, by name; None for a version of the graph itself. Nothing without an embedding."""
+    """Return the inits by name; None for versions in the graph. Empty without an embedding."""
     if not version.has_embedding:
         return {}
     return {

@@ -1,4 +1,4 @@
-"""Use case: how well a version does on a file of labeled rows."""
+"""Use case: evaluate a version on a file of labeled rows."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ if TYPE_CHECKING:
 
     from onboard.evaluate.intervals import Metric
 
-MOST_MISTAKES: Final = 50  # rows that are listed
+MOST_MISTAKES: Final = 50  # maximum number of listed rows
 
 
 @dataclass(frozen=True)
 class Evaluated:
-    """A version measured on a file.
+    """The evaluation of a version on a file.
 
     Args:
-        rows: that were answered; `left_out` is how many more there are, `trained` how many trained the version.
+        rows: number of answered rows; `left_out` further rows were not answered, and `trained` rows trained the
+            version.
         metrics: on these rows; empty without any.
-        confusion: true × answered, in the order of `version.labels`; None for a regression or without rows.
-        commonest: the commonest label, or set of labels, of these rows and its share, which always answering it would
-            reach.
-        mistakes: the surest first, MOST_MISTAKES at most.
+        confusion: true × predicted, in the order of `version.labels`; None for a regression or without rows.
+        commonest: the most frequent label, or set of labels, of these rows, and its share.
+        mistakes: at most MOST_MISTAKES, most confident first.
     """
 
     version: EmbeddingVersion
@@ -55,7 +55,7 @@ class Evaluated:
     mistakes: tuple[MistakenRow, ...] = ()
 
     def to_document(self) -> EvaluationDocument:
-        """What `evaluate --json` prints and POST /v1/tasks/{task}/evaluate answers."""
+        """Return the document of `evaluate --json` and POST /v1/tasks/{task}/evaluate."""
         return EvaluationDocument(
             task=self.version.task,
             version=self.version.version,
@@ -75,10 +75,12 @@ class Evaluated:
 
     @property
     def sentence(self) -> str:
-        """How good it is, on which rows, in one or two sentences."""
-        left = f" {counted(self.trained, 'row')} that it was trained on were left out." if self.trained else ""
+        """The result in one or two sentences."""
+        not_measured = f" {counted(self.trained, 'row')} that it was trained on were left out." if self.trained else ""
         if self.left_out:
-            left += " A server answers no more rows at a time; `onboard evaluate` next to the database answers all."
+            not_measured += (
+                " A server answers no more rows at a time; `onboard evaluate` next to the database answers all."
+            )
         if not self.rows:
             return f"{self.version.reference} was trained on every row of {self.file.source}."
         name = METRICS[self.version.task_kind][0]
@@ -87,30 +89,30 @@ class Evaluated:
         shown = f"{metric.value:.3f}"
         if metric.low is not None and metric.high is not None:
             shown += f" (95%: {metric.low:.3f} to {metric.high:.3f})"
-        said = before = f"{self.version.reference} has {name} {shown} {on_rows}{more}."
+        summary = before = f"{self.version.reference} has {name} {shown} {on_rows}{more}."
         if self.commonest is not None:
-            said += f" Always answering {label_text(self.commonest.label)} would have {self.commonest.share:.3f}."
+            summary += f" Always answering {label_text(self.commonest.label)} would have {self.commonest.share:.3f}."
             if self.version.task_kind == MULTILABEL:
                 always, exact = set_shown(self.commonest.label), self.metrics["exact_match"].value
-                said = f"{before} Its set is exactly right for {exact:.3f} of them; always answering "
-                said += f"{always} for {self.commonest.share:.3f}."
-        return said + left
+                summary = f"{before} Its set is exactly right for {exact:.3f} of them; always answering "
+                summary += f"{always} for {self.commonest.share:.3f}."
+        return summary + not_measured
 
 
 def evaluate(services: Services, reference: str, asked: Evaluation) -> Evaluated:
-    """Let a version answer the rows of a file that it was not trained on: every one, however many there are.
+    """Evaluate a version on all rows of a file that it was not trained on.
 
     Args:
-        services: where the version lies.
+        services: services with the version.
         reference: TASK[@REF].
         asked: the file and how it is read.
 
     Raises:
-        InputError, DatasetError: no reference, or rows that do not fit the task.
-        NotFoundError: no such version.
-        PinMismatchError: the base is not at hand.
-        DamagedError: stored bytes are gone, or do not match their digest.
-        UnavailableError: this process is comparing or measuring versions already.
+        InputError, DatasetError: the reference is invalid, or rows do not fit the task.
+        NotFoundError: the version does not exist.
+        PinMismatchError: the base is not available.
+        DamagedError: stored bytes are missing or do not match their digest.
+        UnavailableError: this process is already comparing or measuring versions.
     """
     with services.database.read() as session:
         version = VersionRepository(session).resolve(reference)
@@ -118,7 +120,7 @@ def evaluate(services: Services, reference: str, asked: Evaluation) -> Evaluated
 
 
 def takes_of(version: EmbeddingVersion) -> Takes:
-    """What a version takes and answers, for `read_labelled`."""
+    """Return the inputs and answers of a version, for `read_labelled`."""
     return Takes(version.labels, version.low, version.high, version.pairs, version.task_kind == MULTILABEL)
 
 
@@ -130,11 +132,11 @@ def evaluate_version(
     *,
     bounded: bool = True,
 ) -> Evaluated:
-    """The same for a version that was looked up and rows that were read before.
+    """Evaluate a resolved version on rows that were already read.
 
     Args:
-        manifests: of the bases that were read already; without them the whole base is read.
-        bounded: whether at most `compare.MOST_ROWS` are answered, so that a server is not kept from others.
+        manifests: manifests of bases that were already read; without them the whole base is read.
+        bounded: answer at most `compare.MOST_ROWS` rows, so that a server stays responsive.
     """
     with one_at_a_time(TURN, UnavailableError("measuring-busy", retry_after_seconds=RETRY_SECONDS)):
         base = require_base(services, version, manifests)
@@ -189,7 +191,7 @@ def _measured_sets(
     rows: Sequence[Example],
     scores: np.ndarray,
 ) -> Evaluated:
-    """The same of a task with several labels per text; a mistake is a set that is not exactly right."""
+    """Evaluate a task with several labels per text. A mistake is a set that is not exactly right."""
     import numpy as np
 
     from onboard.evaluate.sets import answered_sets, evaluate_sets

@@ -1,7 +1,7 @@
-"""The newest version of each task that was ever pulled from a repository: what is older is not taken any more.
+"""The newest version of each task that was pulled from a repository, so that older ones are refused.
 
-A signature says who signed a version, not when. Whoever can write to a repository can put a version back there that was
-signed long ago, and that was replaced for a reason.
+A signature proves who signed a version, but not when. Anybody with write access to a repository could restore an old
+signed version that was replaced for a reason.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ _LOCK_SECONDS: Final = 30.0
 
 
 class NewestSeen:
-    """What was pulled to this machine, in a file of the home.
+    """The versions pulled to this machine, stored in a file in the home folder.
 
     Args:
-        home: folder of the installation; made when missing.
+        home: folder of the installation; created if missing.
     """
 
     def __init__(self, home: Path) -> None:
         self._path = home / _FILE
 
     def require_not_older(self, repository: str, version: EmbeddingVersion, *, verified: bool) -> None:
-        """See that a version is at least as new as those that were pulled before.
+        """Check that a version is at least as new as those that were pulled before.
 
         Args:
-            verified: whether its signature was checked; then only those count whose signature was checked, too, as
-                anybody can push what is not signed.
+            verified: whether its signature was checked. If so, only versions with a checked signature count, because
+                anybody can push unsigned ones.
 
         Raises:
-            ConflictError: a newer one was pulled, or another one of the same number.
+            ConflictError: a newer version was pulled, or a different one with the same number.
             DamagedError: the file cannot be read.
         """
-        for seen in self._read().get(_key(repository, version), {}).items():
-            kind, (number, artifact) = seen
+        for entry in self._read().get(_key(repository, version), {}).items():
+            kind, (number, artifact) = entry
             if verified and kind != _kind(verified):
                 continue
             data: dict[str, Any] = {"task": version.task, "version": version.version, "newest": number}
@@ -55,7 +55,7 @@ class NewestSeen:
                 raise ConflictError("pull-bytes-differ", repository=repository, reference=version.reference, **data)
 
     def note(self, repository: str, version: EmbeddingVersion, *, verified: bool) -> None:
-        """Remember that a version was pulled. Raises NotAllowedError, StorageError: the home cannot be written."""
+        """Record that a version was pulled. Raises NotAllowedError, StorageError if the home cannot be written."""
         with output_in_our_words(self._path.parent, "free some space, or set ONBOARD_HOME"):
             self._path.parent.mkdir(parents=True, exist_ok=True)
             with FileLock(self._path.with_suffix(".lock"), timeout=_LOCK_SECONDS):

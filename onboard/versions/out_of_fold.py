@@ -1,8 +1,8 @@
-"""Rows that two versions can be compared on where too few were held out: training rows, answered without themselves.
+"""Compare versions by out-of-fold answers to training rows, if too few rows were held out.
 
-A version of at most 64 rows keeps what models that were trained without a row answered to it. Where two versions share
-rows, these answers are paired row by row. They belong to the models of the folds and not to what was published, and
-the models share most of their rows: they are weaker evidence than rows that neither version has seen.
+A version with at most 64 rows stores answers from models that were trained without the row. If two versions share rows,
+these answers are paired by row. They belong to the models of the folds, not to the published versions, and the models
+share most of their rows. So they are weaker evidence than rows that neither version was trained on.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from onboard.storage.out_of_fold import unpack_out_of_fold
 if TYPE_CHECKING:
     import numpy as np
 
-FEWEST_SHARED: Final = 6  # rows that can give a verdict: of fewer, all for the worse, it may be chance
+FEWEST_SHARED: Final = 6  # minimum for a verdict: with fewer rows, any result may be chance
 PredictRows = Callable[[EmbeddingVersion, Sequence[Example]], "np.ndarray"]
 Trained = Callable[[EmbeddingVersion], "np.ndarray"]
 
 
 @dataclass(frozen=True)
 class Paired:
-    """Rows that both versions have answered without having been trained on them.
+    """Rows that both versions answered without training on them.
 
     Args:
-        rows: with the label that they have in the later version's dataset, else the earlier's.
-        labels_before: of each row its label in the earlier version's dataset, where that is another one; else None.
+        rows: with their label in the later version's dataset, or else the earlier's.
+        labels_before: label of each row in the earlier version's dataset if it differs; else None.
         before, after: the answers (n, K) or (n,).
     """
 
@@ -41,12 +41,12 @@ class Paired:
 
     @property
     def settled(self) -> list[int]:
-        """Places of the rows whose label is the same in both datasets."""
+        """Indices of the rows with the same label in both datasets."""
         return [place for place, label in enumerate(self.labels_before) if label is None]
 
 
 def all_rows(dataset: Dataset | None) -> dict[int, Example]:
-    """Every row of a dataset by the hash of its text."""
+    """Return all rows of a dataset by the hash of their text."""
     if dataset is None:
         return {}
     rows = (*dataset.train, *dataset.validation, *dataset.test)
@@ -54,10 +54,10 @@ def all_rows(dataset: Dataset | None) -> dict[int, Example]:
 
 
 def answered_out_of_fold(version: EmbeddingVersion, labels: Sequence[Label]) -> dict[int, np.ndarray]:
-    """What models of a version's folds answered, by the hash of the row, in the order of `labels`.
+    """Return a version's out-of-fold answers by the hash of the row, in the order of `labels`.
 
     Raises:
-        DamagedError: what was stored is damaged.
+        DamagedError: the stored answers are damaged.
     """
     if version.out_of_fold is None:
         return {}
@@ -74,16 +74,16 @@ def shared_rows(
     answer: PredictRows,
     trained: Trained,
 ) -> Paired | None:
-    """The rows of either dataset that both versions answer without having been trained on them; None without any.
+    """Return the rows of either dataset that both versions answered without training on them; None without any.
 
-    Rows that both versions were trained on come first: their answers are stored, and no model is loaded. Where these
-    are too few, a version is asked for rows that only the other one was trained on.
+    Rows that both versions were trained on come first: their answers are stored, so no model is loaded. If there are
+    too few, a version also answers rows that only the other one was trained on.
 
     Args:
         versions: the earlier and the later one.
-        datasets: their rows, as of `all_rows`.
-        answer: lets a version answer rows.
-        trained: sorted hashes of the rows that a version knows.
+        datasets: their rows, from `all_rows`.
+        answer: returns a version's answers to rows.
+        trained: returns sorted hashes of a version's training rows.
     """
     import numpy as np
 

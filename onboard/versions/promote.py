@@ -1,7 +1,7 @@
-"""Use case: which version a name such as `latest` means, moved by hand: forwards, only if it is better, and back.
+"""Use case: move an alias such as `latest` manually: forwards, only if the version is better, and back.
 
-`latest` keeps its promise by hand too: it does not move to a version that is significantly worse. Going back to what it
-meant before is always possible: see docs/how-to/compare-and-roll-back.md.
+A manual move of `latest` to a significantly worse version is refused, too. Rolling back is always possible: see
+docs/how-to/compare-and-roll-back.md.
 """
 
 from __future__ import annotations
@@ -41,26 +41,27 @@ def promote(
     manifests: Manifests | None = None,
     because: str = "",
 ) -> AliasMove:
-    """Let an alias mean this version; every move is kept. One that it means already is no move.
+    """Point an alias at a version and record the move. If it already points there, nothing is recorded.
 
     Args:
         reference: TASK@vN, or another alias of the task.
-        alias: the name to move; made when it is new.
-        if_better: only if `compare` says that it is significantly better than what the alias means now. Of a new alias:
-            than what `latest` means; and where that is this version, or nothing, than the commonest answer.
-        as_before: answer those who ask the alias with the labels that they know, where labels were renamed since.
-        expected: the version that the alias must mean at present; 0 for none.
-        manifests: of the bases that were read already.
-        because: why, for the history.
+        alias: the name to move; created if it is new.
+        if_better: only if `compare` finds the version significantly better than the alias's current version. For a new
+            alias, it is compared with `latest`; if that is the same version or missing, with the most frequent answer.
+        as_before: keep the previous label names for users of the alias, if labels were renamed since.
+        expected: the version that the alias must currently point to; 0 for none.
+        manifests: manifests of bases that were already read.
+        because: the reason, for the history.
 
     Raises:
-        InputError: no reference, or no name for an alias.
-        NotFoundError: no such version.
-        NotBetterError: it is not better though that was asked for, or it is significantly worse and `alias` is latest.
-        ConflictError: as of `names_as_before`.
-        PreconditionFailedError: the alias means another version than `expected`, or than what was compared.
-        DamagedError: bytes that would have to be compared are gone or damaged.
-        UnavailableError: this process is comparing others.
+        InputError: the reference or the alias is invalid.
+        NotFoundError: the version does not exist.
+        NotBetterError: it is not better although `if_better` is set, or `alias` is latest and it is significantly
+            worse.
+        ConflictError: as in `names_as_before`.
+        PreconditionFailedError: the alias does not point to `expected`, or moved during the comparison.
+        DamagedError: bytes needed for the comparison are missing or damaged.
+        UnavailableError: this process is comparing other versions.
     """
     require_alias(alias)
     with services.database.read() as session:
@@ -68,23 +69,23 @@ def promote(
     expected, good = _judged(services, version, Reference(version.task, alias), expected, if_better, manifests)
     with services.database.write() as session:
         names = _names(session, version, alias) if as_before else None
-        called = AliasRepository(session).names(version.task, alias)
+        names_now = AliasRepository(session).names(version.task, alias)
         shown = ["answers with the labels of before"] if names else []
-        said = ", ".join(filter(None, (good, *shown, because)))
+        note = ", ".join(filter(None, (good, *shown, because)))
         moved = AliasRepository(session).move(
             version.task, alias, version.version, expected=expected, actor=actor(),
-            reason=f"promoted: {said}" if said else "promoted", names=names,
+            reason=f"promoted: {note}" if note else "promoted", names=names,
         )  # fmt: skip
-        renamed = [*map(list, names or ())] != [*map(list, called or ())]
+        renamed = [*map(list, names or ())] != [*map(list, names_now or ())]
         return _recorded(session, "alias.promote", moved, renamed=renamed)
 
 
 def _names(session: Session, version: EmbeddingVersion, alias: str) -> AliasNames | None:
-    """What the alias is to call the labels of the version."""
+    """Return the alias's names for the labels of the version."""
     aliases = AliasRepository(session)
     number = aliases.find(version.task, alias)
-    present = None if number is None else VersionRepository(session).living(version.task, number)
-    return names_as_before(session, version, present, aliases.names(version.task, alias))
+    current = None if number is None else VersionRepository(session).living(version.task, number)
+    return names_as_before(session, version, current, aliases.names(version.task, alias))
 
 
 def _judged(
@@ -95,7 +96,10 @@ def _judged(
     better: bool,
     manifests: Manifests | None,
 ) -> tuple[int | None, str]:
-    """The version that may be replaced, and what the history says of the new one; names but `latest` are free."""
+    """Return the version that may be replaced, and a note for the history.
+
+    Aliases other than `latest` are not judged.
+    """
     if not better and alias.alias != LATEST:
         return expected, ""
     replaced, evidence = _require_good(services, version, alias, expected, better, manifests)
@@ -104,24 +108,24 @@ def _judged(
 
 
 def rollback(services: Services, task: str, alias: str, *, expected: int | None = None, because: str = "") -> AliasMove:
-    """Let an alias mean the version that it meant before. See `AliasRepository.rollback` for what it raises."""
+    """Point an alias at its previous version. See `AliasRepository.rollback` for errors."""
     with services.database.write() as session:
         moved = AliasRepository(session).rollback(task, alias, expected=expected, actor=actor(), because=because)
         return _recorded(session, "alias.rollback", moved)
 
 
 def meaning(database: Database, task: str, alias: str) -> int | None:
-    """The version that the alias means just now; None where there is no such alias. Raises NotFoundError (the task)."""
+    """Return the version of an alias; None if the alias does not exist. Raises NotFoundError (the task)."""
     with database.read() as session:
         TaskRepository(session).get(task)
         return AliasRepository(session).find(task, alias)
 
 
 def alias_history(database: Database, task: str, alias: str, most: int) -> tuple[int, Sequence[AliasMove]]:
-    """The version that the alias means just now, and its last moves, newest first.
+    """Return the current version of an alias, and its last moves, newest first.
 
     Raises:
-        NotFoundError: there is no such task, or no such alias of it.
+        NotFoundError: the task or the alias does not exist.
     """
     with database.read() as session:
         TaskRepository(session).get(task)
@@ -146,28 +150,28 @@ def _require_good(
     better: bool,
     manifests: Manifests | None,
 ) -> tuple[int, Evidence | None]:
-    """The version that it was compared with, the only one that may be replaced (0: the alias is new), and by what.
+    """Return the version that was compared, the only one that may be replaced (0: the alias is new), and the evidence.
 
-    Cross-validated answers may show that a version is better, but do not forbid to move `latest`.
+    Cross-validated answers can show that a version is better, but never prevent a move of `latest`.
     """
     with services.database.read() as session:
-        present, latest = _meant(session, alias), _meant(session, Reference(alias.task, LATEST))
+        current, latest = _meant(session, alias), _meant(session, Reference(alias.task, LATEST))
     require_unmoved(
-        alias.task, str(alias.alias), present.version if present else None, expected
-    )  # before it takes long
-    if present is not None and present.version == version.version:
-        return present.version, None  # no move
+        alias.task, str(alias.alias), current.version if current else None, expected
+    )  # before the slow comparison
+    if current is not None and current.version == version.version:
+        return current.version, None  # nothing moves
     evidence: Evidence | None = None
-    rival = present or (latest if better else None)
+    rival = current or (latest if better else None)
     if rival is not None and rival.version != version.version:
         comparison = compare_versions(services, rival, version, manifests)
         evidence = comparison.evidence
         worse = comparison.worse and evidence != "cross-validated"
         if worse or (better and not comparison.better):
-            raise _refused(version, alias if present else Reference(alias.task, LATEST), rival, comparison)
+            raise _refused(version, alias if current else Reference(alias.task, LATEST), rival, comparison)
     elif better and not _beats_the_commonest(version):
         raise _no_better_than_the_commonest(version, alias)
-    return (present.version if present else 0), evidence
+    return (current.version if current else 0), evidence
 
 
 def _meant(session: Session, reference: Reference) -> EmbeddingVersion | None:
@@ -178,7 +182,7 @@ def _meant(session: Session, reference: Reference) -> EmbeddingVersion | None:
 
 
 def _beats_the_commonest(version: EmbeddingVersion) -> bool:
-    """Whether it was measured, and shown to be better than always giving the commonest answer."""
+    """Return whether it was measured and is better than always giving the most frequent answer."""
     metrics = (metric for split in version.metrics.values() for metric in (split or {}).values())
     return not version.weak and any(metric["low"] is not None and metric["n"] > 1 for metric in metrics)
 
@@ -199,15 +203,15 @@ def _how_to_compare(present: EmbeddingVersion, version: EmbeddingVersion, compar
 def _refused(
     version: EmbeddingVersion, alias: Reference, present: EmbeddingVersion, comparison: SideBySide
 ) -> NotBetterError:
-    what = "significantly worse" if comparison.worse else "not better"
+    verdict = "significantly worse" if comparison.worse else "not better"
     if comparison.measured is None:
-        what = "not shown to be better"
+        verdict = "not shown to be better"
     back = f"; or go back: onboard rollback {alias.task} --alias {alias.alias}" if alias.alias == LATEST else ""
     return NotBetterError(
         "not-better-than-present",
         comparison=comparison.to_document().to_json(),
         version=version.reference,
-        verdict=what,
+        verdict=verdict,
         alias=alias,
         present=present.version,
         reason=comparison.reason,

@@ -1,4 +1,4 @@
-"""The tasks that a changed hypernetwork must not harm: every embedding in use, and what its answers are judged by."""
+"""The tasks that a changed hypernetwork must not harm: every embedding in use, with the evidence to judge it."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ from onboard.registry.services import Services
 from onboard.storage.embedding import verified_embedding
 from onboard.versions.trained_rows import dataset_of
 
-MOST_ROWS: Final = 512  # held-out rows of a task that are read
-MOST_TEXTS: Final = 128  # texts of its own, where there are too few rows
+MOST_ROWS: Final = 512  # held-out rows per task
+MOST_TEXTS: Final = 128  # training texts, if there are too few rows
 
 Identity = tuple[str, str, int]
 
 
 def identity(version: EmbeddingVersion) -> Identity:
-    """What a guard judges: a task's embedding and its origin, whichever of the versions that carry it is at hand."""
+    """Return the identity for the guard: a task's embedding and its origin, the same for all carried versions."""
     return version.task, version.embedding_digest, version.origin
 
 
 def in_use(services: Services, base: Base, *, without: Iterable[str] = ()) -> list[EmbeddingVersion]:
-    """The versions that aliases name; of those with one identity only the newest.
+    """Return the versions that aliases point to; the newest of those with the same identity.
 
     Args:
-        services: where they lie.
-        base: that they belong to.
+        services: services with the versions.
+        base: their base.
         without: tasks to leave out.
     """
     left_out = set(without)
@@ -51,7 +51,7 @@ def in_use(services: Services, base: Base, *, without: Iterable[str] = ()) -> li
 
 
 def line_of(services: Services, base: BaseRecord) -> frozenset[int]:
-    """The numbers of the base's head and of the hypernetwork versions that it descends from."""
+    """Return the numbers of the base's head and its ancestors."""
     with services.database.read() as session:
         return frozenset(hypernetwork.version for hypernetwork in BaseRepository(session).line(base.digest, base.head))
 
@@ -62,15 +62,15 @@ def late(
     line: Sequence[HypernetworkVersion],
     tuned_by: Mapping[int, str],
 ) -> set[str]:
-    """References of those that no guard looked at when the head moved on from the hypernetwork that they are pinned to.
+    """Return references of versions that no guard checked when the head moved on from their hypernetwork.
 
-    They were published, or an alias was moved back to them, after that; or it was their own task that moved the head,
-    to replace them, and they are in use all the same.
+    They were published afterwards, an alias moved back to them, or their own task moved the head to replace them
+    although they are still in use.
 
     Args:
-        versions: in use on the base.
+        versions: versions in use on the base.
         since: when each came into use, by reference.
-        line: the base's head and the hypernetwork versions that it descends from.
+        line: the base's head and its ancestors.
         tuned_by: the task that tuned each of these, by number.
     """
     return {
@@ -87,14 +87,14 @@ def late(
 def newcomers(
     versions: Sequence[EmbeddingVersion], considered: Collection[Identity], task: str, line: Collection[int]
 ) -> list[EmbeddingVersion]:
-    """Those of the versions in use that a guard has to look at and did not know of, one an identity.
+    """Return the versions in use that a guard has to check and has not considered, one per identity.
 
     Args:
-        versions: in use on the base.
-        considered: identities that the guard knew of.
-        task: the job's own; its earlier versions are what it replaces.
-        line: the hypernetwork versions that the job's own descends from. An embedding that stands under another one
-            was left behind when the head was reverted: it stays where it is pinned, whatever becomes of the head.
+        versions: versions in use on the base.
+        considered: identities that the guard considered.
+        task: the job's task; its earlier versions are being replaced.
+        line: the ancestors of the job's hypernetwork version. An embedding under another hypernetwork was left behind
+            when the head was reverted; it stays pinned there, so the head does not affect it.
     """
     by_identity = {
         identity(version): version
@@ -105,14 +105,15 @@ def newcomers(
 
 
 def protected(services: Services, base: Base, record: BaseRecord, task: str) -> list[EmbeddingVersion]:
-    """What a step from the base's head must not harm, see `newcomers`; `task` is the one that tunes."""
+    """Return the versions that a step from the base's head must not harm, see `newcomers`; `task` is being tuned."""
     return newcomers(in_use(services, base), (), task, line_of(services, record))
 
 
 def protected_task(services: Services, base: Base, version: EmbeddingVersion) -> ProtectedTask:
-    """A version with its numbers; no dataset is read. What cannot be read is a trouble, which is no pass.
+    """Return a version with its embedding, without reading its dataset. Unreadable data is a trouble, which never
+    passes.
 
-    Its z is nothing but zeros where it cannot be read, and its hypernetwork the base's first.
+    If its embedding cannot be read, z is zero and its hypernetwork is the base's first.
     """
     engine = load_engine(base, services.device)
     z = np.zeros(int(base.document["task_embedding_size"]), dtype=np.float32)
@@ -130,40 +131,40 @@ def protected_task(services: Services, base: Base, version: EmbeddingVersion) ->
 def with_evidence(
     services: Services, base: Base, task: ProtectedTask, version: EmbeddingVersion, known: np.ndarray | None = None
 ) -> ProtectedTask:
-    """The same with held-out rows and texts of its own: its snapshot is read here.
+    """Add held-out rows and training texts of the version, which are read from its snapshot.
 
     Args:
-        services: where the snapshot lies.
-        base: that it belongs to.
-        task: the version as `protected_task` gives it.
+        services: services with the snapshot.
+        base: its base.
+        task: the result of `protected_task`.
         version: the version.
-        known: sorted hashes of rows that the hypernetwork to be judged was trained on: they are no evidence.
+        known: sorted hashes of rows that the judged hypernetwork was trained on, which are excluded.
     """
     if task.trouble or not version.dataset_digest or not version.seeds:
-        return task  # a shipped source never had a snapshot here
+        return task  # shipped sources have no snapshot here
     try:
         dataset = dataset_of(services, version)
     except (NotFoundError, DamagedError) as error:
         return replace(task, trouble=f"Its dataset cannot be read: {error.outside.message}")
     engine = load_engine(base, services.device)
-    held, own = _drawn(dataset.validation, MOST_ROWS, known), _drawn(dataset.train, MOST_TEXTS, known)
+    held_out, training_rows = _drawn(dataset.validation, MOST_ROWS, known), _drawn(dataset.train, MOST_TEXTS, known)
     return replace(
         task,
         trie=engine.trie(words_in_order(version, dataset.labels)),
-        rows=LabelledRows(_encoded(engine, held), targets_of(dataset, held)) if held else None,
-        texts=_encoded(engine, own),
+        rows=LabelledRows(_encoded(engine, held_out), targets_of(dataset, held_out)) if held_out else None,
+        texts=_encoded(engine, training_rows),
     )
 
 
 def protected_with_evidence(
     services: Services, base: Base, version: EmbeddingVersion, known: np.ndarray | None = None
 ) -> ProtectedTask:
-    """A version with its evidence; `known` as of `with_evidence`."""
+    """Return a version with its evidence; `known` as in `with_evidence`."""
     return with_evidence(services, base, protected_task(services, base, version), version, known)
 
 
 def _drawn(rows: Sequence[Example], most: int, known: np.ndarray | None) -> list[Example]:
-    """Rows that are not known, `most` at most: those with the smallest hashes, always the same ones."""
+    """Return at most `most` rows that are not known: those with the smallest hashes, a fixed sample."""
     hashes = np.array(row_hashes(rows), dtype=np.int64)
     fresh = np.arange(len(rows)) if known is None else np.flatnonzero(~np.isin(hashes, known))
     return [rows[row] for row in np.sort(fresh[np.argsort(hashes[fresh], kind="stable")[:most]])]

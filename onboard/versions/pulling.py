@@ -1,6 +1,6 @@
-"""Use case: a version that lies on the Hugging Face hub, taken from there, once every file is what it should be.
+"""Use case: pull a version from the Hugging Face hub after verifying every file.
 
-See `onboard.versions.shelf` for what lies there.
+See `onboard.versions.shelf` for the files in a repository.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from onboard.versions.signature import MOST_BYTES as MOST_SIGNATURE_BYTES
 from onboard.versions.signature import SIGNATURE, require_public_key, verify_signature
 from onboard.versions.taken import require_free, require_taken
 
-_DOWNLOADING: Final = ".cache"  # where the hub's library notes what it downloads
+_DOWNLOADING: Final = ".cache"  # where the hub's library records its downloads
 _MOST_MANIFEST_BYTES: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Pulled:
-    """A version that was taken from the hub, and the files that were written.
+    """A version pulled from the hub, and the files that were written.
 
     Args:
-        signed: whether a signature lies beside it.
+        signed: whether the repository contains a signature.
         verified: whether it was checked.
     """
 
@@ -51,14 +51,14 @@ class Pulled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PullTerms:
-    """What is demanded of a version before it is taken from the hub.
+    """Requirements for a version to be pulled from the hub.
 
     Args:
-        key: file with the public key of whoever must have signed it; None takes what is signed by anybody, or nobody.
-        expected: the task that it must be of, and with vN the oldest version that is taken; None takes any.
-        allow_older: take one that is older than what was pulled from there before.
-        overwrite: replace files of the folder that hold something else.
-        home: where what was pulled is remembered; None remembers nothing.
+        key: file with the public key that must have signed it; None accepts any signature, or none.
+        expected: the required task, and with vN the oldest accepted version; None accepts any.
+        allow_older: accept a version that is older than one pulled from there before.
+        overwrite: replace existing files of the folder with other contents.
+        home: where pulled versions are recorded; None records nothing.
     """
 
     key: Path | None = None
@@ -75,18 +75,19 @@ def pull(
     *,
     endpoint: str | None = None,
 ) -> Pulled:
-    """Take a version from the hub and write it as `onboard fetch` does, once every file is what it should be.
+    """Pull a version from the hub and write it like `onboard fetch`, after verifying every file.
 
     Args:
-        output: the folder, by the version that it turns out to be.
+        output: returns the folder for the pulled version.
         endpoint: another hub than the default.
 
     Raises:
-        NotFoundError: there is no such repository, revision or key, no version in it, or the extra `sign` is missing.
-        DamagedError: a file is missing or damaged, or the signature does not hold under the key.
-        InputError: it lists files that are not taken, or this release does not know its format or method.
-        ConflictError: another task or an older version than expected; a file of the folder holds something else.
-        NotAllowedError: gated, unsigned though a key is given, signed for another repository; a folder not writable.
+        NotFoundError: the repository, revision, version or key does not exist, or the extra `sign` is not installed.
+        DamagedError: a file is missing or damaged, or the signature does not match the key.
+        InputError: it lists files that are not allowed, or this release does not support its format or method.
+        ConflictError: another task or an older version than expected, or an existing file with other contents.
+        NotAllowedError: gated, unsigned although a key is given, signed for another repository, or a folder that is not
+            writable.
     """
     from huggingface_hub import HfApi
 
@@ -112,10 +113,10 @@ def pull(
 def _written(
     place: HubPlace, version: EmbeddingVersion, files: dict[str, Path], output: Path, terms: PullTerms
 ) -> tuple[Path, ...]:
-    """Write the files, unless a newer version was pulled before or something else would be overwritten."""
-    seen, verified = None if terms.home is None else NewestSeen(terms.home), terms.key is not None
-    if seen is not None and not terms.allow_older:
-        seen.require_not_older(place.repository, version, verified=verified)
+    """Write the files, unless a newer version was pulled before or other files would be overwritten."""
+    newest, verified = None if terms.home is None else NewestSeen(terms.home), terms.key is not None
+    if newest is not None and not terms.allow_older:
+        newest.require_not_older(place.repository, version, verified=verified)
     content = files.pop(file_name(version)).read_bytes()
     verify(content, version)
     if not terms.overwrite:
@@ -123,13 +124,13 @@ def _written(
         card = {CARD_HERE: render_card(version).encode()}
         require_free(output, {file_name(version): content, **single, **card})
     written = write_files(version, content, output, _parts(files))
-    if seen is not None:
-        seen.note(place.repository, version, verified=verified)
+    if newest is not None:
+        newest.note(place.repository, version, verified=verified)
     return written
 
 
 class _Manifest(NamedTuple):
-    """What `onboard.json` says: the version, the digest of each of its files, and for which repository it was made."""
+    """The contents of `onboard.json`: the version, the digest of each of its files, and its repository."""
 
     version: EmbeddingVersion
     digests: dict[str, str]
@@ -137,7 +138,7 @@ class _Manifest(NamedTuple):
 
 
 def _manifest(place: HubPlace, sizes: Mapping[str, int], download: Callable[[str], Path]) -> _Manifest:
-    """The version that lies there."""
+    """Return the manifest of a repository."""
     if sizes.get(MANIFEST, _MOST_MANIFEST_BYTES + 1) > _MOST_MANIFEST_BYTES:
         raise NotFoundError("hub-without-version", place=place)
     content = download(MANIFEST).read_bytes()
@@ -146,18 +147,18 @@ def _manifest(place: HubPlace, sizes: Mapping[str, int], download: Callable[[str
         if document["format"] > FORMAT:
             raise InputError("pull-of-later-release", place=place)
         version = EmbeddingVersion.from_json(document["version"])
-        require_name(version.task)  # of which a folder's name is made
+        require_name(version.task)  # it becomes the name of a folder
         digests = {str(name): str(digest) for name, digest in document["files"].items()}
         if type(version.version) is not int or version.version < 1 or file_name(version) not in digests:
             raise ValueError("it names no version with its file")
-        render_card(version)  # its facts may be of any type
+        render_card(version)  # fails if facts have unexpected types
         return _Manifest(version, digests, document.get("repository"))
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
         raise DamagedError("pull-manifest-damaged", file=MANIFEST, place=place, reason=error) from error
 
 
 def _require_expected(place: HubPlace, version: EmbeddingVersion, expected: Reference | None) -> None:
-    """Raise ConflictError where it is not the task that is expected, or an older version."""
+    """Raise ConflictError if it is not the expected task, or an older version."""
     if expected is None:
         return
     if version.task != expected.task:
@@ -175,7 +176,7 @@ def _require_expected(place: HubPlace, version: EmbeddingVersion, expected: Refe
 
 
 def _require_repository(place: HubPlace, signed_for: str | None) -> None:
-    """Raise NotAllowedError where what was signed says that it was made for another repository, or does not say."""
+    """Raise NotAllowedError if the signed manifest names another repository or none."""
     if signed_for is None:
         raise NotAllowedError("signature-of-other-revision", place=str(place))
     if str(signed_for).lower() != place.repository.lower():
@@ -183,7 +184,7 @@ def _require_repository(place: HubPlace, signed_for: str | None) -> None:
 
 
 def _require_signature(folder: Path, key: Path, sizes: Mapping[str, int], download: Callable[[str], Path]) -> None:
-    """Raise where what was downloaded, and the card, are not what the key signed."""
+    """Raise an error if the downloaded files and the card are not those that the key signed."""
     for name in (CARD, SIGNATURE):
         if 0 < sizes.get(name, 0) <= MOST_SIGNATURE_BYTES:
             download(name)
@@ -193,7 +194,7 @@ def _require_signature(folder: Path, key: Path, sizes: Mapping[str, int], downlo
 def _downloaded(
     place: HubPlace, digests: Mapping[str, str], sizes: Mapping[str, int], download: Callable[[str], Path]
 ) -> dict[str, Path]:
-    """The files of a version by their names. Raises where one is not taken, or differs from its digest."""
+    """Return the files of a version by name. Raises an error if one is not allowed or does not match its digest."""
     require_taken(place, digests, sizes)
     files = {name: download(name) for name in digests}
     for name, path in files.items():
@@ -203,13 +204,13 @@ def _downloaded(
 
 
 def _parts(files: Mapping[str, Path]) -> dict[str, Callable[[Path], object]]:
-    """By the name of a file or folder, what writes it to a path."""
+    """Return functions that write each top-level file or folder to a path."""
     tops = sorted({name.split("/")[0] for name in files})
     return {top: _placing({name: files[name] for name in files if name.split("/")[0] == top}, top) for top in tops}
 
 
 def _placing(files: Mapping[str, Path], top: str) -> Callable[[Path], object]:
-    """What writes a file, or a folder of files, to a path. A folder that is there must hold the same."""
+    """Return a function that writes a file or folder to a path. An existing folder must have the same contents."""
 
     def place(target: Path) -> None:
         if top in files:
@@ -229,7 +230,7 @@ def _placing(files: Mapping[str, Path], top: str) -> Callable[[Path], object]:
 
 
 def _same(files: Mapping[str, Path], top: str, target: Path) -> bool:
-    there = {f"{top}/{path.relative_to(target).as_posix()}": path for path in target.rglob("*") if path.is_file()}
-    return there.keys() == files.keys() and all(
-        file_digest(there[name]) == file_digest(path) for name, path in files.items()
+    existing = {f"{top}/{path.relative_to(target).as_posix()}": path for path in target.rglob("*") if path.is_file()}
+    return existing.keys() == files.keys() and all(
+        file_digest(existing[name]) == file_digest(path) for name, path in files.items()
     )

@@ -1,4 +1,4 @@
-"""The readout of a published version, verified against what it is pinned to."""
+"""The readout of a published version, verified against its pins."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from onboard.storage.weights import readout_alone, verified_weights
 def readout_of(
     services: Services, version: EmbeddingVersion, labels: Sequence[Label] | None = None, content: bytes | None = None
 ) -> Readout | None:
-    """Its readout, its labels in the order of `labels` (or its own); None where it has none.
+    """Return the version's readout, ordered by `labels` if given; None if it has none.
 
-    A version of a readout alone stores it as what it is made of.
+    The file of a readout-only version contains the readout.
 
     Args:
-        content: the version's file, where it was read already.
+        content: the version's file, if already read.
 
     Raises:
-        InputError: of a method, or in a format, that this release does not know.
-        DamagedError: the bytes are gone, or hold no readout of this version.
+        InputError: this release does not support its method or format.
+        DamagedError: the bytes are missing, or contain no readout of this version.
         PinMismatchError: it belongs to another base.
     """
     if version.content == "readout":

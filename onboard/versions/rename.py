@@ -1,4 +1,4 @@
-"""A version with another name for a label: the same numbers, the same words, a new version."""
+"""Rename a label of a version: the same numbers and words as a new version."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class _NumberTakenError(Exception):
-    """The version number that the bytes carry went to another version; the transaction is rolled back."""
+    """The version number in the stored file was taken by another version; the transaction is rolled back."""
 
 
 def publish_renamed(
@@ -41,18 +41,18 @@ def publish_renamed(
     change: ChangeJson,
     unchanged: Callable[[Session], object],
 ) -> EmbeddingVersion:
-    """Publish a version that answers as another one does, with a label under another name; no alias moves.
+    """Publish a version with the same answers and a renamed label. No alias moves.
 
     Args:
-        services: where it lies.
-        present: the version as it is.
-        asked: the renaming, of a label that the version has.
+        services: services with the version.
+        present: the current version.
+        asked: the renaming of one of its labels.
         snapshot: the same rows with the new name.
-        change: what is noted of it.
-        unchanged: raises where the task has changed, in the transaction that publishes.
+        change: the recorded change.
+        unchanged: raises an error if the task has changed; called in the publishing transaction.
 
     Raises:
-        DamagedError: the version's bytes are gone.
+        DamagedError: the version's bytes are missing.
         StorageError: the new file cannot be stored.
     """
     content = services.read(present.artifact)
@@ -83,12 +83,12 @@ def publish_renamed(
 
 
 def renamed_metrics(metrics: Mapping[str, Any], asked: LabelChange) -> dict[str, Any]:
-    """Metrics by split, in which the scores of every label stand under its new name."""
+    """Return metrics by split, with the scores of labels under their new names."""
     return {split: _renamed(measured, asked) for split, measured in metrics.items()}
 
 
 def _renamed(value: Any, asked: LabelChange) -> Any:
-    """Any part of a metrics document; a label stands under `label`."""
+    """Rename labels in any part of a metrics document; labels are values of `label`."""
     if isinstance(value, dict):
         return {
             name: asked.become.get(label_key(part), part) if name == "label" and _is_label(part)
@@ -103,7 +103,7 @@ def _is_label(value: object) -> bool:
 
 
 def _with_facts(content: bytes, facts: Mapping[str, Any]) -> bytes:
-    """The file of a version, its numbers untouched, with other facts. Raises DamagedError."""
+    """Return the file of a version with other facts and the same numbers. Raises DamagedError."""
     from safetensors import SafetensorError
     from safetensors.numpy import load
 

@@ -1,9 +1,9 @@
-"""Use case: the Hugging Face hub as a shelf: a version's files put there.
+"""Use case: push the files of a version to the Hugging Face hub.
 
-What lies there is what `onboard fetch` writes: the embedding (or weights of a task's own), its readout, with a bundle
-the base and a later hypernetwork; `README.md`, its card; `onboard.json`, the version's document with the digest of
-every file and the name of the repository; and `model.sig` where they were signed. Only files of known names are put
-there, or taken from there (`onboard.versions.pulling`); none is executed when it is loaded.
+A repository contains the files that `onboard fetch` writes: the embedding (or task-specific weights), its readout, and
+with a bundle the base and a later hypernetwork. In addition: `README.md`, its card; `onboard.json`, the version's
+document with the digest of every file and the name of the repository; and `model.sig` if they were signed. Only files
+with known names are pushed, or pulled (`onboard.versions.pulling`); none contains code.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ if TYPE_CHECKING:
 MANIFEST, CARD = "onboard.json", "README.md"
 
 FORMAT: Final = 1
-CARD_HERE: Final = "card.md"  # what `onboard fetch` calls the card
+CARD_HERE: Final = "card.md"  # name of the card in `onboard fetch`
 
 
 @dataclass(frozen=True, slots=True)
 class Pushed:
-    """What was put on the hub.
+    """The result of a push.
 
     Args:
-        commit: of the repository; `place` with it always means these files.
-        files: digest of each by its name there.
-        has_base: whether the base lies there too.
-        signed: whether the signature of all of it does.
+        commit: of the repository; together with `place` it identifies these files.
+        files: digest of each file by name.
+        has_base: whether the base is included.
+        signed: whether a signature is included.
     """
 
     place: HubPlace
@@ -56,7 +56,7 @@ class Pushed:
     signed: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON-compatible document."""
+        """Return a JSON-compatible document."""
         return {
             "place": str(self.place), "commit": self.commit, "files": dict(self.files), "base": self.has_base,
             "signed": self.signed,
@@ -67,21 +67,21 @@ def push(
     version: EmbeddingVersion, folder: Path, place: HubPlace, *, licence: str = "", private: bool = False,
     key: Path | None = None, endpoint: str | None = None,
 ) -> Pushed:  # fmt: skip
-    """Put the files of a version on the hub, in one commit, in the place of those of a version that lie there.
+    """Push the files of a version to the hub in one commit, replacing the files of an earlier version.
 
     Args:
-        folder: what `onboard.versions.fetch.fetch` wrote of it.
-        licence: identifier that the hub knows, such as apache-2.0, for the card.
-        private: whether a repository that is made for it is shown to nobody else.
-        key: file with the private key that signs them; None leaves them unsigned.
+        folder: written by `onboard.versions.fetch.fetch`.
+        licence: license identifier of the hub, such as apache-2.0, for the card.
+        private: whether a newly created repository is private.
+        key: file with the private key that signs the files; None leaves them unsigned.
         endpoint: another hub than the default.
 
     Raises:
-        InputError: a revision was named, a file of the folder is of a kind that is not put there, the version is of a
-            method that this release does not know, or the key is none.
-        NotFoundError: there is no such key, or what signs is not installed.
-        DamagedError: the file is not that of the version.
-        NotAllowedError: nobody is signed in at the hub, or may not write there.
+        InputError: a revision is given, the folder contains a file that cannot be pushed, this release does not support
+            the version's method, or the key is invalid.
+        NotFoundError: the key does not exist, or the signing package is not installed.
+        DamagedError: the file does not match the version.
+        NotAllowedError: nobody is signed in at the hub, or writing is not allowed.
         UnavailableError: the hub cannot be reached.
     """
     from huggingface_hub import HfApi
@@ -103,7 +103,7 @@ def push(
 
 
 def model_card(version: EmbeddingVersion, licence: str = "") -> str:
-    """`README.md`: the card with the facts on top that the hub reads (metrics, tags, licence)."""
+    """Return `README.md`: the card with the metadata of the hub (metrics, tags, license)."""
     from huggingface_hub import EvalResult, ModelCardData
 
     kind = "text-classification"
@@ -125,7 +125,7 @@ def model_card(version: EmbeddingVersion, licence: str = "") -> str:
 
 
 def _names(folder: Path) -> Iterator[str]:
-    """The files to push; the card is made anew. Raises InputError."""
+    """Yield the files to push, without the card, which is generated. Raises InputError."""
     for name in _below(folder):
         if name == CARD_HERE:
             continue
@@ -139,7 +139,7 @@ def _below(folder: Path) -> Iterator[str]:
 
 
 def _stage(version: EmbeddingVersion, folder: Path, staged: Path, place: HubPlace, licence: str) -> dict[str, str]:
-    """Lay out in `staged` what is to lie on the hub; returns the digest of each file of the version."""
+    """Lay out the files for the hub in `staged`. Returns the digest of each file of the version."""
     digests = {name: file_digest(folder / name) for name in sorted(_names(folder))}
     for name in digests:
         _link(folder / name, staged / name)
@@ -153,7 +153,7 @@ def _stage(version: EmbeddingVersion, folder: Path, staged: Path, place: HubPlac
 
 
 def _link(file: Path, target: Path) -> None:
-    """The same file under another name, copied where the two folders are not on one file system."""
+    """Link a file, or copy it if the folders are on different file systems."""
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
         target.hardlink_to(file.resolve())
@@ -162,18 +162,18 @@ def _link(file: Path, target: Path) -> None:
 
 
 def _of_a_version(name: str) -> bool:
-    """Whether a file on the hub is one that pushing puts there; whatever else people keep there stays."""
+    """Return whether a file on the hub is one that a push writes. Other files are kept."""
     return name in (*OWN_FILES, SIGNATURE) or name.startswith(f"{BASE}/")
 
 
 def listed(api: HfApi, place: HubPlace) -> tuple[dict[str, int], str]:
-    """The size in bytes of each file of a repository, and the commit. Raises errors of the hub's library."""
+    """Return the size in bytes of each file of a repository, and the commit. Raises errors of the hub's library."""
     info = api.model_info(place.repository, revision=place.revision, files_metadata=True, timeout=ANSWER_SECONDS)
     return {file.rfilename: file.size or 0 for file in info.siblings or []}, info.sha or ""
 
 
 def _committed(api: HfApi, place: HubPlace, staged: Path, message: str) -> str:
-    """Put all files of a folder there, in the place of a version's files that lie there; returns the commit's id."""
+    """Commit all files of a folder, replacing the files of an earlier version. Returns the commit's id."""
     from huggingface_hub import CommitOperationAdd, CommitOperationDelete
 
     sizes, _ = within_deadline(lambda: listed(api, place))

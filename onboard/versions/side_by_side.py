@@ -1,4 +1,4 @@
-"""Two versions of one task after both have answered the same rows: the verdict, and which answers changed."""
+"""Compare two versions of a task by their answers to the same rows: the verdict, and changed answers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from onboard.evaluate.intervals import Metric
 
-MOST_FLIPPED_ROWS: Final = 50  # that are listed with their texts
+MOST_FLIPPED_ROWS: Final = 50  # maximum number of rows listed with their texts
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,9 @@ class Changed:
 
     Args:
         flips: by label and answers, the most frequent first; empty for a regression.
-        rows: the rows, those of a changed label too; MOST_FLIPPED_ROWS at most.
-        relabeled: how many shared rows have another label in the later version's dataset; no verdict counts them.
+        rows: at most MOST_FLIPPED_ROWS rows, including those with a changed label.
+        relabeled: number of shared rows with another label in the later version's dataset; they are not part of the
+            verdict.
     """
 
     flips: tuple[Flipped, ...] = ()
@@ -38,13 +39,13 @@ class Changed:
 
 @dataclass(frozen=True)
 class Measured:
-    """What was found on the shared rows.
+    """The measurements on shared rows.
 
     Args:
         comparison: the verdict about the later version, with its paired interval.
         metrics: of the earlier and of the later version, on these rows.
         confusion: matrices (true × predicted), in the order of `labels`; None for a regression.
-        left_out: how many more shared rows there are.
+        left_out: number of further shared rows.
     """
 
     comparison: PairedComparison
@@ -56,15 +57,15 @@ class Measured:
 
 @dataclass(frozen=True)
 class SideBySide:
-    """Two versions of one task.
+    """The comparison of two versions of one task.
 
     Args:
-        earlier, later: what is compared; the verdict is about the later one.
-        measured: on shared rows; None where nothing says which is better.
+        earlier, later: the versions; the verdict is about the later one.
+        measured: on shared rows; None without evidence.
         reason: the verdict, or why there is none, in one sentence.
-        evidence: the kind of rows: that neither was trained on, of the versions' datasets or of a file; training rows
-            that were answered without themselves; or training rows, on which only changed answers are listed.
-        worth: how far the evidence can be trusted, where that is less than for rows that neither was trained on.
+        evidence: the kind of rows: rows that neither was trained on, from the versions' datasets or a file; training
+            rows with out-of-fold answers; or training rows, for which only changed answers are listed.
+        worth: a note if the evidence is weaker than rows that neither was trained on.
         changed: the answers that changed.
     """
 
@@ -78,7 +79,7 @@ class SideBySide:
 
     @property
     def better(self) -> bool:
-        """Whether the later version is significantly better. Without evidence it is not."""
+        """Whether the later version is significantly better; false without evidence."""
         return self.measured is not None and self.measured.comparison.verdict == "better"
 
     @property
@@ -87,7 +88,7 @@ class SideBySide:
         return self.measured is not None and self.measured.comparison.verdict == "worse"
 
     def to_document(self) -> ComparisonDocument:
-        """What `compare --json` prints and GET /v1/tasks/{task}/compare answers."""
+        """Return the document of `compare --json` and GET /v1/tasks/{task}/compare."""
         measured = self.measured
         return ComparisonDocument(
             task=self.later.task,
@@ -113,8 +114,11 @@ def _side(version: EmbeddingVersion, measured: Measured | None, side: int) -> Si
 
 
 def truth(rows: Sequence[Example], labels: Sequence[Label], kind: Kind | None = None) -> np.ndarray:
-    """Class of each row by its place in `labels` (n,); without labels, its number (n,); of sets of labels 1 for each
-    that it has (n, L)."""
+    """Return the true answers of rows.
+
+    That is the label's index (n,); without labels, the number (n,); for sets of labels, 1 for each contained label (n,
+    L).
+    """
     import numpy as np
 
     if kind == MULTILABEL:
@@ -134,13 +138,13 @@ def measured_on(
     left_out: int = 0,
     kind: Kind | None = None,
 ) -> Measured:
-    """The verdict of two versions' answers.
+    """Compare two versions' answers.
 
     Args:
         rows: n rows with their labels.
         labels: of the task, K; empty for a regression.
         before, after: probabilities (n, K), or numbers (n,), of the earlier and the later version.
-        left_out: how many more rows there are.
+        left_out: number of further rows.
         kind: of the task.
     """
     from onboard.evaluate.evaluation import evaluate_classification, evaluate_regression
@@ -174,40 +178,40 @@ def changed_answers(
     labels_before: Sequence[Label | None] = (),
     kind: Kind | None = None,
 ) -> Changed:
-    """Which answers changed; none of a regression, whose numbers nearly all do.
+    """Return the changed answers; empty for a regression, where nearly all numbers change.
 
     Args:
-        rows, labels, before, after: as of `measured_on`.
-        labels_before: of each row its label in the earlier version's dataset, where that is another one; may be empty.
+        rows, labels, before, after: as in `measured_on`.
+        labels_before: label of each row in the earlier version's dataset if it differs, else None; may be empty.
     """
     if not labels or not len(rows):
         return Changed()
     earlier, later = (_answers(labels, scores, kind) for scores in (before, after))
-    others = labels_before or [None] * len(rows)
+    earlier_labels = labels_before or [None] * len(rows)
     changed = [
-        (row, a, b, other)
-        for row, a, b, other in zip(rows, earlier, later, others, strict=True)
+        (row, a, b, earlier_label)
+        for row, a, b, earlier_label in zip(rows, earlier, later, earlier_labels, strict=True)
         if label_key(a) != label_key(b)
     ]
     named = {label_key(row.label): row.label for row, _, _, _ in changed}
-    counts = Counter((label_key(row.label), a, b) for row, a, b, other in changed if other is None)
+    counts = Counter((label_key(row.label), a, b) for row, a, b, earlier_label in changed if earlier_label is None)
     flips = [Flipped(label=named[key], earlier=a, later=b, count=count) for (key, a, b), count in counts.most_common()]
-    relabeled = sum(other is not None for other in others)
+    relabeled = sum(earlier_label is not None for earlier_label in earlier_labels)
     listed = [
-        FlippedRow(**texts_of(row), label_before=other, earlier=a, later=b)
-        for row, a, b, other in changed[:MOST_FLIPPED_ROWS]
+        FlippedRow(**texts_of(row), label_before=earlier_label, earlier=a, later=b)
+        for row, a, b, earlier_label in changed[:MOST_FLIPPED_ROWS]
     ]
     return Changed(tuple(flips), tuple(listed), relabeled)
 
 
 def texts_of(row: Example) -> dict[str, Label | None]:
-    """The beginnings of a row's texts, and its label, as documents show them."""
+    """Return previews of a row's texts, and its label, for documents."""
     second = None if row.text_b is None else preview(row.text_b)
     return {"text": preview(row.text_a), "text_b": second, "label": row.label}
 
 
 def _answers(labels: tuple[Label, ...], scores: np.ndarray, kind: Kind | None) -> list[Label]:
-    """What is answered to each row: a label, or the text that stands for a set of them."""
+    """Return the answer for each row: a label, or the text of a set of labels."""
     if kind == MULTILABEL:
         return [set_text(chosen_set(labels, of_row)) for of_row in scores.tolist()]
     return [labels[place] for place in scores.argmax(1).tolist()]

@@ -1,7 +1,7 @@
-"""Signatures of a folder's files, made and checked with a key of one's own by the OpenSSF's `model-signing`.
+"""Sign the files of a folder and verify them, with a user's key and OpenSSF's `model-signing`.
 
-The signature is one more file of the folder, `model.sig`: the digest of every other file, signed. Nothing is asked of
-the network. `model_signing verify key` of that library checks it as well, without Onboard.
+The signature is a file in the folder, `model.sig`, with the digests of all other files. No network access is needed.
+That library can verify it without Onboard: `model_signing verify key`.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ Made = TypeVar("Made")
 
 
 def sign(folder: Path, key: Path) -> None:
-    """Write `model.sig` into a folder: its files as they are now, signed.
+    """Write `model.sig` into a folder, a signature of its current files.
 
     Args:
         key: file with a private key of an elliptic curve (P-256, P-384 or P-521) as PEM, without a password.
 
     Raises:
-        NotFoundError: there is no such key, or the extra `sign` is not installed.
+        NotFoundError: the key does not exist, or the extra `sign` is not installed.
         NotAllowedError: it cannot be read.
-        InputError: it is no such key.
+        InputError: it is not such a key.
     """
     require_extra("sign", "OpenSSL", "model_signing")
     from model_signing import signing
@@ -48,22 +48,22 @@ def sign(folder: Path, key: Path) -> None:
 
 
 def require_public_key(key: Path) -> None:
-    """Raise unless it is a public key that `verify_signature` takes. Raises as that does of its key."""
+    """Check that a file is a public key for `verify_signature`. Raises the same errors."""
     _verifier(key)
 
 
 def verify_signature(folder: Path, key: Path, ignored: tuple[str, ...] = ()) -> None:
-    """Raise unless the files of a folder are those that `model.sig` there was made of, with this key.
+    """Check that the files of a folder are those that `model.sig` signs with this key.
 
     Args:
         key: file with the public key as PEM.
-        ignored: names in the folder that are no part of it.
+        ignored: names in the folder that are not covered.
 
     Raises:
-        NotFoundError: there is no such key, or the extra `sign` is not installed.
-        NotAllowedError: the key cannot be read, or nothing is signed.
-        InputError: it is no public key of an elliptic curve.
-        DamagedError: the signature is of another key or of other files, or cannot be read.
+        NotFoundError: the key does not exist, or the extra `sign` is not installed.
+        NotAllowedError: the key cannot be read, or there is no signature.
+        InputError: it is not a public key of an elliptic curve.
+        DamagedError: the signature is of another key or other files, or cannot be read.
     """
     config = _verifier(key).set_hashing_config(_hashing(*ignored))
     from cryptography.exceptions import InvalidSignature
@@ -71,7 +71,7 @@ def verify_signature(folder: Path, key: Path, ignored: tuple[str, ...] = ()) -> 
     if not (folder / SIGNATURE).is_file():
         raise NotAllowedError("signature-missing", key=key)
     try:
-        with redirect_stdout(io.StringIO()):  # where it warns of signatures of its older releases
+        with redirect_stdout(io.StringIO()):  # it warns about signatures of its older releases
             config.verify(folder, folder / SIGNATURE)
     except InvalidSignature as error:
         raise _refused(key, "it was made with another key") from error
@@ -107,6 +107,6 @@ def _with_key(key: Path, read: Callable[[], Made], remedy: str) -> Made:
         raise NotFoundError("signing-key-missing", remedy=remedy, **data) from error
     except OSError as error:
         raise NotAllowedError("signing-key-forbidden", reason=error.strerror, **data) from error
-    except (ValueError, TypeError, AttributeError) as error:  # no PEM; with a password; of another kind
+    except (ValueError, TypeError, AttributeError) as error:  # not PEM, with a password, or of another kind
         kinds = "an elliptic curve's (P-256, P-384, P-521) as PEM, without a password"
         raise InputError("signing-key-invalid", kinds=kinds, remedy=remedy, **data) from error

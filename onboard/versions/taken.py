@@ -1,4 +1,4 @@
-"""Which files of a repository are taken from the hub, and that they overwrite nothing."""
+"""Check which files of a repository may be pulled, and that they overwrite nothing."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ OWN_FILES: Final = (EMBEDDING, WEIGHTS, READOUT, HYPERNETWORK)
 _BASE_FILE: Final = re.compile(
     rf"{BASE}/(?:[A-Za-z0-9_-]{{1,64}}/)?[A-Za-z0-9_][A-Za-z0-9_-]{{0,63}}(?:\.[A-Za-z0-9_-]{{1,32}}){{0,3}}"
     r"\.(?:safetensors|json|jsonl|md|txt|model)"
-)  # none is executed when it is loaded
+)  # loading them executes no code
 _MOST_FILES: Final = 200
 _MOST_BYTES: Final = 16 << 30
 
 
 def is_taken(name: str) -> bool:
-    """Whether a file of this name is one that `onboard push` puts there."""
+    """Return whether `onboard push` writes files with this name."""
     return name in OWN_FILES or _BASE_FILE.fullmatch(name) is not None
 
 
 def require_taken(place: object, digests: Iterable[str], sizes: Mapping[str, int]) -> None:
-    """See that what a manifest lists is what a version may have.
+    """Check that a version may contain the files in a manifest.
 
     Args:
         place: of the repository, for messages.
-        digests: names of the files that it lists.
-        sizes: in bytes, of the files that are there.
+        digests: names of the listed files.
+        sizes: in bytes, of the existing files.
 
     Raises:
-        InputError: a name is not one that is taken, there are too many, or they are too large.
+        InputError: a name is not allowed, or there are too many or too large files.
         DamagedError: a file is missing.
     """
     names = list(digests)
@@ -49,7 +49,7 @@ def require_taken(place: object, digests: Iterable[str], sizes: Mapping[str, int
 
 
 def require_free(output: Path, contents: Mapping[str, bytes]) -> None:
-    """Raise ConflictError where a file of the folder would be overwritten with something else."""
+    """Raise ConflictError if an existing file would be overwritten with other contents."""
     for name, content in contents.items():
         target = output / name
         if target.is_symlink() or (target.exists() and not (target.is_file() and target.read_bytes() == content)):

@@ -1,8 +1,8 @@
-"""Use case: every task in two dimensions by what it shares with others, with its nearest tasks.
+"""Use case: a map of all tasks in two dimensions by similarity, with the nearest tasks of each.
 
-Tasks stand near those that they are like (`onboard.versions.likeness`): t-SNE (van der Maaten and Hinton 2008), as two
-straight directions explain too little. Of very many tasks some are placed so, and the others among them. A layout takes
-seconds, so the last one is kept in a file of the home.
+Similar tasks (`onboard.versions.likeness`) are placed near each other by t-SNE (van der Maaten and Hinton 2008),
+because two linear directions explain too little. With very many tasks, only some are placed this way, and the others
+relative to them. A layout takes seconds, so the last one is stored in the home folder.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
     from onboard.statistics.prior import Lesson
     from onboard.versions.likeness import Likeness, Traits
 
-NEAREST: Final = 3  # tasks that are named beside each
+NEAREST: Final = 3  # nearest tasks listed for each task
 FEWEST_NEIGHBOURS: Final = 12  # tasks; fewer are placed by two directions
-MOST_NEIGHBOURS: Final = 600  # tasks that are placed by all others at once; more would take minutes
-STORED: Final = "task-map.json"  # in the home
-_PERPLEXITY: Final = 12.0  # about how many neighbours of a task have a say where it stands
+MOST_NEIGHBOURS: Final = 600  # tasks placed jointly; more would take minutes
+STORED: Final = "task-map.json"  # in the home folder
+_PERPLEXITY: Final = 12.0  # approximate number of neighbors that determine a task's place
 _STEPS: Final = 500
-_CHUNK: Final = 512  # tasks that are compared with all others at once
+_CHUNK: Final = 512  # tasks compared with all others at once
 _DIGITS: Final = 6
-_EQUAL: Final = 1e-6  # similarities that differ by less differ by rounding
-_FAMILIES: Final = {  # what the tasks of GLUE ask, where no base says it; a source of another name is its own family
+_EQUAL: Final = 1e-6  # differences below are rounding errors
+_FAMILIES: Final = {  # families of the GLUE tasks, for bases without them; any other source is its own family
     "cola": "acceptability",
     "sst2": "sentiment",
     "mrpc": "paraphrase",
@@ -54,7 +54,7 @@ _FAMILIES: Final = {  # what the tasks of GLUE ask, where no base says it; a sou
 
 @dataclass(frozen=True, slots=True)
 class Mapped:
-    """A task's latest version with what it is placed by.
+    """A task's latest version with the traits that determine its place.
 
     Args:
         source: whether it was shipped with the base.
@@ -69,13 +69,13 @@ class Mapped:
 
 
 def present_map(services: Services, tag: str | None = None) -> dict[str, Any]:
-    """The document of `map_tasks` of the latest versions, from the home's file where it is of these.
+    """Return the document of `map_tasks` for the latest versions, from the stored file if it is current.
 
     Args:
-        tag: of the map, where it was asked for already.
+        tag: tag of the map, if already computed.
 
     Raises:
-        DamagedError: the bytes of a version are gone, or others.
+        DamagedError: the bytes of a version are missing or do not match.
         StorageError: the store cannot be reached.
     """
     from onboard.registry.versions import VersionRepository
@@ -92,7 +92,7 @@ def present_map(services: Services, tag: str | None = None) -> dict[str, Any]:
 
 
 def map_tag(services: Services) -> str:
-    """`sha256:…` of all that the present map depends on: the latest versions, and how this release lays them out."""
+    """Return a digest (`sha256:…`) of everything that the map depends on: the latest versions and the release."""
     from onboard.versions.describe import named
 
     latest = named(services.database, LATEST, every=True)
@@ -101,7 +101,7 @@ def map_tag(services: Services) -> str:
 
 
 def mapped_tasks(services: Services, latest: Sequence[EmbeddingVersion]) -> list[Mapped]:
-    """These versions with their traits, whatever is stored of them; without those that have none.
+    """Return these versions with their traits; those without any are left out.
 
     Raises:
         as `present_map`.
@@ -129,7 +129,7 @@ def mapped_tasks(services: Services, latest: Sequence[EmbeddingVersion]) -> list
 
 
 def _lessons(services: Services, base_digest: str) -> Mapping[str, Lesson]:
-    """What the latest versions teach the priors of a base; nothing where the base or its lessons are not at hand."""
+    """Return the latest versions' lessons for the prior of a base; empty if the base is not available."""
     from onboard.hypernetworks.files import base_at_hand
     from onboard.hypernetworks.prior.lessons import present_lessons, read_taught
 
@@ -150,7 +150,7 @@ def _read_stored(path: Path, tag: str) -> dict[str, Any] | None:
 
 
 def _store(path: Path, tag: str, document: Mapping[str, Any]) -> None:
-    """Keep it for the next process; a home that cannot be written to keeps none."""
+    """Store the map for later processes, if the home is writable."""
     part = part_beside(path)
     try:
         with open_new(part, mode=0o600) as file:
@@ -161,16 +161,16 @@ def _store(path: Path, tag: str, document: Mapping[str, Any]) -> None:
 
 
 def map_tasks(tasks: Sequence[Mapped]) -> dict[str, Any]:
-    """The map as a JSON-compatible document.
+    """Return the map as a JSON-compatible document.
 
-    Numbers of different bases mean different things: the map shows the base that most tasks are on.
+    Numbers of different bases are not comparable, so the map shows the base of most tasks.
 
     Returns:
-        `base`: its digest, None without any task. `left_out`: tasks of other bases. `layout`: `neighbours`, or
-        `directions` of a handful of tasks; then `explained` is the share of what sets them apart that each of the two
-        tells, else None. `families`: each with its number of `tasks`, the largest first. `tasks` by name, each with
-        `x` and `y`, what it is `placed_by` (`lesson`, `embedding` or `readout`), its `nearest` tasks and how similar
-        they are, and its `family`: of a source its own, else that of the `nearest_source`; None where there is none.
+        `base`: its digest, None without any task. `left_out`: number of tasks on other bases. `layout`: `neighbours`,
+            or `directions` for few tasks; then `explained` contains the share of the variance that each direction
+            explains, else None. `families`: each with its number of `tasks`, the largest first. `tasks` by name, each
+            with `x` and `y`, `placed_by` (`lesson`, `embedding` or `readout`), its `nearest` tasks with similarities,
+            and its `family`: for a source its own, else that of the `nearest_source`; None if there is none.
     """
     bases = Counter(task.base_digest for task in tasks)
     base = max(bases, key=lambda digest: (bases[digest], digest), default=None)
@@ -217,7 +217,7 @@ def _placed(shown: Sequence[Mapped]) -> tuple[list[dict[str, Any]], tuple[float,
 
 @cache
 def _named_families() -> Mapping[str, str]:
-    """What the tasks of the shipped bases ask, as their bases say it."""
+    """Return the families of the shipped bases' tasks."""
     from onboard.bases import shipped_bases
 
     sources = [(name, facts) for base in shipped_bases() for name, facts in base.document["sources"].items()]
@@ -225,12 +225,12 @@ def _named_families() -> Mapping[str, str]:
 
 
 def family_of(source: str) -> str:
-    """What a source task asks: the name of its family."""
+    """Return the family of a source task."""
     return _named_families().get(source, source)
 
 
 def _places(likeness: Likeness) -> tuple[np.ndarray, tuple[float, float] | None]:
-    """Each task's place (n, 2) near those that it is like, and None; or by directions, with their shares."""
+    """Return a place (n, 2) for each task near similar ones, and None; or by directions, with their shares."""
     import numpy as np
 
     tasks = len(likeness)
@@ -245,7 +245,7 @@ def _places(likeness: Likeness) -> tuple[np.ndarray, tuple[float, float] | None]
 
     distances = np.clip(1.0 - like, 0.0, 2.0)
     np.fill_diagonal(distances, 0.0)
-    begun = places / max(float(places[:, 0].std()), 1e-9) * 1e-4  # so that the map is the same every time
+    begun = places / max(float(places[:, 0].std()), 1e-9) * 1e-4  # a fixed start, so that the map is reproducible
     perplexity = min(_PERPLEXITY, (len(places) - 1) / 3)
     layout = TSNE(metric="precomputed", init=begun, perplexity=perplexity, max_iter=_STEPS, random_state=0)
     placed = np.asarray(layout.fit_transform(distances), dtype=np.float64)
@@ -255,7 +255,7 @@ def _places(likeness: Likeness) -> tuple[np.ndarray, tuple[float, float] | None]
 
 
 def _every_place(likeness: Likeness, landmarks: np.ndarray, places: np.ndarray) -> np.ndarray:
-    """The places (n, 2) of all tasks: landmarks keep theirs, the others stand amid the landmarks they are most like."""
+    """Return the places (n, 2) of all tasks: landmarks keep theirs, others go between their nearest."""
     import numpy as np
 
     if len(landmarks) == len(likeness):
@@ -271,7 +271,7 @@ def _every_place(likeness: Likeness, landmarks: np.ndarray, places: np.ndarray) 
 
 
 def _by_directions(like: np.ndarray) -> tuple[np.ndarray, tuple[float, float]]:
-    """Each task's place (n, 2) by classical scaling of similarities (n, n), and the share that each direction tells."""
+    """Return places (n, 2) by classical scaling of similarities (n, n), and the explained share of each direction."""
     import numpy as np
 
     centred = like - like.mean(axis=0) - like.mean(axis=1, keepdims=True) + like.mean()
@@ -287,7 +287,7 @@ def _by_directions(like: np.ndarray) -> tuple[np.ndarray, tuple[float, float]]:
 
 
 def _settled(directions: np.ndarray) -> np.ndarray:
-    """The directions (n, a), each with the sign of its largest number positive: the same map every time."""
+    """Return the directions (n, a) with the sign that makes the largest entry positive, for reproducible maps."""
     import numpy as np
 
     largest = np.abs(directions).argmax(axis=0)
@@ -298,16 +298,16 @@ def _settled(directions: np.ndarray) -> np.ndarray:
 def _neighbours(
     shown: Sequence[Mapped], likeness: Likeness
 ) -> Iterable[tuple[list[dict[str, Any]], dict[str, Any] | None]]:
-    """The nearest tasks of each, and of all that came with the base the nearest."""
+    """Yield the nearest tasks of each task, and the nearest source."""
     import numpy as np
 
     sources = np.flatnonzero([task.source for task in shown])
     for start in range(0, len(shown), _CHUNK):
         like = likeness.rows(start, start + _CHUNK)
         of_source: list[int] = like[:, sources].argmax(axis=1).tolist() if len(sources) else []
-        own = np.arange(len(like))
+        row_numbers = np.arange(len(like))
         near_source = [_neighbour(shown[sources[best]], like[row, sources[best]]) for row, best in enumerate(of_source)]
-        like[own, start + own] = -np.inf
+        like[row_numbers, start + row_numbers] = -np.inf
         nearest = np.argpartition(-like, min(NEAREST, len(shown)) - 1, axis=1)[:, :NEAREST]
         for row, indices in enumerate(nearest):
             ranked = sorted((i for i in indices if np.isfinite(like[row, i])), key=lambda i: (-like[row, i], i))

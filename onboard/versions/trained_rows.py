@@ -1,6 +1,6 @@
-"""Which rows a version knows: those that trained it, its ancestors, or the hypernetwork that any of them stands under.
+"""The rows that a version was trained on, directly or through its ancestors or their hypernetworks.
 
-On such rows it would look better than it is, so it is never measured on them.
+Metrics on such rows would be too optimistic, so they are excluded from every measurement.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from onboard.registry.versions import VersionRepository
 
 
 def read_snapshot(services: Services, digest: str) -> bytes:
-    """The bytes of a stored dataset. Raises NotFoundError (none was stored), DamagedError (its bytes are gone, too)."""
+    """Return the bytes of a stored dataset. Raises NotFoundError (never stored), DamagedError (bytes missing)."""
     with services.database.read() as session:
         record = SnapshotRepository(session).get(digest)
     return services.read(record.artifact)
 
 
 def made_of_rows(services: Services, version: EmbeddingVersion) -> bool:
-    """Whether labeled rows made a version, not its labels alone; where its dataset is not known, rows did."""
+    """Return whether labeled rows made a version, rather than its labels alone; True if its dataset is unknown."""
     try:
         with services.database.read() as session:
             return bool(SnapshotRepository(session).get(version.dataset_digest).rows["train"])
@@ -44,12 +44,13 @@ def made_of_rows(services: Services, version: EmbeddingVersion) -> bool:
 
 
 def dataset_of(services: Services, version: EmbeddingVersion) -> Dataset:
-    """A version's dataset, split as it was when the version was trained.
+    """Return a version's dataset, split as in its training.
 
-    Which rows were held out stands in the version. Of one from before that was kept, today's rule says it, by its seed.
+    The version records the held-out rows. For versions of earlier releases, the current rule and the version's seed
+    determine them.
 
     Raises:
-        NotFoundError, DamagedError: as of `read_snapshot`.
+        NotFoundError, DamagedError: as in `read_snapshot`.
     """
     stored = load_snapshot(read_snapshot(services, version.dataset_digest))
     if version.held_out is not None:
@@ -58,10 +59,10 @@ def dataset_of(services: Services, version: EmbeddingVersion) -> Dataset:
 
 
 def head_rows(services: Services, base: Base, version: int, *, exactly: bool = False) -> np.ndarray:
-    """Sorted hashes of the rows that trained this version of the base's hypernetwork, or one that it descends from.
+    """Return sorted hashes of the rows that trained a hypernetwork version of the base or its ancestors.
 
     Args:
-        exactly: without the rows that were held out of the tuning; else all rows that were submitted to train on.
+        exactly: without rows that were held out of the tuning; else all submitted training rows.
 
     Raises:
         NotFoundError: the base has no such version.
@@ -70,11 +71,11 @@ def head_rows(services: Services, base: Base, version: int, *, exactly: bool = F
 
 
 class TrainedRows:
-    """Looks up which rows a version knows; what it has found it keeps.
+    """Looks up the rows that versions were trained on, and caches them.
 
     Args:
-        services: where the versions lie.
-        base: that they belong to.
+        services: services with the versions.
+        base: their base.
     """
 
     def __init__(self, services: Services, base: Base) -> None:
@@ -82,42 +83,43 @@ class TrainedRows:
         self._tuning = lru_cache(maxsize=None)(self._tuned_on)
 
     def of(self, version: EmbeddingVersion, *, exactly: bool = False) -> np.ndarray:
-        """Sorted hashes of all rows that this version knows, those that trained the base too; as of `own`."""
+        """Return sorted hashes of all rows that trained this version, including the base's; `exactly` as in `own`."""
         return _with_those_of_the_base(self._base, self.own(version, exactly=exactly))
 
     def own(self, version: EmbeddingVersion, *, exactly: bool = False) -> np.ndarray:
-        """Sorted hashes of the rows that trained this version or its line of parents, or that tuned what these need.
+        """Return sorted hashes of rows that trained this version or its ancestors, or that tuned their hypernetworks.
 
         Args:
             version: a published version.
-            exactly: without the rows that were held out of the training (the datasets are read for it); else all rows
-                that were submitted to train on.
+            exactly: without rows that were held out of the training (this reads the datasets); else all submitted
+                training rows.
         """
-        known, waiting, seen = [NOTHING], [version], set[str]()
+        hashes, waiting, visited = [NOTHING], [version], set[str]()
         while waiting:
-            present = waiting.pop()
-            if present.reference in seen:
+            current = waiting.pop()
+            if current.reference in visited:
                 continue
-            seen.add(present.reference)
-            known += [
+            visited.add(current.reference)
+            hashes += [
                 self.tuning(hypernetwork, exactly=exactly)
-                for hypernetwork in {present.origin, present.hypernetwork_version}
+                for hypernetwork in {current.origin, current.hypernetwork_version}
             ]
-            if not present.dataset_digest:
+            if not current.dataset_digest:
                 continue
-            known.append(self._trained_on(present.dataset_digest, present if exactly else None))
-            waiting += self._versions(present.parents)
-        return np.unique(np.concatenate(known))
+            hashes.append(self._trained_on(current.dataset_digest, current if exactly else None))
+            waiting += self._versions(current.parents)
+        return np.unique(np.concatenate(hashes))
 
     def of_start(self, names: Iterable[str]) -> np.ndarray:
-        """Hashes of the rows that trained the embeddings of these names; exactly, as of `own`.
+        """Return hashes of the rows that trained the embeddings with these names; exactly, as in `own`.
 
-        A deleted version has no rows left to compare with, and what belongs to no task knows none.
+        Deleted versions and names without a task have no rows.
         """
         return np.concatenate([NOTHING, *(self.own(version, exactly=True) for version in self._versions(names))])
 
     def tuning(self, version: int, *, exactly: bool = False) -> np.ndarray:
-        """Sorted hashes of the rows that tuned this hypernetwork version or one that it descends from; as of `own`.
+        """Return sorted hashes of the rows that tuned this hypernetwork version or its ancestors; `exactly` as in
+        `own`.
 
         Raises:
             NotFoundError: the base has no such version.
@@ -125,9 +127,9 @@ class TrainedRows:
         return self._tuning(version, exactly)
 
     def known_to_some(self, versions: set[int]) -> np.ndarray:
-        """Sorted hashes of rows that some of these hypernetwork versions were tuned on and some were not.
+        """Return sorted hashes of rows that some of these hypernetwork versions were tuned on and some were not.
 
-        They are no evidence for or against a move from one of them to another. As of `tuning`, exactly.
+        They are not evidence for or against a move from one of them to another. As in `tuning`, exactly.
         """
         rows, times = np.unique(
             np.concatenate([self.tuning(version, exactly=True) for version in versions]), return_counts=True
@@ -143,18 +145,18 @@ class TrainedRows:
             jobs = [hypernetwork.job for hypernetwork in line if hypernetwork.job is not None]
             datasets = [JobRepository(session).get(job).spec.dataset for job in jobs]
             published = [VersionRepository(session).of_job(job) if exactly else None for job in jobs]
-        known = [NOTHING]
+        hashes = [NOTHING]
         for dataset, by in zip(datasets, published, strict=True):
             try:
-                known.append(self._trained_on(dataset, by))
-            except NotFoundError:  # its task was deleted, and its rows with it: nothing is left to compare with
+                hashes.append(self._trained_on(dataset, by))
+            except NotFoundError:  # its task was deleted, including its rows
                 continue
-        return np.unique(np.concatenate(known))
+        return np.unique(np.concatenate(hashes))
 
     def _trained_on(self, digest: str, version: EmbeddingVersion | None) -> np.ndarray:
-        """Hashes of a dataset's training rows, without those that were held out of this version if one is given.
+        """Return hashes of a dataset's training rows, without those held out of the given version.
 
-        Where the rows are lost, and their hashes are not, none is taken for held out; nor where the version is gone.
+        If the rows or the version are gone and only hashes are left, held-out rows are included.
         """
         if version is not None:
             with suppress(DamagedError):
@@ -164,7 +166,7 @@ class TrainedRows:
         return unpack_hashes(self._services.read(record.row_hashes))
 
     def _versions(self, names: Iterable[str]) -> list[EmbeddingVersion]:
-        """Those of the names that are versions', and not deleted: a deleted one has no rows left to compare with."""
+        """Return the existing versions among the names. Deleted versions have no rows left to compare with."""
         references = [Reference.parse(name) for name in names if "@" in name]
         numbers = [(reference.task, reference.version) for reference in references if reference.version is not None]
         with self._services.database.read() as session:
@@ -173,5 +175,5 @@ class TrainedRows:
 
 
 def _with_those_of_the_base(base: Base, known: np.ndarray) -> np.ndarray:
-    fresh = known[~in_sorted(known, base.known_rows)]  # few; the base's are many, and in order
+    fresh = known[~in_sorted(known, base.known_rows)]  # few; the base's rows are many and sorted
     return np.insert(base.known_rows, np.searchsorted(base.known_rows, fresh), fresh)

@@ -1,8 +1,8 @@
-"""Use case: what descends from a deleted task is rebuilt from its own data, as if the task had never been there.
+"""Use case: rebuild descendants of a deleted task from their own data, as if the task had never existed.
 
-All of it happens in the transaction that deletes the task: heads go back to the newest hypernetwork without it, what
-descends is marked, and jobs are queued that rebuild what aliases name. Each replaces what it rebuilds when it is
-published; until then that is served as before.
+Everything happens in the transaction that deletes the task: heads go back to the newest hypernetwork without it,
+descendants are marked, and jobs are queued to rebuild the versions that aliases point to. A rebuilt version replaces
+the marked one when it is published; until then, the marked one is served.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ if TYPE_CHECKING:
 
 @dataclass
 class Unlearning:
-    """What becomes of that which descends from a deleted task.
+    """The consequences for descendants of a deleted task.
 
     Args:
-        reverted: bases whose head went back.
+        reverted: bases with a reverted head.
         rebuilding: versions that a job rebuilds.
-        restored: aliased versions that were carried from one that does not descend.
-        removed: versions that no alias named; they are gone.
-        cannot: versions that stay as they are.
-        queues: that got jobs.
-        artifacts: what may be needless now, see `Removed`.
+        restored: aliased versions that were carried from a version that does not descend.
+        removed: deleted versions without an alias.
+        cannot: versions that cannot be rebuilt.
+        queues: queues with new jobs.
+        artifacts: artifacts that may be unused now, see `Removed`.
     """
 
     reverted: list[RevertedHead] = field(default_factory=list)
@@ -54,7 +54,7 @@ class Unlearning:
     artifacts: dict[str, float] = field(default_factory=dict)
 
     def to_document(self) -> UnlearningDocument:
-        """Its part of the result of `onboard tasks delete --json`."""
+        """Return its part of the result of `onboard tasks delete --json`."""
         return UnlearningDocument(
             reverted=tuple(self.reverted), rebuilding=tuple(self.rebuilding), restored=tuple(self.restored),
             removed=tuple(self.removed), cannot=tuple(self.cannot),
@@ -62,12 +62,12 @@ class Unlearning:
 
 
 def unlearn(session: Session, task: str, descendants: Descent, aliases: Mapping[str, Sequence[str]]) -> Unlearning:
-    """Forget the task in all that descends from it; see above.
+    """Remove the task's influence from all descendants, as described above.
 
     Args:
-        session: a writing transaction, in which the task is deleted too.
+        session: a write transaction that also deletes the task.
         task: the deleted task.
-        descendants: what descends from it.
+        descendants: its descendants.
         aliases: of every version, by reference.
     """
     return _Work(session, task, descendants, aliases).done()
@@ -79,7 +79,7 @@ class _Work:
     task: str
     descendants: Descent
     aliases: Mapping[str, Sequence[str]]
-    known: dict[str, EmbeddingVersion] = field(default_factory=dict)  # of those that descend what is still there
+    known: dict[str, EmbeddingVersion] = field(default_factory=dict)  # existing descendants
     result: Unlearning = field(default_factory=Unlearning)
 
     def done(self) -> Unlearning:
@@ -113,7 +113,7 @@ class _Work:
             if (digest, head) not in self.descendants.hypernetworks:
                 continue
             unmarked = registry.unmarked(digest)
-            # of its own line: what a revert left behind is not for this to bring back
+            # Only within its line; versions that were reverted before are not restored.
             nearest = next(
                 hypernetwork.version for hypernetwork in bases.line(digest, head) if hypernetwork.version in unmarked
             )
@@ -126,8 +126,10 @@ class _Work:
         return VersionRepository(self.session).living(named.task, named.version)
 
     def _origin(self, version: EmbeddingVersion) -> EmbeddingVersion:
-        """The nearest one that it was carried from and that does not descend; else the one that learned its numbers, or
-        the last of the way there that is left."""
+        """Return the nearest version that it was carried from and that does not descend.
+
+        Otherwise the version that learned its numbers, or the last existing one on the way there.
+        """
         while version.kind == "carried" and version.reference in self.known:
             before = self.known.get(version.parent) or self._version(version.parent)
             if before is None:
@@ -137,16 +139,16 @@ class _Work:
 
     def _rebuild(self, version: EmbeddingVersion, references: list[str]) -> None:
         jobs = JobRepository(self.session)
-        asked = [
+        earlier_jobs = [
             job for job in jobs.list(task=version.task, limit=1000)
             if set(references) <= set(job.spec.options.get("replaces", ()))
         ]  # fmt: skip
-        for waiting in asked:
+        for waiting in earlier_jobs:
             if waiting.state in (JobState.QUEUED, JobState.RUNNING):
                 self.result.rebuilding.append(Rebuilding(versions=tuple(references), job=waiting.id))
                 return
         learned = self._learned(version)
-        before = jobs.get(learned) if learned is not None else next(iter(asked), None)
+        before = jobs.get(learned) if learned is not None else next(iter(earlier_jobs), None)
         why = self._trouble(version) if before else "no job of this service learned it, so its rows are not known"
         if before is None or why:
             self.result.cannot += [CannotRebuild(version=reference, why=why) for reference in references]
@@ -160,7 +162,7 @@ class _Work:
         self.result.queues.add(job.queue)
 
     def _learned(self, version: EmbeddingVersion) -> str | None:
-        """The job that learned its numbers: of one whose labels were renamed that of the version before."""
+        """Return the job that learned its numbers; for a renamed label, that of the previous version."""
         while version.job is None and version.kind == "relabeled":
             before = self.known.get(version.parent) or self._version(version.parent)
             if before is None:
@@ -169,7 +171,7 @@ class _Work:
         return version.job
 
     def _request(self, spec: JobSpec, references: list[str]) -> JobSpec:
-        """What was asked for once, but for a start that is gone."""
+        """Return the original request, without an init that no longer exists."""
         options = {**spec.options, "replaces": references}
         gone = {self.task, *(reference.partition("@")[0] for reference in self.descendants.versions)}
         again = replace(spec, new_labels=False, options=options)
@@ -178,7 +180,7 @@ class _Work:
         return replace(again, init=InitKind.AUTO.value).pinned_to(None)
 
     def _trouble(self, version: EmbeddingVersion) -> str:
-        """Why it cannot be rebuilt; empty if it can."""
+        """Return why it cannot be rebuilt; empty if it can."""
         try:
             SnapshotRepository(self.session).get(version.dataset_digest)
         except NotFoundError:
@@ -190,11 +192,13 @@ class _Work:
 
 
 def _relabeled(spec: JobSpec, version: EmbeddingVersion) -> JobSpec:
-    """What was asked for once, with the rows of a version whose labels were renamed since."""
+    """Return the original request with the rows of a version with labels renamed since."""
     if version.kind != "relabeled":
         return spec
-    known = tuple(f"{label_text(label)}=" for label in version.labels)
-    written = [one for one in spec.options.get("label_description", ()) if one.startswith(known)]
+    prefixes = tuple(f"{label_text(label)}=" for label in version.labels)
+    written = [
+        description for description in spec.options.get("label_description", ()) if description.startswith(prefixes)
+    ]
     options = {**spec.options, "label_description": written} if written else {
         name: value for name, value in spec.options.items() if name != "label_description"
     }  # fmt: skip

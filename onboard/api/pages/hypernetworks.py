@@ -32,7 +32,7 @@ def show_line(request: Request, services: OpenServices, base: BaseDigest = None)
 @router.get("/{version}", dependencies=_READ)
 @router.get("/{version}.json", dependencies=_READ)
 def show_one(version: Number, request: Request, services: OpenServices, base: BaseDigest = None) -> Response:
-    """Show a version: what is pinned to it, and the guard's verdict on each earlier task."""
+    """Show a version, the tasks and versions pinned to it, and the guard's verdict on each earlier task."""
     document = show_hypernetwork(services.database, digest_of_base(services, base), version)
     guard = {} if document.guard is None else document.guard.to_json()
     more: dict[str, Any] = {"guard_head": GUARD_HEAD, "guard": guard_rows(guard), "notes": guard_notes(guard)}

@@ -46,7 +46,7 @@ def download_hypernetwork(
 
 @router.get("/{version}", dependencies=_READ)
 def show_version(version: Number, services: OpenServices, base: BaseDigest = None) -> HypernetworkDetail:
-    """Return a version: digest, parent, the job that tuned it, what is pinned to it, the guard's verdict."""
+    """Return a version: digest, parent, the job that tuned it, everything pinned to it, and the guard's verdict."""
     return show_hypernetwork(services.database, digest_of_base(services, base), version)
 
 

@@ -62,7 +62,7 @@ def labeling_state(task: TaskName, services: OpenServices, labelling: OpenLabell
 def label_studio_setup(
     task: TaskName, body: Setup, identity: Submitter, services: OpenServices, labelling: OpenLabelling
 ) -> dict[str, Any]:
-    """Connect a project: its labeling configuration must ask for choices about a text."""
+    """Connect a project. Its labeling configuration must define one choice about a text."""
     config = read_config(body.schema_)
     require_connectable(services, task, pairs=config.pairs, several=config.several)
     known = labelled(services, task)
@@ -102,9 +102,9 @@ def label_studio_webhook(
     labelling: OpenLabelling,
     after: BackgroundTasks,
 ) -> dict[str, Any]:
-    """Keep annotations that were made, changed or deleted, and learn them. START_TRAINING publishes them now.
+    """Store annotations that were created, changed or deleted, and learn them. START_TRAINING publishes them at once.
 
-    What arrives twice changes nothing, and what arrives late does not replace what is newer.
+    Repeated annotations change nothing, and late ones do not replace newer ones.
     """
     config = config_in(body)
     if body.get("action") == START_TRAINING:
@@ -134,5 +134,5 @@ def _reason(left_out: LeftOut) -> dict[str, str]:
 
 
 def _version(task: str, revision: int) -> str:
-    """Label Studio asks for predictions again where this has changed."""
+    """Return the version for Label Studio, which requests predictions again when it changes."""
     return f"{task}-{revision}"

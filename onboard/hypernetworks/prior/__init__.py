@@ -1,5 +1,5 @@
-"""The prior of a base: a hypernetwork in closed form, from the words of a label to the weights of its readout.
+"""The prior of a base: a hypernetwork in closed form, from the words of a label to its readout weights.
 
-It is a function of the lessons of tasks alone (`onboard.statistics.prior`), so its numbers are stored nowhere: whoever
-needs a version fits it to the lessons that the registry names, in a second, and keeps it in memory.
+It only depends on the lessons of tasks (`onboard.statistics.prior`), so its numbers are not stored. A version is fitted
+to its lessons on demand, which takes a second, and cached in memory.
 """

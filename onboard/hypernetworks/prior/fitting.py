@@ -1,4 +1,4 @@
-"""The numbers of a prior, fitted to the lessons that it names; what was fitted lately stays in memory."""
+"""Fit priors to their lessons, with a cache in memory."""
 
 from __future__ import annotations
 
@@ -16,20 +16,21 @@ from onboard.registry.services import Services
 from onboard.statistics.prior import HALF_TAUGHT, RIDGE, Lesson, Prior, fit_prior
 from onboard.storage.cache import Cache
 
-WEIGHING: Final = f"ridge {RIDGE:g}, half at {HALF_TAUGHT:g} rows"  # in the digest: another release may weigh otherwise
-_FITTED: Final = 3  # priors that stay in memory, of some 15 MB and their lessons
+# part of the digest, because other releases may use other weights
+WEIGHING: Final = f"ridge {RIDGE:g}, half at {HALF_TAUGHT:g} rows"
+_FITTED: Final = 3  # priors kept in memory, about 15 MB each with their lessons
 
 _fitted: Final = Cache[tuple[str, tuple[str, ...]], Prior | None](_FITTED)
 
 
 @dataclass(frozen=True)
 class PinnedPrior:
-    """What a job draws its readout towards.
+    """The prior of a job's readout.
 
     Args:
         version: of the base's prior.
         prior: its numbers, fitted without the tasks that are left out.
-        left_out: the job's own task, and tasks that were learned from rows of the job.
+        left_out: the job's task, and tasks that were learned from rows of the job.
     """
 
     version: PriorVersion
@@ -40,10 +41,10 @@ class PinnedPrior:
 def fitted(
     services: Services, base: Base, form: Form, taught: Iterable[Taught], without: Collection[str] = ()
 ) -> Prior | None:
-    """The prior of these lessons, but for those of some tasks; None where no sound lesson is left.
+    """Return the prior of these lessons, without those of some tasks; None if no usable lesson is left.
 
     Raises:
-        DamagedError: a lesson is gone or damaged.
+        DamagedError: a lesson is missing or damaged.
         PinMismatchError: a lesson belongs to another base.
     """
     lessons = [lesson for lesson in taught if lesson.task not in without]
@@ -52,7 +53,7 @@ def fitted(
 
 
 def _alike_everywhere(lessons: dict[str, Lesson]) -> Prior | None:
-    """The prior of lessons, the same to the last bit however many threads a process has."""
+    """Fit the prior with one thread, so that all bits are the same on any number of threads."""
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1, user_api="blas"):
@@ -60,10 +61,10 @@ def _alike_everywhere(lessons: dict[str, Lesson]) -> Prior | None:
 
 
 def forget_fitted() -> None:
-    """As in a process that has fitted nothing yet."""
+    """Clear the cache, as in a new process."""
     _fitted.clear()
 
 
 def digest_of_numbers(prior: Prior) -> str:
-    """`sha256:…` of the numbers of a prior: equal on the same build and machine."""
+    """Return `sha256:…` of the numbers of a prior, equal on the same build and machine."""
     return "sha256:" + hashlib.sha256(np.ascontiguousarray(prior.matrix, dtype="<f4").tobytes()).hexdigest()

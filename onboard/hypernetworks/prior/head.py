@@ -1,4 +1,4 @@
-"""The head of a base's prior and the lessons that it is fitted to; the first one is made by whoever needs it."""
+"""The head of a base's prior and its lessons. The first version is created on demand."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FIRST: Final = "the lessons of the base"
 
 
 def prior_head(services: Services, base: Base, form: Form) -> tuple[PriorVersion | None, Sequence[Taught]]:
-    """The version that new tasks are learned with, and its lessons; None where nothing has taught the base yet."""
+    """Return the version for new tasks, and its lessons; None if there are no lessons yet."""
     for again in (True, False):
         with services.database.read() as session:
             priors = PriorRepository(session)

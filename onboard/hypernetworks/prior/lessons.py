@@ -1,4 +1,4 @@
-"""What teaches the prior of a base: the lessons of the tasks that it was trained on, and of those published on it."""
+"""The lessons of a base's prior: from the tasks that it was trained on, and from published tasks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from onboard.statistics.prior import Lesson
 from onboard.storage.cache import Cache
 from onboard.storage.lesson import unpack_lesson
 
-_MOST_BYTES: Final = 128 << 20  # of lessons that stay in memory: some thousand tasks
+_MOST_BYTES: Final = 128 << 20  # of lessons kept in memory, some thousand tasks
 
 _read: Final = Cache[tuple[str, str], Lesson](
     _MOST_BYTES, weigh=lambda lesson: int(lesson.names.nbytes + lesson.weights.nbytes)
@@ -23,35 +23,35 @@ _read: Final = Cache[tuple[str, str], Lesson](
 
 
 def present_lessons(session: Session, base: Base) -> Mapping[Form, list[Taught]]:
-    """What a base's prior is to be fitted to now, by form and in the order of the tasks.
+    """Return the current lessons of a base's prior, by form and in the order of the tasks.
 
-    A shipped task teaches what the base says of it, until a version of it that was learned here is its `latest`; a
-    deleted one teaches nothing.
+    The lesson of a shipped task is that of the base, until its `latest` is a version that was learned here. Deleted
+    tasks have no lesson.
     """
     priors = PriorRepository(session)
     published, shipped = priors.present(base.digest), priors.shipped(base.digest)
     taught = {form: list(lessons) for form, lessons in published.items()}
-    own = {lesson.task for lessons in published.values() for lesson in lessons}
-    digest = base.lessons_digest or ""  # of the whole file, so it is read once
+    published_tasks = {lesson.task for lessons in published.values() for lesson in lessons}
+    digest = base.lessons_digest or ""  # of the whole file, which is read once
     for task, lesson in base.lessons.items():
-        if task in shipped and task not in own:
+        if task in shipped and task not in published_tasks:
             pairs = lesson.weights.shape[1] != lesson.names.shape[1]
             taught[form_of(pairs=pairs)].append(Taught(task, shipped[task], digest, shipped=True))
     return {form: sorted(taught[form], key=lambda lesson: lesson.task) for form in FORMS}
 
 
 def read_taught(services: Services, base: Base, taught: Iterable[Taught]) -> dict[str, Lesson]:
-    """The lessons themselves, by task.
+    """Read lessons, by task.
 
     Raises:
-        DamagedError: one of them is gone or damaged.
+        DamagedError: one of them is missing or damaged.
         PinMismatchError: one belongs to another base.
     """
     return {lesson.task: _lesson(services, base, lesson) for lesson in taught}
 
 
 def forget_read() -> None:
-    """As in a process that has read nothing yet."""
+    """Clear the cache, as in a new process."""
     _read.clear()
 
 

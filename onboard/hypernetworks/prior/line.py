@@ -1,4 +1,4 @@
-"""Use cases: the priors of a base, one version with what taught it, and whether its numbers are what they were."""
+"""Use cases: list a base's priors, show one with its lessons, and check that refitting gives the same numbers."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from onboard.registry.database import Database
 from onboard.registry.priors import PriorRepository
 from onboard.registry.services import Services
 
-MOST_HELPED: Final = 200  # of the newest versions, what earlier tasks contributed
+MOST_HELPED: Final = 200  # newest versions with contributions of earlier tasks
 
 
 def list_priors(database: Database, base: str) -> PriorList:
-    """The versions of a base's priors, and how much they helped the newest versions of its tasks.
+    """Return the versions of a base's priors, and how much they helped the newest versions of its tasks.
 
     Args:
         base: its name or digest.
 
     Raises:
-        NotFoundError: no such base is registered.
+        NotFoundError: the base is not registered.
     """
     with database.read() as session:
         record, priors = BaseRepository(session).get(base), PriorRepository(session)
@@ -38,25 +38,25 @@ def list_priors(database: Database, base: str) -> PriorList:
 
 
 def show_prior(database: Database, base: str, form: Form, version: int | None) -> PriorDetail:
-    """One version with the lessons that it was fitted to.
+    """Return one version with the lessons that it was fitted to.
 
     Args:
         version: its number; None is the head.
 
     Raises:
-        NotFoundError: no such base, or no such version.
+        NotFoundError: the base or the version does not exist.
     """
     with database.read() as session:
         record, priors = BaseRepository(session).get(base), PriorRepository(session)
         head = priors.head(record.digest, form) if version is None else None
-        one = head or priors.get(record.digest, form, version or 0)
-        taught = priors.lessons(one)
+        prior_version = head or priors.get(record.digest, form, version or 0)
+        taught = priors.lessons(prior_version)
     lessons = tuple(TaughtDocument.of(lesson) for lesson in taught)
-    return PriorDetail.of(one, base=record.name, taught=lessons)
+    return PriorDetail.of(prior_version, base=record.name, taught=lessons)
 
 
 def check_priors(services: Services, base: Base) -> list[dict[str, Any]]:
-    """The heads of a base's priors, each fitted again: `form`, `version`, `lessons`, `left_out`, `same`.
+    """Refit the heads of a base's priors. Returns `form`, `version`, `lessons`, `left_out`, `same` of each.
 
     Raises:
         DamagedError, PinMismatchError: a lesson cannot be read.

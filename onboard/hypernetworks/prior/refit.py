@@ -1,7 +1,7 @@
-"""Use case: the priors of a base are fitted again, where what they are to be fitted to has changed.
+"""Use case: refit the priors of a base when their lessons have changed.
 
-It is done after a task was published or deleted, by whoever comes first; of two at once one wins, and the other one
-looks again. A job takes the head that is there, and never waits.
+This runs after a task was published or deleted, in any process. Of two concurrent ones, one wins, and the other checks
+again. Jobs use the existing head and never wait.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from onboard.registry.bases import BaseRepository
 from onboard.registry.priors import PriorRepository
 from onboard.registry.services import Services
 
-_TIMES: Final = 5  # that it is tried where tasks are published at the same moment
+_TIMES: Final = 5  # attempts, if tasks are published at the same time
 
 
 @dataclass(frozen=True)
 class _Due:
-    """What a prior is to be fitted to, and the head that it would replace."""
+    """The lessons that a prior is due to be fitted to, and the head that it would replace."""
 
     taught: Sequence[Taught]
     digest: str
@@ -38,15 +38,15 @@ class _Due:
 
 
 def refit(services: Services, base: Base, reason: str) -> list[PriorVersion]:
-    """The versions that were added, at most one for each form; none where all is as it was.
+    """Refit the priors of a base. Returns the added versions, at most one for each form; none if nothing changed.
 
     Args:
         base: a registered one.
-        reason: for the line.
+        reason: stored with the version.
 
     Raises:
         DamagedError, PinMismatchError: a lesson cannot be read.
-        ConflictError: tasks are published faster than it is fitted; the next try comes soon.
+        ConflictError: tasks are published faster than it is fitted; a retry follows soon.
     """
     added = []
     for form in FORMS:
@@ -64,7 +64,7 @@ def refit(services: Services, base: Base, reason: str) -> list[PriorVersion]:
 
 
 def refit_all(services: Services, reason: str) -> list[PriorVersion]:
-    """The same for every registered base whose files are on this machine. Raises as `refit`."""
+    """Refit the priors of every registered base with files on this machine. Raises as `refit`."""
     with services.database.read() as session:
         records = BaseRepository(session).list()
     added = []
@@ -84,7 +84,7 @@ def _refit(services: Services, base: Base, form: Form, reason: str) -> PriorVers
         priors = PriorRepository(session)
         if _due(priors, present_lessons(session, base)[form], base, form) != due:
             raise ConflictError("prior-tasks-changed")
-        if prior is None:  # nothing is left that teaches
+        if prior is None:  # no lessons are left
             priors.retire(base.digest, form)
             return None
         draft = PriorVersion(

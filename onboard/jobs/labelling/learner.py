@@ -41,13 +41,13 @@ Row = tuple[Text, str]
 
 @dataclass(frozen=True)
 class Answered:
-    """What is answered to texts.
+    """The answers to some texts.
 
     Args:
-        chosen: places of the answered labels among those that were asked for; several only where a text may have them.
-        certainties: (n,) probability of the answer; of several labels, of the least certain decision.
-        scores: (n,), ascending in the order in which the texts are best labeled.
-        revision: of the annotations behind them.
+        chosen: indices of the answered labels among the requested ones; several only if a text may have several.
+        certainties: (n,) probability of the answer; with several labels, of the least certain decision.
+        scores: (n,); the texts with the lowest scores are best labeled first.
+        revision: of the annotations that the answers are based on.
     """
 
     chosen: Sequence[Sequence[int]]
@@ -86,7 +86,7 @@ class Learner:
         self.refit_seconds = 0.0  # of the newest readout
 
     def answer(self, labels: Sequence[str], texts: Sequence[Text]) -> Answered:
-        """What is answered to texts (n ≥ 1) now, among the labels of the project.
+        """Answer texts (n ≥ 1) now, with the labels of the project.
 
         Raises:
             ConflictError: the task cannot be labeled here, as of `require_labelable`.
@@ -140,7 +140,7 @@ class Learner:
         return [label_text(member) for member in labels_in(label)] if self._several else [label]
 
     def _rows(self, stands: Standing | None) -> list[Row]:
-        """What people have labeled, and the task's rows with other texts as far as there is room."""
+        """The annotated texts, and as many of the task's other rows as fit."""
         with self._services.database.read() as session:
             given = labels_of_texts(AnnotationRepository(session).list(self._task))
         labeled = as_sets(given) if self._several else without_sets(given)

@@ -81,10 +81,10 @@ def published_under(session: Session, task: str, revision: int) -> Job | None:
 
 
 def standing_of(services: Services, task: str) -> Standing | None:
-    """What a task stands at; None where there is no such task.
+    """Return the current state of a task; None if there is no such task.
 
     Raises:
-        InputError: no name of a task.
+        InputError: invalid task name.
         ConflictError: its rows are not stored here.
     """
     try:
@@ -175,7 +175,7 @@ def _changed(
 
 
 def _examples(labels: Mapping[Text, str], kind: Kind, known: Sequence[Label]) -> tuple[Example, ...]:
-    """Rows whose labels are those of the task where these read alike: 1 for "1"."""
+    """Rows with the task's own labels instead of annotations that read the same: 1 instead of "1"."""
     own = {label_text(label): label for label in known}
 
     def of_task(label: str) -> Label:

@@ -1,4 +1,4 @@
-"""Use cases: annotations are kept as they arrive, and what is known of a task's annotations."""
+"""Use cases: store annotations as they arrive, and return the annotations of a task."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from onboard.registry.services import Services
 
 
 def receive(services: Services, task: str, annotations: Iterable[Annotation]) -> int:
-    """Keep annotations; returns how many of them change anything. What arrives twice or too late does not.
+    """Store annotations; returns the number of changes. Repeated and outdated annotations change nothing.
 
     Raises:
-        InputError: no name of a task.
+        InputError: invalid task name.
     """
     require_name(task)
     arrived = list(annotations)
@@ -53,7 +53,7 @@ class Labelled:
 
 
 def labelled(services: Services, task: str) -> Labelled:
-    """What is known of the task's annotations. Raises InputError: no name of a task."""
+    """Return the annotations of a task. Raises InputError: invalid task name."""
     require_name(task)
     with services.database.read() as session:
         repository = AnnotationRepository(session)

@@ -88,7 +88,7 @@ class SeenTexts:
 
 
 def kept_features(services: Services, task: str, base: Base) -> Mapping[bytes, np.ndarray]:
-    """What earlier jobs of the task have read; nothing where it is gone, and is read again."""
+    """The features that earlier jobs of the task stored; empty if they are missing, and then computed again."""
     with services.database.read() as session:
         artifact = TaskFeatureRepository(session).find(task, base.digest)
     if artifact is not None:

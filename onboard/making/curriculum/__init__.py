@@ -1,9 +1,9 @@
-"""The curriculum: hundreds of training tasks of many kinds, made from labelled sources, plain texts and a teacher.
+"""The curriculum: hundreds of training tasks of many kinds, from labeled sources, plain texts and a teacher.
 
 batch.py              Batch, TrainingTask
-texts.py rows.py      every text once as token ids; rows as indices, drawn by class at like length
-wording.py            which words can be labels
-workshop.py           what the kinds share
+texts.py rows.py      all texts as token ids; rows as indices, drawn by class with similar lengths
+wording.py            words that can be labels
+workshop.py           data and helpers shared by the kinds
 from_sources.py merged.py joined.py topical.py form.py style.py pairs.py    the kinds
 curriculum.py         the groups with their shares
 """

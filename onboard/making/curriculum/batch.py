@@ -1,4 +1,4 @@
-"""What a training task is: a name, a size, and batches that depend on the step alone."""
+"""A training task: a name, a size, and batches that depend on the step alone."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ import numpy as np
 
 from onboard.model.batch import Batch
 
-TOKENS_PER_ROW: Final = 40  # `size` rows of so many tokens are a batch's budget
-FEWEST_ROWS: Final = 8  # of a batch, however long its texts are
+TOKENS_PER_ROW: Final = 40  # a batch's budget is `size` times this many tokens
+FEWEST_ROWS: Final = 8  # per batch, however long its texts are
 
 
 class TrainingTask(Protocol):
-    """Something that a base learns."""
+    """A task that a base is trained on."""
 
     @property
     def name(self) -> str:
-        """Unique in its curriculum, and the same for the same material, counts and seed."""
+        """Unique in its curriculum, and reproducible for the same material, counts and seed."""
 
     @property
     def words(self) -> tuple[str, ...]:
-        """Every label word that it may ask for: all in each batch, or a few of them drawn anew."""
+        """Every label word of the task. A batch contains all of them or a random subset."""
 
     @property
     def rows(self) -> int:
-        """How many rows it draws from."""
+        """The number of rows that batches are drawn from."""
 
     def batch(self, step: int, size: int) -> Batch:
-        """The batch of a step: at most `size` rows, fewer when the texts are long, the same for the same step."""
+        """Return the batch of a step: at most `size` rows, fewer if the texts are long. Deterministic."""
 
 
 def rows_within_budget(lengths: np.ndarray, size: int) -> int:
-    """How many of the first rows, with these token counts (B,), fit into size * 40 padded tokens: 8 at least."""
+    """Return how many leading rows with these token counts (B,) fit into size * 40 padded tokens; at least 8."""
     budget = size * TOKENS_PER_ROW
     padded = np.maximum.accumulate(lengths) * np.arange(1, len(lengths) + 1)
     fitting = int(np.searchsorted(padded, budget, side="right"))

@@ -13,8 +13,8 @@ class KindCounts(BaseModel):
     """One kind of tasks.
 
     Args:
-        share: of the steps, relative to the other kinds'; 0 leaves the kind out.
-        tasks: most tasks that are made; kinds that can make more choose by the seed.
+        share: of the steps, relative to the other kinds; 0 leaves the kind out.
+        tasks: maximum number of tasks; if there are more, the seed decides which are kept.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -30,11 +30,11 @@ class CurriculumCounts(BaseModel):
     """The section [curriculum] of a recipe.
 
     Args:
-        topic_levels: clusters of meaning at each grain size.
-        most_rows: rows that a made task keeps.
-        fewest_rows: made tasks with fewer rows are left out.
-        most_of_a_family: largest share of the sources' steps that a family of them gets.
-        sources and the other KINDS: counts of each kind; one that is not named is left out.
+        topic_levels: number of clusters at each level of granularity.
+        most_rows: maximum number of rows of a derived task.
+        fewest_rows: derived tasks with fewer rows are left out.
+        most_of_a_family: largest share of the sources' steps for one family.
+        sources and the other KINDS: counts of each kind; kinds that are not named are left out.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -54,6 +54,6 @@ class CurriculumCounts(BaseModel):
     pairs: KindCounts = _NONE
 
     def of(self, kind: str) -> KindCounts:
-        """The counts of one of KINDS."""
+        """Return the counts of one of KINDS."""
         counts: KindCounts = getattr(self, kind)
         return counts

@@ -1,7 +1,7 @@
 """The groups of training tasks, one per kind, each with its share of the steps.
 
-A hypernetwork that has seen eight tasks knows eight points of the space of task embeddings; hundreds of tasks of many
-kinds turn the points into a space in which a new embedding can be found.
+Eight tasks give a hypernetwork only eight points in the space of task embeddings. Hundreds of tasks of many kinds fill
+the space, so that a new embedding can be found in it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ _MAKERS: Final[dict[str, Callable[[Workshop], Sequence[TrainingTask]]]] = {
     "style": style,
     "pairs": pairs,
 }
-_PLAIN: Final = ("joined-", "extended-", "topics-any-", "pairs-similar-")  # names' beginnings, beside the sources
+# prefixes of names, in addition to the sources
+_PLAIN: Final = ("joined-", "extended-", "topics-any-", "pairs-similar-")
 
 
 @dataclass(frozen=True)
@@ -42,8 +43,8 @@ class Curriculum:
     """All training tasks in groups, each with its share of the steps.
 
     Args:
-        groups: tasks and share, no group empty; the sources come first, in their order.
-        kinds: of each group, out of KINDS.
+        groups: tasks and share; no group is empty. The sources come first, in their order.
+        kinds: kind of each group, from KINDS.
     """
 
     groups: tuple[tuple[tuple[TrainingTask, ...], float], ...]
@@ -55,16 +56,18 @@ class Curriculum:
         return [task for group, _ in self.groups for task in group]
 
     def of(self, kind: str) -> tuple[TrainingTask, ...]:
-        """The tasks of one kind; none when it is left out."""
+        """Return the tasks of one kind; empty if it is left out."""
         return next((group for each, (group, _) in zip(self.kinds, self.groups, strict=True) if each == kind), ())
 
     @property
     def plain(self) -> Curriculum:
-        """What a backbone without task embeddings can learn: the answer follows from the label words and the text."""
+        """The tasks that a backbone without task embeddings can learn, because label words and text determine the
+        answer.
+        """
         return self.only(lambda kind, task: kind == "sources" or task.name.startswith(_PLAIN))
 
     def only(self, fits: Callable[[str, TrainingTask], bool]) -> Curriculum:
-        """The tasks that fit, by kind and task; what has none of them is left out."""
+        """Return the tasks that fit, by kind and task, without empty groups."""
         fitting = []
         for kind, (group, share) in zip(self.kinds, self.groups, strict=True):
             if tasks := tuple(task for task in group if fits(kind, task)):
@@ -75,28 +78,28 @@ class Curriculum:
 def build_curriculum(
     sources: Sequence[Source], material: Material, counts: CurriculumCounts, encoder: TextEncoder, seed: int
 ) -> Curriculum:
-    """Every kind with a share; kinds that find no tasks in the material are left out.
+    """Build all kinds with a share. Kinds without tasks in the material are left out.
 
     Args:
-        sources: labelled tasks; their validation rows are in no task.
+        sources: labeled tasks; their validation rows are not used.
         material: plain texts with the teacher's vectors.
-        counts: how much of each kind.
+        counts: number of tasks and share of each kind.
         encoder: of the base.
-        seed: with the rest, decides every task and every batch.
+        seed: determines, with the other arguments, every task and every batch.
     """
     workshop = Workshop(sources, material, counts, encoder, seed)
-    groups, kinds, taken = [], [], set[str]()
+    groups, kinds, names = [], [], set[str]()
     for kind in KINDS:
         count = counts.of(kind)
         if not count.share or not count.tasks:
             continue
-        made = {task.name: task for task in _MAKERS[kind](workshop) if task.name not in taken}
-        tasks = list(made.values())
+        by_name = {task.name: task for task in _MAKERS[kind](workshop) if task.name not in names}
+        tasks = list(by_name.values())
         if len(tasks) > count.tasks:
-            chosen = sorted(workshop.random(f"tasks of {kind}").permutation(len(tasks))[: count.tasks].tolist())
-            tasks = [tasks[index] for index in chosen]
+            indices = sorted(workshop.random(f"tasks of {kind}").permutation(len(tasks))[: count.tasks].tolist())
+            tasks = [tasks[index] for index in indices]
         if tasks:
-            taken |= {task.name for task in tasks}
+            names |= {task.name for task in tasks}
             groups.append((tuple(tasks), count.share))
             kinds.append(kind)
     return Curriculum(tuple(groups), tuple(kinds))

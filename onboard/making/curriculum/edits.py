@@ -1,4 +1,4 @@
-"""Small edits of a sentence: some keep its meaning, some change it, some deny it."""
+"""Small edits of a sentence that keep, change or negate its meaning."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _LEAST_WORDS: Final = 4
 
 
 def swapped(text: str, rng: np.random.Generator) -> str | None:
-    """Two content words of like shape exchanged, not neighbours of an `and` or `or`; None where there are no two."""
+    """Swap two similar content words that are not joined by `and` or `or`; None if there are no two."""
     words = [word for word in _WORD.finditer(text) if word.start() and _is_content(word.group())]
     pairs = [
         (a, b)
@@ -74,7 +74,7 @@ def _alike(first: str, second: str) -> bool:
 
 
 def harmless(text: str, rng: np.random.Generator) -> str | None:
-    """The same said slightly differently: an adverb or article dropped, an opening moved, a couple turned round."""
+    """Rephrase slightly: drop an adverb or article, move an opening phrase, or swap the parts of an `and`."""
     edits = (_without_adverb, _moved, _turned)
     for edit in (*(edits[place] for place in rng.permutation(len(edits)).tolist()), _without_determiner):
         changed = edit(text)
@@ -107,7 +107,7 @@ def _turned(text: str) -> str | None:
 
 
 def denied(text: str) -> str | None:
-    """The sentence with its first auxiliary negated; None when it holds a negation already, or no auxiliary."""
+    """Negate the first auxiliary; None if the sentence is already negated or has no auxiliary."""
     verb = _VERB.search(text)
     if not verb or not verb.start() or _ANY_NEGATION.search(text) or "?" in text:
         return None
@@ -115,7 +115,7 @@ def denied(text: str) -> str | None:
 
 
 def affirmed(text: str) -> str | None:
-    """The sentence without its only negation; None when it has none, or several."""
+    """Remove the only negation; None if there is none or several."""
     if len(_ANY_NEGATION.findall(text)) != 1 or "?" in text:
         return None
     changed = _CANNOT.sub("can", _NEGATED.sub(r"\1 ", text))
@@ -123,7 +123,7 @@ def affirmed(text: str) -> str | None:
 
 
 def part(text: str) -> str | None:
-    """The main clause before a trailing one, which the sentence entails."""
+    """Return the main clause before a trailing one, which the sentence entails."""
     if not re.match(r"[A-Z]", text) or re.match(r"(?:If|When|While|Although|Though|As|Because|Since|Unless)\b", text):
         return None
     cut = _TAIL.sub("", text, count=1)
@@ -132,13 +132,13 @@ def part(text: str) -> str | None:
 
 
 def renumbered(text: str, rng: np.random.Generator) -> str | None:
-    """One number of the sentence made another of like size."""
+    """Replace one number of the sentence by a similar one."""
     figures = list(_NUMBER.finditer(text))
     if not figures:
         return None
-    chosen = figures[int(rng.integers(len(figures)))]
-    number = int(chosen.group())
-    other = number + int(rng.choice((-1, 1))) * int(rng.integers(1, max(3, number // 20 + 2)))
-    if other <= 0 or other == number:
-        other = number + 2
-    return text[: chosen.start()] + str(other) + text[chosen.end() :]
+    figure = figures[int(rng.integers(len(figures)))]
+    number = int(figure.group())
+    changed = number + int(rng.choice((-1, 1))) * int(rng.integers(1, max(3, number // 20 + 2)))
+    if changed <= 0 or changed == number:
+        changed = number + 2
+    return text[: figure.start()] + str(changed) + text[figure.end() :]

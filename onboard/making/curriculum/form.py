@@ -1,4 +1,4 @@
-"""Rule-made tasks on the surface form of a text: question, tense, person, negation, number, what it mentions …"""
+"""Rule-based tasks on the surface form of a text: question, tense, person, negation, number, mentions, …"""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from onboard.making.curriculum.rows import RowsTask
 from onboard.making.curriculum.rules import RULES, is_question
 from onboard.making.curriculum.workshop import Workshop, recoded
 
-_OF_A_GENRE: Final = 9000  # texts that the rules look at
+_OF_A_GENRE: Final = 9000  # texts to apply the rules to
 _LONGEST: Final = 60  # tokens of such a text
 _SPANS: Final = ((3, 8), (32, 60), (14, 22))  # tokens of short, long and medium texts
 _LENGTHS: Final = (("short", "long"), ("brief", "lengthy"), ("short", "long", "medium"), ("small", "large", "middle"))
@@ -22,7 +22,7 @@ _FINAL: Final = re.compile(r"[\s.?!]+$")
 
 
 def form(workshop: Workshop) -> list[RowsTask]:
-    """All tasks of this kind."""
+    """Return all tasks of this kind."""
     places = plain_sample(workshop)
     texts = [workshop.store[index] for index in places.tolist()]
     made: list[RowsTask] = []
@@ -34,22 +34,22 @@ def form(workshop: Workshop) -> list[RowsTask]:
 
 
 def plain_sample(workshop: Workshop) -> np.ndarray:
-    """Texts of 3 to 60 tokens, so many of each genre at most, as indices into the store."""
+    """Return a sample of texts with 3 to 60 tokens, limited per genre, as indices into the store."""
     rng = workshop.random("texts for rules")
     lengths = workshop.store.lengths[workshop.plain]
     fitting = (lengths >= _SPANS[0][0]) & (lengths <= _LONGEST)
-    chosen = [
+    by_genre = [
         rng.permutation(np.flatnonzero(fitting & (workshop.genres == genre)))[:_OF_A_GENRE]
         for genre in np.unique(workshop.genres)
     ]
-    sample: np.ndarray = workshop.plain[np.sort(np.concatenate(chosen))]
+    sample: np.ndarray = workshop.plain[np.sort(np.concatenate(by_genre))]
     return sample
 
 
 def by_wording(
     workshop: Workshop, stem: str, places: np.ndarray, classes: np.ndarray, wordings: Sequence[Sequence[str]]
 ) -> list[RowsTask]:
-    """One task per wording; a wording of fewer words than there are classes asks for the first ones only."""
+    """Return one task per wording. A wording with fewer words than classes only uses the first classes."""
     made = []
     for count in sorted({len(words) for words in wordings}):
         some = np.where(classes < count, classes, -1)
@@ -59,12 +59,12 @@ def by_wording(
 
 
 def decided(decide: Callable[[str], int], texts: Sequence[str]) -> np.ndarray:
-    """What a rule says of each text (N,)."""
+    """Return a rule's class of each text (N,)."""
     return np.fromiter(map(decide, texts), dtype=np.int64, count=len(texts))
 
 
 def _unmarked(workshop: Workshop, texts: Sequence[str]) -> list[RowsTask]:
-    """Question or statement when the mark at the end is gone."""
+    """Return tasks to tell questions from statements without their final punctuation."""
     classes = decided(is_question, texts)
     labelled = np.flatnonzero(classes >= 0)
     stripped = workshop.store.add([_FINAL.sub("", texts[index]) for index in labelled.tolist()])
@@ -73,7 +73,7 @@ def _unmarked(workshop: Workshop, texts: Sequence[str]) -> list[RowsTask]:
 
 
 def _lengths(lengths: np.ndarray) -> np.ndarray:
-    """0 short, 1 long, 2 medium; -1 in the gaps between them."""
+    """Return 0 for short, 1 for long, 2 for medium, and -1 for lengths between them."""
     classes = np.full(len(lengths), -1)
     for place, (low, high) in enumerate(_SPANS):
         classes[(lengths >= low) & (lengths <= high)] = place
@@ -81,14 +81,14 @@ def _lengths(lengths: np.ndarray) -> np.ndarray:
 
 
 def _mentions(workshop: Workshop, places: np.ndarray, texts: Sequence[str]) -> list[RowsTask]:
-    """Which kind of thing a text mentions: animals, colours, food …; 2 to 8 of them a task."""
+    """Return tasks on the kind of thing that a text mentions (animals, colors, food …), with 2 to 8 kinds each."""
     classes = decided(mentioned, texts)
     made: list[RowsTask] = []
     common = [place for place in range(len(MENTIONS)) if (classes == place).sum() >= workshop.counts.fewest_rows // 4]
     rng = workshop.random("mentions")
     for number in range(_MENTION_TASKS if len(common) >= 2 else 0):
-        chosen = rng.choice(common, min(len(common), int(rng.choice((2, 2, 3, 4, 6, 8)))), replace=False)
-        words = [MENTIONS[place].words[number % len(MENTIONS[place].words)] for place in chosen]
-        rows = workshop.rows(f"mentions {number}", places, None, recoded(classes, chosen.tolist()), len(chosen))
+        kinds = rng.choice(common, min(len(common), int(rng.choice((2, 2, 3, 4, 6, 8)))), replace=False)
+        words = [MENTIONS[place].words[number % len(MENTIONS[place].words)] for place in kinds]
+        rows = workshop.rows(f"mentions {number}", places, None, recoded(classes, kinds.tolist()), len(kinds))
         made += workshop.tasks("form-mentions", [words], rows)
     return made

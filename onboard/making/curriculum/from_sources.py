@@ -1,4 +1,4 @@
-"""The sources as they are, under other words, restricted, cut and merged."""
+"""The sources, and variants of them: other label words, fewer labels, and thresholds of a scale."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from onboard.making.curriculum.source import Source
 from onboard.making.curriculum.synonyms import synonyms
 from onboard.making.curriculum.workshop import Workshop, recoded, task_name
 
-_MEANINGS, _RANDOM = 6, 2  # wordings of a source: as many that mean the same, then swapped, then random words
+_MEANINGS, _RANDOM = 6, 2  # wordings of a source: synonyms, swapped words, then random words
 _STEPS = ("zero", "one", "two", "three", "four", "five")
 _CUTS = (
     (0.3, (("unrelated", "related"), ("different", "close"))),
@@ -24,22 +24,22 @@ _THIRDS = (("different", "related", "same"), ("low", "medium", "high"), ("far", 
 
 
 def sources(workshop: Workshop) -> list[RowsTask]:
-    """The sources with their own words, in their order."""
+    """Return the sources with their original words, in order."""
     return [workshop.task(source.name, source.words, workshop.of_source(source)) for source in workshop.sources]
 
 
 def renamed(workshop: Workshop) -> list[RowsTask]:
-    """Each source under words that mean the same, with its words swapped, and with random words; scales have none."""
+    """Return each classification source with synonyms, with swapped words, and with random words."""
     made = []
     for source in workshop.sources:
         if source.kind == "regression":
             continue
         rng = workshop.random(f"renamed-{source.name}")
         wordings = workshop.wording.fitting(_same_meaning(workshop, source.words, rng))[:_MEANINGS]
-        own, common = list(source.words), workshop.wording.words
-        wordings.append((own[-1], *own[:-1]))
-        if len(common) > 4 * len(own):
-            drawn = [rng.choice(len(common), len(own), replace=False) for _ in range(_RANDOM)]
+        source_words, common = list(source.words), workshop.wording.words
+        wordings.append((source_words[-1], *source_words[:-1]))
+        if len(common) > 4 * len(source_words):
+            drawn = [rng.choice(len(common), len(source_words), replace=False) for _ in range(_RANDOM)]
             wordings += workshop.wording.fitting([[common[index] for index in indices] for indices in drawn])
         rows = workshop.of_source(source)
         made += [workshop.task(task_name(source.name, words), words, rows) for words in wordings]
@@ -59,7 +59,7 @@ def _same_meaning(workshop: Workshop, words: Sequence[str], rng: np.random.Gener
 
 
 def restricted(workshop: Workshop) -> list[RowsTask]:
-    """Each pair of the labels of a task that has more; a scale cut into words at several places."""
+    """Return each pair of labels of tasks with more labels, and regression sources cut at several thresholds."""
     made = []
     for source in workshop.sources:
         made += _cut(workshop, source) if source.kind == "regression" else _restricted(workshop, source)
@@ -71,12 +71,12 @@ def _restricted(workshop: Workshop, source: Source) -> list[RowsTask]:
     if len(source.labels) < 3:
         return made
     whole = workshop.of_source(source)
-    for chosen in combinations(range(len(source.labels)), 2):
-        words = [source.words[index] for index in chosen]
+    for pair in combinations(range(len(source.labels)), 2):
+        words = [source.words[index] for index in pair]
         stem = f"{source.name}-only"
-        rows = workshop.rows(task_name(stem, words), whole.left, whole.right, recoded(whole.classes, chosen), 2)
-        others = list(zip(*map(synonyms, words), strict=False))
-        made += workshop.tasks(stem, [words, *others[:2]], rows)
+        rows = workshop.rows(task_name(stem, words), whole.left, whole.right, recoded(whole.classes, pair), 2)
+        synonym_pairs = list(zip(*map(synonyms, words), strict=False))
+        made += workshop.tasks(stem, [words, *synonym_pairs[:2]], rows)
     return made
 
 

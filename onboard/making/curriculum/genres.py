@@ -1,4 +1,4 @@
-"""Where a text is from, as far as its source or its form tells."""
+"""The genre of a text, as far as its source or its form indicates it."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ _CAPITALS = re.compile(r"(?<=[a-z,] )[A-Z][a-z]+")
 
 
 def genres_of(texts: Sequence[str], sources: Sequence[Source]) -> np.ndarray:
-    """Place in GENRES of each text (N,), -1 where it is not known."""
-    known: dict[str, int] = {}
+    """Return the index in GENRES of each text (N,), -1 if unknown."""
+    by_text: dict[str, int] = {}
     for source in sources:
         for side, genre in zip(("text_a", "text_b"), _OF_SOURCE.get(source.name, ("", "")), strict=True):
             for row in source.train:
                 text = getattr(row, side)
-                if text is not None and text not in known:
-                    known[text] = GENRES.index(genre) if genre else _by_form(text, of_corpus=False)
-    return np.array([known[text] if text in known else _by_form(text, of_corpus=True) for text in texts])
+                if text is not None and text not in by_text:
+                    by_text[text] = GENRES.index(genre) if genre else _by_form(text, of_corpus=False)
+    return np.array([by_text[text] if text in by_text else _by_form(text, of_corpus=True) for text in texts])
 
 
 def _by_form(text: str, *, of_corpus: bool) -> int:

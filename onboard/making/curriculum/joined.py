@@ -1,4 +1,4 @@
-"""Long texts: rows of one class joined to a passage, and pairs whose one side is set among other sentences."""
+"""Long texts: several rows of one class joined, and pairs with one side embedded among other sentences."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from onboard.making.curriculum.workshop import Workshop, task_name
 from onboard.model.batch import Batch
 from onboard.model.scoring import LabelTrie
 
-_PASSAGE_SIDE: Final = {"mnli": "left", "rte": "left", "qnli": "right"}  # the side that holds the evidence
+_PASSAGE_SIDE: Final = {"mnli": "left", "rte": "left", "qnli": "right"}  # the side that contains the evidence
 _MOST_SENTENCES = 6
 _NO_TEXTS: Final = np.zeros(0, dtype=np.int32)
 
@@ -29,7 +29,7 @@ class Stop:
 
     Args:
         piece: its index in the store.
-        after: pieces that it stands after: those that end in no mark of their own.
+        after: pieces without punctuation at the end, which it follows.
     """
 
     piece: int
@@ -38,14 +38,14 @@ class Stop:
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """How a row is made of several texts.
+    """How a row is composed of several texts.
 
     Args:
-        store: of the texts.
+        store: contains the texts.
         members: texts of each class of pieces (C), as indices into the store.
         blends: share of each class of pieces in a row of each label (K, C).
-        pieces: fewest and most pieces of a row.
-        stop: what ends a piece, None for nothing.
+        pieces: minimum and maximum number of pieces per row.
+        stop: the full stop after pieces without punctuation, or None.
     """
 
     store: TextStore
@@ -55,27 +55,29 @@ class Mixture:
     stop: Stop | None = None
 
     def row(self, rng: np.random.Generator, label: int, pieces: int) -> list[int]:
-        """Token ids of so many pieces in mixed order."""
+        """Return the token ids of a row with this many pieces in random order."""
         ends = np.round(np.cumsum(self.blends[label]) * pieces).astype(int)
         counts = np.diff(ends, prepend=0)
         drawn = [
             members[rng.integers(len(members), size=count)]
             for members, count in zip(self.members, counts.tolist(), strict=True)
         ]
-        chosen = rng.permutation(np.concatenate(drawn)).tolist()
+        pieces_in_order = rng.permutation(np.concatenate(drawn)).tolist()
         if self.stop is not None:
             stop = self.stop
-            chosen = [part for piece in chosen for part in ((piece, stop.piece) if piece in stop.after else (piece,))]
-        return self.store.row(chosen)
+            pieces_in_order = [
+                part for piece in pieces_in_order for part in ((piece, stop.piece) if piece in stop.after else (piece,))
+            ]
+        return self.store.row(pieces_in_order)
 
 
 class JoinedTask:
-    """Rows made of several texts of one class in mixed order; every batch draws how many.
+    """Rows of several texts of one class in random order. Every batch draws the number of texts.
 
     Args:
         name: of the task.
         words: K label words.
-        mixture: of the texts.
+        mixture: how rows are composed.
         trie: of the words.
         seed: base of every draw.
     """
@@ -86,7 +88,7 @@ class JoinedTask:
         self._mixture, self._trie, self._seed = mixture, trie, seed
 
     def batch(self, step: int, size: int) -> Batch:
-        """The batch of a step."""
+        """Return the batch of a step."""
         rng = np.random.default_rng((self._seed, step))
         fewest, most = self._mixture.pieces
         pieces = int(rng.integers(fewest, most + 1))
@@ -96,13 +98,13 @@ class JoinedTask:
 
 
 class ExtendedTask:
-    """A pair task whose evidence stands among other sentences, before and after it, up to the encoder's limit.
+    """A pair task with its evidence embedded among other sentences, before and after it, up to the encoder's limit.
 
     Args:
         name: of the task.
         words: K label words.
         rows: the pairs.
-        side: `left` or `right`, which text is extended.
+        side: the text to extend, `left` or `right`.
         fillers: other sentences, as indices into the store.
         trie: of the words.
         seed: base of every draw.
@@ -115,7 +117,7 @@ class ExtendedTask:
         self._rows, self._side, self._fillers, self._trie, self._seed = rows, side, fillers, trie, seed
 
     def batch(self, step: int, size: int) -> Batch:
-        """The batch of a step."""
+        """Return the batch of a step."""
         rng = np.random.default_rng((self._seed, step))
         rows = self._rows.draw(rng, size)
         sentences = int(rng.integers(1, _MOST_SENTENCES + 1))
@@ -137,7 +139,7 @@ class ExtendedTask:
 
 
 def _within_budget(rows: Iterable[list[int]], size: int) -> list[Sequence[int]]:
-    """The first rows that fit a batch's budget of tokens; the others are never made."""
+    """Return the first rows that fit into a batch's token budget. Later rows are not generated."""
     pieces: list[Sequence[int]] = []
     longest = 0
     for row in rows:
@@ -149,7 +151,7 @@ def _within_budget(rows: Iterable[list[int]], size: int) -> list[Sequence[int]]:
 
 
 def joined(workshop: Workshop) -> list[JoinedTask | ExtendedTask]:
-    """All tasks of this kind."""
+    """Return all tasks of this kind."""
     made: list[JoinedTask | ExtendedTask] = []
     for source in workshop.sources:
         if source.kind == "classification" and not source.pairs:
@@ -168,20 +170,20 @@ def _passages(workshop: Workshop, source: Source) -> list[JoinedTask]:
         index for member in (*members, of_story) for index in member.tolist() if workshop.store[index][-1:].isalnum()
     }
     stop = Stop(int(workshop.store.add(["."])[0]), frozenset(unended))
-    own = [source.words, *zip(*map(synonyms, source.words), strict=False)]
+    usual = [source.words, *zip(*map(synonyms, source.words), strict=False)]
     store = workshop.store
     ways: list[tuple[str, Mixture, Sequence[Sequence[str]]]] = [
-        ("few", Mixture(store, members, whole, (2, 4), stop), own[:3]),
-        ("many", Mixture(store, members, whole, (4, 12), stop), [own[0], *own[3:5]]),
-        ("unmarked", Mixture(store, members, whole, (2, 8)), [own[0], *own[5:6]]),
-        ("mostly", Mixture(store, members, most, (4, 12), stop), [own[0], *own[1:3]]),
+        ("few", Mixture(store, members, whole, (2, 4), stop), usual[:3]),
+        ("many", Mixture(store, members, whole, (4, 12), stop), [usual[0], *usual[3:5]]),
+        ("unmarked", Mixture(store, members, whole, (2, 8)), [usual[0], *usual[5:6]]),
+        ("mostly", Mixture(store, members, most, (4, 12), stop), [usual[0], *usual[1:3]]),
     ]
     if len(of_story):
         set_among = np.hstack([0.5 * whole, np.full((count, 1), 0.5)])
-        ways.append(("told", Mixture(store, [*members, of_story], set_among, (2, 6), stop), own[:2]))
+        ways.append(("told", Mixture(store, [*members, of_story], set_among, (2, 6), stop), usual[:2]))
     if count == 2:
         thirds = np.vstack([whole, np.full((1, count), 0.5)])
-        mixed = [(*words, "mixed") for words in own[:3]]
+        mixed = [(*words, "mixed") for words in usual[:3]]
         ways.append(("mixed", Mixture(store, members, thirds, (2, 8), stop), mixed))
     return [
         JoinedTask(
@@ -199,9 +201,9 @@ def _extended(workshop: Workshop, source: Source) -> list[ExtendedTask]:
     fillers = _NO_TEXTS if evidence is None else np.unique(evidence)
     if not len(fillers):
         return []
-    own = [source.words, *zip(*map(synonyms, source.words), strict=False)]
+    usual = [source.words, *zip(*map(synonyms, source.words), strict=False)]
     made = []
-    for words in workshop.wording.fitting(own)[:4]:
+    for words in workshop.wording.fitting(usual)[:4]:
         name = task_name(f"extended-{source.name}", words)
         trie, seed = workshop.wording.trie(words), workshop.seed_of(name)
         made.append(ExtendedTask(name, words, rows, side, fillers, trie, seed))

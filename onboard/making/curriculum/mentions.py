@@ -1,4 +1,4 @@
-"""Kinds of things that a text may mention, each by a list of everyday words."""
+"""Kinds of things that a text may mention, each with a list of common words."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Mention:
 
     Args:
         words: label words for it.
-        things: what counts as a mention.
+        things: words that count as a mention.
     """
 
     words: tuple[str, ...]
@@ -90,6 +90,6 @@ _WORD: Final = re.compile(r"[a-z]+")
 
 
 def mentioned(text: str) -> int:
-    """Place in MENTIONS of the only kind that the text mentions, -1 for none or several."""
+    """Return the index in MENTIONS of the only kind that the text mentions, -1 for none or several."""
     kinds = {_KIND_OF[word] for word in _WORD.findall(text.lower()) if word in _KIND_OF}
     return kinds.pop() if len(kinds) == 1 else -1

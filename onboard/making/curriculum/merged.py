@@ -1,4 +1,4 @@
-"""Labels merged, tasks of one relation united, and the labels of two tasks asked for at once."""
+"""Merged labels, united tasks with the same relation, and the combined labels of two tasks."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from onboard.making.curriculum.source import Source
 from onboard.making.curriculum.synonyms import synonyms
 from onboard.making.curriculum.workshop import Workshop, task_name
 
-_APART: Final = {  # the label that stays alone, and words for it against the rest
+_APART: Final = {  # the label that stays separate, and words for it and the rest
     "entailment": (("entailment", "not entailment"), ("true", "unproven"), ("follows", "open")),
     "contradiction": (("contradiction", "possible"), ("conflict", "consistent"), ("impossible", "possible")),
     "neutral": (("neutral", "decided"), ("uncertain", "certain"), ("unknown", "known")),
 }
-_RELATIONS: Final = (  # labels of several sources that say one thing: words of either side, wordings
+_RELATIONS: Final = (  # labels of several sources with the same meaning: words of either side, wordings
     (
         "same-meaning",
         (("not duplicate", "not paraphrase"), ("duplicate", "paraphrase")),
@@ -41,7 +41,7 @@ _RELATIONS: Final = (  # labels of several sources that say one thing: words of 
 
 
 def merged(workshop: Workshop) -> list[RowsTask]:
-    """All tasks of this kind."""
+    """Return all tasks of this kind."""
     classified = [source for source in workshop.sources if source.kind == "classification"]
     made = [task for source in classified for task in _merged_labels(workshop, source)]
     for stem, sides, wordings in _RELATIONS:
@@ -83,13 +83,13 @@ def _united(
 
 
 def _joint(workshop: Workshop, pair: Sequence[Source]) -> list[RowsTask]:
-    """Labels of both tasks in one set: which label, and so which task, a row is of."""
+    """Return tasks with the labels of both sources: the label also identifies the source."""
     first, second = (len(source.labels) for source in pair)
     parts = [(pair[0], np.arange(first)), (pair[1], first + np.arange(second))]
-    own = [*pair[0].words, *pair[1].words]
-    others = list(zip(*([*synonyms(word)[:4], word] for word in own), strict=False))
+    words = [*pair[0].words, *pair[1].words]
+    synonym_words = list(zip(*([*synonyms(word)[:4], word] for word in words), strict=False))
     stem = f"joint-{pair[0].name}-{pair[1].name}"
-    return _of_several(workshop, stem, parts, first + second, workshop.wording.fitting([own, *others])[:2])
+    return _of_several(workshop, stem, parts, first + second, workshop.wording.fitting([words, *synonym_words])[:2])
 
 
 def _of_several(

@@ -1,4 +1,4 @@
-"""Texts that mean nearly the same, by the teacher: nearest neighbours within a sample, in blocks."""
+"""Texts with nearly the same meaning, by the teacher: nearest neighbors within a sample, in blocks."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _BLOCK = 1000
 
 @dataclass(frozen=True, eq=False)
 class Neighbours:
-    """Pairs of a sample of texts with their cosine.
+    """Pairs from a sample of texts with their cosine.
 
     Args:
-        left, right: places in what was sampled from (P,).
+        left, right: indices of the texts (P,).
         cosine: of each pair (P,).
     """
 
@@ -23,23 +23,23 @@ class Neighbours:
     cosine: np.ndarray
 
     def between(self, low: float, high: float) -> np.ndarray:
-        """Pairs with a cosine in [low, high)."""
+        """Return the pairs with a cosine in [low, high)."""
         return np.flatnonzero((self.cosine >= low) & (self.cosine < high))
 
 
 def nearest(vectors: np.ndarray, sample: np.ndarray, count: int) -> Neighbours:
-    """For every text of a sample its `count` nearest others in the sample.
+    """Return, for every text of a sample, its `count` nearest other texts in the sample.
 
     Args:
         vectors: unit vectors (N, 384).
-        sample: places in `vectors` (n,).
-        count: neighbours per text.
+        sample: indices into `vectors` (n,).
+        count: neighbors per text.
     """
-    own = vectors[sample].astype(np.float32)
+    sampled = vectors[sample].astype(np.float32)
     count = min(count, len(sample) - 1)
     left, right, cosine = [], [], []
-    for start in range(0, len(own), _BLOCK):
-        similarity = own[start : start + _BLOCK] @ own.T  # (block, n)
+    for start in range(0, len(sampled), _BLOCK):
+        similarity = sampled[start : start + _BLOCK] @ sampled.T  # (block, n)
         rows = np.arange(len(similarity))
         similarity[rows, start + rows] = -2.0
         near = np.argpartition(-similarity, count - 1, axis=1)[:, :count]
@@ -50,13 +50,13 @@ def nearest(vectors: np.ndarray, sample: np.ndarray, count: int) -> Neighbours:
 
 
 def dense_sample(vectors: np.ndarray, fitting: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
-    """Places (n,) of about `size` texts that keep their neighbours: whole neighbourhoods of randomly chosen texts.
+    """Return a sample (n,) of about `size` texts that keeps their neighbors: the neighborhoods of random texts.
 
     Args:
         vectors: unit vectors (N, 384).
-        fitting: places that may be chosen.
+        fitting: indices that may be drawn.
         size: of the sample.
-        rng: chooses.
+        rng: draws the centers.
     """
     if len(fitting) <= size:
         return fitting
@@ -68,6 +68,6 @@ def dense_sample(vectors: np.ndarray, fitting: np.ndarray, size: int, rng: np.ra
     ])  # fmt: skip
     order = rng.permutation(len(centres))
     ends = np.cumsum(np.bincount(nearest_centre, minlength=len(centres))[order])
-    chosen = order[: int(np.searchsorted(ends, size)) + 1]
-    sample: np.ndarray = fitting[np.isin(nearest_centre, chosen)][:size]
+    selected = order[: int(np.searchsorted(ends, size)) + 1]
+    sample: np.ndarray = fitting[np.isin(nearest_centre, selected)][:size]
     return sample

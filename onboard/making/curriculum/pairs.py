@@ -1,4 +1,4 @@
-"""Pairs of texts: similar or not, of one topic, of one form, neighbours in a passage, held by it, or edited."""
+"""Pairs of texts: similar or not, same topic, same form, consecutive, contained in a passage, or edited."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _IMPLIED: Final = (
 )
 _EDITS: Final = (("order", "number", "negation", "cut"), ("moved", "counted", "denied", "shorter"))
 _SENTENCE_END: Final = re.compile(r"(?<=[a-z0-9\")][.!?])\s+(?=[A-Z\"“])")
-_EDITED: Final = 30000  # sentences that edits are tried on
+_EDITED: Final = 30000  # sentences to edit
 
 
 def pairs(workshop: Workshop) -> list[RowsTask]:
-    """All tasks of this kind."""
+    """Return all tasks of this kind."""
     near = _neighbours(workshop)
     made: list[RowsTask] = []
     if near is not None:
@@ -53,7 +53,7 @@ def _neighbours(workshop: Workshop) -> Neighbours | None:
 
 
 def _similar(workshop: Workshop, near: Neighbours) -> list[RowsTask]:
-    """Similar or different by thresholds of the cosine, with random and with near-miss negatives."""
+    """Return similarity tasks by thresholds of the cosine, with random and with near-miss negatives."""
     rng = workshop.random("dissimilar")
     strangers = _shuffled_against(workshop, near, rng)
     ways: list[tuple[str, Sequence[tuple[float, float]], Sequence[Sequence[str]]]] = [
@@ -69,8 +69,8 @@ def _similar(workshop: Workshop, near: Neighbours) -> list[RowsTask]:
         parts = []
         for label, (low, high) in enumerate(bands):
             source = strangers if low < 0 else near
-            chosen = source.between(low, high)
-            parts.append((source.left[chosen], source.right[chosen], np.full(len(chosen), label)))
+            within = source.between(low, high)
+            parts.append((source.left[within], source.right[within], np.full(len(within), label)))
         left, right, classes = (np.concatenate(column) for column in zip(*parts, strict=True))
         rows = workshop.rows(f"similar {way}", workshop.plain[left], workshop.plain[right], classes, len(bands))
         made += workshop.tasks(f"pairs-similar-{way}", wordings, rows)
@@ -85,7 +85,7 @@ def _shuffled_against(workshop: Workshop, near: Neighbours, rng: np.random.Gener
 
 
 def _same_form(workshop: Workshop) -> list[RowsTask]:
-    """Whether both texts are of the same form, or from the same kind of place."""
+    """Return tasks on whether both texts have the same form or genre."""
     places = plain_sample(workshop)
     texts = [workshop.store[index] for index in places.tolist()]
     of_rule = {rule.name: rule for rule in RULES}
@@ -103,25 +103,27 @@ def _same_form(workshop: Workshop) -> list[RowsTask]:
 def _paired(
     workshop: Workshop, stem: str, places: np.ndarray, classes: np.ndarray, wordings: Sequence[Sequence[str]]
 ) -> list[RowsTask]:
-    """Pairs of two texts with a class, half of them of the same one."""
+    """Return pairs of texts with a class; half of the pairs have the same class."""
     rng = workshop.random(stem)
-    present = np.unique(classes[classes >= 0])
-    if len(present) < 2:
+    labels_present = np.unique(classes[classes >= 0])
+    if len(labels_present) < 2:
         return []
-    members = [np.flatnonzero(classes == label) for label in present]
+    members = [np.flatnonzero(classes == label) for label in labels_present]
     most = workshop.counts.most_rows // 2
-    own = rng.integers(len(members), size=2 * most)
-    other = (own + np.where(np.arange(2 * most) < most, 0, rng.integers(1, len(members), size=2 * most))) % len(members)
-    left = np.array([members[label][rng.integers(len(members[label]))] for label in own])
-    right = np.array([members[label][rng.integers(len(members[label]))] for label in other])
+    left_class = rng.integers(len(members), size=2 * most)
+    right_class = (
+        left_class + np.where(np.arange(2 * most) < most, 0, rng.integers(1, len(members), size=2 * most))
+    ) % len(members)
+    left = np.array([members[label][rng.integers(len(members[label]))] for label in left_class])
+    right = np.array([members[label][rng.integers(len(members[label]))] for label in right_class])
     apart = left != right
-    labels = np.where(own == other, 1, 0)
+    labels = np.where(left_class == right_class, 1, 0)
     rows = workshop.rows(stem, places[left[apart]], places[right[apart]], labels[apart], 2)
     return workshop.tasks(stem, wordings, rows)
 
 
 def _of_passages(workshop: Workshop) -> list[RowsTask]:
-    """Does the second sentence follow the first; does the passage hold the sentence; does the text hold the word."""
+    """Return tasks on passages: the second sentence follows the first, the passage contains a sentence or word."""
     rng = workshop.random("passages")
     long = workshop.plain[(workshop.store.lengths[workshop.plain] > _PASSAGE)]
     split = [_SENTENCE_END.split(workshop.store[index]) for index in rng.permutation(long)[:_SAMPLE].tolist()]
@@ -150,12 +152,12 @@ def _of_passages(workshop: Workshop) -> list[RowsTask]:
 
 
 def _unrepeated(split: Sequence[list[str]]) -> list[list[str]]:
-    """Passages of which no sentence was in one before, so that a stranger's sentence is never a passage's own."""
-    fresh, seen = [], set[str]()
+    """Return passages without sentences of earlier ones, so that a wrong sentence never belongs to the passage."""
+    fresh, earlier = [], set[str]()
     for sentences in split:
-        if seen.isdisjoint(sentences[:3]):
+        if earlier.isdisjoint(sentences[:3]):
             fresh.append(sentences)
-            seen.update(sentences[:3])
+            earlier.update(sentences[:3])
     return fresh
 
 
@@ -167,31 +169,31 @@ def _two_sided(
     wrong: Sequence[str],
     wordings: Sequence[Sequence[str]],
 ) -> list[RowsTask]:
-    """0: a left text with its wrong partner, 1: with its right one."""
+    """Return tasks with class 0 for a wrong partner of the left text, and class 1 for the right one."""
     lefts, rights = workshop.store.add(left), workshop.store.add([*right, *wrong])
     lefts, classes = np.tile(lefts, 2), np.repeat([1, 0], len(left))
     tokens = workshop.store.lengths[lefts] + workshop.store.lengths[rights] + workshop.store.separator_length + 1
-    classes[tokens > workshop.store.limit] = -1  # what decides might be cut off
+    classes[tokens > workshop.store.limit] = -1  # the deciding part may be cut off
     return workshop.tasks(stem, wordings, workshop.rows(stem, lefts, rights, classes, 2))
 
 
 def _words_held(workshop: Workshop, texts: Sequence[str], rng: np.random.Generator) -> list[RowsTask]:
-    known = set(workshop.wording.words)
-    inside = [[word for word in re.findall(r"[a-z]{4,}", text) if word in known] for text in texts]
+    vocabulary = set(workshop.wording.words)
+    inside = [[word for word in re.findall(r"[a-z]{4,}", text) if word in vocabulary] for text in texts]
     long_enough = [index for index, words in enumerate(inside) if len(words) >= 3]
     if len(long_enough) < 2:
         return []
     right = [inside[index][int(rng.integers(len(inside[index])))] for index in long_enough]
     wrong = []
     for index in long_enough:
-        others = inside[long_enough[int(rng.integers(len(long_enough)))]]
-        wrong.append(next((word for word in others if word not in texts[index]), workshop.wording.words[0]))
+        foreign_words = inside[long_enough[int(rng.integers(len(long_enough)))]]
+        wrong.append(next((word for word in foreign_words if word not in texts[index]), workshop.wording.words[0]))
     wordings = (("absent", "present"), ("missing", "mentioned"), ("no", "yes"))
     return _two_sided(workshop, "pairs-word", [texts[index] for index in long_enough], right, wrong, wordings)
 
 
 def _edited(workshop: Workshop, near: Neighbours) -> list[RowsTask]:
-    """A sentence and the same with a small edit: one that keeps its meaning, changes it, or denies it."""
+    """Return pairs of a sentence and an edited copy that keeps, changes or negates its meaning."""
     rng = workshop.random("edits")
     statement = np.isin(
         workshop.genres, [GENRES.index(genre) for genre in ("news", "encyclopedia", "caption", "story")]
@@ -226,10 +228,10 @@ def _tried(texts: Sequence[str], edit: Callable[[str], str | None]) -> list[tupl
 
 
 def _disguised(changed: Sequence[tuple[str, str]], rng: np.random.Generator) -> list[tuple[str, str]]:
-    """Half of the changed ones with a harmless edit too, so that those are no sign of anything."""
+    """Apply a harmless edit to half of the changed sentences, so that such edits are not informative."""
     return [
-        (text, (edits.harmless(other, rng) or other) if place % 2 else other)
-        for place, (text, other) in enumerate(changed)
+        (text, (edits.harmless(changed_text, rng) or changed_text) if place % 2 else changed_text)
+        for place, (text, changed_text) in enumerate(changed)
     ]
 
 

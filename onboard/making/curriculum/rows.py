@@ -1,4 +1,4 @@
-"""Rows as indices into shared texts, drawn by class at like length."""
+"""Rows as indices into shared texts, drawn by class with similar lengths."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _NARROWEST = 16  # rows of a class that one batch draws from
 
 
 class Members:
-    """Indices of each class, sorted by length; a draw takes every class's rows from the same quantile of its lengths.
+    """Indices of each class, sorted by length. A draw takes rows of every class from the same quantile of lengths.
 
-    So a batch is of like length where the class says nothing about it, and all lengths are seen where it does.
+    So the rows of a batch have similar lengths, unless length depends on the class.
 
     Args:
-        classes: class of each row (N,), -1 for rows that belong to none.
+        classes: class of each row (N,), -1 for rows without a class.
         lengths: tokens of each row (N,).
         count: number of classes K.
     """
@@ -35,7 +35,7 @@ class Members:
     def draw(
         self, rng: np.random.Generator, chosen: Sequence[int], quotas: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Rows and their place in `chosen` (n,), shuffled: `quotas[i]` of class `chosen[i]`."""
+        """Draw `quotas[i]` rows of class `chosen[i]`. Returns shuffled rows and their index in `chosen`, each (n,)."""
         quantile = rng.random()
         rows, places = [], []
         for place, (label, quota) in enumerate(zip(chosen, quotas.tolist(), strict=True)):
@@ -50,16 +50,16 @@ class Members:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows that tasks of several wordings share.
+    """Rows that tasks with several wordings share.
 
     Args:
-        store: of the texts.
+        store: contains the texts.
         left: first text of each row (N,).
         right: second text (N,), None for single texts.
         classes: label of each row (N,).
         count: number of labels K.
-        balance: classes are drawn in proportion to size ** balance: 1 as they are, 0 all alike.
-        scale: soft targets (N, K) instead of classes (a regression), else None.
+        balance: classes are drawn in proportion to size ** balance: 1 keeps their shares, 0 makes them equal.
+        scale: soft targets (N, K) instead of classes for a regression, else None.
     """
 
     store: TextStore
@@ -75,7 +75,7 @@ class Rows:
 
     @cached_property
     def lengths(self) -> np.ndarray:
-        """Tokens of each row (N,), after cutting."""
+        """Tokens of each row (N,), after truncation."""
         lengths = self.store.lengths[self.left] + 1
         if self.right is not None:
             lengths = lengths + self.store.separator_length + self.store.lengths[self.right]
@@ -95,15 +95,15 @@ class Rows:
         return shares
 
     def draw(self, rng: np.random.Generator, size: int) -> np.ndarray:
-        """Rows (n,) of one batch, within its budget of tokens."""
+        """Draw the rows (n,) of one batch, within its token budget."""
         size = min(size, len(self))
         quotas = rng.multinomial(size, self._shares)
-        chosen = np.flatnonzero(quotas)
-        rows, _ = self._members.draw(rng, chosen.tolist(), quotas[chosen])
+        labels = np.flatnonzero(quotas)
+        rows, _ = self._members.draw(rng, labels.tolist(), quotas[labels])
         return rows[: rows_within_budget(self.lengths[rows], size)]
 
     def targets(self, rows: np.ndarray) -> np.ndarray:
-        """(n, K) float32."""
+        """Return targets (n, K) float32."""
         if self.scale is not None:
             scaled: np.ndarray = self.scale[rows]
             return scaled
@@ -111,17 +111,17 @@ class Rows:
         return one_hot
 
     def ids(self, row: int) -> list[int]:
-        """Token ids of one row."""
+        """Return the token ids of one row."""
         return self.store.row([self.left[row]], None if self.right is None else [self.right[row]])
 
 
 class RowsTask:
-    """Rows under one set of label words.
+    """Rows with one set of label words.
 
     Args:
         name: of the task.
         words: K label words.
-        rows: shared with other wordings of the same.
+        rows: may be shared with other wordings.
         trie: of the words.
         seed: base of every draw.
     """
@@ -132,7 +132,7 @@ class RowsTask:
         self._trie, self._seed = trie, seed
 
     def batch(self, step: int, size: int) -> Batch:
-        """The batch of a step."""
-        chosen = self.drawn_from.draw(np.random.default_rng((self._seed, step)), size)
-        ids = [self.drawn_from.ids(row) for row in chosen.tolist()]
-        return Batch(list(ids), self._trie, self.drawn_from.targets(chosen))
+        """Return the batch of a step."""
+        rows = self.drawn_from.draw(np.random.default_rng((self._seed, step)), size)
+        ids = [self.drawn_from.ids(row) for row in rows.tolist()]
+        return Batch(list(ids), self._trie, self.drawn_from.targets(rows))

@@ -1,4 +1,4 @@
-"""Rules on the surface form of a single text: each says which of a few classes a text is of, or that it cannot say."""
+"""Rules on the surface form of a single text. Each returns one of a few classes, or UNSURE."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ UNSURE: Final = -1
 
 @dataclass(frozen=True)
 class Rule:
-    """One thing to see in a text.
+    """A rule for one property of a text.
 
     Args:
-        name: `tense`.
-        classes: how many.
-        decide: class of a text, UNSURE when the rule cannot say.
-        wordings: label words of the classes; a wording may name the first few classes only.
+        name: such as `tense`.
+        classes: number of classes.
+        decide: returns the class of a text, or UNSURE.
+        wordings: label words of the classes; a wording may cover only the first classes.
     """
 
     name: str
@@ -28,7 +28,7 @@ class Rule:
 
 
 def _rule(name: str, classes: int, decide: Callable[[str], int], *wordings: str) -> Rule:
-    """A rule whose wordings are given as words with spaces between them."""
+    """Return a rule; each wording is given as words separated by spaces."""
     return Rule(name, classes, decide, tuple(tuple(words.split()) for words in wordings))
 
 
@@ -37,7 +37,7 @@ def _any(words: str) -> re.Pattern[str]:
 
 
 def _only(*patterns: re.Pattern[str]) -> Callable[[str], int]:
-    """The one pattern that is found; unsure when several are, or none."""
+    """Return a function that gives the index of the only matching pattern; UNSURE for none or several."""
 
     def decide(text: str) -> int:
         matching = [place for place, pattern in enumerate(patterns) if pattern.search(text)]
@@ -47,7 +47,7 @@ def _only(*patterns: re.Pattern[str]) -> Callable[[str], int]:
 
 
 def _present(pattern: re.Pattern[str], doubtful: re.Pattern[str] | None = None) -> Callable[[str], int]:
-    """1 when the pattern is found, 0 when not; unsure when only the doubtful one is."""
+    """Return a function that gives 1 if the pattern matches, UNSURE if only the doubtful one does, else 0."""
 
     def decide(text: str) -> int:
         if pattern.search(text):
@@ -66,14 +66,14 @@ _LAST_STOP: Final = re.compile(r"[.!]\W*$")
 
 
 def is_question(text: str) -> int:
-    """0 a question that opens as one and ends in a question mark, 1 a statement that ends in a stop."""
+    """Return 0 for a question by its first word and question mark, 1 for a statement that ends in a full stop."""
     if text.rstrip("\"' ").endswith("?"):
         return 0 if _OPENS.match(text) or _AUXILIARY.match(text) else UNSURE
     return 1 if _LAST_STOP.search(text) and "?" not in text and not _AUXILIARY.match(text) else UNSURE
 
 
 def question_word(text: str) -> int:
-    """Which of QUESTION_WORDS opens a question, the only one in it."""
+    """Return the index in QUESTION_WORDS of the word that starts a question, if it is the only one in it."""
     opening = _OPENS.match(text)
     if not opening or "?" not in text or sum(bool(_any(word).search(text)) for word in QUESTION_WORDS) != 1:
         return UNSURE
@@ -101,7 +101,7 @@ _PAST_VERB: Final = _any(
 
 
 def tense(text: str) -> int:
-    """0 past, 1 present, 2 future, by the auxiliaries and some common past forms."""
+    """Return 0 for past, 1 for present, 2 for future, by auxiliaries and some common past forms."""
     was, now, will = _WAS.search(text) or _PAST_VERB.search(text), _IS.search(text), _WILL.search(text)
     if will:
         return UNSURE if was or now else 2

@@ -1,4 +1,4 @@
-"""A source task: labelled rows that a base is trained on and measured by."""
+"""A source task: labeled rows that a base is trained on and evaluated with."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from onboard.domain.dataset import Example, class_indices
 
 @dataclass(frozen=True)
 class About:
-    """What a recipe tells of a source beside where its rows are; empty where nobody tells it.
+    """Information about a source from a recipe, all optional.
 
     Args:
-        title: what the task asks, in a few words.
+        title: the task in a few words.
         family: kind of the task.
-        licence: of the rows, as their publisher states it.
-        publisher: who publishes the rows.
-        weight: times as many steps as its rows alone would give it.
+        licence: license of the rows, as their publisher states it.
+        publisher: publisher of the rows.
+        weight: factor on the number of steps that its rows give it.
     """
 
     title: str = ""
@@ -31,7 +31,7 @@ class About:
     weight: float = 1.0
 
     def to_json(self) -> dict[str, str]:
-        """What people read of it in a base, without what is empty."""
+        """Return the texts for base.json, without empty ones."""
         texts = {"title": self.title, "family": self.family, "licence": self.licence, "publisher": self.publisher}
         return {name: text for name, text in texts.items() if text}
 
@@ -46,9 +46,9 @@ class Source(LabelledTask):
     Args:
         train: its training rows.
         validation: rows for choosing; never in a batch.
-        test: rows that the finished base is measured on.
-        metric: the one that counts in choosing; empty where nobody chooses by it.
-        about: what else is told of it.
+        test: rows that the finished base is evaluated on.
+        metric: the metric for choosing; empty if the source is not used for that.
+        about: further information.
     """
 
     train: tuple[Example, ...]
@@ -58,7 +58,7 @@ class Source(LabelledTask):
     about: About = NOTHING_TOLD
 
     def to_json(self) -> dict[str, Any]:
-        """For base.json, under its name."""
+        """Return the entry for base.json."""
         return {**super().to_json(), **self.about.to_json()}
 
     @property
@@ -67,13 +67,13 @@ class Source(LabelledTask):
         return any(row.text_b is not None for row in self.train[:1])
 
     def values(self) -> np.ndarray:
-        """Class index (N,) of each training row, or the value of a regression (N,) float32."""
+        """Return the class index (N,) of each training row, or the value of a regression (N,) float32."""
         if self.kind == "regression":
             return np.array([float(row.label) for row in self.train], dtype=np.float32)
         return np.array(class_indices(self.labels, self.train))
 
     def targets(self) -> np.ndarray:
-        """One distribution over labels or buckets per training row (N, K), float32."""
+        """Return a distribution over labels or buckets per training row (N, K), float32."""
         if self.low is not None and self.high is not None:
             buckets = Buckets(self.low, self.high)
             return np.array([buckets.soft_target(float(value)) for value in self.values()], dtype=np.float32)

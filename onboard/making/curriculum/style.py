@@ -1,4 +1,4 @@
-"""Where a text is from, and how it is written."""
+"""Tasks on the genre and style of a text."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _WORD: Final = re.compile(r"[A-Za-z]+")
 
 
 def style(workshop: Workshop) -> list[RowsTask]:
-    """All tasks of this kind."""
+    """Return all tasks of this kind."""
     places = plain_sample(workshop)
     texts = [workshop.store[index] for index in places.tolist()]
     made = _genres(workshop)
@@ -50,24 +50,24 @@ def style(workshop: Workshop) -> list[RowsTask]:
 
 
 def _genres(workshop: Workshop) -> list[RowsTask]:
-    """Some of the genres, 2 to all of them."""
+    """Return tasks on subsets of the genres, from 2 to all of them."""
     rng = workshop.random("genres")
-    present = [place for place in range(len(GENRES)) if (workshop.genres == place).sum() >= workshop.counts.fewest_rows]
-    choices = list(combinations(present, 2)) + [
-        combination for n in (3, 4, 5, 6, 7) for combination in combinations(present, n)
+    common = [place for place in range(len(GENRES)) if (workshop.genres == place).sum() >= workshop.counts.fewest_rows]
+    choices = list(combinations(common, 2)) + [
+        combination for n in (3, 4, 5, 6, 7) for combination in combinations(common, n)
     ]
     made: list[RowsTask] = []
     for number in rng.permutation(len(choices))[:_CHOICES].tolist():
-        chosen = choices[number]
-        words = [_WORDS[GENRES[place]][number % 2] for place in chosen]
-        classes = recoded(workshop.genres, chosen)
-        rows = workshop.rows(f"genres {chosen}", workshop.plain, None, classes, len(chosen))
+        choice = choices[number]
+        words = [_WORDS[GENRES[place]][number % 2] for place in choice]
+        classes = recoded(workshop.genres, choice)
+        rows = workshop.rows(f"genres {choice}", workshop.plain, None, classes, len(choice))
         made += workshop.tasks("style-from", [words], rows)
     return made
 
 
 def _difficulty(texts: Sequence[str]) -> np.ndarray:
-    """0 for texts of short words, 1 for texts of long words (the outer fifths), -1 between and for very short texts."""
+    """Return 0 for texts with short words, 1 for long words (the outer fifths), otherwise -1."""
     words = [_WORD.findall(text) for text in texts]
     means = np.array([np.mean([len(word) for word in of_text]) if len(of_text) >= 6 else np.nan for of_text in words])
     if np.isnan(means).all():

@@ -1,6 +1,6 @@
-"""Words that say nearly the same as a label word.
+"""Synonyms of label words.
 
-The teacher's neighbours of a word hold its opposites too (positive, negative), so the usual label words have a list.
+The teacher's neighbors of a word include its opposites (positive, negative), so common label words have a list.
 """
 
 from __future__ import annotations
@@ -24,5 +24,5 @@ _SYNONYMS: Final = {
 
 
 def synonyms(word: str) -> tuple[str, ...]:
-    """The list of a usual label word, best first; lists of one task's labels go together by place."""
+    """Return the synonyms of a common label word, best first. The lists of one task's labels correspond by position."""
     return _SYNONYMS.get(word, ())

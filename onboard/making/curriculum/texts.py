@@ -1,4 +1,4 @@
-"""Every text of the curriculum once, as token ids; a row of a task is a few indices into it."""
+"""Every text of the curriculum once, as token ids. A row of a task is a few indices into it."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import numpy as np
 
 from onboard.model.encoding import TextEncoder, shares
 
-_AT_ONCE = 5000  # texts in one call of the tokenizer
+_AT_ONCE = 5000  # texts per call of the tokenizer
 
 
 class TextStore:
-    """Distinct texts and their token ids (int32, without end-of-sequence), tokenised once, a call for many.
+    """Distinct texts and their token ids (int32, without end-of-sequence), tokenized once in batches.
 
-    A row made of stored pieces has the ids that `TextEncoder.encode` gives for the joined text.
+    A row of stored pieces has the ids that `TextEncoder.encode` gives for the joined text.
 
     Args:
         encoder: of the base.
@@ -41,16 +41,16 @@ class TextStore:
 
     @property
     def limit(self) -> int:
-        """Most tokens of a row, end-of-sequence included."""
+        """Maximum number of tokens per row, including end-of-sequence."""
         return self._encoder.max_tokens
 
     @property
     def separator_length(self) -> int:
-        """Tokens between the texts of a pair."""
+        """Number of tokens between the texts of a pair."""
         return len(self._separator)
 
     def add(self, texts: Sequence[str]) -> np.ndarray:
-        """Indices (n,) of texts, old and new."""
+        """Add texts that are new, and return the indices (n,) of all."""
         fresh = [text for text in dict.fromkeys(texts) if text not in self._index]
         if fresh:
             for text in fresh:
@@ -64,11 +64,11 @@ class TextStore:
         return np.array([self._index[text] for text in texts], dtype=np.int32)
 
     def find(self, text: str) -> int | None:
-        """Index of a text, if it is there."""
+        """Return the index of a text, or None."""
         return self._index.get(text)
 
     def presence(self, texts: np.ndarray, tokens: Sequence[int]) -> Any:
-        """Sparse (n, W) of 0 and 1: which of the texts holds which of the tokens."""
+        """Return a sparse (n, W) matrix of 0 and 1: which texts contain which tokens."""
         from scipy.sparse import csr_matrix
 
         column = np.full(max(int(self._flat.max()), *tokens) + 1, -1)
@@ -77,14 +77,14 @@ class TextStore:
         row_of[texts] = np.arange(len(texts))
         rows = np.repeat(row_of, self.lengths)
         columns = column[self._flat]
-        held = (rows >= 0) & (columns >= 0)
-        ones = np.ones(int(held.sum()), dtype=np.float32)
-        counts = csr_matrix((ones, (rows[held], columns[held])), shape=(len(texts), len(tokens)))
+        matching = (rows >= 0) & (columns >= 0)
+        ones = np.ones(int(matching.sum()), dtype=np.float32)
+        counts = csr_matrix((ones, (rows[matching], columns[matching])), shape=(len(texts), len(tokens)))
         counts.data[:] = 1.0
         return counts
 
     def row(self, left: Sequence[int], right: Sequence[int] | None = None) -> list[int]:
-        """Token ids of a row: pieces of the first text, and of the second when it is a pair; the longer is cut."""
+        """Return the token ids of a row of pieces, single or a pair. The longer text is truncated."""
         first = self._joined(left)
         if right is None:
             return [*first[: self.limit - 1], self._encoder.eos_id]

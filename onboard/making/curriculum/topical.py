@@ -1,4 +1,4 @@
-"""What a text is about: clusters of meaning over all texts and within kinds of text, named by common words."""
+"""Tasks on the topic of a text: clusters of all texts and of single genres, named by common words."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from onboard.making.curriculum.workshop import Workshop, task_name
 from onboard.model.batch import Batch
 
 _MOST_LABELS: Final = 20
-_LABELS: Final = (2, 2, 2, 3, 3, 4, 4, 5, 6, 7, 8, 10, 12, 16, 20)  # of a fixed choice, one drawn
-_TYPICAL: Final = 0.5  # of a cluster's texts, the nearest to its centre, are kept
+_LABELS: Final = (2, 2, 2, 3, 3, 4, 4, 5, 6, 7, 8, 10, 12, 16, 20)  # of a fixed choice; one is drawn
+_TYPICAL: Final = 0.5  # share of a cluster's texts, nearest to its center, that is kept
 _FEWEST_OF_A_CLUSTER: Final = 60
-_SHORTEST: Final = 5  # tokens of a text that is about something
+_SHORTEST: Final = 5  # tokens of a text with a topic
 _NO_TOPICS: Final = frozenset(
     """
     himself herself itself themselves myself yourself shall thou thee didn doesn wasn isn couldn wouldn want wants
@@ -33,7 +33,7 @@ _NO_TOPICS: Final = frozenset(
     took come comes came said says told tell replied asked looked look looks walked turned stood smiled ignored
     allow allowed mean means meant here ever feels agree penis virgin sex sexual porn naked
     """.split()  # noqa: SIM905 (a list of so many words is read as a text)
-)  # words that name no topic
+)  # words that do not name a topic
 _WITHIN: Final = ("question", "review", "encyclopedia", "story", "news")
 _SHARES: Final = (("subset", 0.5), ("about", 0.2), ("merged", 0.15), ("passage", 0.15))  # of the fixed choices
 
@@ -43,9 +43,9 @@ class Level:
     """One clustering of some of the plain texts.
 
     Args:
-        where: `all` or a kind of text.
-        topics: names, and cluster of each text; -1 for texts that are left out.
-        texts: those texts (n,), as indices into the store.
+        where: `all` or a genre.
+        topics: names, and the cluster of each text; -1 for texts that are left out.
+        texts: the clustered texts (n,), as indices into the store.
         centres: mean vector of each cluster (K, 384).
     """
 
@@ -56,17 +56,17 @@ class Level:
 
     @property
     def name(self) -> str:
-        """`question-40`."""
+        """Such as `question-40`."""
         return f"{self.where}-{len(self.topics.names)}"
 
 
 class TopicTask:
-    """Which of a few topics a text is about; every batch draws 2 to 20 (or all) topics anew, so only the words tell.
+    """Find the topic of a text. Every batch draws 2 to 20 (or all) topics, so only the label words define the task.
 
     Args:
         name: of the task.
         level: names and clusters.
-        store: of the texts.
+        store: contains the texts.
         wording: makes the label tries.
         seed: base of every draw.
     """
@@ -78,11 +78,11 @@ class TopicTask:
         self._members = Members(level.topics.assignment, self._lengths, len(self.words))
 
     def batch(self, step: int, size: int) -> Batch:
-        """The batch of a step: its own topics, texts of like length."""
+        """Return the batch of a step, with newly drawn topics and texts of similar length."""
         rng = np.random.default_rng((self._seed, step))
-        known = np.flatnonzero(self._members.sizes)
-        count = int(rng.integers(2, min(_MOST_LABELS, len(known)) + 1))
-        topics = rng.choice(known, count, replace=False)
+        available = np.flatnonzero(self._members.sizes)
+        count = int(rng.integers(2, min(_MOST_LABELS, len(available)) + 1))
+        topics = rng.choice(available, count, replace=False)
         rows, places = self._members.draw(rng, topics.tolist(), rng.multinomial(size, np.full(count, 1 / count)))
         short = rows_within_budget(self._lengths[rows], size)
         ids = [self._store.row([text]) for text in self._level.texts[rows[:short]].tolist()]
@@ -91,15 +91,15 @@ class TopicTask:
 
 
 def topics(workshop: Workshop) -> list[TrainingTask]:
-    """Topics drawn anew, one task a level; fixed choices of topics for the rest of the count."""
+    """Return one task per level that draws topics per batch, and tasks with fixed topics for the rest of the count."""
     levels = _levels(workshop)
     made: list[TrainingTask] = [
         TopicTask(name := f"topics-any-{level.name}", level, workshop.store, workshop.wording, workshop.seed_of(name))
         for level in levels
     ]
-    left = max(0, workshop.counts.topics.tasks - len(made)) if levels else 0
+    remaining = max(0, workshop.counts.topics.tasks - len(made)) if levels else 0
     for way, share in _SHARES:
-        for number in range(round(share * left)):
+        for number in range(round(share * remaining)):
             rng = workshop.random(f"topics {way} {number}")
             made += _MAKERS[way](workshop, levels[int(rng.integers(len(levels)))], rng)
     return made
@@ -130,7 +130,7 @@ def _levels(workshop: Workshop) -> list[Level]:
 
 
 def _choice(level: Level, rng: np.random.Generator, count: int) -> np.ndarray:
-    """So many clusters: at random, or the neighbours of one, which are harder to tell apart."""
+    """Return a number of clusters, drawn randomly or as the neighbors of one, which are harder to distinguish."""
     clusters = len(level.topics.names)
     count = min(count, clusters)
     if rng.random() < 0.5:
@@ -142,14 +142,14 @@ def _choice(level: Level, rng: np.random.Generator, count: int) -> np.ndarray:
 
 
 def _subset(workshop: Workshop, level: Level, rng: np.random.Generator) -> Sequence[TrainingTask]:
-    chosen = _choice(level, rng, int(rng.choice(_LABELS)))
-    words = [level.topics.names[topic] for topic in chosen]
+    topics = _choice(level, rng, int(rng.choice(_LABELS)))
+    words = [level.topics.names[topic] for topic in topics]
     stem = f"topics-{level.name}"
-    return workshop.tasks(stem, [words], _rows(workshop, task_name(stem, words), level, [[topic] for topic in chosen]))
+    return workshop.tasks(stem, [words], _rows(workshop, task_name(stem, words), level, [[topic] for topic in topics]))
 
 
 def _merged(workshop: Workshop, level: Level, rng: np.random.Generator) -> Sequence[TrainingTask]:
-    """Labels that stand for two neighbouring clusters each, named by the first."""
+    """Return tasks in which each label covers two neighboring clusters and is named after the first."""
     clusters = len(level.topics.names)
     count = min(int(rng.choice((2, 2, 3, 4))), clusters // 4)
     if count < 2:
@@ -167,7 +167,7 @@ def _merged(workshop: Workshop, level: Level, rng: np.random.Generator) -> Seque
 
 
 def _about(workshop: Workshop, level: Level, rng: np.random.Generator) -> Sequence[TrainingTask]:
-    """One topic against all others, among them its neighbours."""
+    """Return tasks of one topic against all others, including its neighbors."""
     topic = int(rng.integers(len(level.topics.names)))
     word = level.topics.names[topic]
     others = [other for other in range(len(level.topics.names)) if other != topic]
@@ -178,10 +178,10 @@ def _about(workshop: Workshop, level: Level, rng: np.random.Generator) -> Sequen
 
 
 def _passage(workshop: Workshop, level: Level, rng: np.random.Generator) -> Sequence[TrainingTask]:
-    """Several texts of one topic joined."""
-    chosen = _choice(level, rng, int(rng.choice(_LABELS[:10])))
-    words = [level.topics.names[index] for index in chosen]
-    members = [level.texts[level.topics.assignment == index] for index in chosen]
+    """Return tasks on several joined texts of one topic."""
+    topics = _choice(level, rng, int(rng.choice(_LABELS[:10])))
+    words = [level.topics.names[index] for index in topics]
+    members = [level.texts[level.topics.assignment == index] for index in topics]
     lengths = workshop.store.lengths
     members = [texts[lengths[texts] <= workshop.store.limit // 2] for texts in members]
     if not workshop.wording.fit(words) or min(map(len, members)) < _FEWEST_OF_A_CLUSTER // 4:
@@ -192,7 +192,7 @@ def _passage(workshop: Workshop, level: Level, rng: np.random.Generator) -> Sequ
 
 
 def _rows(workshop: Workshop, name: str, level: Level, groups: Sequence[Sequence[int]]) -> Rows | None:
-    label_of = np.full(len(level.topics.names) + 1, -1)  # the last one is for texts that are left out
+    label_of = np.full(len(level.topics.names) + 1, -1)  # the last entry is for texts that are left out
     for label, group in enumerate(groups):
         label_of[np.array(group)] = label
     return workshop.rows(name, level.texts, None, label_of[level.topics.assignment], len(groups))

@@ -1,7 +1,7 @@
-"""Clusters of meaning at several grain sizes, each named by the common word nearest to its centre.
+"""Clusters of texts at several levels of granularity, each named by the common word nearest to its center.
 
-They are what facts about eight sources cannot teach a hypernetwork: that label words carry meaning, and that a task
-embedding may ask for topics of any kind.
+They teach a hypernetwork two facts that eight sources cannot: label words carry meaning, and a task embedding can
+represent topics of any kind.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import numpy as np
 
 _WORD = re.compile(r"[a-z]{4,12}")
 COMMON_WORDS, SKIPPED_WORDS = 6000, 150
-_COMMON_SHARE = 0.03  # of a cluster's texts that hold its name, at least
+_COMMON_SHARE = 0.03  # minimum share of a cluster's texts that contain its name
 
 
 @dataclass(frozen=True)
 class TopicLevel:
-    """One grain size.
+    """One level of granularity.
 
     Args:
         names: one word per cluster (K).
@@ -33,10 +33,10 @@ class TopicLevel:
 
 
 def common_words(texts: Sequence[str]) -> list[str]:
-    """Frequent words of 4 to 12 letters, the most frequent 150 left out; equally frequent ones as they come.
+    """Return frequent words of 4 to 12 letters, without the 150 most frequent. Ties keep the order of the texts.
 
-    The order is the texts' own and not that of a set, which differs from process to process: vectors of these words
-    are kept and read again by a run that goes on.
+    The order must not be that of a set, which differs between processes, because a resumed run reads stored vectors of
+    these words.
     """
     counts = Counter(word for text in texts for word in dict.fromkeys(_WORD.findall(text.lower())))
     return [word for word, _ in counts.most_common(COMMON_WORDS + SKIPPED_WORDS)][SKIPPED_WORDS:]
@@ -50,10 +50,10 @@ def find_level(
     seed: int,
     presence: Any = None,
 ) -> TopicLevel:
-    """One grain size: `size` clusters of the vectors (N, 384), named by words with vectors (W, 384).
+    """Return one level: `size` clusters of the vectors (N, 384), named by words with vectors (W, 384).
 
-    With `presence`, a sparse (N, W) that says which text holds which word, a name is a word that the cluster's texts
-    hold far more often than others do.
+    With `presence`, a sparse (N, W) matrix of which text contains which word, a cluster's name must be much more
+    frequent in its texts than in others.
     """
     from sklearn.cluster import MiniBatchKMeans
 
@@ -65,7 +65,7 @@ def find_level(
 
 
 def _typical_words(presence: Any, assignment: np.ndarray, size: int) -> np.ndarray:
-    """Log of how much more often a cluster's texts hold a word than all texts do (K, W); 0 where they rarely do."""
+    """Return the log ratio of word frequencies in a cluster and overall (K, W); 0 for rare words."""
     from scipy.sparse import csr_matrix
 
     texts = np.arange(len(assignment))
@@ -78,12 +78,12 @@ def _typical_words(presence: Any, assignment: np.ndarray, size: int) -> np.ndarr
 
 
 def nearest_to_centre(vectors: np.ndarray, assignment: np.ndarray, share: float) -> np.ndarray:
-    """Whether a text (N,) is among the given share of its cluster's texts that lie nearest to the centre."""
+    """Return whether a text (N,) is among the given share of its cluster's texts that are nearest to the center."""
     near = np.zeros(len(assignment), dtype=bool)
     for cluster in np.unique(assignment):
         members = np.flatnonzero(assignment == cluster)
-        own = vectors[members].astype(np.float32)
-        similarity = own @ own.mean(0)
+        member_vectors = vectors[members].astype(np.float32)
+        similarity = member_vectors @ member_vectors.mean(0)
         near[members] = similarity >= np.quantile(similarity, 1 - share)
     return near
 
@@ -91,17 +91,17 @@ def nearest_to_centre(vectors: np.ndarray, assignment: np.ndarray, share: float)
 def _names(
     centres: np.ndarray, words: Sequence[str], word_vectors: np.ndarray, typical: np.ndarray | None
 ) -> tuple[str, ...]:
-    similarity = (centres - centres.mean(0)) @ word_vectors.T  # (K, W): what sets this cluster apart
+    similarity = (centres - centres.mean(0)) @ word_vectors.T  # (K, W): relative to the mean, to separate clusters
     if typical is not None:
         similarity = np.where(typical > 0, np.maximum(similarity, 0) * typical, 0.01 * similarity)
     names: dict[int, str] = {}
-    taken: set[int] = set()
+    used: set[int] = set()
     for flat in np.argsort(-similarity, axis=None):
         cluster, word = divmod(int(flat), len(words))
-        if cluster in names or word in taken:
+        if cluster in names or word in used:
             continue
         names[cluster] = words[word]
-        taken.add(word)
+        used.add(word)
         if len(names) == len(centres):
             break
     return tuple(names[cluster] for cluster in range(len(centres)))

@@ -1,4 +1,4 @@
-"""Label words: which ones a base's tokenizer knows, and which common words mean nearly the same."""
+"""Label words: which ones a base's tokenizer knows, and which common words have nearly the same meaning."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MOST_TOKENS = 3
 
 
 class Wording:
-    """Label words as one base's decoder spells them.
+    """Label words as tokenized for one base's decoder.
 
     Args:
         encoder: of the base.
@@ -35,11 +35,11 @@ class Wording:
         return tuple(self._encoder.label_ids(word))
 
     def knows(self, word: str) -> bool:
-        """Whether the word is 1 to 3 known tokens."""
+        """Return whether the word consists of 1 to 3 known tokens."""
         return len(self.ids(word)) <= _MOST_TOKENS + 1 and self._unknown not in self.ids(word)
 
     def fit(self, words: Sequence[str]) -> bool:
-        """Whether the words can be one task's labels: two or more, all known, told apart by their first tokens."""
+        """Return whether the words can be one task's labels: two or more, known, with different first tokens."""
         return (
             len(words) >= 2
             and all(self.knows(word) for word in words)
@@ -47,20 +47,20 @@ class Wording:
         )
 
     def fitting(self, wordings: Iterable[Sequence[str]]) -> list[tuple[str, ...]]:
-        """The wordings that fit."""
+        """Return the wordings that fit."""
         return [tuple(words) for words in wordings if self.fit(words)]
 
     def trie(self, words: Sequence[str]) -> LabelTrie:
-        """The label trie of the words."""
+        """Return the label trie of the words."""
         return LabelTrie.build([self.ids(word) for word in words])
 
     def vector(self, word: str) -> np.ndarray | None:
-        """The teacher's vector of a common word."""
+        """Return the teacher's vector of a common word, or None."""
         place = self._place.get(word)
         return None if place is None else self.vectors[place]
 
     def near(self, word: str, count: int, apart_from: Sequence[str] = ()) -> list[str]:
-        """Common words nearest to a common word; none that is nearer to one of `apart_from`, or has the same stem."""
+        """Return common words nearest to a word, without the same stem and not nearer to a word of `apart_from`."""
         vector = self.vector(word)
         if vector is None:
             return []

@@ -1,4 +1,4 @@
-"""What every kind of task is made from, and how rows and label words become a task."""
+"""The data that all kinds of tasks use, and the construction of tasks from rows and label words."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _FEWEST_OF_A_CLASS = 20
 
 @dataclass(frozen=True)
 class Material:
-    """Plain texts, and what the teacher says of them.
+    """Plain texts with the teacher's vectors.
 
     Args:
         texts: texts of the sources, sentences and passages of a corpus (N).
@@ -41,12 +41,12 @@ class Material:
 
 
 class Workshop:
-    """Texts, sources and words in the form that tasks share.
+    """Texts, sources and words, shared by all tasks.
 
     Args:
-        sources: labelled tasks.
+        sources: labeled tasks.
         material: plain texts.
-        counts: how much of each kind.
+        counts: number of tasks and share of each kind.
         encoder: of the base.
         seed: base of every draw.
     """
@@ -77,25 +77,25 @@ class Workshop:
         return Rows(self.store, left, right, values, len(source.labels), 1.0)
 
     def of_source(self, source: Source) -> Rows:
-        """A source's rows, as they are."""
+        """Return a source's original rows."""
         return self._of_source[source.name]
 
     @cached_property
     def genres(self) -> np.ndarray:
-        """Place in GENRES of each plain text (len(plain),), -1 where it is not known."""
+        """Index in GENRES of each plain text (len(plain),), -1 if unknown."""
         return genres_of([self.store[index] for index in self.plain.tolist()], self.sources)
 
     def random(self, name: str) -> np.random.Generator:
-        """The generator of one thing that is made, by its name."""
+        """Return the random generator for a name."""
         return np.random.default_rng((self.seed, zlib.crc32(name.encode())))
 
     def rows(
         self, name: str, left: np.ndarray, right: np.ndarray | None, classes: np.ndarray, count: int
     ) -> Rows | None:
-        """The rows of a made task: those with a class, so many of each that they are few enough; None when too few.
+        """Return the rows of a derived task: those with a class, limited per class; None if there are too few.
 
         Args:
-            name: decides which rows are kept.
+            name: seeds the choice of rows.
             left, right: indices into the store (N,).
             classes: label of each row (N,), -1 for none.
             count: number of labels.
@@ -107,26 +107,26 @@ class Workshop:
         fewest = min(_FEWEST_OF_A_CLASS, self.counts.fewest_rows // 2)
         if sum(sizes) < self.counts.fewest_rows or min(sizes) < fewest:
             return None
-        chosen = np.concatenate(members)
-        return Rows(self.store, left[chosen], None if right is None else right[chosen], classes[chosen], count)
+        indices = np.concatenate(members)
+        return Rows(self.store, left[indices], None if right is None else right[indices], classes[indices], count)
 
     def tasks(self, stem: str, wordings: Sequence[Sequence[str]], rows: Rows | None) -> list[RowsTask]:
-        """One task per wording that the tokenizer knows, named by stem and words."""
+        """Return one task per wording that the tokenizer knows, named by stem and words."""
         if rows is None:
             return []
         return [self.task(task_name(stem, words), words, rows) for words in self.wording.fitting(wordings)]
 
     def task(self, name: str, words: Sequence[str], rows: Rows) -> RowsTask:
-        """Rows under label words that fit."""
+        """Return a task of rows and label words that fit."""
         return RowsTask(name, words, rows, self.wording.trie(words), self.seed_of(name))
 
     def seed_of(self, name: str) -> int:
-        """Seed of a task's batches."""
+        """Return the seed of a task's batches."""
         return zlib.crc32(f"{self.seed} {name}".encode())
 
 
 def recoded(classes: np.ndarray, chosen: Sequence[int]) -> np.ndarray:
-    """Place in `chosen` of each row's class (N,), -1 for all others."""
+    """Return the index in `chosen` of each row's class (N,), -1 for all others."""
     places = np.full(len(classes), -1)
     for place, label in enumerate(chosen):
         places[classes == label] = place
@@ -134,10 +134,13 @@ def recoded(classes: np.ndarray, chosen: Sequence[int]) -> np.ndarray:
 
 
 def task_name(stem: str, words: Sequence[str]) -> str:
-    """`form-tense` and (past, present) → `form-tense-past-present`; cut and numbered where that is no task name."""
+    """Return a task name: `form-tense` and (past, present) → `form-tense-past-present`.
+
+    An invalid name is shortened and gets a checksum.
+    """
     spelled = "-".join([stem, *words]).replace(" ", "_")
     name = _NO_NAME.sub("_", spelled.lower())
     if name == spelled and len(name) <= MOST_LETTERS:
         return name
-    told_apart = f"-{zlib.crc32(repr((stem, *words)).encode()):08x}"
-    return name[: MOST_LETTERS - len(told_apart)].rstrip("-_") + told_apart
+    suffix = f"-{zlib.crc32(repr((stem, *words)).encode()):08x}"
+    return name[: MOST_LETTERS - len(suffix)].rstrip("-_") + suffix

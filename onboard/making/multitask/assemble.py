@@ -1,4 +1,4 @@
-"""The last stage: everything that was trained becomes a base folder, measured on the sources' test rows."""
+"""The last stage: write the trained base to a folder, measured on the sources' test rows."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ from onboard.statistics.prior import Lesson
 
 _BASELINES = {"classification": ("majority", "tfidf_logistic_regression"), "regression": ("mean", "tfidf_ridge")}
 
-Weights = Literal["float16", "int8"]  # how backbone and hypernetwork are stored
+Weights = Literal["float16", "int8"]  # format of the stored backbone and hypernetwork
 
 
 @dataclass(frozen=True)
 class TrainedBase:
-    """A base as its training left it.
+    """A trained base.
 
     Args:
         engine: rounded backbone and hypernetwork.
-        sources: the shipped source tasks, with their training rows, whose hashes are kept.
+        sources: the shipped source tasks with their training rows, of which hashes are stored.
         embeddings: `z` (t,) of every source and anchor.
-        anchors: label words of candidates that are no tasks.
-        fingerprints: of every source and anchor, where the embeddings started from them.
-        given: the base whose backbone this one has, byte for byte: its files are copied.
-        trained_rows: hashes of the rows that had trained the backbone before, by source: they stay known.
+        anchors: label words of candidates that are not tasks.
+        fingerprints: of every source and anchor, if the embeddings started from them.
+        given: an existing base with the same backbone; its files are copied.
+        trained_rows: hashes of rows that the backbone was trained on before, by source.
     """
 
     engine: Engine
@@ -61,15 +61,15 @@ class TrainedBase:
 
 @dataclass(frozen=True)
 class Description:
-    """What a base says of itself beside what its training left.
+    """Facts about a base that do not come from its training.
 
     Args:
         name: of the base.
-        licence: of its weights, several lines or one.
-        backbone: what it was made from: id or folder, commit, licence; empty for a backbone of our own.
+        licence: license of its weights, one or several lines.
+        backbone: its origin: id or folder, commit, license; empty for a backbone trained here.
         reduction_factor: r.
-        recipe: as it was given.
-        weights: how backbone and hypernetwork are stored; they are rounded to it before they are measured.
+        recipe: as given.
+        weights: format of the stored backbone and hypernetwork; they are rounded before they are measured.
     """
 
     name: str
@@ -80,7 +80,7 @@ class Description:
     weights: Weights
 
     def document(self, trained: TrainedBase, metrics: Mapping[str, Any]) -> dict[str, Any]:
-        """base.json, with what `measure` found by source."""
+        """Return base.json, with the results of `measure` by source."""
         encoder, hypernetwork = trained.engine.encoder, trained.engine.hypernetwork
         return {
             "format": FORMAT,
@@ -112,7 +112,10 @@ class Description:
 
 
 def write_base(trained: TrainedBase, description: Description, output: Path, say: Callable[[str], None]) -> None:
-    """Measure a base on its sources, and write its folder with what they teach its prior. Raises as `save_base`."""
+    """Measure a base on its sources and write its folder, including the lessons of its sources.
+
+    Raises as `save_base`.
+    """
     metrics = measure_all(trained, say)
     lessons = lessons_of_sources(trained.engine, trained.sources, say)
     save_base(trained, description.document(trained, metrics), output, lessons)
@@ -122,16 +125,16 @@ def write_base(trained: TrainedBase, description: Description, output: Path, say
 def save_base(
     trained: TrainedBase, document: Mapping[str, Any], output: Path, lessons: Mapping[str, Lesson] | None = None
 ) -> None:
-    """Write the base folder; base.json, without which it is no base, comes last.
+    """Write the base folder. base.json is written last, and only then is the folder a base.
 
     Args:
         trained: the base.
-        document: base.json; `weights` in it says how backbone and hypernetwork are stored, float16 if left out.
-        output: the folder; the files of a base that lies there are replaced.
-        lessons: what its sources teach its prior; base.json names their digest.
+        document: base.json; its `weights` give the format of backbone and hypernetwork, by default float16.
+        output: the folder; files of an existing base are replaced.
+        lessons: lessons of its sources for its prior; base.json contains their digest.
 
     Raises:
-        StorageError: it cannot be written; what was trained is in the work folder.
+        StorageError: it cannot be written; the training result remains in the work folder.
     """
     engine, in_int8 = trained.engine, document.get("weights") == "int8"
     try:
@@ -151,7 +154,7 @@ def save_base(
         write_documents(output, document, _made(document), _table(document["sources"]))
         for path in output.rglob("*"):
             if path.is_file():
-                path.chmod(0o644)  # safetensors writes files that nobody else may read, workers of other users included
+                path.chmod(0o644)  # safetensors creates files that only the owner can read, not workers of other users
     except (OSError, SafetensorError) as error:
         raise StorageError(
             "base-not-writable", output=output, reason=getattr(error, "strerror", None) or error
@@ -159,11 +162,11 @@ def save_base(
 
 
 def _clear(output: Path) -> None:
-    """From here on the folder is no base; weights and tokenizer of an earlier one would stay beside the new ones."""
+    """Remove base.json, and backbone files of an earlier base that would otherwise remain."""
     backbone = output / "backbone"
     backbone.mkdir(parents=True, exist_ok=True)
     (output / "base.json").unlink(missing_ok=True)
-    for name in (FINGERPRINTS, LESSONS, "spread.safetensors"):  # which bases of before had for their readouts
+    for name in (FINGERPRINTS, LESSONS, "spread.safetensors"):  # files of bases from earlier releases
         (output / name).unlink(missing_ok=True)
     for path in backbone.iterdir():
         if path.is_file():
@@ -183,16 +186,16 @@ def _save_backbone(engine: Engine, folder: Path, *, in_int8: bool) -> None:
 def _save_arrays(trained: TrainedBase, output: Path) -> None:
     tables = {name: np.ascontiguousarray(z, dtype=np.float32) for name, z in trained.embeddings.items()}
     save_arrays(tables, output / "embeddings.safetensors")
-    known = trained.trained_rows
-    hashes = dict(known)
+    earlier = trained.trained_rows
+    hashes = dict(earlier)
     for source in trained.sources:
         of_task = np.array(row_hashes(source.train), dtype=np.int64)
-        hashes[source.name] = np.union1d(of_task, known.get(source.name, of_task[:0]))
+        hashes[source.name] = np.union1d(of_task, earlier.get(source.name, of_task[:0]))
     save_arrays(hashes, output / "trained_rows.safetensors")
 
 
 def measure(engine: Engine, z: np.ndarray, source: Source) -> dict[str, Any]:
-    """Metrics of a source's test rows, with majority and TF-IDF + logistic regression on the same rows beside them."""
+    """Return metrics on a source's test rows, and those of the majority and TF-IDF baselines on the same rows."""
     ours = HeldOut.of(source, source.test, engine).score(engine, z, torch.float32)
     dataset = Dataset(source.kind, source.labels, source.train, test=source.test, low=source.low, high=source.high)
     theirs = score_baselines(dataset, source.test, metric="mcc" if source.kind == "classification" else None)
@@ -204,7 +207,7 @@ def _numbers(metrics: Mapping[str, Metric]) -> dict[str, Any]:
 
 
 def measure_all(trained: TrainedBase, say: Callable[[str], None]) -> dict[str, dict[str, Any]]:
-    """`measure` of every source under its `z`, by name; each is told as soon as it is known."""
+    """Run `measure` for every source with its `z`, and report each result at once. Returns results by name."""
     measured = {}
     for source in trained.sources:
         measured[source.name] = measure(trained.engine, trained.embeddings[source.name], source)
@@ -213,7 +216,7 @@ def measure_all(trained: TrainedBase, say: Callable[[str], None]) -> dict[str, d
 
 
 def test_line(metrics: Mapping[str, Any]) -> str:
-    """What `measure` found on the test rows, for a line of progress."""
+    """Return the results of `measure` on the test rows as a progress message."""
     return ", ".join(f"test {name} {metric['value']:.3f}" for name, metric in metrics["test"].items())
 
 

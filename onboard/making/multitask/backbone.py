@@ -1,4 +1,4 @@
-"""A T5 that exists, from the hub or a folder: found within seconds or not at all, with its commit and licence."""
+"""An existing T5 from the hub or a folder, with its commit and license. Looking it up takes seconds at most."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class FoundBackbone:
     """A backbone on this machine.
 
     Args:
-        source: as the recipe names it.
+        source: as named in the recipe.
         folder: with config.json, weights and tokenizer.
         revision: the commit on the hub; None for a folder.
-        licence: as the hub names it; None when nobody said so.
+        licence: license id of the hub; None if it is not stated.
     """
 
     source: str
@@ -35,17 +35,17 @@ class FoundBackbone:
     licence: str | None
 
     def to_json(self) -> dict[str, str | None]:
-        """For base.json."""
+        """Return the entry for base.json."""
         return {"from": self.source, "revision": self.revision, "licence": self.licence}
 
 
 def find_backbone(given: GivenBackbone) -> FoundBackbone:
-    """Look for the backbone in its folder, on the hub, or in what was downloaded from the hub before.
+    """Find the backbone in its folder, on the hub, or in the download cache.
 
     Raises:
         NotFoundError: neither a folder nor a model of the hub.
         NotAllowedError: the model is gated.
-        UnavailableError: the hub cannot be reached, and nothing was downloaded before; this takes seconds.
+        UnavailableError: the hub cannot be reached within seconds, and the model is not in the cache.
     """
     folder = Path(given.source).expanduser()
     if folder.is_dir():
@@ -56,14 +56,14 @@ def find_backbone(given: GivenBackbone) -> FoundBackbone:
 
 
 def load_given(source: FoundBackbone) -> tuple[Any, Any]:
-    """Backbone (frozen, float32, rounded to float16 as it will be stored) and tokenizer.
+    """Return backbone (frozen, float32, rounded to float16 as it will be stored) and tokenizer.
 
     Raises:
         InputError: not a T5, no safetensors, a tokenizer that cannot be loaded, or weights beyond float16.
     """
     from transformers.utils import logging
 
-    logging.disable_progress_bar()  # a bar per file says nothing beside our own lines
+    logging.disable_progress_bar()  # progress bars per file would only add noise
     backbone = load_backbone(source.folder)
     largest = max(float(parameter.detach().abs().max()) for parameter in backbone.parameters())
     if not largest < _LARGEST_HALF:
@@ -82,7 +82,7 @@ def load_given(source: FoundBackbone) -> tuple[Any, Any]:
 def _tokenizer(backbone: FoundBackbone) -> Any:
     tokenizer = load_tokenizer(backbone.folder, backbone.source)
     digit = tokenizer("1", add_special_tokens=False)["input_ids"]
-    if not digit or tokenizer.unk_token_id in digit:  # without its files transformers makes one that knows nothing
+    if not digit or tokenizer.unk_token_id in digit:  # without its files, transformers creates an empty tokenizer
         raise InputError("tokenizer-empty", source=backbone.source)
     return tokenizer
 
@@ -115,6 +115,6 @@ def _downloaded_before(given: GivenBackbone, reason: Exception) -> FoundBackbone
     try:
         folder = Path(snapshot_download(given.source, revision=given.revision, local_files_only=True))
     except LocalEntryNotFoundError:
-        said = str(reason).partition("\n")[0] or type(reason).__name__
-        raise UnavailableError("hub-unreachable-for-backbone", source=given.source, said=said) from reason
+        message = str(reason).partition("\n")[0] or type(reason).__name__
+        raise UnavailableError("hub-unreachable-for-backbone", source=given.source, said=message) from reason
     return FoundBackbone(given.source, folder, folder.name, None)

@@ -1,9 +1,9 @@
-"""Checkpoints of a training stage: safetensors, written beside, flushed and renamed.
+"""Checkpoints of a training stage: safetensors, written to a temporary file, synced and renamed.
 
-So the last good one survives a full disk or a power cut.
+So the last good checkpoint survives a full disk or a power cut.
 
-Batches are drawn from (seed, step) alone, so weights, optimiser state and the step are all that a resumed run needs to
-give the same bits as one that was never interrupted (on CPU).
+Batches only depend on (seed, step). Weights, optimizer state and the step therefore suffice to resume with the same
+bits as an uninterrupted run (on CPU).
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _ABSENT = object()
 
 
 class Checkpoint:
-    """Saves and restores named modules, one optimiser and the step of a stage in one file.
+    """Saves and restores named modules, one optimizer and the step of a stage in one file.
 
     Args:
         path: the checkpoint's file.
-        modules: what is trained, by name.
+        modules: trained modules by name.
         optimiser: Adam or AdamW over the modules' parameters.
-        settings: what the stage depends on, JSON-compatible; a checkpoint of other settings is refused.
+        settings: JSON-compatible settings of the stage; a checkpoint with other settings is refused.
     """
 
     def __init__(
@@ -51,10 +51,10 @@ class Checkpoint:
         self._saved_at = time.monotonic()
 
     def restore(self) -> int:
-        """Load the checkpoint if there is one; returns the next step (0 without one).
+        """Load the checkpoint if it exists. Returns the next step (0 without one).
 
         Raises:
-            ConflictError: it was made with other settings; the first field that differs is named.
+            ConflictError: it was made with other settings; the error names the first field that differs.
             DamagedError: it cannot be read.
         """
         if not self.path.is_file():
@@ -66,10 +66,10 @@ class Checkpoint:
         return int(metadata["step"])
 
     def save(self, step: int) -> None:
-        """Write everything, to be resumed at `step`.
+        """Write a checkpoint to resume at `step`.
 
         Raises:
-            StorageError: it cannot be written; the last good one is whole.
+            StorageError: it cannot be written; the previous one is intact.
         """
         tensors = module_tensors(self._modules)
         for index, state in enumerate(self._states()):
@@ -78,7 +78,7 @@ class Checkpoint:
         self._saved_at = time.monotonic()
 
     def save_if_due(self, step: int) -> None:
-        """Save when the last checkpoint is two minutes old."""
+        """Save if the last checkpoint is two minutes old."""
         if time.monotonic() - self._saved_at > EVERY_SECONDS:
             self.save(step)
 
@@ -108,11 +108,11 @@ class Checkpoint:
 
 
 class BestWeights:
-    """The modules' weights at the validation that was best so far, apart from the last checkpoint.
+    """The modules' weights at the best validation so far, stored apart from the last checkpoint.
 
     Args:
         path: the file.
-        modules: what is trained, by name.
+        modules: trained modules by name.
     """
 
     def __init__(self, path: Path, modules: Mapping[str, nn.Module]) -> None:
@@ -120,17 +120,17 @@ class BestWeights:
         self.step, self.mean = -1, float("-inf")
 
     def restore(self) -> None:
-        """Read which step is the best so far, if there is one."""
+        """Read the best step so far, if there is one."""
         if self._path.is_file():
             _, metadata = read_tensors(self._path)
             self.step, self.mean = int(metadata["step"]), float(metadata["mean"])
 
     def forget(self) -> None:
-        """Remove what an earlier run left behind."""
+        """Delete the file of an earlier run."""
         self._path.unlink(missing_ok=True)
 
     def offer(self, step: int, mean: float) -> bool:
-        """Keep the present weights when they are better than all before; tells whether they are."""
+        """Save the current weights if they are better than all before. Returns whether they are."""
         if mean <= self.mean:
             return False
         _write_whole(self._path, module_tensors(self._modules), {"step": str(step), "mean": repr(mean)})
@@ -138,22 +138,22 @@ class BestWeights:
         return True
 
     def load(self) -> None:
-        """Put the best weights back into the modules."""
+        """Load the best weights into the modules."""
         load_modules(self._modules, read_tensors(self._path)[0])
 
 
 def require_checkpoint(work: Path) -> None:
-    """For `--resume`.
+    """Check that `--resume` is possible.
 
     Raises:
-        NotFoundError: no checkpoint is in the folder.
+        NotFoundError: the folder contains no checkpoint.
     """
     if not any(work.glob("*.safetensors")):
         raise NotFoundError("training-checkpoint-missing", work=work)
 
 
 def module_tensors(modules: Mapping[str, nn.Module]) -> dict[str, torch.Tensor]:
-    """All weights of named modules under one roof."""
+    """Return all weights of named modules in one dictionary."""
     return {
         f"module.{name}.{key}": value.detach()
         for name, module in modules.items()
@@ -162,18 +162,18 @@ def module_tensors(modules: Mapping[str, nn.Module]) -> dict[str, torch.Tensor]:
 
 
 def load_modules(modules: Mapping[str, nn.Module], tensors: Mapping[str, torch.Tensor]) -> None:
-    """The reverse of `module_tensors`."""
+    """Load weights from a result of `module_tensors`."""
     for name, module in modules.items():
         prefix = f"module.{name}."
-        own = {key.removeprefix(prefix): value for key, value in tensors.items() if key.startswith(prefix)}
-        module.load_state_dict(own)
+        state = {key.removeprefix(prefix): value for key, value in tensors.items() if key.startswith(prefix)}
+        module.load_state_dict(state)
 
 
 def _write_whole(path: Path, tensors: Mapping[str, torch.Tensor], metadata: Mapping[str, str]) -> None:
-    """A safetensors file, whole or not at all.
+    """Write a safetensors file atomically.
 
     Raises:
-        StorageError: it cannot be written; what was there before is whole.
+        StorageError: it cannot be written; the previous file is intact.
     """
     content = to_bytes({key: value.cpu().clone().contiguous() for key, value in tensors.items()}, dict(metadata))
     temporary = part_beside(path)
@@ -198,7 +198,7 @@ def _write_whole(path: Path, tensors: Mapping[str, torch.Tensor], metadata: Mapp
 
 
 def first_difference(was: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
-    """Dotted name of the first field that differs between two documents, in the order of the second; None if none."""
+    """Return the dotted name of the first field that differs, in the order of the second document; None if equal."""
     old, new = dict(_fields(was)), dict(_fields(now))
     return next((key for key in (*new, *old) if old.get(key, _ABSENT) != new.get(key, _ABSENT)), None)
 

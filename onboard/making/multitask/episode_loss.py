@@ -1,7 +1,8 @@
-"""The loss of an episode: a readout is solved on its support rows in closed form, and answers its query rows.
+"""The loss of an episode: solve a readout on its support rows in closed form, and answer its query rows.
 
-The same readout as a job's (`onboard.statistics.readout`), written so that gradients reach the encoder through the
-solution: signed roots, blocks of equal length, ridge regression with the labels' words as one more row of each.
+The readout is that of jobs (`onboard.statistics.readout`), written so that gradients flow to the encoder through the
+solution: signed roots, blocks of equal length, ridge regression with the label words as an additional row of each
+label.
 """
 
 from __future__ import annotations
@@ -17,20 +18,20 @@ from onboard.making.multitask.episodes import Episode
 from onboard.model.engine import Engine
 from onboard.model.readout_features import blocks_of
 
-SMOOTH = 1e-4  # under the root, whose slope at 0 has no bound
+SMOOTH = 1e-4  # under the root, because its slope at 0 is unbounded
 RIDGE = 1.0
-TOKENS_AT_ONCE = 16384  # padded, of one pass of the encoder
+TOKENS_AT_ONCE = 16384  # padded tokens per pass of the encoder
 
 
 @dataclass(frozen=True)
 class EpisodeLosses:
-    """What one episode says.
+    """The losses of one episode.
 
     Args:
         queries: cross-entropy of the query rows, nats.
-        names: the same from the labels' words alone.
-        teacher: how unlike the encoder's kernel of the rows is to the teacher's; 0 without vectors.
-        right: share of the query rows that are answered rightly.
+        names: the same, from the label words alone.
+        teacher: distance between the encoder's and the teacher's kernel of the rows; 0 without vectors.
+        right: share of the query rows that are answered correctly.
     """
 
     queries: Tensor
@@ -45,11 +46,11 @@ def episode_losses(
     """Solve and answer one episode.
 
     Args:
-        engine: whose encoder has read the rows.
+        engine: its encoder has read the rows.
         episode: its rows.
-        features: (n + m + K, 6h) of its rows and of its labels' words, as `read_episodes` gives them.
+        features: (n + m + K, 6h) of its rows and its label words, from `read_episodes`.
         sharpness: (2,) logarithms of the inverse temperatures of readout and of names.
-        with_names: whether the labels' words are a row of them.
+        with_names: whether each label's words are a training row.
     """
     blocks = blocks_of(pairs=engine.encoder.is_pair(episode.ids[0]))
     features = features[:, : blocks * engine.backbone.config.d_model]
@@ -64,8 +65,8 @@ def episode_losses(
     named = _as_long(words, mean, blocks)
     if with_names:
         x, y = torch.cat([x, named]), torch.cat([y, eye])
-    asked = (rows[n:] - mean) / lengths
-    scores = _ridge(x, y, asked)
+    query_features = (rows[n:] - mean) / lengths
+    scores = _ridge(x, y, query_features)
     queries = functional.cross_entropy(sharpness[0].exp() * scores, answers)
     centred = (rows[n:] - rows.mean(0)) / lengths
     by_names = sharpness[1].exp() * (centred @ (named - named.mean(0)).T)
@@ -77,14 +78,15 @@ def episode_losses(
 def read_episodes(
     engine: Engine, episodes: Sequence[Episode], precision: torch.dtype = torch.float32
 ) -> Sequence[Tensor]:
-    """Signed roots of the readout features of every episode's rows and words, (n + m + K, 6h) each; no adapters.
+    """Return signed roots of the readout features of every episode's rows and words, (n + m + K, 6h) each, without
+    adapters.
 
-    Rows of like length are read together, whichever episode they are of.
+    Rows of similar length are read together, across episodes.
 
     Args:
-        engine: whose encoder learns.
+        engine: its encoder is trained.
         episodes: of one step.
-        precision: the type that the encoder computes in; what is made of its states is float32.
+        precision: the encoder's compute type; results are converted to float32.
     """
     counts = [len(episode.ids) + len(episode.names) for episode in episodes]
     ids = [row for episode in episodes for row in (*episode.ids, *episode.names)]
@@ -93,13 +95,13 @@ def read_episodes(
         read = torch.cat([engine.readout_features([ids[row] for row in part]) for part in _parts(ids, order)])
     back = torch.empty(len(order), dtype=torch.long)
     back[torch.tensor(order)] = torch.arange(len(order))
-    seen = read[back.to(read.device)]
-    roots = seen.sign() * ((seen.abs() + SMOOTH).sqrt() - SMOOTH**0.5)
+    features = read[back.to(read.device)]
+    roots = features.sign() * ((features.abs() + SMOOTH).sqrt() - SMOOTH**0.5)
     return torch.split(roots, counts)
 
 
 def _parts(ids: Sequence[Sequence[int]], order: Sequence[int]) -> list[list[int]]:
-    """Rows in their order, in parts of at most `TOKENS_AT_ONCE` padded tokens."""
+    """Return the rows in order, in parts of at most `TOKENS_AT_ONCE` padded tokens."""
     parts: list[list[int]] = [[]]
     for row in order:
         if (len(parts[-1]) + 1) * len(ids[row]) > TOKENS_AT_ONCE and parts[-1]:
@@ -116,15 +118,15 @@ def _block_lengths(centred: Tensor, blocks: int) -> Tensor:
 
 
 def _as_long(words: Tensor, mean: Tensor, blocks: int) -> Tensor:
-    """The words as rows of the task, on its scale: (K, h), as `onboard.statistics.blocks.with_names` makes them."""
+    """Return the label words as rows on the task's scale (K, h), as in `onboard.statistics.blocks.with_names`."""
     width = words.shape[1] // blocks
-    texts = min(3, blocks) * width  # of a pair the differences say nothing of a word
+    texts = min(3, blocks) * width  # the difference blocks of a pair contain no information about a word
     apart = torch.cat([words[:, :texts] - mean[:texts], torch.zeros_like(words[:, texts:])], dim=1)
     return apart / _block_lengths(apart, blocks)
 
 
 def _ridge(x: Tensor, y: Tensor, asked: Tensor) -> Tensor:
-    """Scores (m, K) of a ridge regression of y (n, K) on x (n, h) with an intercept, solved among the rows."""
+    """Return scores (m, K) of a ridge regression of y (n, K) on x (n, h) with intercept, in its dual form."""
     kernel = x @ x.T + 1.0
     weights = torch.linalg.solve(kernel + RIDGE * torch.eye(len(x), device=x.device), y)
     scores: Tensor = (asked @ x.T + 1.0) @ weights
@@ -132,9 +134,10 @@ def _ridge(x: Tensor, y: Tensor, asked: Tensor) -> Tensor:
 
 
 def _kernel_distance(rows: Tensor, blocks: int, episode: Episode) -> Tensor:
-    """One less the correlation, over pairs of rows, of the encoder's cosines and the teacher's; 0 without vectors.
+    """Return 1 minus the correlation, over pairs of rows, of the encoder's and the teacher's cosines; 0 without
+    vectors.
 
-    Like centred kernel alignment (Kornblith et al. 2019, arXiv 1905.00414): which rows are close counts, not how close.
+    As in centered kernel alignment (Kornblith et al. 2019, arXiv 1905.00414), only relative similarities matter.
     """
     if episode.vectors is None:
         return rows.new_zeros(())

@@ -10,9 +10,9 @@ from onboard.making.multitask.recipe import Schedule
 
 
 class EpisodesStage(Schedule):
-    """Small tasks cut out of the sources: a readout is solved on a few rows, and other rows teach the encoder.
+    """Small tasks drawn from the sources: a readout is solved on a few rows, and other rows train the encoder.
 
-    `batch` counts episodes a step. The learning rate is the encoder's; the other rates are multiples of it.
+    `batch` counts episodes per step. The learning rate is the encoder's; the other rates are multiples of it.
     """
 
     labels: int = Field(default=8, ge=2, description="Most labels of an episode.")

@@ -1,4 +1,4 @@
-"""The stage `episodes`: the encoder learns to be read by readouts; decoder, hypernetwork and embeddings follow it."""
+"""The stage `episodes`: train the encoder for readouts; decoder, hypernetwork and embeddings adapt to it."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ from onboard.model.encoding import TextEncoder
 from onboard.model.engine import Engine
 
 FIRST_SHARPNESS = 4.0  # inverse temperature of a readout, as `onboard.statistics.readout.USUAL`
-_SHARPNESS_RATE = 50.0  # multiple of the learning rate: two numbers among millions
+_SHARPNESS_RATE = 50.0  # multiple of the learning rate, large because only two numbers learn
 
 
 @dataclass(frozen=True)
 class TaughtRows:
-    """Rows that the second teacher has read: places among a source's training rows (p,), and its vectors (p, v)."""
+    """Rows read by the second teacher: indices in a source's training rows (p,), and vectors (p, v)."""
 
     places: np.ndarray
     vectors: np.ndarray
 
 
 class EpisodeDraws:
-    """Draws the episodes of a step; which ones depends on the step alone.
+    """Draws the episodes of a step. The draws depend on the step alone.
 
     Args:
         sources: with their training rows.
         encoder: of the base.
         sizes: of the episodes.
-        taught: rows with the second teacher's vectors, by source; half of such a source's episodes are cut from them.
-        shares: of the episodes that each source gets (S,).
+        taught: rows with the second teacher's vectors, by source; half of such a source's episodes use only these.
+        shares: returns the share of episodes of each source (S,).
         seed: of the draws.
     """
 
@@ -69,7 +69,7 @@ class EpisodeDraws:
         self._shares, self._seed = shares(self._all), seed
 
     def of_step(self, step: int, count: int) -> list[tuple[Episode, float]]:
-        """So many episodes, each with a number drawn from [0, 1) that decides whether names are among its rows."""
+        """Return episodes, each with a number from [0, 1) that decides whether label words are training rows."""
         rng = np.random.default_rng((self._seed, 7, step))
         drawn = []
         for _ in range(count):
@@ -90,14 +90,14 @@ class _Sharpness(nn.Module):
 
 @dataclass(frozen=True)
 class EpisodeTraining:
-    """How a base learns by episodes.
+    """The training by episodes.
 
     Args:
         recipe: of the stage.
         sources: with their training rows.
         taught: see `EpisodeDraws`.
         seed: of every draw.
-        settings: what the result depends on.
+        settings: everything that the result depends on.
     """
 
     recipe: EpisodesStage
@@ -115,13 +115,13 @@ class EpisodeTraining:
 def train_by_episodes(
     engine: Engine, embeddings: nn.ParameterList, training: EpisodeTraining, running: Running
 ) -> None:
-    """Train encoder, decoder, hypernetwork and embeddings; the engine and the embeddings end with the last weights.
+    """Train encoder, decoder, hypernetwork and embeddings. Engine and embeddings end with the last weights.
 
     Args:
         engine: on its device.
-        embeddings: one (1, t) per source, in their order.
-        training: how.
-        running: work folder, progress, signals; one process only.
+        embeddings: one (1, t) per source, in order.
+        training: the training.
+        running: work folder, progress, signals; single process only.
     """
     sharpness = _Sharpness().to(engine.device)
     modules = {
@@ -143,7 +143,7 @@ def train_by_episodes(
 
 
 def _loss_of_episodes(engine: Engine, training: EpisodeTraining, sharpness: torch.Tensor) -> LossOf:
-    """The mean loss of a step's episodes."""
+    """Return a function for the mean loss of a step's episodes."""
     recipe, balance = training.recipe, training.balance
     sizes = EpisodeSizes(recipe.labels, (recipe.fewest_support, recipe.most_support), recipe.queries, recipe.tokens)
     draws = EpisodeDraws(
@@ -156,8 +156,8 @@ def _loss_of_episodes(engine: Engine, training: EpisodeTraining, sharpness: torc
         drawn = draws.of_step(step, recipe.batch)
         features = read_episodes(engine, [episode for episode, _ in drawn], precision)
         losses = [
-            episode_losses(engine, episode, seen, sharpness, with_names=chance < recipe.named)
-            for (episode, chance), seen in zip(drawn, features, strict=True)
+            episode_losses(engine, episode, rows_read, sharpness, with_names=chance < recipe.named)
+            for (episode, chance), rows_read in zip(drawn, features, strict=True)
         ]
         rows = [row for episode, _ in drawn for row in episode.ids]
         value = torch.stack([_weighted(of_one, recipe) for of_one in losses]).mean()
@@ -173,7 +173,7 @@ def _weighted(losses: EpisodeLosses, recipe: EpisodesStage) -> torch.Tensor:
 def _loss_under_adapters(
     engine: Engine, embeddings: nn.ParameterList, training: EpisodeTraining, running: Running
 ) -> LossOf:
-    """The multi-task loss under each source's own embedding, which keeps decoder and adapters fitting the encoder."""
+    """Return the multi-task loss with each source's embedding, which keeps decoder and adapters consistent."""
     recipe, sources, seed = training.recipe, training.sources, training.seed
     tasks = tuple(SourceTask(source, engine.encoder, seed + index) for index, source in enumerate(sources))
     sampling = Sampling(
@@ -188,14 +188,19 @@ def _loss_under_adapters(
 def _rates(
     engine: Engine, embeddings: nn.ParameterList, sharpness: nn.Module, recipe: EpisodesStage
 ) -> list[tuple[list[nn.Parameter], float]]:
-    """What learns, with its multiple of the learning rate. Token embeddings stay: few of them are in any episode."""
+    """Return trained parameters with multiples of the learning rate.
+
+    Token embeddings are frozen: episodes use few of them.
+    """
     backbone = engine.backbone
     backbone.requires_grad_(True)
     engine.hypernetwork.requires_grad_(True)
     backbone.get_input_embeddings().weight.requires_grad_(False)
     encoder = [parameter for parameter in backbone.encoder.parameters() if parameter.requires_grad]
-    known = {id(parameter) for parameter in encoder}
-    rest = [parameter for parameter in backbone.parameters() if parameter.requires_grad and id(parameter) not in known]
+    encoder_ids = {id(parameter) for parameter in encoder}
+    rest = [
+        parameter for parameter in backbone.parameters() if parameter.requires_grad and id(parameter) not in encoder_ids
+    ]
     return [
         (encoder, 1.0), (rest, recipe.decoder_rate), (list(engine.hypernetwork.parameters()), recipe.hypernetwork_rate),
         (list(embeddings), recipe.embedding_rate), (list(sharpness.parameters()), _SHARPNESS_RATE),

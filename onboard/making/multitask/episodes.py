@@ -1,8 +1,7 @@
-"""Episodes: small tasks cut out of the sources, as a user's job will look.
+"""Episodes: small tasks drawn from the sources that look like a user's job.
 
-An episode draws some labels of one source, a few support rows of each and query rows of the same labels. Whoever trains
-the encoder solves a readout on the support rows and learns from the query rows (Bertinetto et al. 2019,
-arXiv 1805.08136).
+An episode contains some labels of one source, a few support rows of each, and query rows of the same labels. Training
+solves a readout on the support rows and learns from the query rows (Bertinetto et al. 2019, arXiv 1805.08136).
 """
 
 from __future__ import annotations
@@ -16,21 +15,21 @@ import numpy as np
 from onboard.making.curriculum.source import Source
 from onboard.model.encoding import TextEncoder
 
-FEWEST_QUERIES: Final = 2  # rows of a label beyond its support, without which it enters no episode
-BINS: Final = ("low", "high"), ("low", "middle", "high")  # labels of a scale that is cut into parts
+FEWEST_QUERIES: Final = 2  # minimum number of query rows of a label in an episode
+BINS: Final = ("low", "high"), ("low", "middle", "high")  # labels of a scale that is divided into parts
 
 
 @dataclass(frozen=True)
 class Episode:
-    """Rows of K labels, each label with at least one support row.
+    """Rows of K labels, each with at least one support row.
 
     Args:
         task: name of the source.
         ids: token ids of the support rows, then of the query rows.
-        labels: (n + m,) which of the K labels each row has.
-        support: n, how many of the rows are support rows.
-        names: token ids of the labels' words (K).
-        vectors: (n + m, v) the teacher's vectors of the rows; None where the teacher does not speak for them.
+        labels: (n + m,) label index of each row, below K.
+        support: n, the number of support rows.
+        names: token ids of the label words (K).
+        vectors: (n + m, v) the teacher's vectors of the rows, or None.
     """
 
     task: str
@@ -43,13 +42,13 @@ class Episode:
 
 @dataclass(frozen=True)
 class EpisodeSizes:
-    """How large episodes are.
+    """Sizes of episodes.
 
     Args:
-        labels: most labels of an episode.
-        support: fewest and most support rows in all; every label has one at least.
-        queries: query rows in all.
-        tokens: most tokens of a row.
+        labels: maximum number of labels.
+        support: minimum and maximum total of support rows; every label has at least one.
+        queries: total number of query rows.
+        tokens: maximum number of tokens per row.
     """
 
     labels: int = 8
@@ -65,7 +64,7 @@ class EpisodeSource:
         source: with its training rows.
         encoder: of the base.
         sizes: of the episodes.
-        pool: the rows that are drawn from, by their place among the training rows; None means all.
+        pool: indices of the training rows to draw from; None means all.
         vectors: (len(pool), v) the teacher's vectors of these rows, or None.
 
     Raises:
@@ -95,7 +94,7 @@ class EpisodeSource:
             raise ValueError(f"{source.name}: fewer than two labels have {FEWEST_QUERIES + 1} rows")
 
     def draw(self, rng: np.random.Generator) -> Episode:
-        """One episode."""
+        """Draw one episode."""
         labels_of_rows, words = self._labelled(rng)
         usable = np.arange(len(words)) if self._scale else self._usable
         count = int(rng.integers(2, min(self._sizes.labels, len(usable)) + 1))
@@ -106,9 +105,9 @@ class EpisodeSource:
         shares = np.maximum(1, np.round(rng.dirichlet(np.full(count, 20.0)) * most)).astype(int)
         support, queries = [], []
         for place, share in zip(places, shares, strict=True):
-            taken = min(int(share), len(place) - FEWEST_QUERIES)
-            support.append(place[:taken])
-            queries.append(place[taken : taken + max(FEWEST_QUERIES, self._sizes.queries // count)])
+            support_count = min(int(share), len(place) - FEWEST_QUERIES)
+            support.append(place[:support_count])
+            queries.append(place[support_count : support_count + max(FEWEST_QUERIES, self._sizes.queries // count)])
         rows = np.concatenate([*support, *queries])
         owners = [*(np.full(len(part), index) for index, part in enumerate(support)),
                   *(np.full(len(part), index) for index, part in enumerate(queries))]  # fmt: skip
@@ -119,7 +118,7 @@ class EpisodeSource:
         )
 
     def _labelled(self, rng: np.random.Generator) -> tuple[np.ndarray, Sequence[str]]:
-        """The label of each row and the labels' words; a scale is cut into equally frequent parts."""
+        """Return the label of each row and the label words. A scale is divided into equally frequent parts."""
         if not self._scale:
             return self._values, self._words
         words = BINS[int(rng.integers(len(BINS)))]

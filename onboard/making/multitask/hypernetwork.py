@@ -1,4 +1,4 @@
-"""The stage that every base has: hypernetwork, task embeddings and T5 norms on the frozen backbone (Eq. 2)."""
+"""The stage of every base: train hypernetwork, task embeddings and T5 norms on the frozen backbone (Eq. 2)."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ from onboard.model.methods import new_hypernetwork
 from onboard.model.methods.open_start import open_to_embeddings
 from onboard.model.projections import Projections
 
-_FINGERPRINTED: Final = (4, 8)  # batches and rows of each that a fingerprint is taken from, few as a new task has
+_FINGERPRINTED: Final = (4, 8)  # batches and rows per batch for a fingerprint; few, as for a new task
 _STARTS: Final = {"scaled": scale_projectors, "open": open_to_embeddings}
-_UNSEEN: Final = 10**6  # their turn: no stage gets that far
+_UNSEEN: Final = 10**6  # a step number that no stage reaches
 
 
 def new_engine(recipe: HypernetworkStage, backbone: Any, encoder: TextEncoder, seed: int) -> Engine:
-    """The backbone with a hypernetwork of the recipe's shape and the authors' initialisation.
+    """Return the backbone with a hypernetwork of the recipe's shape and the authors' initialization.
 
     Raises:
         InputError: the reduction factor leaves no bottleneck.
@@ -73,27 +73,26 @@ def new_engine(recipe: HypernetworkStage, backbone: Any, encoder: TextEncoder, s
 
 @dataclass(frozen=True)
 class TaskEmbeddings:
-    """What was learned for each task, in the order of the groups.
+    """The embeddings learned for the tasks, in the order of the groups.
 
     Args:
-        z: one (1, t) per task. Each is a parameter of its own: AdamW leaves one that is not in the batch alone, so no
-            momentum moves it.
-        fingerprints: of each task, where the embeddings started from them.
+        z: one (1, t) per task. They are separate parameters, so that AdamW does not move those outside a batch.
+        fingerprints: of each task, if the embeddings started from them.
     """
 
     z: nn.ParameterList
     fingerprints: Fingerprints | None = None
 
     def table(self, names: Sequence[str]) -> dict[str, np.ndarray]:
-        """`z` (t,) float32 of the first tasks, by name."""
+        """Return `z` (t,) float32 of the first tasks, by name."""
         return {name: self.z[index].detach()[0].float().cpu().numpy() for index, name in enumerate(names)}
 
 
 class Fingerprinter:
-    """Takes the fingerprints of training tasks, of rows that are drawn apart from those that a step trains on.
+    """Computes fingerprints of training tasks from rows that are drawn separately from training rows.
 
     Args:
-        engine: the model in training; its bare backbone sees the rows.
+        engine: the model in training; only its bare backbone is used.
         tasks: in the order of the embeddings.
         size: t.
         seed: of the projections.
@@ -105,11 +104,11 @@ class Fingerprinter:
         self.present = Fingerprints.from_raw(self._projections, self._all())
 
     def taken_again(self) -> Fingerprints:
-        """Of all tasks as the present weights see them, on the scale of the first ones."""
+        """Return fingerprints of all tasks with the current weights, on the scale of the first ones."""
         return self.present.again(self._all())
 
     def fresh(self, task: int, turn: int) -> np.ndarray:
-        """(t,), on the scale of the first ones."""
+        """Return a fingerprint (t,) of other rows of a task, on the scale of the first ones."""
         return self.present.scaled(self._raw(self._tasks[task], turn))
 
     def _all(self) -> dict[str, np.ndarray]:
@@ -123,11 +122,11 @@ class Fingerprinter:
 
 @dataclass(frozen=True)
 class FurtherModules:
-    """What is trained besides hypernetwork and embeddings, and is rounded with them.
+    """Modules that are trained, and rounded, together with hypernetwork and embeddings.
 
     Args:
-        modules: by name, as the checkpoint holds them.
-        groups: their parameters, with the multiple of the stage's learning rate.
+        modules: by name in the checkpoint.
+        groups: their parameters, with multiples of the stage's learning rate.
     """
 
     modules: Mapping[str, nn.Module]
@@ -135,23 +134,23 @@ class FurtherModules:
 
 
 def norms_beside(engine: Engine, recipe: HypernetworkStage) -> FurtherModules:
-    """The T5 norms (authors), unless the recipe leaves them as they are."""
+    """Return the T5 norms (as the authors train), unless the recipe freezes them."""
     norms = nn.ParameterList(norm_parameters(engine.backbone) if recipe.train_norms else [])
     return FurtherModules({"norms": norms}, [(list(norms), 1.0)])
 
 
 @dataclass(frozen=True)
 class HypernetworkTraining:
-    """How the hypernetwork of a base is trained.
+    """The training of a base's hypernetwork.
 
     Args:
         recipe: shape and schedule.
         seed: of embeddings and draws.
-        settings: what the result depends on.
-        beside: what else is trained; the T5 norms, as a rule.
-        rounded: rounds every parameter of a module to what will be stored.
+        settings: everything that the result depends on.
+        beside: other trained modules, usually the T5 norms.
+        rounded: rounds every parameter of a module to its stored format.
         around: wraps the loss of a step, for dropout.
-        most_of_a_family: largest share of the sources' steps that a family of them gets.
+        most_of_a_family: largest share of the sources' steps for one family.
     """
 
     recipe: HypernetworkStage
@@ -166,13 +165,13 @@ class HypernetworkTraining:
 def train_hypernetwork(
     engine: Engine, groups: Groups, sources: Sequence[Source], training: HypernetworkTraining, running: Running
 ) -> TaskEmbeddings:
-    """Train on all tasks; the engine ends with the best weights, rounded as they will be stored.
+    """Train on all tasks. The engine ends with the best weights, rounded to their stored format.
 
     Args:
         engine: on its device; the backbone frozen and rounded.
-        groups: the curriculum's tasks with shares; the sources come first, in their order.
+        groups: the curriculum's tasks with shares; the sources come first, in order.
         sources: with validation rows, which choose the checkpoint.
-        training: how.
+        training: the training.
         running: work folder, progress, processes, signals.
     """
     recipe, beside = training.recipe, training.beside.modules.values()
@@ -201,7 +200,7 @@ def train_hypernetwork(
 
 
 def _started(tasks: int, size: int, seed: int, taker: Fingerprinter | None) -> torch.Tensor:
-    """Where the embeddings start (T, t): at the tasks' fingerprints, or drawn from N(0, 1)."""
+    """Return the initial embeddings (T, t): the tasks' fingerprints, or draws from N(0, 1)."""
     if taker is not None:
         return torch.from_numpy(np.stack(list(taker.present.of.values())))
     generator = torch.Generator().manual_seed(seed)
@@ -215,12 +214,12 @@ def _stage(
     loss_of: LossOf,
     validation: Validation,
 ) -> Stage:
-    """All that learns, each part at its own rate."""
-    own, recipe = list(engine.hypernetwork.named_parameters()), training.recipe
-    projectors = [parameter for name, parameter in own if is_projector(name)]
-    others = [parameter for name, parameter in own if not is_projector(name)]
+    """Return the stage with all trained parameters, each part with its learning rate."""
+    named, recipe = list(engine.hypernetwork.named_parameters()), training.recipe
+    projectors = [parameter for name, parameter in named if is_projector(name)]
+    other_parameters = [parameter for name, parameter in named if not is_projector(name)]
     learning = [
-        (others, 1.0), (projectors, recipe.projector_rate), (list(embeddings), recipe.embedding_rate),
+        (other_parameters, 1.0), (projectors, recipe.projector_rate), (list(embeddings), recipe.embedding_rate),
         *training.beside.groups,
     ]  # fmt: skip
     modules = {"hypernetwork": engine.hypernetwork, "embeddings": embeddings, **training.beside.modules}
@@ -230,14 +229,14 @@ def _stage(
 def fresh_embeddings_of(
     embeddings: nn.ParameterList, taker: Fingerprinter | None, share: float, seed: int
 ) -> EmbeddingsOf:
-    """Each task's own; in a share of the turns the fingerprint of other rows of it, from which a new task starts."""
+    """Return task embeddings per step; a given share is replaced by fingerprints of other rows, as for a new task."""
     if taker is None or not share:
         return own_embeddings(embeddings)
 
     def embeddings_of(tasks: Sequence[int], step: int) -> torch.Tensor:
         rng = np.random.default_rng((seed, 6, step))
         rows = []
-        for task in tasks:  # a z that is not used gets no gradient, not even zeros: they would let momentum move it
+        for task in tasks:  # an unused z gets no gradient at all; a zero gradient would let momentum move it
             z = embeddings[task]  # (1, t)
             fresh = rng.random() < share
             rows.append(torch.from_numpy(taker.fresh(task, step + 1))[None].to(z) if fresh else z)
@@ -248,6 +247,8 @@ def fresh_embeddings_of(
 
 @torch.no_grad()
 def round_to_half(module: nn.Module) -> None:
-    """Every parameter to the nearest float16, kept as float32: what is trained next is what will be shipped."""
+    """Round every parameter to the nearest float16 and keep it as float32, so that training continues from stored
+    values.
+    """
     for parameter in module.parameters():
         parameter.copy_(parameter.half().float())

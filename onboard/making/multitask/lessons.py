@@ -1,4 +1,4 @@
-"""What the sources of a base teach its prior: a readout of a few hundred rows of each, by the base's own encoder."""
+"""Lessons of a base's sources for its prior: a readout of a few hundred rows each, with the base's encoder."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from onboard.model.readout_features import blocks_of
 from onboard.statistics.prior import NAME_BLOCKS, Lesson
 from onboard.statistics.readout import lesson_of
 
-ROWS: Final = 240  # of a source, of its labels as evenly as there are rows
+ROWS: Final = 240  # per source, balanced over labels as far as possible
 
 
 def lessons_of_sources(engine: Engine, sources: Iterable[Source], say: Callable[[str], None]) -> dict[str, Lesson]:
-    """The lesson of every source of classes, by name. A regression teaches nothing, nor a source that makes no readout.
+    """Return the lesson of every classification source by name. Sources without a usable readout have none.
 
     Args:
         engine: backbone and tokenizer of the base.
         sources: with their training rows.
-        say: hears of those that teach nothing.
+        say: receives messages about sources without a lesson.
     """
     lessons = {}
     for source in sources:

@@ -1,4 +1,4 @@
-"""The plain loop of every training stage of a base: warm-up, clip, checkpoint, validation, progress, signals."""
+"""The loop of every training stage of a base: warm-up, clipping, checkpoints, validation, progress, signals."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class StepLoss:
     """The loss of one step.
 
     Args:
-        value: mean over the tasks of the mean over their rows; of several processes, this one's share of it.
-        task: whose batch it was, several joined by commas; empty when a stage has no tasks.
+        value: mean over the tasks of the mean over their rows; with several processes, this one's share of it.
+        task: task of the batch, or several joined by commas; empty for stages without tasks.
         rows: of the whole batch.
-        tokens: source tokens of the whole batch, padding left out.
+        tokens: source tokens of the whole batch, without padding.
     """
 
     value: torch.Tensor
@@ -39,19 +39,19 @@ class StepLoss:
     tokens: int = 0
 
 
-LossOf = Callable[[int], StepLoss]  # of a step, counted from 0; depends on the step alone
+LossOf = Callable[[int], StepLoss]  # by step, counted from 0; depends on the step alone
 
 
 @dataclass(frozen=True)
 class Scores:
-    """A validation: the metric of each source, by name, and which metric it is."""
+    """A validation: the metric of each source by name, and the metric's name."""
 
     values: Mapping[str, float]
     metrics: Mapping[str, str]
 
     @property
     def mean(self) -> float:
-        """Mean over the sources, each counted once whatever its rows."""
+        """Mean over the sources, unweighted by rows."""
         return sum(self.values.values()) / len(self.values)
 
     def __str__(self) -> str:
@@ -60,11 +60,11 @@ class Scores:
 
 @dataclass(frozen=True)
 class Validation:
-    """Scores the present weights every so many steps, and after the last one.
+    """Scores the current weights at regular steps, and after the last one.
 
     Args:
-        every: steps.
-        score: scores the weights; calls its argument before every batch, which may raise to break off.
+        every: steps between validations.
+        score: scores the weights; calls its argument before every batch, which may raise to abort.
     """
 
     every: int
@@ -73,16 +73,16 @@ class Validation:
 
 @dataclass(frozen=True)
 class Stage:
-    """What is trained, and how.
+    """A training stage.
 
     Args:
         name: also the checkpoint's file name.
         schedule: steps, learning rate, warm-up.
-        modules: what the checkpoint holds.
-        groups: parameters and the multiple of the learning rate they get.
+        modules: the contents of the checkpoint.
+        groups: parameters with multiples of the learning rate.
         loss_of: the loss of a step (counted from 0); must depend on the step alone.
-        settings: what the result depends on, JSON-compatible; a checkpoint of other settings is refused.
-        validation: if given, the stage ends with the weights that were best on it.
+        settings: JSON-compatible; a checkpoint with other settings is refused.
+        validation: if given, the stage ends with the weights of the best validation.
     """
 
     name: str
@@ -95,18 +95,18 @@ class Stage:
 
     @property
     def parameters(self) -> list[nn.Parameter]:
-        """All that is trained."""
+        """All trained parameters."""
         return [parameter for parameters, _ in self.groups for parameter in parameters]
 
 
 @dataclass(frozen=True)
 class Running:
-    """Where and among whom a stage runs.
+    """The environment of a stage.
 
     Args:
         work: folder of the checkpoints.
-        say: where progress goes, a line at a time.
-        processes: this process and its like.
+        say: receives progress, one line at a time.
+        processes: this process and the others of the run.
         signals: SIGTERM and SIGINT.
     """
 
@@ -117,15 +117,15 @@ class Running:
 
 
 def run_stage(stage: Stage, running: Running) -> None:
-    """Train until the schedule's last step, from the stage's checkpoint if there is one; with a validation the modules
-    end with the best weights.
+    """Train to the schedule's last step, from the stage's checkpoint if there is one.
 
-    The checkpoint stays behind as the stage's result, so a finished stage is not run again. A task's embedding that is
-    not in the batch has no gradient, and AdamW leaves parameters without one alone: no momentum moves it.
+    With a validation, the modules end with the best weights. The checkpoint is kept as the stage's result, so a
+    finished stage is not run again. Task embeddings outside the batch have no gradient, and AdamW does not change
+    parameters without one, so momentum does not move them.
 
     Raises:
         JobFailedError: the loss is not finite.
-        ConflictError: the checkpoint is of other settings.
+        ConflictError: the checkpoint has other settings.
         StorageError: a checkpoint cannot be written.
         StoppedError: SIGTERM or SIGINT; the state is saved.
     """
@@ -167,7 +167,7 @@ class _Loop:
                 self.running.say(f"{self.stage.name}: resumes at step {first} of {self.stage.schedule.steps}")
         elif self.first_process:
             self.best.forget()
-        self.running.processes.wait()  # nobody removes or writes what another still reads
+        self.running.processes.wait()  # no process deletes or writes a file that another still reads
         return first
 
     def _train(self, step: int, progress: _Progress) -> None:
@@ -205,7 +205,7 @@ class _Loop:
         try:
             self._validate(validation, step, progress, self._break_off_when_told)
         except _BrokenOffError:
-            return  # the step that follows stops in all processes; the validation is done again on resuming
+            return  # the next step stops all processes; the validation is repeated on resuming
 
     def _break_off_when_told(self) -> None:
         if self.running.signals.caught is not None:
@@ -221,11 +221,11 @@ class _Loop:
 
 
 class _BrokenOffError(Exception):
-    """A validation was broken off by a signal."""
+    """A signal aborted a validation."""
 
 
 class _Progress:
-    """A line now and then: loss, rows and tokens a second, time left."""
+    """Reports loss, rows and tokens per second, and time left at intervals."""
 
     def __init__(self, name: str, first: int, last: int, say: Say) -> None:
         self.say = say
@@ -235,7 +235,7 @@ class _Progress:
         self._rows = self._tokens = 0
 
     def add(self, step: int, loss: float, drawn: StepLoss) -> None:
-        """Count a step; say so when it is time."""
+        """Count a step, and report if it is due."""
         self._losses.append(loss)
         self._rows += drawn.rows
         self._tokens += drawn.tokens
@@ -243,15 +243,15 @@ class _Progress:
         if now - self._said < _REPORT_SECONDS and step + 1 < self._last:
             return
         seconds = max(now - self._said, 1e-9)
-        left = (now - self._started) / (step + 1 - self._first) * (self._last - step - 1)
+        remaining_seconds = (now - self._started) / (step + 1 - self._first) * (self._last - step - 1)
         speed = f"{self._rows / seconds:,.0f} rows/s  {self._tokens / seconds:,.0f} tokens/s  " if self._rows else ""
         loss = sum(self._losses) / len(self._losses)
-        self.say(f"{self._name} {step + 1}/{self._last}  loss {loss:.4f}  {speed}{duration(left)} left")
+        self.say(f"{self._name} {step + 1}/{self._last}  loss {loss:.4f}  {speed}{duration(remaining_seconds)} left")
         self._said, self._losses, self._rows, self._tokens = now, [], 0, 0
 
 
 def duration(seconds: float) -> str:
-    """A time as people say it: 45 s, 12 min, 3 h 12 min."""
+    """Return a readable duration: 45 s, 12 min, 3 h 12 min."""
     minutes = round(seconds / 60)
     if seconds < 60:
         return f"{seconds:.0f} s"
@@ -259,4 +259,4 @@ def duration(seconds: float) -> str:
 
 
 def _silent(line: str) -> None:
-    """The processes that are not the first say nothing."""
+    """Ignore messages of all processes except the first."""

@@ -1,8 +1,8 @@
-"""The multi-task loss (arXiv 2106.04489, Eq. 2): one task a step, or a few, each under its own embedding's adapters.
+"""The multi-task loss (arXiv 2106.04489, Eq. 2): one or several tasks per step, each with its embedding's adapters.
 
-The loss is the cross-entropy of what is scored: the distribution over the task's own labels. Label smoothing therefore
-spreads its share over those labels, not over the vocabulary, and leaves regressions alone: their targets are soft
-already, and smoothing would pull every expectation to the middle of the scale.
+The loss is the cross-entropy over the distribution of the task's labels. Label smoothing therefore spreads its share
+over those labels, not over the vocabulary. It does not apply to regressions: their targets are already soft, and
+smoothing would pull every expectation to the middle of the scale.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ ScoresOf = Callable[[Sequence[Batch], Sequence[int], int], Sequence[torch.Tensor
 
 
 class Drawn(Protocol):
-    """What is drawn by its rows: a training task, or a source of episodes."""
+    """Something drawn in proportion to its rows: a training task, or a source of episodes."""
 
     @property
     def name(self) -> str:
-        """By which it has a weight and a family."""
+        """The key of its weight and family."""
 
     @property
     def rows(self) -> int:
-        """How many it draws from."""
+        """The number of its rows."""
 
 
 @dataclass(frozen=True)
 class Balance:
-    """What some tasks get beside what their rows give them.
+    """Adjustments of the shares that tasks have by their rows.
 
     Args:
-        weights: times as many steps, by the task's name; 1 for the others.
-        families: of the tasks that have one, by name.
-        most: largest share of its group that a family gets.
+        weights: factors on the number of steps by task name; 1 for others.
+        families: families by task name.
+        most: largest share of its group for one family.
     """
 
     weights: Mapping[str, float] = field(default_factory=dict)
@@ -55,17 +55,18 @@ class Balance:
 
     @classmethod
     def of(cls, sources: Sequence[Source], most: float) -> Balance:
-        """The sources' own weights and families."""
+        """Return the balance with the sources' weights and families."""
         families = {source.name: source.about.family for source in sources if source.about.family}
         return cls({source.name: source.about.weight for source in sources}, families, most)
 
     def shares(self, tasks: Sequence[Drawn], temperature: float) -> np.ndarray:
-        """Shares (m,) of a group: by weight · rows^(1/temperature), what a family has too much to the others."""
+        """Return shares (m,) of a group by weight · rows^(1/temperature), with limited families."""
         weights = np.array([self.weights.get(task.name, 1.0) * task.rows ** (1 / temperature) for task in tasks])
         shares: np.ndarray = weights / weights.sum()
         names = [self.families.get(task.name, "") for task in tasks]
         families = [np.array([name == family for name in names]) for family in dict.fromkeys(names) if family]
-        most = max(self.most, 1.0 / max(1, len(families) + ("" in names)))  # less would leave nobody to take the rest
+        # a lower limit could not be met by all families together
+        most = max(self.most, 1.0 / max(1, len(families) + ("" in names)))
         bounded = np.zeros(len(shares), dtype=bool)
         for _ in families:
             over = [mine for mine in families if not bounded[mine].any() and shares[mine].sum() > most]
@@ -84,7 +85,7 @@ EVEN: Final = Balance()
 
 
 def task_probabilities(groups: Groups, temperature: float, balance: Balance = EVEN) -> np.ndarray:
-    """The groups' shares, and the balance's over the tasks within each group; sums to one."""
+    """Return probabilities: the groups' shares, divided by balance within each group. They sum to one."""
     parts = [share * balance.shares(group, temperature) for group, share in groups]
     joined = np.concatenate(parts)
     probabilities: np.ndarray = joined / joined.sum()
@@ -92,17 +93,17 @@ def task_probabilities(groups: Groups, temperature: float, balance: Balance = EV
 
 
 def turns(probabilities: np.ndarray, steps: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Which task each step trains (steps,), and how often that task was trained before (steps,)."""
+    """Return the task of each step (steps,), and how often that task was trained before (steps,)."""
     tasks = np.random.default_rng((seed, 5)).choice(len(probabilities), size=steps, p=probabilities)
     before = np.zeros(steps, dtype=np.int64)
     for task in range(len(probabilities)):
-        own = np.flatnonzero(tasks == task)
-        before[own] = np.arange(len(own))
+        steps_of_task = np.flatnonzero(tasks == task)
+        before[steps_of_task] = np.arange(len(steps_of_task))
     return tasks, before
 
 
 def precision_of(name: str, device: torch.device) -> torch.dtype:
-    """The type that is computed in: bfloat16 or float32; `auto` is bfloat16 where a GPU has it."""
+    """Return the compute type: bfloat16 or float32; `auto` is bfloat16 if the GPU supports it."""
     if name == "bf16" or (name == "auto" and device.type == "cuda" and torch.cuda.is_bf16_supported()):
         return torch.bfloat16
     return torch.float32
@@ -110,15 +111,15 @@ def precision_of(name: str, device: torch.device) -> torch.dtype:
 
 @dataclass(frozen=True)
 class Sampling:
-    """How steps become batches.
+    """How batches are drawn.
 
     Args:
         groups: the curriculum's tasks, with each group's share of the steps.
         steps: of the stage.
-        batch: rows a step, of all processes together.
+        batch: rows per step, over all processes.
         temperature: T.
         seed: of the draws.
-        tasks_per_batch: tasks a step, drawn one by one; each brings its share of the rows.
+        tasks_per_batch: tasks per step, drawn independently with equal shares of the rows.
         balance: of the tasks within a group.
     """
 
@@ -132,17 +133,17 @@ class Sampling:
 
     @property
     def tasks(self) -> list[TrainingTask]:
-        """The tasks of all groups, in order: the order of the embeddings."""
+        """The tasks of all groups, in the order of the embeddings."""
         return [task for group, _ in self.groups for task in group]
 
 
 def own_embeddings(embeddings: nn.ParameterList) -> EmbeddingsOf:
-    """Each task under its own, at every step."""
+    """Return a function that gives each task its embedding at every step."""
     return lambda tasks, _: torch.cat([embeddings[task] for task in tasks])
 
 
 def hypernetwork_scores(engine: Engine, embeddings_of: EmbeddingsOf) -> ScoresOf:
-    """Log-probabilities under the adapters of each task's embedding, all tasks in one pass."""
+    """Return a function for log-probabilities with each task's adapters, all tasks in one pass."""
 
     def scores_of(drawn: Sequence[Batch], tasks: Sequence[int], step: int) -> list[torch.Tensor]:
         counts = [len(batch.ids) for batch in drawn]
@@ -156,7 +157,7 @@ def hypernetwork_scores(engine: Engine, embeddings_of: EmbeddingsOf) -> ScoresOf
 
 
 def bare_scores(engine: Engine) -> ScoresOf:
-    """Log-probabilities under the bare backbone; the label words tell the tasks apart."""
+    """Return a function for log-probabilities of the bare backbone; only label words distinguish the tasks."""
     return lambda drawn, *_: [engine.bare_log_probabilities(batch.ids, [batch.trie]) for batch in drawn]
 
 
@@ -168,13 +169,13 @@ def multitask_loss(
     smoothing: float = 0.0,
     unsmoothed: Collection[str] = (),
 ) -> LossOf:
-    """The loss by step, the mean over its tasks of the mean over their rows; depends on the step alone.
+    """Return the loss by step: the mean over its tasks of the mean over their rows. It depends on the step alone.
 
     Args:
-        scores_of: (b, K) log-probabilities of each batch, of batches, the indices of their tasks and the step.
-        sampling: which task and which rows.
-        precision: the type that is computed in.
-        processes: this one takes its share of the rows.
+        scores_of: returns log-probabilities (b, K) of each batch; called with batches, task indices and the step.
+        sampling: draws tasks and rows.
+        precision: the compute type.
+        processes: this process computes its share of the rows.
         smoothing: share of the target that is spread over the labels.
         unsmoothed: names of regressions.
     """
@@ -184,17 +185,17 @@ def multitask_loss(
 
     def loss_of(step: int) -> StepLoss:
         drawn = range(step * together, (step + 1) * together)
-        chosen = [int(order[turn]) for turn in drawn]
+        task_indices = [int(order[turn]) for turn in drawn]
         whole = [tasks[order[turn]].batch(int(before[turn]), sampling.batch // together) for turn in drawn]
-        own = [_share(batch, processes) for batch in whole]
+        shares = [_share(batch, processes) for batch in whole]
         with torch.autocast(device.type, dtype=torch.bfloat16, enabled=precision == torch.bfloat16):
-            scores = scores_of(own, chosen, step)  # m × (b, K), this process's rows
+            scores = scores_of(shares, task_indices, step)  # m × (b, K), this process's rows
         parts = []
-        for batch, mine, score, task in zip(whole, own, scores, chosen, strict=True):
+        for batch, mine, score, task in zip(whole, shares, scores, task_indices, strict=True):
             smoothed = smoothing and tasks[task].name not in unsmoothed
             targets = _smoothed(mine.targets, smoothing) if smoothed else mine.targets
             parts.append(-(torch.from_numpy(targets).to(device) * score.float()).sum() / len(batch.ids))
-        names = ", ".join(tasks[task].name for task in chosen)
+        names = ", ".join(tasks[task].name for task in task_indices)
         ids = [text for batch in whole for text in batch.ids]
         return StepLoss(torch.stack(parts).mean(), names, len(ids), sum(map(len, ids)))
 
@@ -202,7 +203,7 @@ def multitask_loss(
 
 
 def _share(whole: Batch, processes: Processes) -> Batch:
-    """This process's rows; with fewer rows than processes some get a row that counts nothing."""
+    """Return this process's rows. If there are fewer rows than processes, some get a row without weight."""
     if processes.count == 1:
         return whole
     ids, targets = whole.ids[processes.rank :: processes.count], whole.targets[processes.rank :: processes.count]
@@ -212,7 +213,7 @@ def _share(whole: Batch, processes: Processes) -> Batch:
 
 
 def _smoothed(targets: np.ndarray, share: float) -> np.ndarray:
-    """Targets (B, K) with `share` of their mass spread evenly; rows without mass keep none."""
+    """Return targets (B, K) with `share` of their mass spread evenly; rows without mass keep none."""
     mass = targets.sum(axis=1, keepdims=True)  # (B, 1)
     smoothed: np.ndarray = ((1 - share) * targets + share * mass / targets.shape[1]).astype(np.float32)
     return smoothed

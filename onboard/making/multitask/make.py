@@ -1,4 +1,4 @@
-"""From a recipe and a T5 that exists to the folder of a base."""
+"""Make a base folder from a recipe and an existing T5."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ def make_base(recipe: Recipe, running: Running, output: Path) -> None:
     """Find the backbone, read the sources, train, measure, write. Only the first process does the last two.
 
     Args:
-        recipe: every number.
+        recipe: all settings.
         running: work folder, progress, processes, signals.
         output: the base's folder.
 
     Raises:
-        OnboardError: each of its kinds, with what mends it.
+        OnboardError: of any kind, with a remedy.
         StoppedError: SIGTERM or SIGINT.
     """
-    given = find_backbone(recipe.backbone)
-    licence = _licence(recipe, given)
+    found_backbone = find_backbone(recipe.backbone)
+    licence = _licence(recipe, found_backbone)
     rows = read_sources(recipe.sources, recipe.seed)
-    backbone, tokenizer = load_given(given)
+    backbone, tokenizer = load_given(found_backbone)
     round_to_half(backbone)
     encoder = TextEncoder(tokenizer, PAIR_SEPARATOR, recipe.backbone.max_tokens)
     engine = new_engine(recipe.hypernetwork, backbone, encoder, recipe.seed).to(running.processes.device)
@@ -52,22 +52,22 @@ def make_base(recipe: Recipe, running: Running, output: Path) -> None:
     tasks = tuple(SourceTask(source, encoder, recipe.seed + index) for index, source in enumerate(sources))
     if running.processes.first:
         counts = ", ".join(f"{source.name} {len(source.train):,}" for source in sources)
-        running.say(f"backbone: {given.source}  rows: {counts}")
+        running.say(f"backbone: {found_backbone.source}  rows: {counts}")
     stage = recipe.hypernetwork
-    settings, beside = _settings(recipe, given, sources), norms_beside(engine, stage)
+    settings, beside = _settings(recipe, found_backbone, sources), norms_beside(engine, stage)
     training = HypernetworkTraining(stage, recipe.seed + 2, settings, beside, round_to_half)
     learned = train_hypernetwork(engine, ((tasks, 1.0),), sources, training, running)
     if running.processes.first:
         table = learned.table([source.name for source in sources])
         trained = TrainedBase(engine, sources, table, fingerprints=learned.fingerprints)
         description = Description(
-            recipe.name, licence, given.to_json(), stage.reduction_factor, as_told(recipe), weights="float16"
+            recipe.name, licence, found_backbone.to_json(), stage.reduction_factor, as_told(recipe), weights="float16"
         )
         write_base(trained, description, output, running.say)
 
 
 def _licence(recipe: Recipe, backbone: FoundBackbone) -> str:
-    """The recipe's, else what the hub says of the backbone.
+    """Return the license of the recipe, or else of the backbone on the hub.
 
     Raises:
         InputError: neither is known.
@@ -83,18 +83,18 @@ def _licence(recipe: Recipe, backbone: FoundBackbone) -> str:
 
 
 def _settings(recipe: Recipe, backbone: FoundBackbone, sources: Sequence[Source]) -> dict[str, Any]:
-    """What the trained weights depend on: the recipe without names, the backbone's bytes, the sources' rows."""
+    """Return what determines the weights: the recipe without names, the backbone's digest, the sources' rows."""
     fields = recipe.model_dump(mode="json", by_alias=True, exclude={"name", "licence"})
     return {**fields, "backbone_digest": folder_digest(backbone.folder)} | rows_digests(sources)
 
 
 def rows_digests(sources: Sequence[Source]) -> dict[str, Any]:
-    """A digest of each source's training and validation rows, family and weight: what else a checkpoint depends on."""
+    """Return a digest of each source's training and validation rows, with family and weight, for checkpoints."""
     return {"rows": {source.name: {"digest": _digest(source), **_balance(source)} for source in sources}}
 
 
 def _balance(source: Source) -> dict[str, Any]:
-    """What a source gets beside what its rows give it; nothing where it is as all are."""
+    """Return family and weight of a source, without default values."""
     balance = {"family": source.about.family, "weight": source.about.weight}
     return {name: value for name, value in balance.items() if value not in ("", 1.0)}
 

@@ -1,8 +1,8 @@
-"""Several processes on one training, as `accelerate launch` or `torchrun` start them: data-parallel, no wrapper.
+"""Data-parallel training in several processes, as `accelerate launch` or `torchrun` start them, without a wrapper.
 
-Every process draws the same batch of the same task and takes every n-th row of it. Gradients are summed in one
-all-reduce of those that exist; DistributedDataParallel expects every parameter to get one, and all embeddings but one
-get none. The loss and whether anybody was told to stop travel in the same buffer, so all processes stop together.
+Every process draws the same batch of the same task and takes every n-th row of it. One all-reduce sums the existing
+gradients. DistributedDataParallel expects a gradient for every parameter, but all embeddings except one have none. The
+loss and the stop flag are in the same buffer, so all processes stop together.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from onboard.errors import UnavailableError
 
 @dataclass(frozen=True)
 class Processes:
-    """This process among its like.
+    """This process among those of the run.
 
     Args:
-        rank: number of this process; 0 validates, saves and speaks.
-        count: how many there are.
+        rank: number of this process; 0 validates, saves and reports.
+        count: number of processes.
         device: where this one computes.
     """
 
@@ -36,16 +36,16 @@ class Processes:
 
     @property
     def first(self) -> bool:
-        """Whether this is the one that validates, saves and speaks."""
+        """Whether this process validates, saves and reports."""
         return self.rank == 0
 
     def exchange(self, parameters: Sequence[torch.nn.Parameter], loss: torch.Tensor, stop: bool) -> tuple[float, bool]:
-        """Sum gradients and loss over all processes; tells the loss, and whether any of them was told to stop.
+        """Sum gradients and loss over all processes. Returns the loss, and whether any process is to stop.
 
         Args:
-            parameters: all that is trained; those without a gradient have none in any process.
+            parameters: all trained parameters; those without a gradient have none in any process.
             loss: this process's share of the mean over the whole batch.
-            stop: whether this process was told to stop.
+            stop: whether this process received a stop signal.
         """
         if self.count == 1:
             return float(loss.detach()), stop
@@ -59,20 +59,20 @@ class Processes:
         return float(buffer[0]), bool(buffer[1] > 0)
 
     def wait(self) -> None:
-        """Until all processes are here."""
+        """Wait until all processes call this."""
         if self.count > 1:
             distributed.barrier()
 
 
 @contextmanager
 def joined(device: torch.device) -> Iterator[Processes]:
-    """The processes that a launcher started together with this one; alone without a launcher.
+    """Join the processes that a launcher started; a single process without a launcher.
 
     Args:
-        device: for a process that is alone; of several, each takes the CUDA device of its local rank, or the CPU.
+        device: for a single process; otherwise each takes the CUDA device of its local rank, or the CPU.
 
     Raises:
-        UnavailableError: the others cannot be reached.
+        UnavailableError: the other processes cannot be reached.
     """
     if not _launched():
         yield Processes(0, 1, device)
@@ -91,10 +91,10 @@ def joined(device: torch.device) -> Iterator[Processes]:
 
 
 def leave(code: int) -> NoReturn:
-    """End this process; one of several without Python's own ending.
+    """End this process. With several processes, skip Python's finalization.
 
-    A thread of the process group may free its last tensor a moment after all is done. Where the interpreter is ending
-    by then, that aborts the process, and the launcher takes a training that was saved for a failed one.
+    A thread of the process group may free its last tensor shortly after the end. During finalization, that would abort
+    the process, and the launcher would report a saved training as failed.
     """
     if not _launched():
         sys.exit(code)

@@ -1,4 +1,4 @@
-"""A recipe: every number that makes a base, read from TOML and checked before hours are spent.
+"""A recipe: all settings of a base, read from TOML and validated before training starts.
 
 Sources of the defaults: "paper" is arXiv 2106.04489, "authors" its code (rabeehk/hyperformer at 56b0f99, the
 configuration hyperformer++.json).
@@ -23,7 +23,7 @@ from onboard.model.methods import METHODS
 if TYPE_CHECKING:
     MethodName = str
 else:
-    MethodName = Literal[tuple(METHODS)]  # refused where the recipe is read
+    MethodName = Literal[tuple(METHODS)]  # validated when the recipe is read
 Splits = Literal["own", "hold-out", "halve"]
 _FORBIDS: Final = re.compile(
     r"non-?\s?commercial|\bNC\b|-NC\b|research (?:use|purposes?) only|only for research|for research only|"
@@ -33,7 +33,7 @@ _FORBIDS: Final = re.compile(
 
 
 def held_out_named(sources: Iterable[str], held_out: Collection[str]) -> None:
-    """Nothing is trained on what designs are chosen by. Raises ValueError, which names the first such source."""
+    """Raise ValueError with the first source that is held out and must not be trained on."""
     for name in sources:
         if name in held_out:
             raise ValueError(
@@ -42,13 +42,13 @@ def held_out_named(sources: Iterable[str], held_out: Collection[str]) -> None:
 
 
 class Section(BaseModel):
-    """A table of a recipe: nothing unknown in it, nothing changed later."""
+    """A table of a recipe: immutable, without unknown fields."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
 
 class GivenBackbone(Section):
-    """A T5 that exists: t5, v1.1, flan, mt5 or byt5, with safetensors weights."""
+    """An existing T5: t5, v1.1, flan, mt5 or byt5, with safetensors weights."""
 
     source: str = Field(alias="from", min_length=1, description="Id on the Hugging Face hub, or a folder.")
     revision: str | None = Field(
@@ -60,7 +60,7 @@ class GivenBackbone(Section):
 
 
 class SourceEntry(Section):
-    """A source task: where its rows are and how they are read."""
+    """A source task: the location of its rows, and how they are read."""
 
     source: str = Field(
         alias="from", min_length=1,
@@ -113,7 +113,7 @@ class SourceEntry(Section):
 
 
 def selecting_metrics(kind: Kind | str) -> tuple[str, ...]:
-    """The metrics that a checkpoint may be chosen by: the larger the better, so that their mean means something."""
+    """Return the metrics that a checkpoint can be chosen by. Larger is better, so their mean is meaningful."""
     return tuple(name for name in METRICS[kind] if name not in LOWER_IS_BETTER)
 
 
@@ -131,7 +131,7 @@ class Schedule(Section):
     weight_decay: float = Field(default=0.0, ge=0, description="Of AdamW (authors: none).")
 
     def factor(self, step: int) -> float:
-        """Share of the learning rate at `step` (counted from 0)."""
+        """Return the factor on the learning rate at `step` (counted from 0)."""
         if step < self.warmup_steps:
             return (step + 1) / self.warmup_steps
         if self.schedule == "constant":
@@ -140,7 +140,7 @@ class Schedule(Section):
 
 
 class HypernetworkStage(Schedule):
-    """Hypernetwork, task embeddings and T5 norms, trained on all tasks (Eq. 2): their shape and their training."""
+    """Shape and training of hypernetwork, task embeddings and T5 norms, trained on all tasks (Eq. 2)."""
 
     method: MethodName = Field(
         default="hyperformer++",
@@ -215,7 +215,7 @@ class HypernetworkStage(Schedule):
     @field_validator("projector_start")
     @classmethod
     def _fits_the_projector(cls, start: str, info: ValidationInfo) -> str:
-        method, width = info.data.get("method"), info.data.get("projector_width")  # missing when they are wrong
+        method, width = info.data.get("method"), info.data.get("projector_width")  # missing if they are invalid
         if start != "open" or method is None or width is None:
             return start
         if method != "hyperformer++":
@@ -228,7 +228,7 @@ class HypernetworkStage(Schedule):
     @field_validator("tasks_per_batch")
     @classmethod
     def _shares_the_batch(cls, tasks: int, info: ValidationInfo) -> int:
-        batch = info.data.get("batch")  # missing when it is wrong itself
+        batch = info.data.get("batch")  # missing if it is invalid itself
         if batch is not None and batch % tasks:
             raise ValueError(f"{batch} rows a step cannot be shared evenly by {tasks} tasks")
         return tasks
@@ -242,12 +242,12 @@ class HypernetworkStage(Schedule):
 
     @property
     def embedding_size(self) -> int:
-        """t: numbers of a task embedding."""
+        """t: size of a task embedding."""
         return self.task_embedding_size or METHODS[self.method].EMBEDDING_SIZE
 
 
 class Recipe(Section):
-    """The recipe of a base on a T5 that exists."""
+    """The recipe of a base on an existing T5."""
 
     name: str = Field(description="What `--base` calls it.")
     seed: int = Field(default=0, description="Of every draw.")
@@ -275,10 +275,10 @@ class Recipe(Section):
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """A TOML file as a document.
+    """Return a TOML file as a document.
 
     Raises:
-        InputError: the file is missing, not UTF-8 or no TOML.
+        InputError: the file is missing, not UTF-8 or not TOML.
     """
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
@@ -291,29 +291,28 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def read_recipe(path: Path, behind: tuple[Path, ...] = ()) -> dict[str, Any]:
-    """The document of a recipe; of one that names another under `like`, that one with what this says instead, and
-    without the sections that it names under `without`.
+    """Read a recipe, merged into the recipe that it names under `like`, without sections named in `without`.
 
     Args:
         path: of its file.
-        behind: files that are like it, directly or not.
+        behind: files that refer to this one by `like`, directly or indirectly.
 
     Raises:
-        InputError: as `read_toml`, or the recipe is like none, or like itself.
+        InputError: as `read_toml`, or `like` names a missing file or forms a cycle.
     """
-    document, known = read_toml(path), (*behind, path.resolve())
+    document, visited = read_toml(path), (*behind, path.resolve())
     name = document.pop("like", None)
     if name is None:
         return document
-    other = path.parent / str(name)
-    if other.resolve() in known or not other.is_file():
+    parent_path = path.parent / str(name)
+    if parent_path.resolve() in visited or not parent_path.is_file():
         raise InputError("recipe-like-unknown", field="like", path=path, name=name)  # fmt: skip
-    whole = read_recipe(other, known)
+    whole = read_recipe(parent_path, visited)
     for section in document.pop("without", ()):
         whole.pop(section, None)
-    for key, own in document.items():
-        tables = isinstance(own, dict) and isinstance(whole.get(key), dict)
-        whole[key] = {**whole[key], **own} if tables else own
+    for key, value in document.items():
+        tables = isinstance(value, dict) and isinstance(whole.get(key), dict)
+        whole[key] = {**whole[key], **value} if tables else value
     return whole
 
 
@@ -321,10 +320,10 @@ Found = TypeVar("Found", bound=Section)
 
 
 def validated(kind: type[Found], document: dict[str, Any], path: Path | str) -> Found:
-    """The document as a recipe.
+    """Return the document as a recipe.
 
     Raises:
-        InputError: a field is missing, unknown or out of range; it is named.
+        InputError: a field is missing, unknown or out of range; the error names it.
     """
     try:
         return kind.model_validate(document)
@@ -336,7 +335,7 @@ def validated(kind: type[Found], document: dict[str, Any], path: Path | str) -> 
 
 
 def as_told(recipe: BaseModel) -> dict[str, Any]:
-    """A recipe as a base keeps it: of folders only the names, for paths mean nothing elsewhere."""
+    """Return a recipe for storage in a base, with folder names instead of paths."""
     document: dict[str, Any] = recipe.model_dump(mode="json", by_alias=True)
     for entry in document["sources"].values():
         if "://" not in entry["from"]:

@@ -1,4 +1,4 @@
-"""SIGTERM and SIGINT during hours of training: the state is saved first, then the run ends."""
+"""SIGTERM and SIGINT during training: save the state first, then exit."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from types import FrameType
 
 
 class StoppedError(Exception):
-    """A signal ended the run in order; what was done so far is in the work folder.
+    """A signal ended the run in an orderly way. Finished work is in the work folder.
 
     Args:
         number: the signal.
-        saved: what was saved, a sentence; empty when there was nothing to save.
+        saved: a sentence about the saved state; empty if nothing was saved.
     """
 
     def __init__(self, number: int, saved: str = "") -> None:
@@ -22,14 +22,14 @@ class StoppedError(Exception):
 
     @property
     def exit_code(self) -> int:
-        """143 after SIGTERM, 130 after SIGINT, as shells have it."""
+        """143 after SIGTERM, 130 after SIGINT, as in shells."""
         return 128 + self.number
 
 
 class Signals:
-    """Handlers of SIGTERM and SIGINT: they raise `StoppedError`, or within `deferred` only take note.
+    """Handlers of SIGTERM and SIGINT that raise `StoppedError`, or within `deferred` only set a flag.
 
-    Outside the main thread nothing is handled.
+    Outside the main thread, signals are not handled.
     """
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class Signals:
 
     @contextmanager
     def handled(self) -> Iterator[Signals]:
-        """Within the block both signals are ours."""
+        """Handle both signals within the block."""
         before = {number: signal.signal(number, self._handle) for number in (signal.SIGTERM, signal.SIGINT)}
         try:
             yield self
@@ -48,7 +48,7 @@ class Signals:
 
     @contextmanager
     def deferred(self) -> Iterator[None]:
-        """Within the block a signal sets `caught` and nothing else."""
+        """Within the block, a signal only sets `caught`."""
         self._deferred = True
         try:
             yield

@@ -1,4 +1,4 @@
-"""The source tasks of a recipe: rows from the hub or from folders, checked, with three splits that share no row."""
+"""The source tasks of a recipe: rows from the hub or from folders, validated, with three disjoint splits."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from onboard.making.multitask.recipe import SourceEntry, read_toml, selecting_me
 from onboard.making.multitask.validation import drawn
 from onboard.model.encoding import TextEncoder
 
-ABOUT: Final = "source.toml"  # beside the rows of a folder: title, family, licence, publisher, weight
+ABOUT: Final = "source.toml"  # next to the rows in a folder: title, family, license, publisher, weight
 _ENDINGS = (".jsonl.gz", ".jsonl", ".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
 
 
 @dataclass(frozen=True)
 class SourceRows:
-    """A source as it was read.
+    """A source as read.
 
     Args:
         name: of the task.
         dataset: its three splits, none empty.
-        metric: the one that counts in choosing the checkpoint.
-        about: what else the recipe tells of it.
+        metric: the metric for choosing the checkpoint.
+        about: further information from the recipe.
     """
 
     name: str
@@ -44,7 +44,7 @@ class SourceRows:
     about: About = NOTHING_TOLD
 
     def worded(self, encoder: TextEncoder) -> Source:
-        """The source with label words that the base's tokenizer can tell apart."""
+        """Return the source with label words that the base's tokenizer can distinguish."""
         dataset = self.dataset
         if dataset.low is not None and dataset.high is not None:
             words = Buckets(dataset.low, dataset.high).words
@@ -57,10 +57,10 @@ class SourceRows:
 
 
 def folder_entries(folder: Path) -> dict[str, SourceEntry]:
-    """The entries of `--sources DIR`: one source per folder in it, with what its source.toml tells, if it has one.
+    """Return the entries of `--sources DIR`: one source per subfolder, with the facts of its source.toml, if any.
 
     Raises:
-        InputError: no folder is there, or one's name is no task name, or its source.toml is wrong.
+        InputError: there is no subfolder, a name is not a task name, or a source.toml is invalid.
     """
     folders = sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
     if not folders:
@@ -75,12 +75,12 @@ def _entry(folder: Path) -> SourceEntry:
 
 
 def read_sources(entries: Mapping[str, SourceEntry], seed: int) -> list[SourceRows]:
-    """All sources of a recipe, in its order.
+    """Read all sources of a recipe, in its order.
 
     Raises:
-        InputError: no source, a metric that does not fit, a regression of one value, rows that are wrong.
-        NotFoundError: a split is missing; which one, and how to make it.
-        UnavailableError: the hub cannot be reached; within seconds, with the way without it.
+        InputError: no source, an unsuitable metric, a regression with a single value, or invalid rows.
+        NotFoundError: a split is missing; the error names it and how to create it.
+        UnavailableError: the hub cannot be reached within seconds; the error suggests an alternative.
     """
     if not entries:
         raise InputError("recipe-without-sources")
@@ -90,19 +90,19 @@ def read_sources(entries: Mapping[str, SourceEntry], seed: int) -> list[SourceRo
 
 
 def _require_own_rows(sources: Sequence[SourceRows]) -> None:
-    """A folder that was copied under a second name would count twice, and answer for the other's test rows.
+    """Raise an error for a source that was copied under a second name: it would count twice and leak test rows.
 
     Raises:
-        InputError: most training rows of a source are another's, with the same labels.
+        InputError: most training rows of a source also belong to another one, with the same labels.
     """
     owner: dict[str, str] = {}
     for source in sources:
         keys = {example_key(row) for row in source.dataset.train}
         shared = Counter(owner[key] for key in keys if key in owner)
-        for other, rows in shared.most_common(1):
+        for copied_from, rows in shared.most_common(1):
             if rows > len(keys) / 2:
                 raise InputError(
-                    "sources-share-rows", source=source.name, other=other, rows=rows, source_rows=len(keys)
+                    "sources-share-rows", source=source.name, other=copied_from, rows=rows, source_rows=len(keys)
                 )
         owner.update(dict.fromkeys(keys, source.name))
 
@@ -160,13 +160,13 @@ def _options(entry: SourceEntry, validation: Path | None = None, test: Path | No
 
 
 def _split(name: str, entry: SourceEntry, dataset: Dataset, seed: int) -> Dataset:
-    """The dataset with three splits, as the recipe says."""
+    """Return the dataset with three splits, as the recipe specifies."""
     if entry.splits == "halve" and dataset.validation:
         first, second = _parted(dataset.validation, len(dataset.validation) // 2, seed)
         dataset = replace(dataset, validation=first, test=second)
     if entry.splits == "hold-out":
-        held, rest = _parted(dataset.train, min(entry.held_out_rows, len(dataset.train) // 2), seed)
-        dataset = replace(dataset, train=rest, validation=held, test=dataset.test or dataset.validation)
+        validation, rest = _parted(dataset.train, min(entry.held_out_rows, len(dataset.train) // 2), seed)
+        dataset = replace(dataset, train=rest, validation=validation, test=dataset.test or dataset.validation)
     for split in ("validation", "test"):
         if not getattr(dataset, split):
             raise _missing(name, entry, split)

@@ -1,4 +1,4 @@
-"""Source tasks as the trainer draws them: rows encoded once into flat arrays, epochs of batches of like length."""
+"""Source tasks for training: rows encoded once into flat arrays, epochs of batches with similar lengths."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from onboard.model.batch import Batch
 from onboard.model.encoding import TextEncoder
 from onboard.model.scoring import LabelTrie
 
-_ENCODED_AT_ONCE = 8192  # rows; more at a time would hold millions of Python integers
-_LENGTH_NOISE = (0.8, 1.25)  # so that an epoch's batches are not always of the same rows
+_ENCODED_AT_ONCE = 8192  # rows; more at a time would create millions of Python integers
+_LENGTH_NOISE = (0.8, 1.25)  # varies the composition of batches between epochs
 
 
 class EncodedRows:
@@ -41,13 +41,13 @@ class EncodedRows:
         return len(self.lengths)
 
     def take(self, rows: np.ndarray) -> list[Sequence[int]]:
-        """Token ids of some rows, as views (arrays of int32 are sequences of integers to whoever pads them)."""
+        """Return the token ids of some rows as views (int32 arrays, used as sequences of integers)."""
         tokens: list[Any] = [self._flat[self._ends[row] : self._ends[row + 1]] for row in rows.tolist()]
         return tokens
 
 
 class SourceTask:
-    """A source's rows under its own label words; every row once an epoch, labels as frequent as they are.
+    """A source's rows with its label words. Every row occurs once per epoch, so labels keep their frequencies.
 
     Args:
         source: with its training rows.
@@ -64,10 +64,10 @@ class SourceTask:
         self._epoch: tuple[tuple[int, int], list[np.ndarray]] | None = None
 
     def batch(self, step: int, size: int) -> Batch:
-        """The batch of the `step`-th turn of this task: at most `size` rows."""
+        """Return this task's batch number `step`, at most `size` rows."""
         epoch, place = divmod(step, ceil(self.rows / size))
-        chosen = self._batches(epoch, size)[place]
-        return Batch(self._encoded.take(chosen), self._trie, self._targets[chosen])
+        rows = self._batches(epoch, size)[place]
+        return Batch(self._encoded.take(rows), self._trie, self._targets[rows])
 
     def _batches(self, epoch: int, size: int) -> list[np.ndarray]:
         if self._epoch is None or self._epoch[0] != (epoch, size):

@@ -1,4 +1,4 @@
-"""Validation rows of the sources, encoded once, scored under the present weights."""
+"""Validation rows of the sources, encoded once, scored with the current weights."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from onboard.model.scoring import LabelTrie
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Held-out rows of a source, ready to be scored.
+    """Held-out rows of a source, ready for scoring.
 
     Args:
         source: its labels and words.
@@ -50,7 +50,7 @@ class HeldOut:
     def score(
         self, engine: Engine, z: np.ndarray, precision: torch.dtype, before_batch: Callable[[], None] = lambda: None
     ) -> dict[str, Metric]:
-        """All metrics of the rows under an embedding."""
+        """Return all metrics of the rows with an embedding."""
         with torch.autocast(engine.device.type, dtype=torch.bfloat16, enabled=precision == torch.bfloat16):
             scores = log_probabilities(engine, self.ids, z, self.trie, before_batch)
         probabilities = np.exp(scores)
@@ -68,14 +68,14 @@ def scorer(
     precision: torch.dtype,
     seed: int,
 ) -> Callable[[Callable[[], None]], Scores]:
-    """Scores the sources' validation rows, at most `rows` of each, under the first embeddings.
+    """Return a function that scores the sources' validation rows with the first embeddings.
 
     Args:
         engine: the model in training.
-        embeddings: the sources' come first, in their order.
-        sources: with their validation rows, and the metric that counts.
-        rows: most rows of a source, drawn once by the seed.
-        precision: the type that is computed in.
+        embeddings: those of the sources come first, in order.
+        sources: with validation rows and the metric for choosing.
+        rows: maximum number of rows per source, drawn once by the seed.
+        precision: the compute type.
         seed: of the draw.
     """
     held_out = [HeldOut.of(source, drawn(source.validation, rows, seed), engine) for source in sources]
@@ -91,8 +91,8 @@ def scorer(
 
 
 def drawn(rows: Sequence[Example], most: int | None, seed: int) -> tuple[Example, ...]:
-    """All rows, or `most` of them by the seed, in their order."""
+    """Return all rows, or `most` of them drawn by the seed, in their order."""
     if most is None or len(rows) <= most:
         return tuple(rows)
-    chosen = np.sort(np.random.default_rng((seed, 13)).choice(len(rows), most, replace=False))
-    return tuple(rows[index] for index in chosen)
+    indices = np.sort(np.random.default_rng((seed, 13)).choice(len(rows), most, replace=False))
+    return tuple(rows[index] for index in indices)

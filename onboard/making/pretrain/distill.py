@@ -1,4 +1,4 @@
-"""Stage `distill`: the encoder goes on learning the teacher, token by token in every layer, and text by text."""
+"""Stage `distill`: train the encoder on the teacher's states per token and layer, and on its text vectors."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from onboard.making.pretrain.tokenizer import PAD_ID
 from onboard.model.encoding import pad
 from onboard.model.rounding import has_bfloat16
 
-_MOST_TEXTS, _FEWEST_TEXTS = 128, 8  # of a batch
-_LAST_LAYER: Final = 2.0  # weight of the last layer's states, beside 1 of each other
+_MOST_TEXTS, _FEWEST_TEXTS = 128, 8  # per batch
+_LAST_LAYER: Final = 2.0  # weight of the last layer's states; other layers have 1
 _VECTOR, _SIMILARITY = 2.0, 5.0  # weights of the texts' vectors and of their similarities
-_WIDTHS: Final = 16  # a batch is drawn from so many times its size of neighbours in length
+_WIDTHS: Final = 16  # a batch is drawn from this many times its size of texts with neighboring lengths
 
 
 @dataclass(frozen=True)
 class Distillation:
-    """What is learned from.
+    """The data of distillation.
 
     Args:
         sequences: token ids (with end of sequence) of each text.
-        vectors: the teacher's vectors of the first texts, float16 (M, h): of their whole words, which our pieces may
-            have split. For the others the teacher reads our pieces.
-        to_teacher: the teacher's token id of each of ours (V,).
-        tokens: padded tokens of a batch.
+        vectors: the teacher's vectors of the first texts, float16 (M, h), computed from whole words, which our
+            tokenizer may split. For other texts, the teacher reads our tokens.
+        to_teacher: the teacher's token id of each of our tokens (V,).
+        tokens: padded tokens per batch.
         seed: base of every draw.
     """
 
@@ -45,7 +45,7 @@ class Distillation:
     seed: int
 
     def loss(self, backbone: Any, teacher: Teacher) -> LossOf:
-        """By step: cosine distance to the teacher's states in every layer and to its vectors, and of similarities."""
+        """Return the loss by step: cosine distances to the teacher's states and vectors, and of similarities."""
         lengths = np.array([len(sequence) for sequence in self.sequences])
         order = np.argsort(lengths, kind="stable")
         weights = np.ones(len(backbone.encoder.block))
@@ -55,14 +55,16 @@ class Distillation:
         taught = teacher.model.to(torch.bfloat16 if fast else torch.float32)
 
         def loss_of(step: int) -> StepLoss:
-            chosen = _draw(np.random.default_rng((self.seed, 1, step)), lengths, order, self.tokens)
-            ids, mask = pad([self.sequences[index] for index in chosen], PAD_ID)
+            batch = _draw(np.random.default_rng((self.seed, 1, step)), lengths, order, self.tokens)
+            ids, mask = pad([self.sequences[index] for index in batch], PAD_ID)
             taught_ids, taught_mask = with_start(ids, mask, self.to_teacher, teacher.tokenizer.cls_token_id)
             with torch.no_grad():
                 goal = taught(input_ids=taught_ids, attention_mask=taught_mask, output_hidden_states=True)
                 vectors = pooled(goal.last_hidden_state.float(), taught_mask)  # (B, h)
-                known = chosen < len(self.vectors)
-                vectors[torch.from_numpy(known)] = torch.from_numpy(self.vectors[chosen[known]].astype(np.float32))
+                has_vector = batch < len(self.vectors)
+                vectors[torch.from_numpy(has_vector)] = torch.from_numpy(
+                    self.vectors[batch[has_vector]].astype(np.float32)
+                )
             with _layer_outputs(backbone.encoder) as outputs, torch.autocast("cpu", torch.bfloat16, enabled=fast):
                 states = backbone.encoder(input_ids=ids, attention_mask=mask).last_hidden_state.float()  # (B, S, h)
             real = mask.bool()
@@ -70,21 +72,21 @@ class Distillation:
             for weight, ours, theirs in zip(weights.tolist(), outputs, goal.hidden_states[1:], strict=True):
                 loss = loss + weight * _distance(ours[real].float(), theirs[:, 1:][real].float())
             loss = loss + _of_texts(pooled(states, mask), vectors)
-            return StepLoss(loss, rows=len(chosen), tokens=int(mask.sum()))
+            return StepLoss(loss, rows=len(batch), tokens=int(mask.sum()))
 
         return loss_of
 
 
 @dataclass(frozen=True)
 class Keeping:
-    """What keeps the encoder from forgetting its teacher while it learns tasks: the vectors of whole texts alone.
+    """Keeps the encoder close to its teacher during multi-task training, by the vectors of whole texts.
 
     Args:
         sequences: token ids (with end of sequence) of each text (M).
         vectors: the teacher's unit vectors of them, float16 (M, h).
-        tokens: padded tokens of a step.
+        tokens: padded tokens per step.
         seed: base of every draw.
-        weight: of its loss, beside 1 of the tasks'.
+        weight: of this loss; the tasks' loss has 1.
     """
 
     sequences: Sequence[Sequence[int]]
@@ -94,32 +96,33 @@ class Keeping:
     weight: float
 
     def beside(self, loss_of: LossOf, encoder: Any, precision: torch.dtype) -> LossOf:
-        """The loss by step, with that of some texts beside it."""
+        """Return the loss by step plus the weighted loss of some texts."""
         lengths = np.array([len(sequence) for sequence in self.sequences])
         order = np.argsort(lengths, kind="stable")
 
         def both(step: int) -> StepLoss:
             loss = loss_of(step)
             device = loss.value.device
-            chosen = _draw(np.random.default_rng((self.seed, 7, step)), lengths, order, self.tokens)
-            ids, mask = (tensor.to(device) for tensor in pad([self.sequences[index] for index in chosen], PAD_ID))
-            vectors = torch.from_numpy(self.vectors[chosen].astype(np.float32)).to(device)
+            batch = _draw(np.random.default_rng((self.seed, 7, step)), lengths, order, self.tokens)
+            ids, mask = (tensor.to(device) for tensor in pad([self.sequences[index] for index in batch], PAD_ID))
+            vectors = torch.from_numpy(self.vectors[batch].astype(np.float32)).to(device)
             with torch.autocast(device.type, dtype=torch.bfloat16, enabled=precision == torch.bfloat16):
                 states = encoder(input_ids=ids, attention_mask=mask).last_hidden_state
-            held = states[..., : vectors.shape[1]].float()  # of a wider backbone the first states; the others are free
-            return replace(loss, value=loss.value + self.weight * _of_texts(pooled(held, mask), vectors))
+            # a wider backbone uses only its first states; the others are free
+            shared_states = states[..., : vectors.shape[1]].float()
+            return replace(loss, value=loss.value + self.weight * _of_texts(pooled(shared_states, mask), vectors))
 
         return both
 
 
 def _of_texts(ours: Tensor, theirs: Tensor) -> Tensor:
-    """How far unit vectors of texts (B, h) are from the teacher's, and their similarities from the teacher's."""
+    """Return the distance of text vectors (B, h) to the teacher's, plus that of their similarities."""
     similarities = (ours @ ours.T - theirs @ theirs.T).square().mean()
     return _VECTOR * (1 - (ours * theirs).sum(-1).mean()) + _SIMILARITY * similarities
 
 
 def _draw(rng: np.random.Generator, lengths: np.ndarray, order: np.ndarray, tokens: int) -> np.ndarray:
-    """Indices of one batch: texts of like length, as many as the tokens allow."""
+    """Return the indices of one batch: texts of similar length, as many as the token budget allows."""
     at = int(rng.integers(len(order)))
     size = int(np.clip(tokens // lengths[order[at]], _FEWEST_TEXTS, _MOST_TEXTS))
     first = max(0, at - size * _WIDTHS // 2)
@@ -133,7 +136,7 @@ def _distance(ours: Tensor, theirs: Tensor) -> Tensor:
 
 @contextmanager
 def _layer_outputs(encoder: Any) -> Iterator[list[Tensor]]:
-    """What each block hands on (B, S, h), in order, once the encoder has run."""
+    """Yield the outputs of each block (B, S, h), in order, filled when the encoder runs."""
     outputs: list[Tensor] = []
 
     def keep(_module: nn.Module, _inputs: Any, output: Any) -> None:
@@ -150,15 +153,16 @@ def _layer_outputs(encoder: Any) -> Iterator[list[Tensor]]:
 def relative_groups(
     parameters: Mapping[str, nn.Parameter], decoder: float = 1.0
 ) -> list[tuple[list[nn.Parameter], float]]:
-    """Parameters with the multiple of the learning rate that suits their size, as Adafactor has it (arXiv 1804.04235).
+    """Return parameters with multiples of the learning rate in proportion to their size, as in Adafactor (arXiv
+    1804.04235).
 
-    An inherited matrix of the first layer is a hundred times smaller than one of the last: one step size for both would
-    shake the one and not move the other. Norms (all near one) count as one; position biases, which begin at zero, as
-    five.
+    An inherited matrix of the first layer is a hundred times smaller than one of the last, so one step size would be
+    too large for the one and too small for the other. Norms (all near one) count as one; position biases, which start
+    at zero, as five.
 
     Args:
         parameters: by name.
-        decoder: more for the decoder, which begins with noise.
+        decoder: additional factor for the decoder, which starts with noise.
     """
     groups = []
     for name, parameter in parameters.items():

@@ -1,4 +1,4 @@
-"""A base that learns on by episodes: backbone, hypernetwork and embeddings of another base, and a second teacher."""
+"""Train an existing base further by episodes, with its backbone, hypernetwork and embeddings, and a second teacher."""
 
 from __future__ import annotations
 
@@ -30,35 +30,35 @@ from onboard.model.engine import Engine
 from onboard.model.fingerprint import raw_fingerprint
 from onboard.model.quantised import round_to_stored
 
-_FINGERPRINTED = (4, 8)  # batches of a source, and rows of each, that its fingerprint is taken from
+_FINGERPRINTED = (4, 8)  # batches of a source, and rows of each, for its fingerprint
 
 
 def learn_by_episodes(recipe: EpisodicRecipe, running: Running, output: Path) -> None:
     """Train the base of the recipe by episodes, round it to int8, measure it, and write it.
 
     Args:
-        recipe: every number, and the sources.
-        running: work folder (the same again resumes), progress, signals.
+        recipe: all settings and the sources.
+        running: work folder (the same one resumes), progress, signals.
         output: the new base's folder.
 
     Raises:
-        NotFoundError: there is no such base, or the second teacher is not installed.
-        InputError: the output is that base's own folder, a source is not one of its own, or there are several
+        NotFoundError: the base does not exist, or the second teacher is not installed.
+        InputError: the output is the folder of that base, a source does not belong to it, or there are several
             processes.
     """
-    given = find_base(recipe.backbone.of)
-    if output.resolve() == given.folder.resolve():
+    base = find_base(recipe.backbone.of)
+    if output.resolve() == base.folder.resolve():
         raise InputError("output-is-input-base", output=output)
     if running.processes.count > 1:
         raise InputError("episodes-one-process")
-    engine = fresh_engine(given).to(running.processes.device)
+    engine = fresh_engine(base).to(running.processes.device)
     sources = [source.worded(engine.encoder) for source in read_sources(recipe.sources, recipe.seed)]
-    _require_own(given, sources)
+    _require_own(base, sources)
     taught = _taught(recipe, running, sources) if recipe.episodes.teacher_weight else {}
-    starts = (torch.from_numpy(np.array(given.embeddings[source.name]))[None] for source in sources)
+    starts = (torch.from_numpy(np.array(base.embeddings[source.name]))[None] for source in sources)
     embeddings = nn.ParameterList(nn.Parameter(z.clone()) for z in starts).to(engine.device)
     settings = recipe.model_dump(mode="json", by_alias=True, include={"seed", "episodes"})
-    settings |= {"base": given.digest} | rows_digests(sources)
+    settings |= {"base": base.digest} | rows_digests(sources)
     training = EpisodeTraining(recipe.episodes, sources, taught, recipe.seed, settings)
     modules = (engine.backbone, engine.hypernetwork, embeddings)
     started = [copy.deepcopy(module.state_dict()) for module in modules]
@@ -67,20 +67,20 @@ def learn_by_episodes(recipe: EpisodicRecipe, running: Running, output: Path) ->
         go_part_of_the_way(module, start, recipe.episodes.way)
     for module in (engine.backbone, engine.hypernetwork):
         round_to_stored(module)
-    table = dict(given.embeddings) | {
+    table = dict(base.embeddings) | {
         source.name: z.detach()[0].float().cpu().numpy() for source, z in zip(sources, embeddings, strict=True)
     }
-    anchors = {anchor.name: anchor.words for anchor in given.anchors}  # their embeddings stay: candidates as before
-    prints = None if given.fingerprints is None else _taken_again(given.fingerprints, engine, sources, recipe.seed)
-    trained = TrainedBase(engine, sources, table, anchors, prints, None, given.trained_rows)
-    write_base(trained, _description(recipe, given), output, running.say)
+    anchors = {anchor.name: anchor.words for anchor in base.anchors}  # anchors keep their embeddings
+    prints = None if base.fingerprints is None else _taken_again(base.fingerprints, engine, sources, recipe.seed)
+    trained = TrainedBase(engine, sources, table, anchors, prints, None, base.trained_rows)
+    write_base(trained, _description(recipe, base), output, running.say)
 
 
 def go_part_of_the_way(module: nn.Module, start: Mapping[str, torch.Tensor], way: float) -> None:
-    """Every number of a module becomes start + way · (number − start).
+    """Replace every number of a module by start + way · (number − start).
 
-    Halfway an encoder keeps what it could before and has most of what it learned (WiSE-FT: Wortsman et al. 2022,
-    arXiv 2109.01903): docs/decisions/0032.
+    Halfway, an encoder keeps its earlier abilities and most of what it learned (WiSE-FT: Wortsman et al. 2022, arXiv
+    2109.01903): docs/decisions/0032.
     """
     ended = module.state_dict()
     module.load_state_dict({
@@ -96,7 +96,7 @@ def _require_own(given: Base, sources: Sequence[Source]) -> None:
 
 
 def _taught(recipe: EpisodicRecipe, running: Running, sources: Sequence[Source]) -> dict[str, TaughtRows]:
-    """Rows of single texts as the second teacher reads them, from the work folder or computed."""
+    """Return single texts with vectors of the second teacher, from the work folder or computed."""
     path = running.work / "second-teacher.safetensors"
     if not path.is_file():
         teacher, arrays = Teacher.second(running.work), {}
@@ -122,7 +122,7 @@ def _description(recipe: EpisodicRecipe, given: Base) -> Description:
 
 
 def _taken_again(known: Fingerprints, engine: Engine, sources: Sequence[Source], seed: int) -> Fingerprints:
-    """Fingerprints of the sources as the new weights see them, on the scale of before; those of anchors stay."""
+    """Return fingerprints of the sources with the new weights, on the earlier scale. Those of anchors are kept."""
     count, rows = _FINGERPRINTED
     again = dict(known.of)
     for index, source in enumerate(sources):

@@ -1,8 +1,8 @@
-"""A larger backbone that begins as the smaller one: the same function, with room to learn more.
+"""Grow a backbone: a larger one that computes the same function and can learn more.
 
-As Net2Net grows a network (Chen, Goodfellow and Shlens 2016, arXiv 1511.05641), function first: new states of the
-residual stream are zero, new hidden units and heads are not heard yet, and new layers add nothing to the stream. What
-reads them is drawn at random, so gradients reach all of it within a few steps.
+As in Net2Net (Chen, Goodfellow and Shlens 2016, arXiv 1511.05641), the function is preserved: new states of the
+residual stream are zero, new hidden units and heads have no output weights yet, and new layers add nothing to the
+stream. Their input weights are random, so gradients reach all of them within a few steps.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ _READS: Final = (".q.weight", ".k.weight", ".v.weight", ".wi.weight", ".wi_0.wei
 
 @torch.no_grad()
 def grown(backbone: Any, growth: Growth, seed: int) -> Any:
-    """A T5 of the larger shape that computes what `backbone` computes, up to rounding; frozen, on the CPU.
+    """Return a larger T5 that computes the same as `backbone`, up to rounding; frozen, on the CPU.
 
     Args:
         backbone: frozen, on the CPU.
         growth: the sizes that grow.
-        seed: of what is drawn.
+        seed: of the random weights.
 
     Raises:
-        InputError: a size is smaller than the backbone's; it is named.
+        InputError: a size is smaller than the backbone's; the error names it.
     """
     old, sizes = backbone.config, growth.model_dump(exclude_none=True)
     for field, size in sizes.items():
@@ -43,11 +43,11 @@ def grown(backbone: Any, growth: Growth, seed: int) -> Any:
             )
     config = type(old)(**{**old.to_dict(), **sizes})
     larger = type(backbone)(config)
-    generator, known = torch.Generator().manual_seed(seed), dict(backbone.named_parameters())
+    generator, existing = torch.Generator().manual_seed(seed), dict(backbone.named_parameters())
     shrunk = (old.d_model / config.d_model) ** 0.5  # a norm divides by the mean square of more numbers
     for name, parameter in larger.named_parameters():
-        parameter.copy_(_grown(name, parameter.shape, known, shrunk, generator))
-    if getattr(config, "scale_decoder_outputs", False):  # by d_model^-0.5, which the norm before it makes up for
+        parameter.copy_(_grown(name, parameter.shape, existing, shrunk, generator))
+    if getattr(config, "scale_decoder_outputs", False):  # by d_model^-0.5, which the preceding norm compensates
         larger.decoder.final_layer_norm.weight.div_(shrunk)
     return larger.requires_grad_(False).eval()
 
@@ -55,7 +55,7 @@ def grown(backbone: Any, growth: Growth, seed: int) -> Any:
 def _grown(
     name: str, shape: torch.Size, known: Mapping[str, Tensor], shrunk: float, generator: torch.Generator
 ) -> Tensor:
-    """One parameter: what was known of it in its first rows and columns, else what adds nothing."""
+    """Return one parameter: existing values in its first rows and columns, and values without effect in the others."""
     before = known.get(name)
     if "layer_norm" in name:
         whole = torch.ones(shape)
@@ -72,6 +72,10 @@ def _grown(
 
 
 def _last_like(name: str, known: Mapping[str, Tensor]) -> Tensor:
-    """The same matrix in the last layer of its stack that there was."""
+    """Return the corresponding matrix in the last existing layer of its stack."""
     stack, _, _, place = name.split(".", 3)  # encoder.block.6.layer.0.SelfAttention.q.weight
-    return [matrix for other, matrix in known.items() if other.startswith(stack) and other.endswith(place)][-1]
+    return [
+        matrix
+        for parameter_name, matrix in known.items()
+        if parameter_name.startswith(stack) and parameter_name.endswith(place)
+    ][-1]

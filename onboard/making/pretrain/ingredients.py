@@ -1,4 +1,4 @@
-"""What every base with a curriculum is made of: its recipe, the texts, and what the teacher says of them."""
+"""The ingredients of every base with a curriculum: recipe, texts, and the teacher's vectors."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ RecipeT = TypeVar("RecipeT", bound=OwnRecipe | RenewedRecipe)
 
 @dataclass(frozen=True)
 class Ingredients(Generic[RecipeT]):
-    """Where a base is made from and where to.
+    """The inputs of a base.
 
     Args:
-        recipe: every number, and the sources.
+        recipe: all settings and the sources.
         corpus: plain-text files.
-        running: work folder (the same again resumes), progress, processes, signals.
+        running: work folder (the same one resumes), progress, processes, signals.
     """
 
     recipe: RecipeT
@@ -42,12 +42,15 @@ class Ingredients(Generic[RecipeT]):
         return self.running.work
 
     def settings(self, *sections: str) -> dict[str, Any]:
-        """The seed and some sections of the recipe: what a stage depends on."""
+        """Return the seed and some sections of the recipe, for a stage's checkpoint."""
         return self.recipe.model_dump(mode="json", by_alias=True, include={"seed", *sections})
 
 
 def load_texts(made_from: Ingredients[RecipeT], rows: Sequence[SourceRows]) -> list[str]:
-    """What the teacher reads, from the work folder or anew: of the sources the training rows, never the others."""
+    """Return the texts for the teacher, from the work folder or computed.
+
+    Only training rows of the sources are included.
+    """
     path = made_from.work / "texts.json"
     if not path.is_file():
         counts = made_from.recipe.sentences
@@ -55,11 +58,13 @@ def load_texts(made_from: Ingredients[RecipeT], rows: Sequence[SourceRows]) -> l
             made_from.corpus, counts.from_corpus, counts.paragraphs, made_from.recipe.seed
         )
         of_rows = (text for source in rows for row in source.dataset.train for text in (row.text_a, row.text_b) if text)
-        own = list(dict.fromkeys(of_rows))
+        source_texts = list(dict.fromkeys(of_rows))
         if counts.from_sources is not None:
-            drawn = np.random.default_rng((made_from.recipe.seed, 4)).permutation(len(own))[: counts.from_sources]
-            own = [own[index] for index in sorted(drawn.tolist())]
-        texts = [*own, *short, *long]
+            drawn = np.random.default_rng((made_from.recipe.seed, 4)).permutation(len(source_texts))[
+                : counts.from_sources
+            ]
+            source_texts = [source_texts[index] for index in sorted(drawn.tolist())]
+        texts = [*source_texts, *short, *long]
         made_from.work.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(texts), encoding="utf-8")
         made_from.running.say(
@@ -70,12 +75,14 @@ def load_texts(made_from: Ingredients[RecipeT], rows: Sequence[SourceRows]) -> l
 
 
 def load_teaching(made_from: Ingredients[RecipeT], texts: Sequence[str], teacher: Callable[[], Teacher]) -> Material:
-    """Texts and common words with the teacher's vectors, from the work folder or computed by the teacher."""
+    """Return texts and common words with the teacher's vectors, from the work folder or computed."""
     path, say = made_from.work / "teaching.safetensors", made_from.running.say
     words = topics.common_words(texts)
     if not path.is_file():
-        asked = teacher()
-        vectors = asked.vectors(texts, lambda done: say(f"teacher {done}/{len(texts)}") if done % 6400 == 0 else None)
-        save_arrays({"vectors": vectors, "word_vectors": asked.vectors(words)}, path)
+        loaded_teacher = teacher()
+        vectors = loaded_teacher.vectors(
+            texts, lambda done: say(f"teacher {done}/{len(texts)}") if done % 6400 == 0 else None
+        )
+        save_arrays({"vectors": vectors, "word_vectors": loaded_teacher.vectors(words)}, path)
     arrays = load_arrays(path)
     return Material(texts, arrays["vectors"], words, arrays["word_vectors"])

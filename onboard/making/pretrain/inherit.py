@@ -1,9 +1,9 @@
-"""The backbone inherits the teacher: a BERT becomes a T5 by least squares, one matrix after another.
+"""Initialize the backbone from the teacher: convert a BERT to a T5 by least squares, one matrix after another.
 
-A BERT layer normalises its sum, has biases and knows absolute positions; a T5 layer normalises its input and has
-neither. No formula turns one into the other, but every T5 matrix can be the ridge solution that, on a sample of texts,
-makes of what the student has there what the teacher has in that place; what one matrix misses the next ones take into
-account. Distillation (distill.py) then starts from a student that already agrees with the teacher.
+A BERT layer normalizes its sum and has biases and absolute positions; a T5 layer normalizes its input and has neither.
+There is no exact conversion. But every T5 matrix can be the ridge solution that maps the student's states, on a sample
+of texts, to the teacher's states at the same place. Later matrices compensate for the errors of earlier ones.
+Distillation (distill.py) then starts from a student that already agrees with the teacher.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from onboard.model.encoding import pad
 
 _BATCH: Final = 48
 _RIDGE, _OUTPUT_RIDGE, _READER_RIDGE = 1e-3, 1e-4, 1e-2  # shares of the mean diagonal
-_POSITIONS: Final = 24  # a T5 has no absolute positions: its embeddings hold the mean of the first ones
+_POSITIONS: Final = 24  # T5 has no absolute positions: its embeddings include the mean of the first ones
 _SMALLEST: Final = 1e-6
 
 
 def new_backbone(shape: BackboneShape, teacher: Teacher) -> Any:
-    """A T5 of the teacher's width, heads and depth: stock transformers code, tied head, GELU feed-forward."""
+    """Return a T5 of the teacher's width, heads and depth: standard transformers code, tied head, GELU feed-forward."""
     from transformers import T5Config, T5ForConditionalGeneration
 
     taught = teacher.model.config
@@ -51,15 +51,15 @@ def new_backbone(shape: BackboneShape, teacher: Teacher) -> Any:
 
 
 def with_start(ids: Tensor, mask: Tensor, to_teacher: Tensor, start_id: int) -> tuple[Tensor, Tensor]:
-    """The student's ids (B, S) as the teacher's, behind its start token: ids and mask (B, S + 1)."""
+    """Return the student's ids (B, S) as the teacher's, after its start token: ids and mask (B, S + 1)."""
     start = torch.full((len(ids), 1), start_id)
     return torch.cat([start, to_teacher[ids]], 1), torch.cat([mask[:, :1], mask], 1)
 
 
 class _Batch(NamedTuple):
-    """Some texts, all of one layer's inputs and outputs.
+    """Some texts, with all inputs and outputs of one layer.
 
-    `real` (B, S) marks what is not padding, `hidden` (B, S + 1) what the teacher masks.
+    `real` (B, S) marks non-padding tokens, `hidden` (B, S + 1) the teacher's mask.
     """
 
     ids: Tensor
@@ -69,7 +69,7 @@ class _Batch(NamedTuple):
 
 
 class _Layer(NamedTuple):
-    """What one layer of the teacher computes for one batch: all of its output, and the rest without the start token."""
+    """The outputs of one teacher layer for one batch; all except `whole` without the start token."""
 
     whole: Tensor  # (B, S + 1, h)
     query: Tensor
@@ -78,7 +78,7 @@ class _Layer(NamedTuple):
     middle: Tensor  # after the attention's norm
     inner: Tensor  # before the activation
     output: Tensor
-    middle_spread: Tensor  # deviation that the norm removes
+    middle_spread: Tensor  # standard deviation that the norm removes
     output_spread: Tensor
 
 
@@ -86,8 +86,8 @@ class _Layer(NamedTuple):
 class _Inheritance:
     """The state of the encoder's conversion.
 
-    `streams` are the student's residual streams and `taught` the teacher's states; `scale` is how much larger than the
-    teacher's normalised states the student's stream is meant to be.
+    `streams` are the student's residual streams and `taught` the teacher's states. `scale` is the intended ratio of the
+    student's stream to the teacher's normalized states.
     """
 
     batches: list[_Batch]
@@ -97,11 +97,11 @@ class _Inheritance:
     scale: float = 1.0
 
     def flat(self, tensors: Sequence[Tensor]) -> Tensor:
-        """All real tokens (N, …)."""
+        """Return all non-padding tokens (N, …)."""
         return torch.cat([tensor[batch.real] for tensor, batch in zip(tensors, self.batches, strict=True)])
 
     def normed(self) -> list[Tensor]:
-        """The streams as a T5 norm of unit weight hands them on."""
+        """Return the streams after a T5 norm of unit weight."""
         return [stream * torch.rsqrt(stream.square().mean(-1, keepdim=True) + _SMALLEST) for stream in self.streams]
 
 
@@ -113,10 +113,10 @@ def inherit_encoder(
 
     Args:
         backbone: from `new_backbone`.
-        teacher: whose layers are inherited.
-        to_teacher: the teacher's token id of each of ours (V,).
+        teacher: the source of the layers.
+        to_teacher: the teacher's token id of each of our tokens (V,).
         sequences: token ids of a few thousand texts.
-        say: told how much of the teacher's variance each layer explains.
+        say: receives the explained share of the teacher's variance for each layer.
     """
     embeddings = teacher.model.embeddings
     position = embeddings.position_embeddings.weight[1:_POSITIONS].mean(0)
@@ -152,7 +152,7 @@ def _inherit_layer(block: Any, layer: Any, state: _Inheritance) -> None:
     normed = state.normed()
     inputs = state.flat(normed)
     width = inputs.shape[1] // state.heads
-    _fit(attention.q, inputs, state.flat([batch.query for batch in taught]) * width**-0.5)  # a T5 does not scale
+    _fit(attention.q, inputs, state.flat([batch.query for batch in taught]) * width**-0.5)  # T5 does not scale queries
     _fit(attention.k, inputs, state.flat([batch.key for batch in taught]))
     _fit(attention.v, inputs, state.flat([batch.value for batch in taught]))
     contexts = [
@@ -173,14 +173,14 @@ def _inherit_layer(block: Any, layer: Any, state: _Inheritance) -> None:
 
 
 def _add(state: _Inheritance, last: nn.Linear, inputs: list[Tensor], targets: list[Tensor], ridge: float) -> None:
-    """Fit a sublayer's last matrix so that the streams become the wanted states times the scale, and add it."""
+    """Fit a sublayer's last matrix so that the streams become the target states times the scale, and add it."""
     missing = [state.scale * goal - stream for goal, stream in zip(targets, state.streams, strict=True)]
     _fit(last, state.flat(inputs), state.flat(missing), ridge)
     state.streams = [stream + last(x) for stream, x in zip(state.streams, inputs, strict=True)]
 
 
 def _fit(linear: nn.Linear, inputs: Tensor, outputs: Tensor, ridge: float = _RIDGE) -> None:
-    """weight = argmin ‖inputs · weightᵀ − outputs‖² + ridge, solved in float64."""
+    """Set weight = argmin ‖inputs · weightᵀ − outputs‖² + ridge, solved in float64."""
     x, y = inputs.double(), outputs.double()
     gram = x.T @ x
     gram += ridge * gram.diagonal().mean() * torch.eye(len(gram), dtype=torch.float64)
@@ -188,13 +188,13 @@ def _fit(linear: nn.Linear, inputs: Tensor, outputs: Tensor, ridge: float = _RID
 
 
 def _strongest(inner: Tensor, outgoing: Tensor, count: int) -> Tensor:
-    """Indices (count,) of the hidden units whose activations move the output most."""
+    """Return indices (count,) of the hidden units with the largest effect on the output."""
     strength = functional.gelu(inner).var(0) * outgoing.square().sum(0)
     return strength.topk(count).indices.sort().values
 
 
 def _growth(norm: nn.LayerNorm, spread: Tensor) -> float:
-    """By how much the stream must grow so that its old part need not be rescaled as the teacher's norm does it."""
+    """Return the growth factor of the stream that replaces the teacher's rescaling of its old part."""
     return float(spread.mean() / norm.weight.mean())
 
 
@@ -202,13 +202,13 @@ def _attend(query: Tensor, key: Tensor, value: Tensor, hidden: Tensor, heads: in
     query, key, value = (
         projected.view(*projected.shape[:2], heads, -1).transpose(1, 2) for projected in (query, key, value)
     )
-    seen = ~hidden[:, None, None, :]
-    context = functional.scaled_dot_product_attention(query, key, value, attn_mask=seen, scale=1.0)  # (B, H, S, d)
+    visible = ~hidden[:, None, None, :]
+    context = functional.scaled_dot_product_attention(query, key, value, attn_mask=visible, scale=1.0)  # (B, H, S, d)
     return context.transpose(1, 2).flatten(2)
 
 
 def _forward(layer: Any, batch: _Batch, y: Tensor, heads: int) -> _Layer:
-    """One layer of the teacher, all places kept."""
+    """Compute one layer of the teacher and keep all intermediate states."""
     places = layer.attention.self
     query, key, value = places.query(y), places.key(y), places.value(y)
     context = _attend(query * (y.shape[-1] // heads) ** -0.5, key, value, batch.hidden, heads)
@@ -222,7 +222,7 @@ def _forward(layer: Any, batch: _Batch, y: Tensor, heads: int) -> _Layer:
 
 
 def _balance(attention: Any) -> None:
-    """Give queries and keys weights of like size, which leaves their products as they are."""
+    """Rescale queries and keys to similar magnitude without changing their products."""
     ratio = (attention.k.weight.square().mean() / attention.q.weight.square().mean()) ** 0.25
     attention.q.weight.mul_(ratio)
     attention.k.weight.div_(ratio)
@@ -230,9 +230,9 @@ def _balance(attention: Any) -> None:
 
 @torch.no_grad()
 def inherit_reader(backbone: Any, words: Sequence[int], seed: int) -> None:
-    """Set the decoder so that its first state is the mean of the encoder's, turned into the space of the embeddings.
+    """Set the decoder so that its first state is the mean of the encoder's states, mapped to the embedding space.
 
-    So a text scores high for the words that mean what it means, before anything is trained. The rest is small noise.
+    So a text scores high for words of similar meaning, before any training. Other weights are small noise.
 
     Args:
         backbone: with a distilled encoder.
@@ -249,8 +249,12 @@ def inherit_reader(backbone: Any, words: Sequence[int], seed: int) -> None:
     turn = nn.Linear(backbone.config.d_model, backbone.config.d_model, bias=False)
     _fit(turn, torch.cat(states), embeddings - embeddings.mean(0), _READER_RIDGE)
     for number, block in enumerate(backbone.decoder.block):
-        own, cross, feed_forward = block.layer[0].SelfAttention, block.layer[1].EncDecAttention, block.layer[2]
-        for attention in (own, cross):
+        self_attention, cross, feed_forward = (
+            block.layer[0].SelfAttention,
+            block.layer[1].EncDecAttention,
+            block.layer[2],
+        )
+        for attention in (self_attention, cross):
             for name, deviation in (("q", 0.01), ("k", 0.03), ("v", 0.03), ("o", 0.01)):
                 getattr(attention, name).weight.normal_(0.0, deviation)
         cross.v.weight.copy_(torch.eye(*cross.v.weight.shape))
@@ -258,5 +262,5 @@ def inherit_reader(backbone: Any, words: Sequence[int], seed: int) -> None:
             cross.o.weight.copy_(turn.weight)
         feed_forward.DenseReluDense.wi.weight.normal_(0.0, 0.04)
         feed_forward.DenseReluDense.wo.weight.normal_(0.0, 0.01)
-    # the decoder starts with the embedding of padding: a norm of zeros would explode
+    # the decoder starts with the embedding of padding, and a norm of zeros would be unstable
     backbone.shared.weight[PAD_ID].normal_(0.0, float(embeddings.std()))

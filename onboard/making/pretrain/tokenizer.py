@@ -1,4 +1,4 @@
-"""The teacher's WordPiece tokenizer with fewer pieces: a word that lost its piece is written with shorter ones."""
+"""The teacher's WordPiece tokenizer with fewer pieces. Words without a piece are split into shorter ones."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def inherit_tokenizer(texts: Sequence[str], teacher: Any, vocabulary_size: int, 
     """Save a tokenizer that `transformers.AutoTokenizer` loads from `folder`.
 
     Args:
-        texts: decide which pieces are frequent.
-        teacher: a WordPiece tokenizer of transformers, lower-casing.
-        vocabulary_size: pieces; every single character that the texts need is kept, then the most frequent ones.
-        folder: where `tokenizer.json` and its configuration go.
+        texts: determine which pieces are frequent.
+        teacher: a lower-casing WordPiece tokenizer of transformers.
+        vocabulary_size: number of pieces: all single characters that the texts need, then the most frequent ones.
+        folder: receives `tokenizer.json` and its configuration.
 
     Raises:
-        InputError: the characters alone are more than the vocabulary.
+        InputError: there are more characters than the vocabulary allows.
     """
     from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
@@ -43,7 +43,7 @@ def inherit_tokenizer(texts: Sequence[str], teacher: Any, vocabulary_size: int, 
 
 
 def teacher_pieces(tokenizer: Any, teacher: Any) -> list[str]:
-    """The teacher's name of each piece of an inherited tokenizer, in the order of its ids."""
+    """Return the teacher's name of each piece of an inherited tokenizer, by id."""
     special = {PAD: teacher.pad_token, EOS: teacher.sep_token, UNK: teacher.unk_token}
     return [special.get(piece, piece) for piece in tokenizer.convert_ids_to_tokens(range(len(tokenizer)))]
 

@@ -1,14 +1,14 @@
-"""What can learn a task on the same frozen T5, hooks and scoring: the methods by name, and their builders.
+"""Methods that learn tasks on the same frozen T5, with the same hooks and scoring, by name, and their builders.
 
-A hypernetwork makes the adapters of all tasks, and a task is an embedding z (`METHODS`):
+A hypernetwork generates the adapters of all tasks, and a task is an embedding z (`METHODS`):
 
-    hyperformer_plus_plus.py    HyperFormer++: one hypernetwork a stack
-    open_start.py               a start of it from which the task embedding reaches far
+    hyperformer_plus_plus.py    HyperFormer++: one hypernetwork per stack
+    open_start.py               an initialization with a large effect of the task embedding
     hyperformer.py              plain HyperFormer: one hypernetwork in every layer and position
 
-Or a task has parameters of its own, and nothing is shared but the backbone (`TASK_METHODS`):
+Or each task has separate parameters, and only the backbone is shared (`TASK_METHODS`):
 
-    adapter_shaped.py           what all adapters share: places, the T5's norms, names
+    adapter_shaped.py           common parts of all adapters: places, the T5's norms, names
     adapters.py                 Adapters
     adapters_dagger.py          Adapters†: with a layer norm that tasks may share
     pfeiffer_adapter.py         after self-attention only
@@ -16,10 +16,10 @@ Or a task has parameters of its own, and nothing is shared but the backbone (`TA
     adapter_low_rank.py         D and U of rank one
     phm_adapter.py              D and U as sums of Kronecker products
     compacter.py                the same with shared A and fast weights of rank one; Compacter++: feed-forward only
-    prompt_tuning.py            vectors in front of the input, from random numbers or from tokens
+    prompt_tuning.py            vectors before the input, initialized randomly or from tokens
     bitfit.py                   biases
     intrinsic_said.py           few numbers, projected onto all matrices
-    full_fine_tuning.py         everything; compared only
+    full_fine_tuning.py         everything; for comparison only
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ from onboard.model.task_module import TaskModule
 
 
 class Method(Protocol):
-    """What recipes, bases and files ask of a method before anything of it is built; `METHODS` has each by its name.
+    """A method with a hypernetwork, before anything is built; `METHODS` contains each by name.
 
     Attributes:
-        METHOD: its name there.
+        METHOD: its name in `METHODS`.
         TITLE: its name in sentences.
-        EMBEDDING_SIZE: t, numbers of a task embedding, where nothing else is said.
+        EMBEDDING_SIZE: default of t, the size of a task embedding.
     """
 
     METHOD: str
@@ -59,14 +59,14 @@ class Method(Protocol):
     EMBEDDING_SIZE: int
 
     def of(self, sizes: Mapping[str, int]) -> Hypernetwork:
-        """A hypernetwork of these sizes; the method's own hold for those that may be left out."""
+        """Build a hypernetwork of these sizes; some have defaults of the method."""
 
 
 class TaskMethod(Protocol):
-    """What is asked of a method that trains a task's own parameters before they are there; see `TASK_METHODS`.
+    """A method with task-specific parameters, before anything is built; see `TASK_METHODS`.
 
     Attributes:
-        as of `TaskModule`.
+        as in `TaskModule`.
     """
 
     METHOD: str
@@ -78,12 +78,12 @@ class TaskMethod(Protocol):
     MIXES: bool
 
     def __call__(self, backbone: Any, **settings: Any) -> TaskModule:
-        """The parameters of a new task on this backbone, as they start. Raises InputError as `TaskModule`."""
+        """Return the initial parameters of a new task on this backbone. Raises InputError as `TaskModule`."""
 
 
 _ALL: tuple[Method, ...] = (HyperFormerPlusPlus, PlainHyperFormer)
 METHODS: Final[Mapping[str, Method]] = {method.METHOD: method for method in _ALL}
-FIRST_METHOD: Final = HyperFormerPlusPlus.METHOD  # of files that do not name theirs
+FIRST_METHOD: Final = HyperFormerPlusPlus.METHOD  # of files without a method
 
 _ALL_OF_TASKS: tuple[TaskMethod, ...] = (
     Adapters, AdaptersDagger, PfeifferAdapter, AdapterDrop, AdapterLowRank, PhmAdapter, Compacter, CompacterPlusPlus,
@@ -93,15 +93,15 @@ TASK_METHODS: Final[Mapping[str, TaskMethod]] = {method.METHOD: method for metho
 
 
 def new_task(method: str, backbone: Any, settings: Mapping[str, Any] | None = None) -> TaskModule:
-    """The parameters of a task that is learned with a method of its own, as they start.
+    """Return the initial parameters of a task with a task-specific method.
 
     Args:
         method: one of `TASK_METHODS`.
         backbone: a stock T5.
-        settings: any of the method's `DEFAULTS`, which hold for the others.
+        settings: values that replace the method's `DEFAULTS`.
 
     Raises:
-        InputError: no such method or setting, a size that does not fit, or a backbone that the method does not support.
+        InputError: an unknown method or setting, an unsuitable size, or a backbone that the method does not support.
     """
     if method not in TASK_METHODS:
         raise InputError("unknown-task-method", method=method, task_methods=list(TASK_METHODS))
@@ -109,15 +109,15 @@ def new_task(method: str, backbone: Any, settings: Mapping[str, Any] | None = No
 
 
 def new_hypernetwork(method: str, sizes: Mapping[str, int]) -> Hypernetwork:
-    """A hypernetwork with the authors' initialisation.
+    """Return a hypernetwork with the authors' initialization.
 
     Args:
         method: one of `METHODS`.
-        sizes: d_model, encoder_layers, decoder_layers and bottleneck; the method's own defaults hold for
-            task_embedding_size, projector_width and conditioning_size where they are missing.
+        sizes: d_model, encoder_layers, decoder_layers and bottleneck; optional task_embedding_size, projector_width and
+            conditioning_size.
 
     Raises:
-        InputError: no such method.
+        InputError: the method is unknown.
         TypeError: a size is missing or unknown.
     """
     if method not in METHODS:

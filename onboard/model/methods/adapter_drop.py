@@ -1,4 +1,4 @@
-"""AdapterDrop (Rücklé et al., arXiv 2010.11918): the lower blocks of both stacks go without adapters."""
+"""AdapterDrop (Rücklé et al., arXiv 2010.11918): no adapters in the lower blocks of both stacks."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from onboard.model.methods.adapters import Adapters
 
 
 class AdapterDrop(Adapters):
-    """Adapters in the upper blocks alone: of 12 blocks in those from 5 to 11, of others in as large a part.
+    """Adapters in the upper blocks only: in blocks 5 to 11 of 12, otherwise in the same proportion.
 
-    Its settings `encoder_layers` and `decoder_layers` name the blocks that keep theirs, from 0; None is the part above.
+    The settings `encoder_layers` and `decoder_layers` list the blocks with adapters, from 0; None means the upper
+    blocks.
     """
 
     METHOD: ClassVar[str] = "adapter-drop"
@@ -20,10 +21,10 @@ class AdapterDrop(Adapters):
     DEFAULTS: ClassVar[Mapping[str, Any]] = {"reduction_factor": 32, "encoder_layers": None, "decoder_layers": None}
 
     def layers(self, stack: str, depth: int) -> tuple[int, ...]:
-        """Those that are named, or the upper seven twelfths; at least one block of several is dropped.
+        """Return the listed blocks, or the upper seven twelfths; at least one block of several is dropped.
 
         Raises:
-            InputError: a block that the stack has not, or one that is named twice.
+            InputError: a block does not exist or is listed twice.
         """
         named = self.settings[f"{stack}_layers"]
         if named is None:

@@ -1,4 +1,4 @@
-"""Adapter-LowRank (a baseline of arXiv 2106.04647): adapters whose D and U are of rank one each."""
+"""Adapter-LowRank (a baseline of arXiv 2106.04647): adapters with D and U of rank one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ GLOROT_GAIN = math.sqrt(2)
 
 
 class LowRankStack(AdapterStack):
-    """D = (left · right)ᵀ with left (h, 1) and right (1, b), and U alike; each starts by Glorot with gain √2."""
+    """D = (left · right)ᵀ with left (h, 1) and right (1, b), and U likewise; Glorot initialization with gain √2."""
 
     OFFICIAL: ClassVar[Mapping[str, str]] = {
         "down_left": "down_sampler.W_left", "down_right": "down_sampler.W_right", "down_bias": "down_sampler.b",
@@ -30,11 +30,11 @@ class LowRankStack(AdapterStack):
             glorot(factor)
 
     def factors(self) -> tuple[tuple[int, ...], int, int]:
-        """What stands in front of a factor's shape, and the lengths of the factors of h and of b."""
+        """Return the leading dimensions of a factor, and the lengths of the factors of h and of b."""
         return (), self.d_model, self.bottleneck
 
     def matrices(self) -> tuple[Tensor, Tensor]:
-        """The products of their factors, turned from input-output to output-input."""
+        """Return the products of the factors, transposed from input-output to output-input."""
         return (self.down_left @ self.down_right).mT, (self.up_left @ self.up_right).mT
 
 
@@ -50,7 +50,9 @@ class AdapterLowRank(AdapterShaped):
 
 
 def glorot(stacked: nn.Parameter) -> None:
-    """Start matrices that lie in one tensor, the last two dimensions each, uniform by Glorot with gain √2."""
+    """Initialize matrices that are stacked in one tensor, uniformly by Glorot with gain √2 over the last two
+    dimensions.
+    """
     fan_in, fan_out = stacked.shape[-2:]
     bound = GLOROT_GAIN * math.sqrt(6.0 / (fan_in + fan_out))
     nn.init.uniform_(stacked, -bound, bound)

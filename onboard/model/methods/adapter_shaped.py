@@ -1,4 +1,4 @@
-"""What all methods share that put a small bottleneck of their own after sub-layers, whatever D and U are made of."""
+"""The base of all methods that add a small bottleneck after sublayers, whatever D and U consist of."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ BOTH = (FEED_FORWARD, SELF_ATTENTION)
 
 @dataclass(frozen=True)
 class Places:
-    """Where a stack of L blocks has adapters.
+    """The places of adapters in a stack of L blocks.
 
     Args:
         stack: "encoder" or "decoder".
         depth: L.
-        layers: which of its blocks (L′).
-        positions: which of the two positions (P′).
+        layers: its blocks with adapters (L′).
+        positions: the positions with adapters (P′).
     """
 
     stack: str
@@ -43,7 +43,7 @@ class Places:
         return len(self.layers), len(self.positions)
 
     def spread(self, own: Tensor) -> Tensor:
-        """(L′, P′, …) → (1, L, 2, …), zero where there is no adapter."""
+        """Expand (L′, P′, …) to (1, L, 2, …), zero where there is no adapter."""
         if self.grid == (self.depth, POSITIONS):
             return own[None]
         everywhere = own.new_zeros(self.depth, POSITIONS, *own.shape[2:])
@@ -51,7 +51,7 @@ class Places:
         return everywhere.index_put((layers, torch.tensor(self.positions, device=own.device)), own)[None]
 
     def prefixes(self) -> dict[str, tuple[int, int]]:
-        """The authors' prefix of every adapter → where it lies in (L′, P′)."""
+        """Return the index in (L′, P′) of every adapter by the authors' prefix."""
         return {
             place_prefix(self.stack, layer, position): (row, column)
             for row, layer in enumerate(self.layers)
@@ -60,17 +60,17 @@ class Places:
 
 
 class AdapterStack(nn.Module, ABC):
-    """The adapters of one stack: parameters with (L′, P′) in front, and how D and U are made of them.
+    """The adapters of one stack: parameters with (L′, P′) in front, and the construction of D and U from them.
 
     Args:
-        places: where they sit.
+        places: where the adapters are.
         d_model: h.
         bottleneck: b.
         device: of the parameters.
-        sizes: more of the method's own.
+        sizes: additional sizes of the method.
 
     Attributes:
-        OFFICIAL: our parameter → what the authors' repository calls it, under the adapter's prefix.
+        OFFICIAL: the authors' name of each parameter, after the adapter's prefix.
         NORMED: whether the adapters have a layer norm.
     """
 
@@ -86,31 +86,31 @@ class AdapterStack(nn.Module, ABC):
         nn.init.zeros_(self.up_bias)
 
     def parameter(self, *shape: int) -> nn.Parameter:
-        """A parameter (L′, P′, *shape), to be initialised."""
+        """Return an uninitialized parameter (L′, P′, *shape)."""
         return nn.Parameter(torch.empty(*self.places.grid, *shape, device=self._device))
 
     @abstractmethod
     def matrices(self) -> tuple[Tensor, Tensor]:
-        """D (L′, P′, b, h) and U (L′, P′, h, b)."""
+        """Return D (L′, P′, b, h) and U (L′, P′, h, b)."""
 
     def norm(self) -> tuple[Tensor, Tensor]:
-        """γ and β, (L′, P′, h) each; of adapters without a layer norm they say nothing and take no memory."""
+        """Return γ and β, (L′, P′, h) each; without a layer norm they are unused views that take no memory."""
         shape = (*self.places.grid, self.d_model)
         return self.up_bias.new_ones(()).expand(shape), self.up_bias.new_zeros(()).expand(shape)
 
     def forward(self) -> AdapterWeights:
-        """The adapters of one task for the whole stack, (1, L, 2) in front; zero where there is none."""
+        """Return the adapters of one task for the whole stack, (1, L, 2, ...); zero where there is none."""
         down, up = self.matrices()
         parts = (down, self.down_bias, up, self.up_bias, *self.norm())
         return AdapterWeights(*map(self.places.spread, parts))
 
 
 class AdapterShaped(TaskModule):
-    """Bottleneck adapters of one task, and the T5's norms, which are trained beside them.
+    """Bottleneck adapters of one task, trained together with the T5's norms.
 
     Attributes:
-        STACK: what D and U of a stack are made of.
-        POSITIONS_USED: which positions of a block have an adapter.
+        STACK: class of the adapters of a stack.
+        POSITIONS_USED: the positions of a block with an adapter.
     """
 
     STACK: ClassVar[type[AdapterStack]]
@@ -131,20 +131,22 @@ class AdapterShaped(TaskModule):
         self.norms = self.own_norms(backbone)
 
     def sizes(self) -> dict[str, int]:
-        """What the stacks are told beside h and b. Raises InputError as the class."""
+        """Return additional sizes for the stacks. Raises InputError as the class."""
         return {}
 
     def layers(self, stack: str, depth: int) -> tuple[int, ...]:  # noqa: ARG002 (AdapterDrop asks it)
-        """Which blocks of a stack of `depth` blocks have adapters. Raises InputError as the class."""
+        """Return the blocks with adapters in a stack of `depth` blocks. Raises InputError as the class."""
         return tuple(range(depth))
 
     def weights(self) -> TaskWeights:
-        """The adapters of both stacks, and the task's norms."""
+        """Return the adapters of both stacks, and the task's norms."""
         adapters = GeneratedAdapters(self.encoder(), self.decoder())
         return TaskWeights(adapters, (OwnParts(normed=self.STACK.NORMED, norms=self.norms),))
 
     def official_places(self) -> dict[str, tuple[str, Any]]:
-        """`encoder.block.0.layer.0.adapter_controller.adapters.{task}.down_sampler.…` of every adapter, and norms."""
+        """Return `encoder.block.0.layer.0.adapter_controller.adapters.{task}.down_sampler.…` of every adapter, and
+        norms.
+        """
         named = {
             f"{prefix}adapters.{{task}}.{theirs}": (f"{stack}.{ours}", place)
             for stack in ("encoder", "decoder")

@@ -1,4 +1,4 @@
-"""Adapters (Houlsby et al., arXiv 1902.00751), as Compacter's repository has them: without a layer norm inside."""
+"""Adapters (Houlsby et al., arXiv 1902.00751), as in Compacter's repository: without an inner layer norm."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from onboard.model.methods.adapter_shaped import AdapterShaped, AdapterStack
 
 
 class DenseStack(AdapterStack):
-    """D and U as they are: y ← y + U · gelu(D · y + b_D) + b_U. They start as N(0, 0.01²), biases at 0."""
+    """Dense D and U: y ← y + U · gelu(D · y + b_D) + b_U. Initialized with N(0, 0.01²), biases with 0."""
 
     OFFICIAL: ClassVar[Mapping[str, str]] = {
         "down": "down_sampler.weight", "down_bias": "down_sampler.bias",
@@ -27,7 +27,7 @@ class DenseStack(AdapterStack):
         nn.init.normal_(self.up, std=WEIGHT_STD)
 
     def matrices(self) -> tuple[Tensor, Tensor]:
-        """The parameters themselves."""
+        """Return the parameters."""
         return self.down, self.up
 
 

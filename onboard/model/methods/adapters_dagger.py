@@ -1,4 +1,4 @@
-"""Adapters† (arXiv 2106.04489): adapters with a layer norm inside that all tasks share, as HyperFormer's repository."""
+"""Adapters† (arXiv 2106.04489): adapters with a layer norm that tasks can share, as in HyperFormer's repository."""
 
 from __future__ import annotations
 
@@ -25,20 +25,21 @@ class NormedStack(DenseStack):
     def __init__(self, *args: Any, **sizes: Any) -> None:
         super().__init__(*args, **sizes)
         self.gamma, self.beta = self.parameter(self.d_model), self.parameter(self.d_model)
-        nn.init.ones_(self.gamma)  # as the authors have it; `AdaptersDagger` knows better for few rows
+        nn.init.ones_(self.gamma)  # the authors' value; `AdaptersDagger` replaces it for few rows
         nn.init.zeros_(self.beta)
 
     def norm(self) -> tuple[Tensor, Tensor]:
-        """The parameters themselves."""
+        """Return the parameters."""
         return self.gamma, self.beta
 
 
 class AdaptersDagger(Adapters):
-    """Adapters with a layer norm. A task that is learned alone has one of its own; several share theirs by `beside`.
+    """Adapters with a layer norm. A task that is trained alone has separate norms; several can share them with
+    `beside`.
 
-    What is stored of a task is whole in either case. The authors let γ start at 1, where every adapter adds noise of
-    unit variance at first, more than a small backbone bears (bench/results/ablations.md): here it starts at the setting
-    `gamma_start`, 0 unless it is given.
+    In both cases, each task is stored completely. The authors initialize γ with 1. Then every adapter first adds noise
+    of unit variance, which is too much for a small backbone (bench/results/ablations.md). Here, γ starts at the setting
+    `gamma_start`, by default 0.
     """
 
     METHOD: ClassVar[str] = "adapters-dagger"
@@ -59,22 +60,22 @@ class AdaptersDagger(Adapters):
 
     @torch.no_grad()
     def start_at(self, adapters: GeneratedAdapters) -> Self:
-        """Take over what a hypernetwork makes of one embedding (T = 1); the T5's norms stay as they are.
+        """Copy the adapters that a hypernetwork generates for one embedding (T = 1). The T5's norms do not change.
 
         Raises:
-            InputError: they have another bottleneck.
+            InputError: the bottlenecks differ.
         """
         bottleneck = adapters.encoder.down.shape[-2]
         if bottleneck != self.bottleneck:
             factor = self.d_model // bottleneck
             raise InputError("reduction-factor-differs", bottleneck=bottleneck, wanted=self.bottleneck, factor=factor)
-        for stack, made in ((self.encoder, adapters.encoder), (self.decoder, adapters.decoder)):
-            for name, tensor in made._asdict().items():
+        for stack, generated in ((self.encoder, adapters.encoder), (self.decoder, adapters.decoder)):
+            for name, tensor in generated._asdict().items():
                 stack.get_parameter(name).copy_(tensor[0])
         return self
 
     def beside(self, other: AdaptersDagger) -> Self:
-        """Share the other task's layer norms and T5 norms from now on: parameters of both, trained by both.
+        """Share the other task's layer norms and T5 norms, as parameters of both modules, trained by both.
 
         Raises:
             ValueError: the other was made for a backbone of other sizes.
@@ -88,5 +89,5 @@ class AdaptersDagger(Adapters):
         return self
 
     def official_places(self) -> dict[str, tuple[str, Any]]:
-        """None: they are of HyperFormer's repository, not of Compacter's."""
+        """Return nothing: these adapters are from HyperFormer's repository, not from Compacter's."""
         return {}

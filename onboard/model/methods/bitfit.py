@@ -1,4 +1,4 @@
-"""BitFit (Ben Zaken et al., arXiv 2106.10199): biases, put back into a T5 that has none."""
+"""BitFit (Ben Zaken et al., arXiv 2106.10199): biases, added to a T5 without any."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from onboard.model.task_weights import OwnParts, TaskWeights
 
 
 class BitFit(TaskModule):
-    """A bias for every linear of both stacks and the head, and for every norm but the two final ones.
+    """A bias for every linear layer of both stacks and the head, and for every norm except the two final ones.
 
-    They lie one after the other in one vector, in the order of `biased_of`.
+    They are concatenated in one vector, in the order of `biased_of`.
     """
 
     METHOD: ClassVar[str] = "bitfit"
@@ -32,11 +32,11 @@ class BitFit(TaskModule):
         self.biases = nn.Parameter(torch.zeros(sum(self._sizes.values()), device=self.device))
 
     def weights(self) -> TaskWeights:
-        """The biases; no adapters."""
+        """Return the biases, without adapters."""
         return TaskWeights(None, (OwnParts(normed=False, biases=self.biases),))
 
     def official_places(self) -> dict[str, tuple[str, Any]]:
-        """`encoder.block.0.layer.0.SelfAttention.q.bias` and its like."""
+        """Return names such as `encoder.block.0.layer.0.SelfAttention.q.bias`."""
         ends = accumulate(self._sizes.values())
         return {
             f"{name}.bias": ("biases", slice(end - size, end))

@@ -15,24 +15,24 @@ from onboard.model.methods.phm_adapter import RULE_STD, PhmAdapter
 
 
 class RankOneStack(LowRankStack):
-    """Dᵀ = Σ_i A_i ⊗ (left_i · right_i) with left (n, h/n, 1) and right (n, 1, b/n), and Uᵀ alike; A is shared.
+    """Dᵀ = Σ_i A_i ⊗ (left_i · right_i) with left (n, h/n, 1) and right (n, 1, b/n), and Uᵀ likewise; A is shared.
 
     Args:
-        sizes: n among them.
+        sizes: includes n.
 
     Attributes:
-        rule: A (n, n, n), set by whoever shares it.
+        rule: A (n, n, n), set by the module that shares it.
     """
 
     rule: nn.Parameter
 
     def factors(self) -> tuple[tuple[int, ...], int, int]:
-        """n summands, each of an n-th of h and b."""
+        """Return n summands, each with an n-th of h and b."""
         n = self.sizes["n"]
         return (n,), self.d_model // n, self.bottleneck // n
 
     def matrices(self) -> tuple[Tensor, Tensor]:
-        """The sums, turned from input-output to output-input."""
+        """Return the sums, transposed from input-output to output-input."""
         return (
             kronecker_sum(self.rule, self.down_left @ self.down_right).mT,
             kronecker_sum(self.rule, self.up_left @ self.up_right).mT,
@@ -57,7 +57,7 @@ class Compacter(PhmAdapter):
         self.encoder.rule, self.decoder.rule = self.rule, self.rule
 
     def official_places(self) -> dict[str, tuple[str, Any]]:
-        """As of the other adapters, and A at the top."""
+        """Return the names of the adapters, and of A at the top level."""
         return {**super().official_places(), "phm_rule": ("rule", ...)}
 
 

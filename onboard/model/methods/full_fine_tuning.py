@@ -1,4 +1,4 @@
-"""Full fine-tuning: every parameter of the T5 is the task's own. It is there to compare with, and publishes nothing."""
+"""Full fine-tuning: every parameter of the T5 is task-specific. For comparison only; it publishes nothing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from onboard.model.task_weights import OwnParts, TaskWeights
 
 
 class FullFineTuning(TaskModule):
-    """A copy of the whole backbone, which stands in for it; the backbone that the other tasks use stays as it is."""
+    """A copy of the whole backbone that replaces it for this task. The shared backbone does not change."""
 
     METHOD: ClassVar[str] = "full-fine-tuning"
     TITLE: ClassVar[str] = "Full fine-tuning"
@@ -29,6 +29,6 @@ class FullFineTuning(TaskModule):
         self.tensors = nn.ParameterList(nn.Parameter(p.detach().float().clone()) for p in parameters.values())
 
     def weights(self) -> TaskWeights:
-        """Stand-ins for all parameters; no adapters."""
+        """Return replacements for all parameters, without adapters."""
         matrices = dict(zip(self._names, self.tensors, strict=True))
         return TaskWeights(None, (OwnParts(normed=False, matrices=matrices),))

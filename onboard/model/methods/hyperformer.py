@@ -1,10 +1,9 @@
 """The hypernetworks of plain HyperFormer (arXiv 2106.04489, section 2.3, eqs. 5-7), as in the paper's tables.
 
-The authors' code holds a third variant, which is not built here: the configuration that they released under the name
-HyperFormer (`unique_hyper_net`). There each stack has one set of hypernetworks shared by its layers and told the layer
-by an embedding, as in HyperFormer++, but feed-forward and self-attention have a set each instead of a position
-embedding: I = LN(h([z; l_i])), z of 64. Its counts are not those of the paper's tables, and its checkpoints are refused
-by name.
+The authors' code contains a third variant, which is not implemented here: the configuration that they released as
+HyperFormer (`unique_hyper_net`). In it, each stack has one set of hypernetworks for all layers with a layer embedding,
+as in HyperFormer++, but separate sets for feed-forward and self-attention instead of a position embedding: I = LN(h([z;
+l_i])), z of 64. Its parameter counts differ from the paper's tables, and its checkpoints are refused by name.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from onboard.model.hypernetwork import POSITIONS, Hypernetwork
 from onboard.model.initialisation import reset_linears
 
 PLAIN_PROJECTOR = "task_embedding_controller.task_hyper_net.task_embeding_generator"  # the authors' spelling
-# our name in a PlacesHypernetwork → the name that the authors' repository gives it under `place_prefix`
+# the authors' name under `place_prefix` for each name in a PlacesHypernetwork
 _PLACE_NAMES = {
     "down": "meta_down_sampler.weight_generator.0",
     "down_bias": "meta_down_sampler.bias_generator.0",
@@ -33,10 +32,10 @@ _PROJECTOR_PARTS = {"projector_in": "0", "projector_out": "2"}
 
 
 class PlacesHypernetwork(nn.Module):
-    """The hypernetworks of one stack: every layer and position has its own.
+    """The hypernetworks of one stack, separate for every layer and position.
 
-    D, b_D, U, b_U, γ and β are linear in I (eqs. 6-7), with biases. All places of a stack see the same I, so their
-    weights lie below one another in one matrix per kind, ordered by layer, then position.
+    D, b_D, U, b_U, γ and β are linear in I (eqs. 6-7), with biases. All places of a stack use the same I, so their
+    weights are stacked in one matrix per kind, ordered by layer, then position.
 
     Args:
         d_model: h.
@@ -58,7 +57,7 @@ class PlacesHypernetwork(nn.Module):
         reset_linears(self)
 
     def forward(self, conditioning: Tensor) -> AdapterWeights:
-        """(T, c) → weights with (T, L, 2) in front: one product per kind, over tasks, layers and positions."""
+        """Generate weights (T, L, 2, …) from (T, c): one product per kind, over tasks, layers and positions."""
         grid = (conditioning.shape[0], self.layers, POSITIONS)
         return AdapterWeights(
             down=self.down(conditioning).view(*grid, self.bottleneck, self.d_model),
@@ -106,17 +105,19 @@ class PlainHyperFormer(Hypernetwork):
         reset_linears(self)
 
     def stack(self, layers: int) -> nn.Module:
-        """The hypernetworks of a stack of `layers` blocks: (T, c) → AdapterWeights."""
-        own = {name: self.sizes[name] for name in ("d_model", "bottleneck", "conditioning_size")}
-        return PlacesHypernetwork(layers=layers, **own)
+        """Return the hypernetworks of a stack of `layers` blocks: (T, c) → AdapterWeights."""
+        stack_sizes = {name: self.sizes[name] for name in ("d_model", "bottleneck", "conditioning_size")}
+        return PlacesHypernetwork(layers=layers, **stack_sizes)
 
     def shared(self, z: Tensor) -> Tensor:
-        """I of every task: (T, t) → (T, c)."""
+        """Return I of every task: (T, t) → (T, c)."""
         conditioning: Tensor = self.projector_out(torch.relu(self.projector_in(z)))
         return conditioning
 
     def official_views(self) -> dict[str, Tensor]:
-        """`encoder.down.weight` → one a place, `encoder.block.0.layer.0.adapter_controller.meta_down_sampler.…`."""
+        """Map `encoder.down.weight` to one view per place,
+        `encoder.block.0.layer.0.adapter_controller.meta_down_sampler.…`.
+        """
         views = {}
         for name, value in self.state_dict().items():
             owner, *rest = name.split(".")
@@ -132,6 +133,6 @@ class PlainHyperFormer(Hypernetwork):
 
 
 def place_prefix(stack: str, layer: int, position: int) -> str:
-    """`encoder.block.3.layer.1.adapter_controller.` for the feed-forward (position 0) of the encoder's layer 3."""
+    """Return e.g. `encoder.block.3.layer.1.adapter_controller.`, feed-forward (position 0) of encoder layer 3."""
     feed_forward = 1 if stack == "encoder" else 2
     return f"{stack}.block.{layer}.layer.{0 if position else feed_forward}.adapter_controller."

@@ -16,7 +16,7 @@ CONDITIONING_EPS = 1e-6
 
 PROJECTOR = "task_hypernet.task_embeding_generator"  # the authors' spelling
 STACK_PREFIX = "{stack}.adapter_layers_hyper_net."
-# our name in a StackHypernetwork → the name that the authors' repository gives it under STACK_PREFIX
+# the authors' name under STACK_PREFIX for each name in a StackHypernetwork
 _SHARED_NAMES = {
     "layer_embeddings": "layer_id_embeddings.weight",
     "position_embeddings": "adapters_block_type.weight",
@@ -72,14 +72,14 @@ class StackHypernetwork(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Weights N(0, 0.01²), biases 0, layer and position embeddings N(0, 1), as the authors do."""
+        """Initialize like the authors: weights N(0, 0.01²), biases 0, layer and position embeddings N(0, 1)."""
         nn.init.normal_(self.layer_embeddings)
         nn.init.normal_(self.position_embeddings)
         self.norm.reset_parameters()
         reset_linears(self)
 
     def conditioning(self, z: Tensor) -> Tensor:
-        """I of every task, layer and position: (T, t) → (T, L, 2, c)."""
+        """Return I of every task, layer and position: (T, t) → (T, L, 2, c)."""
         grid = (z.shape[0], self.layers, POSITIONS, -1)
         joined = torch.cat(
             [
@@ -93,7 +93,7 @@ class StackHypernetwork(nn.Module):
         return conditioning
 
     def forward(self, z: Tensor) -> AdapterWeights:
-        """(T, t) → weights with (T, L, 2) in front: one product per kind, over tasks, layers and positions."""
+        """Generate weights (T, L, 2, …) from (T, t): one product per kind, over tasks, layers and positions."""
         conditioning = self.conditioning(z)  # (T, L, 2, c)
         matrix = (z.shape[0], self.layers, POSITIONS)
         return AdapterWeights(
@@ -107,12 +107,12 @@ class StackHypernetwork(nn.Module):
 
 
 class HyperFormerPlusPlus(Hypernetwork):
-    """HyperFormer++: one `StackHypernetwork` per stack; only the task embedding is shared by the two.
+    """HyperFormer++: one `StackHypernetwork` per stack; the stacks only share the task embedding.
 
     Args:
         task_embedding_size: t.
         projector_width: e.
-        conditioning_size: c; the task embedding's size when None.
+        conditioning_size: c; by default the task embedding's size.
         sizes: d_model, encoder_layers, decoder_layers and bottleneck, as in `Hypernetwork`.
     """
 
@@ -139,16 +139,16 @@ class HyperFormerPlusPlus(Hypernetwork):
         )
 
     def stack(self, layers: int) -> nn.Module:
-        """The hypernetwork of a stack of `layers` blocks: (T, t) → AdapterWeights."""
-        own = {name: size for name, size in self.sizes.items() if not name.endswith("_layers")}
-        return StackHypernetwork(layers=layers, **own)
+        """Return the hypernetwork of a stack of `layers` blocks: (T, t) → AdapterWeights."""
+        stack_sizes = {name: size for name, size in self.sizes.items() if not name.endswith("_layers")}
+        return StackHypernetwork(layers=layers, **stack_sizes)
 
     def shared(self, z: Tensor) -> Tensor:
-        """The task embeddings as they are: (T, t) → (T, t)."""
+        """Return the task embeddings unchanged: (T, t) → (T, t)."""
         return z
 
     def official_views(self) -> dict[str, Tensor]:
-        """`encoder.norm.weight` → `encoder.adapter_layers_hyper_net.LayerNorm.weight`."""
+        """Map `encoder.norm.weight` to `encoder.adapter_layers_hyper_net.LayerNorm.weight`."""
         views = {}
         for name, value in self.state_dict().items():
             stack, ours, *field = name.split(".")

@@ -1,4 +1,4 @@
-"""Intrinsic-SAID (Aghajanyan et al., arXiv 2012.13255): the whole T5 moved along few random directions."""
+"""Intrinsic-SAID (Aghajanyan et al., arXiv 2012.13255): move the whole T5 along few random directions."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from onboard.model.task_weights import OwnParts, TaskWeights
 
 
 class IntrinsicSaid(TaskModule):
-    """W_i = W_i⁰ + λ_i · Fastfood_i(d) for every matrix of the backbone; trained are d and one λ a matrix.
+    """W_i = W_i⁰ + λ_i · Fastfood_i(d) for every matrix of the backbone; d and one λ per matrix are trained.
 
-    The projection follows from the setting `seed`: it is neither made as a matrix nor stored.
+    The projection follows from the setting `seed`. It is neither materialized as a matrix nor stored.
     """
 
     METHOD: ClassVar[str] = "intrinsic-said"
@@ -30,7 +30,7 @@ class IntrinsicSaid(TaskModule):
 
     def __init__(self, backbone: Any, **settings: Any) -> None:
         super().__init__(backbone, **settings)
-        self._initial = matrices_of(backbone)  # the backbone's own, looked at whenever weights are made
+        self._initial = matrices_of(backbone)  # the backbone's parameters, read whenever weights are computed
         dimension, most = self.count("dimension"), sum(matrix.numel() for matrix in self._initial.values())
         if dimension > most:
             raise InputError("dimension-too-large", method=self.TITLE, dimension=dimension, most=most)
@@ -45,11 +45,11 @@ class IntrinsicSaid(TaskModule):
 
     @property
     def kept_bytes(self) -> int:
-        """As `TaskModule.kept_bytes`: the numbers that are drawn for its projections stay, too."""
+        """As `TaskModule.kept_bytes`, including the random numbers of its projections."""
         return super().kept_bytes + sum(projection.nbytes for projection in self._projections.values())
 
     def weights(self) -> TaskWeights:
-        """Stand-ins for all matrices; no adapters."""
+        """Return replacements for all matrices, without adapters."""
         matrices = {
             name: matrix.detach() + scale * self._projections[name](self.direction).view(matrix.shape)
             for (name, matrix), scale in zip(self._initial.items(), self.scales, strict=True)

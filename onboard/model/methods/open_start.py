@@ -1,4 +1,6 @@
-"""A start of HyperFormer++ from which the task embedding reaches norms and biases linearly (docs/decisions/0016)."""
+"""An initialization of HyperFormer++ with a linear effect of the task embedding on norms and biases
+(docs/decisions/0016).
+"""
 
 from __future__ import annotations
 
@@ -8,22 +10,22 @@ from torch import nn
 from onboard.model.hypernetwork import Hypernetwork
 from onboard.model.methods.hyperformer_plus_plus import StackHypernetwork
 
-_CARRIED = 4.0  # deviations of z from the corner of the ReLU
-_STEADY = 30.0  # beside it the numbers of z hardly change the length that the layer norm divides by
+_CARRIED = 4.0  # standard deviations of z from the corner of the ReLU
+_STEADY = 30.0  # large enough that z hardly changes the divisor of the layer norm
 _WIDE_STD = 0.03
 
 
 def open_to_embeddings(hypernetwork: Hypernetwork) -> None:
-    """Start HyperFormer++ so that the task embedding reaches the adapters linearly, and far.
+    """Initialize HyperFormer++ so that the task embedding has a large, linear effect on the adapters.
 
-    Elsewhere z turns the conditioning on the sphere that its layer norm makes, and a new z moves the adapters' norms
-    and biases a small part of the way that an unseen kind of task asks for (docs/decisions/0016). Here
+    With other initializations, z rotates the conditioning on the sphere of its layer norm, and a new z changes the
+    adapters' norms and biases much less than an unseen kind of task requires (docs/decisions/0016). Here
 
-    - the first t hidden units of the projector hold Q·z + 4, with Q orthogonal, beyond the corner of the ReLU, and what
-      follows turns them into R·z; the other units see z, layer and position as in `scale_projectors`;
-    - two numbers before the layer norm are 30 and -30 and have the weight 0 behind it: what it divides by hardly
-      depends on z any more, and its other weights undo it;
-    - the weights that make γ, β, b_D and b_U start at N(0, 0.03²).
+    - the first t hidden units of the projector hold Q·z + 4, with Q orthogonal, beyond the corner of the ReLU, and the
+      next layer maps them to R·z; the other units use z, layer and position as in `scale_projectors`;
+    - two numbers before the layer norm are 30 and -30 and have the weight 0 after it: its divisor hardly depends on z
+      any more, and its other weights undo it;
+    - the weights that generate γ, β, b_D and b_U start at N(0, 0.03²).
 
     Raises:
         ValueError: the hypernetwork is of another method, or its projector is not wider than z.
@@ -39,15 +41,15 @@ def open_to_embeddings(hypernetwork: Hypernetwork) -> None:
 @torch.no_grad()
 def _open_projector(stack: StackHypernetwork) -> None:
     first, last, size = stack.projector_in, stack.projector_out, stack.position_embeddings.shape[1]
-    others = first.out_features - size
-    if others < 1:
+    other_units = first.out_features - size
+    if other_units < 1:
         raise ValueError(f"a projector of width {first.out_features} cannot hold z of {size} numbers and more")
     nn.init.normal_(first.weight, std=first.in_features**-0.5)
     nn.init.zeros_(first.weight[:size])
     nn.init.orthogonal_(first.weight[:size, :size])
     nn.init.zeros_(first.bias)
     first.bias[:size] = _CARRIED
-    nn.init.normal_(last.weight, std=(2.0 / others) ** 0.5)
+    nn.init.normal_(last.weight, std=(2.0 / other_units) ** 0.5)
     nn.init.orthogonal_(last.weight[:, :size])
     last.bias.copy_(-_CARRIED * last.weight[:, :size].sum(1))
     last.weight[:2] = 0.0

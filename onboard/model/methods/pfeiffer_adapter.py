@@ -1,4 +1,4 @@
-"""Pfeiffer-Adapter (Pfeiffer et al., arXiv 2005.00247), as Compacter's repository has it: after self-attention only."""
+"""Pfeiffer-Adapter (Pfeiffer et al., arXiv 2005.00247), as in Compacter's repository: after self-attention only."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from onboard.model.methods.adapters import Adapters
 
 
 class PfeifferAdapter(Adapters):
-    """One adapter a block, after self-attention."""
+    """One adapter per block, after self-attention."""
 
     METHOD: ClassVar[str] = "pfeiffer-adapter"
     TITLE: ClassVar[str] = "Pfeiffer-Adapter"

@@ -1,4 +1,4 @@
-"""PHM-Adapter (a baseline of arXiv 2106.04647): adapters whose D and U are sums of n Kronecker products."""
+"""PHM-Adapter (a baseline of arXiv 2106.04647): adapters with D and U as sums of n Kronecker products."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ RULE_STD = 1e-4
 
 
 class KroneckerStack(AdapterStack):
-    """Dᵀ = Σ_i A_i ⊗ B_i with A (n, n, n) of every layer's own and B (n, h/n, b/n), and Uᵀ alike.
+    """Dᵀ = Σ_i A_i ⊗ B_i with a separate A (n, n, n) per layer and B (n, h/n, b/n), and Uᵀ likewise.
 
     Args:
-        sizes: n among them.
+        sizes: includes n.
     """
 
     OFFICIAL: ClassVar[Mapping[str, str]] = {
@@ -38,12 +38,12 @@ class KroneckerStack(AdapterStack):
             glorot(fast)
 
     def matrices(self) -> tuple[Tensor, Tensor]:
-        """The sums, turned from input-output to output-input."""
+        """Return the sums, transposed from input-output to output-input."""
         return kronecker_sum(self.down_rule, self.down_fast).mT, kronecker_sum(self.up_rule, self.up_fast).mT
 
 
 class PhmAdapter(AdapterShaped):
-    """Adapters of sums of Kronecker products after self-attention and feed-forward of every block."""
+    """Adapters from sums of Kronecker products after self-attention and feed-forward of every block."""
 
     METHOD: ClassVar[str] = "phm-adapter"
     TITLE: ClassVar[str] = "PHM-Adapter"
@@ -55,7 +55,7 @@ class PhmAdapter(AdapterShaped):
     STACK: ClassVar[type[AdapterStack]] = KroneckerStack
 
     def sizes(self) -> dict[str, int]:
-        """n, which divides h and b."""
+        """Return n, which must divide h and b."""
         return {
             "n": self.divisor("n", math.gcd(self.d_model, self.bottleneck), "both the model's width and the bottleneck")
         }

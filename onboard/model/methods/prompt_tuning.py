@@ -1,4 +1,4 @@
-"""Prompt tuning (Lester et al., arXiv 2104.08691): trained vectors in front of the encoder's embedded input."""
+"""Prompt tuning (Lester et al., arXiv 2104.08691): trained vectors before the encoder's embedded input."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _RANGE = 0.5
 
 
 class PromptTuning(TaskModule):
-    """P vectors (P, h), seen by the encoder's self-attention and by cross-attention. Nothing else is trained."""
+    """P trained vectors (P, h) in the encoder's self-attention and in cross-attention. Nothing else is trained."""
 
     DEFAULTS: ClassVar[Mapping[str, Any]] = {"tokens": 100}
 
@@ -30,24 +30,24 @@ class PromptTuning(TaskModule):
         self.start(backbone)
 
     def most_tokens(self, backbone: Any) -> int:  # noqa: ARG002 (another start asks it)
-        """The longest prompt: as many tokens as a text may have."""
+        """Return the maximum length of the prompt: the maximum number of tokens of a text."""
         return MAX_TOKENS
 
     def start(self, backbone: Any) -> None:  # noqa: ARG002 (another start asks it)
-        """Uniform between -0.5 and 0.5."""
+        """Initialize uniformly between -0.5 and 0.5."""
         nn.init.uniform_(self.prompt, -_RANGE, _RANGE)
 
     def weights(self) -> TaskWeights:
-        """The prompt; no adapters."""
+        """Return the prompt, without adapters."""
         return TaskWeights(None, (OwnParts(normed=False, prompt=self.prompt),))
 
     def official_places(self) -> dict[str, tuple[str, Any]]:
-        """`prefix_shared`."""
+        """Return `prefix_shared`."""
         return {"prefix_shared": ("prompt", ...)}
 
 
 class PromptTuningRandom(PromptTuning):
-    """Prompt tuning that starts at random."""
+    """Prompt tuning with random initialization."""
 
     METHOD: ClassVar[str] = "prompt-tuning-r"
     TITLE: ClassVar[str] = "Prompt tuning -R"
@@ -56,7 +56,7 @@ class PromptTuningRandom(PromptTuning):
 
 
 class PromptTuningTokens(PromptTuning):
-    """Prompt tuning that starts at the embeddings of the vocabulary's first tokens."""
+    """Prompt tuning initialized with the embeddings of the vocabulary's first tokens."""
 
     METHOD: ClassVar[str] = "prompt-tuning-t"
     TITLE: ClassVar[str] = "Prompt tuning -T"
@@ -64,10 +64,10 @@ class PromptTuningTokens(PromptTuning):
     INITIALISATION: ClassVar[str] = "The embeddings of the vocabulary's first tokens."
 
     def most_tokens(self, backbone: Any) -> int:
-        """As many tokens as a text may have, and as there are to start from."""
+        """Return the maximum length of the prompt: at most a text's maximum, and the vocabulary's size."""
         return min(MAX_TOKENS, int(backbone.config.vocab_size))
 
     def start(self, backbone: Any) -> None:
-        """The first rows of the token embedding."""
+        """Initialize with the first rows of the token embedding."""
         with torch.no_grad():
             self.prompt.copy_(backbone.shared.weight[: len(self.prompt)])

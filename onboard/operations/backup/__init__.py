@@ -1,8 +1,8 @@
-"""Use cases: a consistent copy of a running service, and an empty service made to what the copy says.
+"""Use cases: back up a running service consistently, and restore it into an empty service.
 
-    DIR/manifest.json        what the backup holds: schema, tables with their parts, counts; written last
+    DIR/manifest.json        its contents: schema, tables with their parts, counts; written last
     DIR/sha256/ab/abcd…      bytes by their digest: the artifacts, and the tables as gzipped JSON lines
 
-The same in one file is a zip archive. It is engine-neutral: SQLite and PostgreSQL, folder and object store are read
-into the same form.
+A single-file backup is a zip archive with the same contents. The format is independent of the database (SQLite or
+PostgreSQL) and the store (folder or object store).
 """

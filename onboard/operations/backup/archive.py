@@ -1,4 +1,4 @@
-"""Where a backup lies: a folder (or an object store by its URL), or one zip file. Both hold bytes by their digest."""
+"""Backup archives: a folder, a URL of an object store, or one zip file. All store bytes by their digest."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from onboard.storage.files import Files, errors_in_our_words
 
 _SETTING: Final = "the command's argument"
 _OTHER_FILES: Final = (".tar", ".gz", ".tgz", ".bz2", ".xz", ".zst", ".7z")
-_ENCRYPTED: Final = 0x1  # flag of a member of a zip file
-# what zipfile raises for bytes that are no zip file, or are cut short: it looks at few fields before it uses them
+_ENCRYPTED: Final = 0x1  # flag of a zip member
+# Raised by zipfile for truncated or invalid files, because it validates few fields before it uses them.
 _UNREADABLE: Final = (zipfile.BadZipFile, EOFError, ValueError, NotImplementedError, struct.error)
 
 
 class Archive(BlobStore, Protocol):
-    """A backup, as it is read and written."""
+    """A backup, for reading and writing."""
 
     def manifest(self) -> Manifest | None:
-        """What the backup holds; None when there is no backup. Raises DamagedError."""
+        """Return the manifest; None if there is no backup. Raises DamagedError."""
 
     def finish(self, manifest: Manifest, named: set[str]) -> None:
-        """Write the manifest; then whatever else lies there and is not `named` goes."""
+        """Write the manifest, then delete all files that are not in `named`."""
 
 
 class ArchiveFolder:
-    """A backup in a folder or under an fsspec URL. The same folder again copies only what is new."""
+    """A backup in a folder or under an fsspec URL. Another backup into it copies only new data."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -45,22 +45,22 @@ class ArchiveFolder:
         self.put, self.get, self.intact = self._store.put, self._store.get, self._store.intact
 
     def manifest(self) -> Manifest | None:
-        """What the backup holds; None when there is none."""
+        """Return the manifest; None if there is no backup."""
         try:
             return Manifest.unpack(self._files.read(NAME), self._url)
         except NotFoundError:
             return None
 
     def begin(self, database: str) -> None:
-        """Make sure that the folder is ours to write to.
+        """Prepare the folder for writing.
 
         Raises:
-            ConflictError: it holds something else, or backups of another service.
+            ConflictError: it contains other files, or backups of another service.
         """
         self._files.make()
-        present = self.manifest()
-        if present is not None:
-            _require_same_service(present, database, self._url)
+        existing = self.manifest()
+        if existing is not None:
+            _require_same_service(existing, database, self._url)
             self._files.close_to_others()
         elif self._files.entries():
             raise ConflictError("backup-folder-occupied", target=self._url)
@@ -68,7 +68,7 @@ class ArchiveFolder:
             self._files.write(NAME, Manifest(database).pack())
 
     def finish(self, manifest: Manifest, named: set[str]) -> None:
-        """Write the manifest; then earlier rows, and artifacts that the service has no more, go."""
+        """Write the manifest, then delete earlier rows and artifacts that the service no longer has."""
         self._files.write(NAME, manifest.pack())
         for shard in sorted(self._store.shards()):
             self._store.delete(*(self._store.in_shard(shard).keys() - named))
@@ -81,10 +81,10 @@ class ArchiveFile:
     def __init__(self, file: zipfile.ZipFile, path: Path) -> None:
         self._file, self._path = file, path
         self._kept: set[str] = set()
-        self._writing = Lock()  # a zip file is written by one thread at a time
+        self._writing = Lock()  # only one thread can write to a zip file
 
     def put(self, data: bytes, kind: str) -> str:
-        """Keep bytes and return their digest."""
+        """Store bytes and return their digest."""
         digest = digest_of(data)
         with self._writing, self._errors_in_our_words(f"this {kind} ({len(data)} bytes) cannot be stored"):
             if digest not in self._kept:
@@ -93,11 +93,11 @@ class ArchiveFile:
         return digest
 
     def intact(self, digest: str) -> bool:
-        """Whether they were put already; a zip file is written anew each time."""
+        """Return whether the bytes were already written. Every backup writes a new zip file."""
         return digest in self._kept
 
     def get(self, digest: str) -> bytes:
-        """The bytes of a digest, verified."""
+        """Return the bytes of a digest, verified."""
         data = self._read(key_of(digest))
         if data is None:
             raise NotFoundError("artifact-not-in-backup", digest=digest, path=self._path)
@@ -106,7 +106,7 @@ class ArchiveFile:
         return data
 
     def manifest(self) -> Manifest | None:
-        """What the backup holds."""
+        """Return the manifest; None if there is none."""
         data = self._read(NAME)
         return None if data is None else Manifest.unpack(data, str(self._path))
 
@@ -122,7 +122,7 @@ class ArchiveFile:
             except KeyError:
                 return None
             if member.compress_type != zipfile.ZIP_STORED or member.flag_bits & _ENCRYPTED:
-                # a backup has no such members, and a few compressed bytes may stand for gigabytes
+                # A backup has no compressed members; they could expand to gigabytes.
                 raise _no_zip(self._path, f"{name} is compressed or encrypted")
             try:
                 return self._file.read(member)
@@ -135,14 +135,14 @@ class ArchiveFile:
 
 @contextmanager
 def writing(target: str, database: str) -> Iterator[Archive]:
-    """The backup to be written: a zip file if the target's name ends so, else a folder.
+    """Open a backup for writing: a zip file if the target ends in .zip, otherwise a folder.
 
     Args:
-        database: of which database it will be.
+        database: URL of the database that is backed up, without the password.
 
     Raises:
-        ConflictError: the target holds something else, or backups of another service.
-        DamagedError: the manifest that is there is damaged.
+        ConflictError: the target contains other files, or backups of another service.
+        DamagedError: the existing manifest is damaged.
         InputError: a zip file in an object store, or another kind of file.
         StorageError, NotAllowedError: it cannot be written.
     """
@@ -157,8 +157,8 @@ def writing(target: str, database: str) -> Iterator[Archive]:
         raise InputError("backup-zip-not-local", target=target)
     path = Path(target)
     if path.exists():
-        with reading(target) as present:
-            _require_same_service(manifest_of(present, target), database, target)
+        with reading(target) as existing:
+            _require_same_service(manifest_of(existing, target), database, target)
     part = part_beside(path)
     with errors_in_our_words(target, "the backup cannot be stored", _SETTING):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -175,11 +175,11 @@ def writing(target: str, database: str) -> Iterator[Archive]:
 
 @contextmanager
 def reading(source: str) -> Iterator[Archive]:
-    """The backup that lies there.
+    """Open a backup for reading.
 
     Raises:
-        NotFoundError: there is nothing.
-        DamagedError: the file is no zip archive.
+        NotFoundError: there is no backup.
+        DamagedError: the file is not a zip archive.
     """
     path = Path(source)
     if not path.is_file():
@@ -195,11 +195,11 @@ def reading(source: str) -> Iterator[Archive]:
 
 
 def manifest_of(archive: Archive, place: str) -> Manifest:
-    """The manifest of a backup that was finished.
+    """Return the manifest of a finished backup.
 
     Raises:
         NotFoundError: there is no backup.
-        DamagedError: it broke off, or its manifest is damaged.
+        DamagedError: the backup is incomplete, or its manifest is damaged.
     """
     manifest = archive.manifest()
     if manifest is None:

@@ -1,4 +1,4 @@
-"""Use case: copy database and artifacts of a running service, as they are at one moment."""
+"""Use case: copy database and artifacts of a running service, consistent at one point in time."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ if TYPE_CHECKING:
 
 
 def back_up(services: Services, target: str, tell: Tell) -> tuple[Manifest, Transferred]:
-    """Write a backup of the service. Work goes on meanwhile; garbage collection waits.
+    """Write a backup of the service. Jobs continue meanwhile; garbage collection waits.
 
     Args:
-        target: a folder, an fsspec URL, or a file whose name ends in .zip.
-        tell: hears of the progress.
+        target: a folder, an fsspec URL, or a file name ending in .zip.
+        tell: receives progress messages.
 
     Raises:
-        ConflictError: the target holds something else, or other maintenance is at work.
-        StorageError, NotAllowedError: the target cannot be written. An earlier backup there stays as it was.
+        ConflictError: the target contains other files, or other maintenance is running.
+        StorageError, NotAllowedError: the target cannot be written. An earlier backup there is left unchanged.
     """
     database = make_url(services.database.url).render_as_string(hide_password=True)
     if not target.endswith(".zip") and ArtifactStore(target).root == services.artifacts.root:
@@ -70,11 +70,11 @@ def back_up(services: Services, target: str, tell: Tell) -> tuple[Manifest, Tran
 
 
 class _Rows:
-    """Every table, as of the moment that the session sees, put into the archive.
+    """Writes every table to the archive, as the session's snapshot shows it.
 
     Attributes:
-        tables: what the manifest says of them.
-        artifacts: the rows of the artifacts, which are to be copied next.
+        tables: entries for the manifest.
+        artifacts: the rows of the artifacts to copy.
     """
 
     def __init__(self, session: Session, archive: Archive, keep: Callable[[], None]) -> None:
@@ -84,7 +84,7 @@ class _Rows:
 
     @property
     def named(self) -> set[str]:
-        """The digests of all that the backup consists of."""
+        """The digests of all contents of the backup."""
         parts = {digest for table in self.tables.values() for digest in table.parts}
         return parts | {row["digest"] for row in self.artifacts}
 

@@ -1,4 +1,4 @@
-"""The manifest of a backup: JSON that names everything the backup holds, and carries its own digest."""
+"""The manifest of a backup: JSON that lists all its contents, with a digest of itself."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class TableParts:
     """A table in the backup.
 
     Args:
-        rows: how many there are.
-        last: the highest number that the database had given out for them; 0 where it numbers none.
+        rows: number of rows.
+        last: the last number that the database assigned to a row; 0 for tables without numbering.
         parts: digests of gzipped JSON lines, in the order of the rows.
     """
 
@@ -31,18 +31,18 @@ class TableParts:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a backup holds.
+    """The contents of a backup.
 
     Args:
-        database: of which database it is, without the password; one folder takes backups of one service only.
-        finished: false from the beginning of a first backup to its end.
-        created_at: ISO 8601; the moment that the rows show.
+        database: URL of the database, without the password. A folder accepts backups of one service only.
+        finished: false while the first backup is being written.
+        created_at: ISO 8601; the moment of the database snapshot.
         onboard: version and digest of the code that made it.
-        revision: of the schema that the rows have.
+        revision: schema revision of the rows.
         tables: by name, in an order in which rows can be inserted.
-        artifacts: number of artifacts, and their bytes in all.
-        absent: artifacts that were missing or damaged in the service itself, so that they are not in the backup.
-        bases: name and digest of each base, and how many learned versions need it; the backup does not hold them.
+        artifacts: number of artifacts, and their total bytes.
+        absent: artifacts that were missing or damaged in the service and are not in the backup.
+        bases: name and digest of each base, and how many learned versions need it. Bases are not part of the backup.
     """
 
     database: str
@@ -56,19 +56,19 @@ class Manifest:
     bases: list[dict[str, Any]] = field(default_factory=list)
 
     def pack(self) -> bytes:
-        """The manifest as bytes."""
+        """Return the manifest as bytes."""
         document = {"format": FORMAT, "version": VERSION, **asdict(self)}
         return json.dumps({**document, "digest": document_digest(document)}, indent=1).encode()
 
     @classmethod
     def unpack(cls, data: bytes, place: str) -> Manifest:
-        """Read what `pack` wrote.
+        """Read bytes that `pack` wrote.
 
         Args:
-            place: where it lies, for errors.
+            place: location of the manifest, for errors.
 
         Raises:
-            DamagedError: it is no manifest, or not as it was written.
+            DamagedError: it is not a manifest, or it was modified.
             ConflictError: a later version of Onboard wrote it in another format.
         """
         try:
@@ -84,7 +84,7 @@ class Manifest:
 
 
 def _of_right_form(document: dict[str, Any]) -> dict[str, Any]:
-    """What is read from the manifest later on; whoever changes it can change its digest too."""
+    """Validate the values that are read later, because whoever modifies a manifest can also modify its digest."""
     return {
         "revision": str(document["revision"]),
         "created_at": str(document["created_at"]),
@@ -108,5 +108,5 @@ def _digest_in(text: object) -> str:
 
 
 def document_digest(document: dict[str, Any]) -> str:
-    """Digest of a manifest's document, format and version included."""
+    """Return the digest of a manifest's document, including format and version."""
     return digest_of(json.dumps(document, sort_keys=True).encode())

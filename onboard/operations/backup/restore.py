@@ -1,4 +1,4 @@
-"""Use case: an empty service becomes what a backup says, on whichever database and store the settings name."""
+"""Use case: restore a backup into an empty service, on the database and store of the settings."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ NOTHING: Final = GoingOn()
 
 @dataclass(frozen=True)
 class Restored:
-    """What was done.
+    """The result of a restore.
 
     Args:
-        loaded: what became of jobs that were running, of tokens, and of webhooks that had not arrived.
-        bases: every base that the versions need, and the folder where it is on this machine, or None.
+        loaded: what happened to running jobs, tokens and undelivered webhooks.
+        bases: every base that the versions need, with its local folder or None.
     """
 
     manifest: Manifest
@@ -37,20 +37,20 @@ class Restored:
 
 
 def restore(settings: Settings, source: str, tell: Tell, going_on: GoingOn = NOTHING) -> Restored:
-    """Fill an empty service. The whole backup is checked before anything is written.
+    """Restore a backup into an empty service. The whole backup is checked before anything is written.
 
-    Artifacts come first, then all rows in one transaction: broken off, it can be repeated.
+    Artifacts are copied first, then all rows are inserted in one transaction. An interrupted restore can be repeated.
 
     Args:
-        settings: name the service.
+        settings: settings of the service.
         source: folder, URL or zip file of a backup.
-        tell: hears of the progress.
-        going_on: what shall work as it did when the backup was made.
+        tell: receives progress messages.
+        going_on: what continues as it was when the backup was made.
 
     Raises:
         NotFoundError: there is no backup.
-        DamagedError: it broke off, bytes do not match their digest, or rows do not fit; the database was not touched.
-        ConflictError: the service is not empty, or the backup is of a newer version.
+        DamagedError: it is incomplete, bytes do not match their digest, or rows do not fit. The database is unchanged.
+        ConflictError: the service is not empty, or the backup is from a newer version.
         StorageError, NotAllowedError, UnavailableError: the service cannot be written or reached.
     """
     store, url = ArtifactStore(settings.resolved_artifact_url), settings.resolved_database_url
@@ -58,13 +58,13 @@ def restore(settings: Settings, source: str, tell: Tell, going_on: GoingOn = NOT
         manifest = manifest_of(archive, source)
         require_known(manifest.revision, "The backup's schema")
         require_empty(url)
-        needed, present = _check(archive, store, manifest, tell)
+        needed, existing_count = _check(archive, store, manifest, tell)
         if not settings.database_url:
             make_home(settings.resolved_home)
         copied = transfer(needed, archive, store, tell)
         if copied.absent:
             raise _damaged(copied.absent)
-        copied.present += present
+        copied.present += existing_count
         tell(f"database: {sum(table.rows for table in manifest.tables.values())} rows")
         contents = [
             Contents(name, table.last, _reader(archive, name, table)) for name, table in manifest.tables.items()
@@ -75,9 +75,9 @@ def restore(settings: Settings, source: str, tell: Tell, going_on: GoingOn = NOT
 
 
 def _check(archive: Archive, store: ArtifactStore, manifest: Manifest, tell: Tell) -> tuple[list[Row], int]:
-    """Read the whole backup: which artifacts have to be copied, and how many are there already.
+    """Read the whole backup. Returns the artifacts to copy, and how many exist already.
 
-    Bytes in the store have no rows for now; nothing collects them, as an empty service knows fewer bytes than these.
+    Copied bytes have no rows at first. Garbage collection ignores them, because an empty service has fewer artifacts.
     """
     artifacts: Rows = []
     for name, table in manifest.tables.items():
@@ -86,11 +86,11 @@ def _check(archive: Archive, store: ArtifactStore, manifest: Manifest, tell: Tel
     if not all(is_digest(row.get("digest")) and isinstance(row.get("kind"), str) for row in artifacts):
         raise DamagedError("backup-digest-invalid")
     absent = {artifact["digest"] for artifact in manifest.absent}
-    present = [row for row in artifacts if row["digest"] not in absent]
-    needed, lost = missing_there(present, archive, store, tell)
+    available = [row for row in artifacts if row["digest"] not in absent]
+    needed, lost = missing_there(available, archive, store, tell)
     if lost:
         raise _damaged(lost)
-    return needed, len(present) - len(needed)
+    return needed, len(available) - len(needed)
 
 
 def _reader(archive: Archive, name: str, table: TableParts) -> Callable[[], Iterator[Rows]]:
@@ -127,10 +127,10 @@ def _damaged(hurt: list[dict[str, Any]]) -> DamagedError:
 
 
 def _folder_of(digest: str, configured: str) -> str | None:
-    """Where the base of this digest lies on this machine; None when it is not here."""
+    """Return the local folder of the base with this digest; None if there is none."""
     finds: tuple[Callable[[], list[Base]], ...] = (lambda: [find_base(configured)], named_bases)
     for find in finds:
-        with suppress(OnboardError):  # a base that cannot be read is none that could be used
+        with suppress(OnboardError):  # an unreadable base cannot be used
             for base in find():
                 if base.digest == digest:
                     return str(base.folder)

@@ -1,4 +1,4 @@
-"""Artifacts from one place to another, several at once and verified; what is there and right is not copied."""
+"""Copy artifacts between stores and backups, in parallel and verified. Intact copies are skipped."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from onboard.errors import DamagedError, NotFoundError
 Row = dict[str, Any]
 Tell = Callable[[str], None]
 _Result = TypeVar("_Result")
-_THREADS: Final = 8  # an object store answers in tens of milliseconds, whatever the size
+_THREADS: Final = 8  # an object store takes tens of milliseconds per request, whatever the size
 _BATCH: Final = 64
 _TELL_SECONDS: Final = 5.0
 
 
 class BlobStore(Protocol):
-    """Where artifacts lie: a store or a backup."""
+    """A store of artifacts: the service's store or a backup."""
 
     def get(self, digest: str) -> bytes:
-        """The bytes of a digest, verified. Raises NotFoundError or DamagedError."""
+        """Return the bytes of a digest, verified. Raises NotFoundError or DamagedError."""
 
     def intact(self, digest: str) -> bool:
-        """Whether bytes of this digest are there and match it."""
+        """Return whether bytes of this digest exist and match it."""
 
     def put(self, data: bytes, kind: str) -> str:
-        """Keep bytes and return their digest."""
+        """Store bytes and return their digest."""
 
 
 @dataclass
 class Transferred:
-    """What became of the artifacts.
+    """The result of a transfer.
 
     Args:
-        copied: how many were written, and `copied_bytes` their size.
-        present: how many were there already, and right.
+        copied: how many artifacts were written; `copied_bytes` is their size.
+        present: how many existed already and were intact.
         absent: those that the source has lost, each with its kind and problem: "missing" or "damaged".
     """
 
@@ -54,9 +54,9 @@ def transfer(
     """Copy artifacts.
 
     Args:
-        rows: of the artifacts, with digest and kind.
-        tell: hears of the progress.
-        keep: called every now and then.
+        rows: rows of the artifacts, with digest and kind.
+        tell: receives progress messages.
+        keep: called regularly to renew the maintenance lock.
 
     Raises:
         StorageError, NotAllowedError: the target cannot be written, or either cannot be reached.
@@ -84,10 +84,10 @@ def transfer(
 
 
 def missing_there(rows: Iterable[Row], source: BlobStore, target: BlobStore, tell: Tell) -> tuple[list[Row], list[Row]]:
-    """Look, without copying anything, at what would have to be copied.
+    """Determine, without copying, which artifacts would be copied.
 
     Returns:
-        The rows of artifacts that the target lacks, and what the source has lost of them (as `Transferred.absent`).
+        The rows of artifacts that the target lacks, and those that the source has lost (as `Transferred.absent`).
     """
     needed, lost = [], []
 
@@ -124,7 +124,7 @@ def _outcomes(
 
 
 def _read(row: Row, source: BlobStore) -> bytes | str:
-    """The bytes, or what is wrong with them."""
+    """Return the bytes, or the problem with them."""
     try:
         return source.get(row["digest"])
     except NotFoundError:

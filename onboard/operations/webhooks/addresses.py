@@ -1,4 +1,4 @@
-"""Which addresses a message may go to. A name is looked up once; what was checked is what is connected to."""
+"""Check the addresses of webhook receivers. A name is resolved once, and only checked addresses are connected to."""
 
 from __future__ import annotations
 
@@ -18,23 +18,25 @@ def _networks(*texts: str) -> tuple[Network, ...]:
     return tuple(map(ip_network, texts))
 
 
-# Clouds answer there with credentials of the machine. Others do at link-local addresses, which are refused anyway.
+# Cloud metadata services, which return the machine's credentials. Others use link-local addresses, which are always
+# refused.
 _METADATA: Final = _networks(
     "168.63.129.16", "100.100.100.200", "192.0.0.192", "fd00:ec2::/32", "fd20:ce::254", "fd00:42::42"
 )
-_UNICAST: Final = _networks("0.0.0.0/0", "2000::/3")  # nothing else of IPv6 is given out; site-local fec0:: is not
-_NOT_PUBLIC: Final = _networks("192.0.0.0/24", "3fff::/20")  # that older Pythons take for public
-_AN_IPV4: Final = _networks("::ffff:0:0/96", "64:ff9b::/96")  # mapped, NAT64: stands for the IPv4 address alone
-_LAST_FOUR: Final = (*_AN_IPV4, *_networks("::/96", "::ffff:0:0:0/96"))  # compatible, translated (SIIT): as well
+_UNICAST: Final = _networks("0.0.0.0/0", "2000::/3")  # the assigned IPv6 unicast range; excludes site-local fec0::
+_NOT_PUBLIC: Final = _networks("192.0.0.0/24", "3fff::/20")  # which older Pythons consider public
+_AN_IPV4: Final = _networks("::ffff:0:0/96", "64:ff9b::/96")  # mapped, NAT64: equivalent to the IPv4 address
+# compatible, translated (SIIT): checked as IPv4, too
+_LAST_FOUR: Final = (*_AN_IPV4, *_networks("::/96", "::ffff:0:0:0/96"))
 _LOCAL_NAT64: Final = IPv6Network("64:ff9b:1::/48")
 _ISATAP: Final = (b"\x00\x00\x5e\xfe", b"\x02\x00\x5e\xfe")
 
 
 def checked_addresses(host: str, port: int, *, insecure: bool = False) -> list[str]:
-    """The addresses of a host, in the resolver's order.
+    """Return the addresses of a host, in the resolver's order.
 
     Args:
-        insecure: whether loopback and private networks are allowed; link-local and metadata addresses never are.
+        insecure: allow loopback and private networks. Link-local and metadata addresses are never allowed.
 
     Raises:
         UnavailableError: the name cannot be resolved.
@@ -52,8 +54,8 @@ def checked_addresses(host: str, port: int, *, insecure: bool = False) -> list[s
 
 
 def is_allowed(address: str, *, insecure: bool = False) -> bool:
-    """Whether a message may go there. An IPv6 address that stands for an IPv4 address counts as that, too."""
-    return all(_is_allowed(meant, insecure) for meant in _meant(ip_address(address)))
+    """Return whether a message may be sent to the address. An embedded IPv4 address must be allowed, too."""
+    return all(_is_allowed(effective, insecure) for effective in _meant(ip_address(address)))
 
 
 def _is_allowed(address: Address, insecure: bool) -> bool:
@@ -77,11 +79,11 @@ def _meant(address: Address) -> Iterator[Address]:
 
 
 def _embedded(address: IPv6Address) -> Iterator[IPv4Address]:
-    """The IPv4 addresses that some translator or tunnel on the way may take it for."""
+    """Return the IPv4 addresses that a translator or tunnel may extract from it."""
     packed = address.packed
     if _within(address, _LAST_FOUR):
         yield IPv4Address(packed[12:])
-    if address in _LOCAL_NAT64:  # where it stands depends on how long the local prefix is (RFC 6052)
+    if address in _LOCAL_NAT64:  # the position depends on the length of the local prefix (RFC 6052)
         places = (packed[6:8] + packed[9:11], packed[7:8] + packed[9:12], packed[9:13], packed[12:])
         yield from (IPv4Address(place) for place in places if any(place))
     if packed[8:12] in _ISATAP:

@@ -1,4 +1,4 @@
-"""Use case: deliver what waits in the outbox. One worker at a time does it; the others find its lease taken."""
+"""Use case: deliver messages from the outbox. A lease ensures that one worker delivers at a time."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 _logger = logging.getLogger(__name__)
 LEASE: Final = "webhooks"
-LEASE_SECONDS: Final = 120.0  # more than one attempt takes, the resolver's own time limits included
-GIVE_UP_SECONDS: Final = 3 * 24 * 3600.0  # after it happened
+LEASE_SECONDS: Final = 120.0  # longer than one attempt, including the resolver's timeouts
+GIVE_UP_SECONDS: Final = 3 * 24 * 3600.0  # after the event
 _FIRST_RETRY_SECONDS: Final = 5.0
 _LONGEST_RETRY_SECONDS: Final = 6 * 3600.0
 _FACTOR: Final = 4.0
 
 
 def retry_seconds(attempts: int) -> float:
-    """How long to wait after so many attempts in vain: 5 s, 20 s, 80 s, … and at last 6 hours."""
+    """Return the delay after a number of failed attempts: 5 s, 20 s, 80 s, …, at most 6 hours."""
     return min(_FIRST_RETRY_SECONDS * _FACTOR ** min(attempts - 1, 10), _LONGEST_RETRY_SECONDS)
 
 
@@ -38,14 +38,14 @@ def deliver(
     holder: str,
     stopped: Callable[[], bool] = lambda: False,
 ) -> int:
-    """One round. An endpoint that fails is left alone for the rest of it.
+    """Deliver all due messages once. After a failure, the endpoint is skipped for the rest of the round.
 
     Args:
-        holder: who delivers; one at a time does.
-        stopped: asked between two messages.
+        holder: name of the worker, for the lease.
+        stopped: called between two messages; True ends the round.
 
     Returns:
-        How many messages arrived.
+        The number of delivered messages.
 
     Raises:
         UnavailableError: the database cannot be reached.
@@ -63,7 +63,7 @@ def deliver(
 
 
 def give_up(session: Session) -> None:
-    """End what could not be delivered for too long, and say so."""
+    """Give up messages that could not be delivered for too long, and log them."""
     for endpoint, count in OutboxRepository(session).give_up(GIVE_UP_SECONDS).items():
         _logger.error("Webhooks: %d messages to %s are given up, three days after they happened", count, endpoint)
 
@@ -74,7 +74,7 @@ def _deliver_to(
     with database.read() as session:
         due = OutboxRepository(session).due(endpoint.name)
     for arrived, delivery in enumerate(due):
-        with database.write() as session:  # else another worker might send the same at this moment
+        with database.write() as session:  # renew the lease, so that no other worker sends the same message
             mine = LeaseRepository(session).take(LEASE, holder, LEASE_SECONDS)
         if stopped() or not mine or not _attempt(endpoint, delivery, database, webhooks):
             return arrived

@@ -1,4 +1,4 @@
-"""One POST to an endpoint: to an address that was checked, without proxies or redirects, and never for long."""
+"""POST one message to a checked address, without proxies or redirects, and with a total timeout."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from onboard.domain.webhook import Endpoint
 from onboard.errors import NotFoundError, UnavailableError
 from onboard.operations.webhooks.addresses import checked_addresses
 
-CONNECT_SECONDS: Final = 3.0  # for each address
+CONNECT_SECONDS: Final = 3.0  # per address
 REQUEST_SECONDS: Final = 10.0  # from the connection to the status
 _MOST_ADDRESSES: Final = 2
 _GONE: Final = 410
 
 
 def post(endpoint: Endpoint, body: bytes, headers: Mapping[str, str], *, insecure: bool = False) -> None:
-    """Deliver a message: whatever is answered but for a status of 2xx is a failure. The answer is not read.
+    """Send a message. Any status except 2xx is a failure. The response body is not read.
 
     Raises:
-        NotAllowedError: the name leads to an address that is not allowed.
+        NotAllowedError: the name resolves to an address that is not allowed.
         NotFoundError: the endpoint is gone for good (410).
         UnavailableError: it could not be reached, took too long, or did not accept the message.
     """
@@ -34,9 +34,9 @@ def post(endpoint: Endpoint, body: bytes, headers: Mapping[str, str], *, insecur
     try:
         connection.request("POST", endpoint.target, body, sent)
         status = connection.getresponse().status
-        if connection.late:  # cut off within the headers, which looks like their end
+        if connection.late:  # a cut within the headers looks like their end
             raise TimeoutError
-    except (OSError, http.client.HTTPException, ValueError) as error:  # a ValueError: cut off within TLS
+    except (OSError, http.client.HTTPException, ValueError) as error:  # ValueError: the connection was cut within TLS
         reason = f"took longer than {REQUEST_SECONDS:.0f} s" if connection.late else str(error) or type(error).__name__
         raise UnavailableError("webhook-unanswered", host=endpoint.host, reason=reason) from error
     finally:
@@ -48,14 +48,14 @@ def post(endpoint: Endpoint, body: bytes, headers: Mapping[str, str], *, insecur
 
 
 class _Connection(http.client.HTTPConnection):
-    """Connects to one of the given addresses, whatever the name resolves to by now; TLS verifies the name."""
+    """Connects to one of the given addresses, without resolving the name again; TLS verifies the name."""
 
     def __init__(self, endpoint: Endpoint, addresses: list[str]) -> None:
         super().__init__(endpoint.host, endpoint.port, timeout=CONNECT_SECONDS)
         self._endpoint = endpoint
         self._addresses = addresses[:_MOST_ADDRESSES]
         if endpoint.https:
-            self.default_port = http.client.HTTPS_PORT  # the Host header names any other
+            self.default_port = http.client.HTTPS_PORT  # the Host header includes any other port
         self._cut: Callable[[], None] = lambda: None
         self.late = False
 
@@ -83,12 +83,12 @@ class _Connection(http.client.HTTPConnection):
         return socket.create_connection((self._addresses[-1], self.port), CONNECT_SECONDS)
 
     def _end_in_time(self, sock: socket.socket) -> None:
-        """A socket's timeout begins anew with every byte, so whoever sends one now and then would hold us for ever."""
+        """Enforce a total timeout, because a socket's timeout restarts with every received byte."""
 
         def end() -> None:
             self.late = True
-            with contextlib.suppress(OSError):  # it has just been closed
-                socket.socket.shutdown(sock, socket.SHUT_RDWR)  # not that of an SSLSocket, which is for its own thread
+            with contextlib.suppress(OSError):  # it was just closed
+                socket.socket.shutdown(sock, socket.SHUT_RDWR)  # not that of SSLSocket, which is not thread-safe
 
         timer = threading.Timer(REQUEST_SECONDS, end)
         timer.daemon = True

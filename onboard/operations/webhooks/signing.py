@@ -1,4 +1,4 @@
-"""A message and its signature, as the Standard Webhooks specification has them."""
+"""A message and its signature, following the Standard Webhooks specification."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from onboard.domain.webhook import Delivery
 
 
 def body_of(delivery: Delivery) -> bytes:
-    """The message: the same bytes at every attempt."""
+    """Return the message, identical for every attempt."""
     document = {"type": delivery.type, "timestamp": to_iso(delivery.at), "data": delivery.data}
     return json.dumps(document, separators=(",", ":"), sort_keys=True).encode()
 
 
 def headers_of(delivery: Delivery, body: bytes, now: int, keys: Sequence[bytes]) -> dict[str, str]:
-    """The headers that the message is verified by.
+    """Return the headers that verify the message.
 
     Args:
         now: the time of this attempt, in epoch seconds.

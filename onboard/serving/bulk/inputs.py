@@ -55,8 +55,9 @@ class Inputs(Protocol):
     near: bool
 
     def files(self) -> list[InputFile]:
-        """Return the current files by name. Raises NotFoundError: nothing exists there; InputError: there
-        are no files.
+        """Return the current files by name.
+
+        Raises NotFoundError: nothing exists there; InputError: the folder has no files.
         """
 
     def look(self, name: str) -> InputFile:

@@ -45,14 +45,15 @@ def judge(
         OutOfMemoryError: the GPU cannot hold even a single row.
     """
     engine, trained = engine_at(services, base, head), TrainedRows(services, base)
-    known = [trained.known_to_some({head, version.hypernetwork_version, version.origin}) for version in versions]
+    excluded = [trained.known_to_some({head, version.hypernetwork_version, version.origin}) for version in versions]
     earlier = [
-        _earlier(services, base, engine, version, rows, bounded) for version, rows in zip(versions, known, strict=True)
+        _earlier(services, base, engine, version, rows, bounded)
+        for version, rows in zip(versions, excluded, strict=True)
     ]
     verdicts = clear(engine, engine.hypernetwork, Protection(earlier, canary_ids(engine.encoder, "guard")))
     return (
         _outcome(services, base, version, head, verdict, rows, trained)
-        for version, verdict, rows in zip(versions, verdicts, known, strict=True)
+        for version, verdict, rows in zip(versions, verdicts, excluded, strict=True)
     )
 
 

@@ -46,13 +46,13 @@ def publish(services: Services, outcome: CarryOutcome) -> CarryOutcome:
 
 
 def _moved_to_twin(services: Services, outcome: CarryOutcome) -> int | None:
-    present = outcome.present
+    current = outcome.present
     with services.database.write() as session:
         _hold(session, outcome)
         same = [
             version.version
-            for version in VersionRepository(session).list(task=present.task, base_digest=present.base_digest)
-            if version.hypernetwork_version == outcome.head and _answers(version) == _answers(present)
+            for version in VersionRepository(session).list(task=current.task, base_digest=current.base_digest)
+            if version.hypernetwork_version == outcome.head and _answers(version) == _answers(current)
         ]
         if not same:
             return None
@@ -67,18 +67,18 @@ def _answers(version: EmbeddingVersion) -> tuple[object, ...]:
 
 
 def _published(services: Services, outcome: CarryOutcome) -> int:
-    present, head = outcome.present, outcome.head
-    content = services.read(present.artifact)
-    z, novelty = verified_embedding(content, present), novelty_in(content)
+    current, head = outcome.present, outcome.head
+    content = services.read(current.artifact)
+    z, novelty = verified_embedding(content, current), novelty_in(content)
     training = training_in(content)
     if training is not None:  # its answers were given under another hypernetwork
         training = replace(training, held_out=False)
     draft = replace(
-        present,
+        current,
         kind="carried",
         hypernetwork_version=head,
-        learned_under=present.origin if present.origin != head else None,
-        parent=present.reference,
+        learned_under=current.origin if current.origin != head else None,
+        parent=current.reference,
         mixed_from={},
         metrics=outcome.metrics or {},
         out_of_fold=None,  # they belong to another hypernetwork
@@ -88,8 +88,8 @@ def _published(services: Services, outcome: CarryOutcome) -> int:
     )
     while True:
         with services.database.read() as session:
-            digest = BaseRepository(session).hypernetwork(present.base_digest, head).digest
-            number = VersionRepository(session).next_number(present.task)
+            digest = BaseRepository(session).hypernetwork(current.base_digest, head).digest
+            number = VersionRepository(session).next_number(current.task)
         facts = {**embedding_facts(replace(draft, version=number), digest), **novelty_facts(novelty)}
         facts |= training_facts(training)
         packed = pack_embedding(z, facts, novelty_tensors(novelty))
@@ -124,18 +124,18 @@ def _hold(session: Session, outcome: CarryOutcome) -> None:
         PreconditionFailedError: `latest` does not name the judged version.
         ConflictError: the head moved.
     """
-    present = outcome.present
-    head = InUseRepository(session).hold_head(present.base_digest)
+    current = outcome.present
+    head = InUseRepository(session).hold_head(current.base_digest)
     if head != outcome.head:
         raise ConflictError("hypernetwork-moved-while-carrying", head=head, expected=outcome.head)
     # a move to the same version changes nothing, but locks the task and checks that it exists
-    AliasRepository(session).move(present.task, LATEST, present.version, expected=present.version)
+    AliasRepository(session).move(current.task, LATEST, current.version, expected=current.version)
 
 
 def _move_latest(session: Session, outcome: CarryOutcome, number: int) -> None:
-    present = outcome.present
-    AliasRepository(session).move(present.task, LATEST, number, expected=present.version, actor=actor(), reason=_REASON)
+    current = outcome.present
+    AliasRepository(session).move(current.task, LATEST, number, expected=current.version, actor=actor(), reason=_REASON)
     record(
-        session, "task.carry", present.task, version=number, previous=present.version,
-        hypernetwork_version=outcome.head, learned_under=present.origin,
+        session, "task.carry", current.task, version=number, previous=current.version,
+        hypernetwork_version=outcome.head, learned_under=current.origin,
     )  # fmt: skip

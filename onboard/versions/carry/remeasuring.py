@@ -97,5 +97,5 @@ def _noted(version: EmbeddingVersion, metric: Mapping[str, Any]) -> dict[str, An
     note = metric.get("note", "")
     if TAKEN_OVER in note:
         return dict(metric)
-    said = f"{TAKEN_OVER} {version.reference}, measured under hypernetwork version {version.hypernetwork_version}"
-    return {**metric, "note": f"{note}; {said}" if note else said}
+    origin = f"{TAKEN_OVER} {version.reference}, measured under hypernetwork version {version.hypernetwork_version}"
+    return {**metric, "note": f"{note}; {origin}" if note else origin}

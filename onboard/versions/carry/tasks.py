@@ -66,12 +66,12 @@ def carry_task(
         UnavailableError: this process is carrying other tasks.
     """
     with services.database.read() as session:
-        present = VersionRepository(session).resolve(Reference(require_name(task)))
+        current = VersionRepository(session).resolve(Reference(require_name(task)))
         heads = _heads(BaseRepository(session))
-    head = heads[present.base_digest]
-    if not present.has_embedding:
-        return Carried((CarryOutcome(present, head, False, _NO_EMBEDDING.format(method=present.method)),), dry_run)
-    waiting = [present] if present.hypernetwork_version != head else []
+    head = heads[current.base_digest]
+    if not current.has_embedding:
+        return Carried((CarryOutcome(current, head, False, _NO_EMBEDDING.format(method=current.method)),), dry_run)
+    waiting = [current] if current.hypernetwork_version != head else []
     return Carried(_carried(services, waiting, heads, dry_run, bounded, manifests), dry_run)
 
 

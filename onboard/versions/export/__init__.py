@@ -1,1 +1,1 @@
-"""A version as files that other programs read, without Onboard."""
+"""Export versions for other programs, without Onboard."""

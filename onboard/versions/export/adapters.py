@@ -1,4 +1,4 @@
-"""Use case: the adapters that the hypernetwork makes of a version, written out: plain weights for any T5 code."""
+"""Use case: export the generated adapters of a version as plain weights for any T5 implementation."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ _FACTS: Final = (
     "task", "version", "kind", "low", "high", "backbone", "base", "hypernetwork_version", "embedding", "labels",
     "words",
 )  # fmt: skip
-_POSITIONS: Final = ("feed_forward", "self_attention")  # as the hypernetwork counts them
+_POSITIONS: Final = ("feed_forward", "self_attention")  # in the order of the hypernetwork
 
 
 def export_adapters(services: Services, reference: str, output: Path) -> Fetched:
-    """Write `adapters.safetensors` and a README that says how they are used; the version's readout, where it has one.
+    """Write `adapters.safetensors`, a README on their use, and the version's readout if it has one.
 
     Args:
-        services: where the version is.
+        services: services with the version.
         reference: TASK[@latest|@vN|@ALIAS].
-        output: folder, made when missing.
+        output: folder, created if missing.
 
     Raises:
-        NotFoundError: no such version.
-        ConflictError: it is none of an embedding.
-        DamagedError: stored bytes do not match their digest, or are gone.
-        PinMismatchError: the base or the hypernetwork that the version is pinned to is not at hand.
+        NotFoundError: the version does not exist.
+        ConflictError: it has no embedding.
+        DamagedError: stored bytes are missing or do not match their digest.
+        PinMismatchError: the base or hypernetwork that the version is pinned to is not available.
         NotAllowedError, StorageError: the folder cannot be written.
     """
     with services.database.read() as session:
@@ -62,7 +62,7 @@ def export_adapters(services: Services, reference: str, output: Path) -> Fetched
 
 
 def tensors_of(adapters: GeneratedAdapters) -> dict[str, np.ndarray]:
-    """The adapters of one task by name: `encoder.block.0.feed_forward.down` and so on, float32."""
+    """Return the adapters of one task by name, such as `encoder.block.0.feed_forward.down`, float32."""
     tensors: dict[str, np.ndarray] = {}
     for stack, weights in (("encoder", adapters.encoder), ("decoder", adapters.decoder)):
         for place, adapter in enumerate(weights.places()):

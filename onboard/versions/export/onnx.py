@@ -1,4 +1,4 @@
-"""Use case: a version as one ONNX model, token ids in, log-probabilities of the labels out."""
+"""Use case: export a version as one ONNX model from token ids to log-probabilities of the labels."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ from onboard.versions.fetch import Fetched
 from onboard.versions.readouts import readout_of
 
 MODEL: Final = "model.onnx"
-AGREES_TO: Final = 1e-4  # log-probabilities, the same texts through PyTorch and onnxruntime
+AGREES_TO: Final = 1e-4  # maximum difference of log-probabilities between PyTorch and onnxruntime
 OPSET: Final = 17
-MOST_BYTES: Final = 2_000_000_000  # a protobuf of one file holds no more
+MOST_BYTES: Final = 2_000_000_000  # limit of a single protobuf file
 _TOKENIZER: Final = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "spiece.model")
 _TRIED: Final = (  # of different lengths, so that some are padded
     ("Fine.", "It is."),
@@ -50,13 +50,13 @@ _TRIED: Final = (  # of different lengths, so that some are padded
 
 
 class Conditioned(nn.Module):
-    """A T5 that answers one task: the hypernetwork's adapters and the label words are part of it.
+    """A T5 for one task that includes the generated adapters and the label words.
 
     Args:
-        engine: under the hypernetwork of the version.
+        engine: with the hypernetwork of the version.
         z: (t,) the task embedding.
         words: K label words.
-        readout: that answers beside the embedding.
+        readout: the version's readout, or None.
         temperature: of the probabilities.
     """
 
@@ -76,22 +76,22 @@ class Conditioned(nn.Module):
         self._temperature = temperature
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        """Token ids (B, S), and 1 where they are no padding (B, S) → log-probabilities (B, K)."""
+        """Map token ids (B, S) and mask (B, S), 1 for tokens, to log-probabilities (B, K)."""
         with self._attachment.using(self._adapters):
             states = self.backbone.encoder(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
-            own = label_log_probabilities(self.backbone, states, attention_mask, self._tries, None)
+            logs = label_log_probabilities(self.backbone, states, attention_mask, self._tries, None)
         if self._readout is None:
-            return self._tempered(own)
+            return self._tempered(logs)
         with self._attachment.bare():
-            seen = readout_features(self.backbone.encoder, input_ids, attention_mask, *self._tokens)
-        return self._tempered(self._readout(own, seen))
+            features = readout_features(self.backbone.encoder, input_ids, attention_mask, *self._tokens)
+        return self._tempered(self._readout(logs, features))
 
     def _tempered(self, logs: Tensor) -> Tensor:
         return logs if self._temperature == 1.0 else (logs / self._temperature).log_softmax(-1)
 
 
 class _LinearReadout(nn.Module):
-    """Log-probabilities (B, K) of embedding and readout together, as `Readout.beside` has them."""
+    """Log-probabilities (B, K) of embedding and readout combined, as in `Readout.beside`."""
 
     def __init__(self, readout: Readout, width: int) -> None:
         super().__init__()
@@ -102,27 +102,26 @@ class _LinearReadout(nn.Module):
         self._share = readout.share
 
     def forward(self, own: Tensor, features: Tensor) -> Tensor:
-        taken = features[:, self._columns]
-        seen = taken.sign() * taken.abs().sqrt() if self._of_roots else taken
-        scores = (seen @ self._weights.T + self._bias).softmax(-1)
+        selected = features[:, self._columns]
+        inputs = selected.sign() * selected.abs().sqrt() if self._of_roots else selected
+        scores = (inputs @ self._weights.T + self._bias).softmax(-1)
         return ((1.0 - self._share) * own.exp() + self._share * scores).log()
 
 
 def export_onnx(services: Services, reference: str, output: Path) -> Fetched:
-    """Write `model.onnx`, the tokenizer, `labels.json` and a README; the model is compared with what is served.
+    """Write `model.onnx`, the tokenizer, `labels.json` and a README, and compare the model with the served version.
 
     Args:
-        services: where the version is.
+        services: services with the version.
         reference: TASK[@latest|@vN|@ALIAS].
-        output: folder, made when missing.
+        output: folder, created if missing.
 
     Raises:
-        NotFoundError: no such version.
-        ConflictError: it is none of an embedding.
-        DamagedError: stored bytes do not match their digest, or are gone; or the model answers otherwise than the
-            service.
-        PinMismatchError: the base or the hypernetwork that the version is pinned to is not at hand.
-        InputError: the packages for it are missing, or the T5 is too large for a file of ONNX.
+        NotFoundError: the version does not exist.
+        ConflictError: it has no embedding.
+        DamagedError: stored bytes are missing or do not match their digest, or the model's answers differ.
+        PinMismatchError: the base or hypernetwork that the version is pinned to is not available.
+        InputError: packages are missing, or the T5 is too large for an ONNX file.
         NotAllowedError, StorageError: the folder cannot be written.
     """
     runtime = _packages()
@@ -148,7 +147,7 @@ def write_model(conditioned: Conditioned, engine: Engine, path: Path) -> None:
     """Trace the model and write it, for batches and texts of any length."""
     input_ids, mask = pad(_ids(engine), engine.encoder.pad_id)
     with warnings.catch_warnings(), torch.no_grad():
-        warnings.simplefilter("ignore")  # of the tracer, about sizes that are the same for every text
+        warnings.simplefilter("ignore")  # the tracer warns about sizes that are constant
         torch.onnx.export(
             conditioned.eval(),
             (input_ids.to(engine.device), mask.to(engine.device)),
@@ -172,14 +171,14 @@ def _ids(engine: Engine) -> list[list[int]]:
 def _served(
     engine: Engine, z: np.ndarray, version: EmbeddingVersion, readout: Readout | None, ids: Sequence[Sequence[int]]
 ) -> np.ndarray:
-    """Log-probabilities (n, K) as a predictor has them."""
+    """Return log-probabilities (n, K) as a predictor computes them."""
     probabilities = probabilities_of(engine, ids, z, engine.trie(version.words), readout)
     logs: np.ndarray = np.log(tempered(probabilities, version.temperature))
     return logs
 
 
 def _require_agreement(runtime: Any, path: Path, engine: Engine, served: Any) -> None:
-    """Raise DamagedError unless the written model answers as the service does, alone and padded."""
+    """Raise DamagedError unless the exported model gives the same answers, with and without padding."""
     session = runtime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     ids = _ids(engine)
     expected = served(ids)
@@ -192,7 +191,7 @@ def _require_agreement(runtime: Any, path: Path, engine: Engine, served: Any) ->
 
 
 def _beside(version: EmbeddingVersion, base: Base, engine: Engine) -> dict[str, Any]:
-    """What the model is asked with: tokenizer, labels, README."""
+    """Return the files to use with the model: tokenizer, labels, README."""
     labels = {
         "labels": list(version.labels),
         "words": list(version.words),
@@ -215,7 +214,7 @@ def _beside(version: EmbeddingVersion, base: Base, engine: Engine) -> dict[str, 
 
 
 def _copy(source: Path, target: Path) -> None:
-    """A copy, whole or not at all."""
+    """Copy a file atomically."""
     part = part_beside(target)
     try:
         with source.open("rb") as reader, open_new(part) as writer:

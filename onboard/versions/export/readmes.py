@@ -1,4 +1,4 @@
-"""The README of an export: all that somebody needs to know who has nothing but the folder."""
+"""The README of an export, with everything needed to use the folder."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ _NUMBER: Final = "The number is the mean of the answers, weighted by their proba
 
 
 def adapters_readme(version: EmbeddingVersion, base: Base, engine: Engine) -> str:
-    """Of `--format adapters`."""
+    """Return the README of `--format adapters`."""
     readout = "" if version.readout is None else _READOUT
     sizes, epsilon = engine.hypernetwork.sizes, LAYER_NORM_EPS
     after = "" if version.readout is None else ", after the readout was added"
@@ -97,7 +97,7 @@ def adapters_readme(version: EmbeddingVersion, base: Base, engine: Engine) -> st
 
 
 def onnx_readme(version: EmbeddingVersion, base: Base, engine: Engine, agrees: float) -> str:
-    """Of `--format onnx`. `agrees`: to how much in log-probability."""
+    """Return the README of `--format onnx`. `agrees`: maximum difference of log-probabilities."""
     readout = "" if version.readout is None else " and its readout"
     return _filled(_ONNX, version, base, engine, readout=readout, agrees=agrees)
 
