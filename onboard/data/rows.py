@@ -257,7 +257,7 @@ def require_few(seen: int) -> None:
     """Raise UnreadableError if there are too many rows in the file."""
     if seen > MAX_ROWS:
         message = f"has more than {MAX_ROWS:,} rows"
-        raise UnreadableError("too_many_rows", message, "Pass fewer rows; a few thousand are plenty.")
+        raise UnreadableError("too_many_rows", message, "Pass fewer rows; a few thousand are enough.")
 
 
 def checked_texts(row: Row, fields: Sequence[str], problems: FileProblems) -> list[Label | None]:

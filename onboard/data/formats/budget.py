@@ -11,7 +11,7 @@ from typing import Final
 from onboard.data.formats.unreadable import UnreadableError
 from onboard.data.limits import EXPANDED_FREE_BYTES, MAX_EXPANSION, MAX_FILE_BYTES, MAX_ROWS, MAX_VALUES
 
-_FEWER: Final = "Pass fewer rows; a few thousand are plenty."
+_FEWER: Final = "Pass fewer rows; a few thousand are enough."
 
 
 class Budget:

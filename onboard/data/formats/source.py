@@ -106,7 +106,7 @@ def lines_of(path: Path) -> Iterator[Line]:
             number += 1
             if number > MAX_LINES:
                 message = f"has more than {MAX_LINES:,} lines"
-                raise UnreadableError("too_many_rows", message, "Pass fewer rows; a few thousand are plenty.")
+                raise UnreadableError("too_many_rows", message, "Pass fewer rows; a few thousand are enough.")
             start = offset
             offset += len(data)
             too_long = len(data) > MAX_LINE_BYTES and not data.endswith(b"\n")
