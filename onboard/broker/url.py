@@ -32,7 +32,7 @@ def require_broker_url(url: str) -> None:
         return
     if not mark or scheme not in _SCHEMES:
         named = f"ONBOARD_BROKER_URL ({scheme}://…)" if mark else "The value of ONBOARD_BROKER_URL"
-        others = " Messages in memory reach no other process." if scheme == "memory" else ""
+        others = " Messages in memory do not reach other processes." if scheme == "memory" else ""
         raise InputError("broker-url-scheme-unknown", named=named, others=others)
     _require_place(url)
     _require_parameters(url, scheme)

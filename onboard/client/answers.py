@@ -96,7 +96,7 @@ def read_embedding(content: bytes, asked: Reference) -> Embedding:
     """The embedding in the bytes of `embedding.safetensors`.
 
     Raises:
-        ConflictError: the version has none, but weights of its own.
+        ConflictError: the version has none, but task-specific weights.
         DamagedError: the bytes hold no embedding, or one of another task or version than was asked for.
     """
     facts = read_facts(content)

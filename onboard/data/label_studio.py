@@ -171,7 +171,7 @@ def annotations_in(body: Payload, config: Config | None) -> Iterator[Annotation 
         skipped = one.get("was_cancelled") is True
         label = None if skipped else config.label_in(one.get("result"))
         if label is None and not skipped:
-            yield LeftOut(number, "it has no single choice for the whole text")
+            yield LeftOut(number, "it does not have exactly one choice for the whole text")
         yield Annotation(project, number, text, label, _moment(one.get("updated_at") or one.get("created_at")))
 
 

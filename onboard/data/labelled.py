@@ -152,10 +152,10 @@ def _with_strangers(
         count = sum(label_key(other.label) == key for other in rows)
         shown = repr(preview(label_text(row.label)))
         message = f"the task does not have the label {shown} ({counted(count, 'row')})"
-        remedy = "Correct the rows, or let them bring new labels: --new-labels"
+        remedy = "Correct the rows, or allow new labels: --new-labels"
         if welcome and not are_numbers and isinstance(row.label, float):
             message = f"the label {shown} is a number; the task's labels are classes"
-            remedy = "Submit a task of its kind under another name: onboard submit FILE --task NAME"
+            remedy = "Submit a task of this kind under another name: onboard submit FILE --task NAME"
         elif welcome:
             continue
         where = row.number, row.line, origin.field

@@ -9,7 +9,7 @@ class CalibrationJson(TypedDict):
     """The temperature of a version's probabilities, and their calibration error with and without it.
 
     temperature: probabilities are raised to the power of 1/T; no label changes.
-    evidence, rows: the rows that chose it ("held-out rows" or "rows that were predicted without themselves") and their
+    evidence, rows: the rows that chose it ("held-out rows" or "cross-validated rows") and their
         number; 0 if there are none, and it is the default.
     before, after: expected calibration error by split, 0…1, at temperature 1 and at this one.
     """

@@ -10,7 +10,7 @@ class ReadoutJson(TypedDict, total=False):
 
     asked: "never" or "auto"; share: share of the answer that is the readout's; 0 if it is left out, for the `reason`.
     before, after: mean loss in nats of the training alone and with the readout, on so many `rows` of the `evidence`
-        ("held-out rows" or "rows that were predicted without themselves"); absent if there are none.
+        ("held-out rows" or "cross-validated rows"); absent if there are none.
     """
 
     asked: str

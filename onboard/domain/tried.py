@@ -31,7 +31,7 @@ class MethodsJson(TypedDict, total=False):
     """Which method was published, and what it was chosen from.
 
     reason: why this one; stopped: why no further one was tried.
-    evidence: "held-out rows" or "rows that were predicted without themselves", so many `rows`; null if none are left to
+    evidence: "held-out rows" or "cross-validated rows", so many `rows`; null if none are left to
         compare on.
     tried: the cheapest first.
     """

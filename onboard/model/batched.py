@@ -34,7 +34,7 @@ def log_probabilities(
     Args:
         engine: the model.
         ids: token ids of n texts.
-        task: its embedding (t,), or weights of its own.
+        task: its embedding (t,), or task-specific weights.
         trie: of K label words.
         before_batch: called before every batch; may raise to stop.
         at_once: how many rows fit into the memory; kept for further calls.

@@ -136,7 +136,7 @@ class Run:
     def _tell_of_halving(self, rows: int, fewer: int) -> None:
         self._halved_now.append({"rows": rows, "rows_at_once": fewer})
         self.progress.note(
-            f"the GPU's memory is too small for {rows} rows at once: going on with {fewer}", rows_at_once=fewer
+            f"the GPU's memory is too small for {rows} rows at once: continuing with {fewer}", rows_at_once=fewer
         )
 
 

@@ -109,7 +109,7 @@ def _stored_bytes(trained: TrainOutput, readout: Readout | None) -> int:
 
 def _alone(outcome: Outcome) -> ChooseOutput:
     method = outcome.trained.method
-    reason = "No rows are left that could compare it with others."
+    reason = "No rows are left to compare it with other methods."
     methods: MethodsJson = {
         "chosen": method, "reason": reason, "stopped": reason, "evidence": None, "rows": 0, "tried": [],
     }  # fmt: skip
@@ -167,7 +167,7 @@ class _Trial:
                 self.facts[method] = {"method": method, "loss": None, "reason": error.message}
                 continue
             self.add(self.judged(trained), trained, time.monotonic() - started)
-        return nothing_to_gain(self.measured) or "There is no further method to try."
+        return nothing_to_gain(self.measured) or "There are no other methods to try."
 
     def to_json(self, choice: Choice, stopped: str) -> MethodsJson:
         """Return the job's document of the choice."""

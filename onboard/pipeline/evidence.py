@@ -17,13 +17,13 @@ from onboard.train.crossvalidation import log_of, mean_loss, rows_in_folds
 from onboard.train.learning import choosing
 from onboard.train.worth_tuning import fitted
 
-PREDICTED: Final = "rows that were predicted without themselves"
+PREDICTED: Final = "cross-validated rows"
 HELD: Final = "held-out rows"
 
 
 @dataclass(frozen=True)
 class Beside:
-    """Readout answers on rows that trained neither the readout nor the embedding.
+    """Readout answers on rows that neither was trained on the readout nor the embedding.
 
     Args:
         readout: its probabilities (m, K), out of fold for rows in folds; None without a readout.

@@ -1,6 +1,6 @@
 """The first version of a job: a readout alone, published as provisional while its embedding is being learned.
 
-Rows that trained neither decide whether the job publishes a second version or confirms this one as final.
+Rows that neither was trained on decide whether the job publishes a second version or confirms this one as final.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ from onboard.registry.versions import VersionRepository
 from onboard.statistics.probabilities import blend, row_losses
 from onboard.statistics.student import student_interval
 
-_NO_EVIDENCE: Final = "No rows were left out that could compare the two; on other tasks the embedding helps."
-_LATEST_BEFORE: Final = "`latest` was decided when the version was published as provisional."
+_NO_EVIDENCE: Final = "There are no held-out rows to compare the two; on other tasks the embedding helps."
+_LATEST_BEFORE: Final = "`latest` was decided when the provisional version was published."
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ def compared(first: First, judged: Judged, outcome: Outcome) -> ProvisionalJson:
     """
     spec, facts = judged.spec, ProvisionalJson(version=first.version.version, start=None)
     if outcome.trained.is_readout:
-        return {**facts, "confirmed": True, "reason": "The rows chose the readout alone."}
+        return {**facts, "confirmed": True, "reason": "The rows favor the readout alone."}
     if outcome.methods is not None:
         return {**facts, "confirmed": False, "reason": outcome.methods["reason"] or ""}
     if outcome.tuned is not None or spec.tune_hypernetwork == "always":

@@ -389,7 +389,9 @@ def _more_rows(trained: TrainOutput, evaluated: EvaluateOutput) -> MoreRowsJson 
     metrics = evaluated.metrics.get("test") or evaluated.metrics.get("validation")
     if trained.more_rows is None or trained.more_rows["gain"] is None or not collapsed(label_scores(metrics)):
         return trained.more_rows
-    return untold(trained.more_rows, "It gives every text the same answer, so the curve cannot be extrapolated.")
+    return untold(
+        trained.more_rows, "The version gives every text the same answer, so the curve cannot be extrapolated."
+    )
 
 
 def _dataset(attempt: Run, draft: EmbeddingVersion, trained: TrainOutput) -> dict[str, Any]:

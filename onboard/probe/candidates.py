@@ -75,7 +75,7 @@ class ProbeResult:
         chosen: the best score; `z` is that candidate's embedding (t,).
         overlap: rows that some candidate has been trained on, one that was not measured for it included.
         ties: names of those that the rows cannot tell from the chosen one.
-        alarm: why nothing that was learned before is worth starting from; None where something is.
+        alarm: why no earlier task is worth starting from; None where something is.
         weights: what the mixture is made of, where it was chosen.
         known_too: whether they were measured on rows that they had been trained on, because nearly all are such.
     """

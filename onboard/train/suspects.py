@@ -53,7 +53,7 @@ def warning_of(suspects: Sequence[Doubt], dataset: Dataset) -> WarningJson:
     return {
         "code": "contradicted_labels",
         "message": f"{rows} mislabeled to models trained without them: {sentence}",
-        "remedy": "Look at these rows; they are used as they are.",
+        "remedy": "Check these rows; they are used unchanged.",
         "count": len(suspects),
         "examples": examples,
     }

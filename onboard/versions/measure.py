@@ -76,9 +76,9 @@ class Evaluated:
     @property
     def sentence(self) -> str:
         """How good it is, on which rows, in one or two sentences."""
-        left = f" {counted(self.trained, 'row')} that it was trained on were left out." if self.trained else ""
+        left = f" {counted(self.trained, 'row')} that it was trained on were skipped." if self.trained else ""
         if self.left_out:
-            left += " A server answers no more rows at a time; `onboard evaluate` next to the database answers all."
+            left += " A server evaluates no more rows at a time; `onboard evaluate` next to the database evaluates all."
         if not self.rows:
             return f"{self.version.reference} was trained on every row of {self.file.source}."
         name = METRICS[self.version.task_kind][0]

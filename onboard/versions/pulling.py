@@ -149,7 +149,7 @@ def _manifest(place: HubPlace, sizes: Mapping[str, int], download: Callable[[str
         require_name(version.task)  # of which a folder's name is made
         digests = {str(name): str(digest) for name, digest in document["files"].items()}
         if type(version.version) is not int or version.version < 1 or file_name(version) not in digests:
-            raise ValueError("it names no version with its file")
+            raise ValueError("it does not name a version and its file")
         render_card(version)  # its facts may be of any type
         return _Manifest(version, digests, document.get("repository"))
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:

@@ -1,4 +1,4 @@
-"""The sources as they are, under other words, restricted, cut and merged."""
+"""The sources as they are, with other words, restricted, cut and merged."""
 
 from __future__ import annotations
 
