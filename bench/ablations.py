@@ -83,7 +83,7 @@ COMPARISONS = (
         None,
     ),
     Comparison(
-        "The start of γ, where it is no output of the hypernetwork: 1 as the authors have it, or 0 (not in the paper)",
+        "The start of γ, if the hypernetwork does not generate it: 1 as the authors have it, or 0 (not in the paper)",
         ("hyperformer", "adapters", "adapters-gamma-0", "without-conditional-norm", "without-conditional-norm-gamma-0"),
         None,
     ),

@@ -141,7 +141,7 @@ def page(document: dict[str, Any]) -> str:
     sizes, places = document["sizes"], document["places"]
     head = [column for name in places for column in (f"{PLACES[name]} p50", "p95", "p99")]
     lines = [
-        "# What asking for the latest embedding costs", "",
+        "# Cost of requesting the latest embedding", "",
         f"One task has {sizes['versions']:,} versions. {sizes['requests']:,} requests of each kind, in turns, over one "
         "connection to `onboard serve` with one core for itself; every one is signed in by its token and looks up what "
         "the name means at that moment. Milliseconds, as the client sees them, after a warm-up. "

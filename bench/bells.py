@@ -212,8 +212,8 @@ def page(document: Mapping[str, Any]) -> str:
         "# Odd messages in the broker",
         "",
         "Whoever may write to the broker can leave anything there. Bells with parts changed, cut off or with a byte "
-        "flipped are put before a real worker that is left alone with them: it must neither end, nor begin anew, nor "
-        "turn deaf; it counts what is no bell, and does a real job afterwards.",
+        "flipped are put before a real worker that is left alone with them: it must neither exit, nor restart, nor "
+        "become unresponsive; it counts invalid messages, and runs a real job afterwards.",
         "",
         f"{made_on(document)}. [Numbers](bells.json).",
         "",

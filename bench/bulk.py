@@ -250,7 +250,7 @@ def page(document: dict[str, Any]) -> str:
     ran = sum(kill["ran_the_job"] for kill in kills)
     wrong = counts["lost"] + counts["doubled"] + counts["misplaced"] + counts["unanswered"]
     lines = [
-        "# A job over files whose workers are killed", "",
+        "# A job over files with killed workers", "",
         f"{document['rows']:,} rows in {FILES} files, one job, {document['workers']} worker processes on PostgreSQL "
         f"and Redis, and kill -9 of a whole worker {len(kills)} times: {ran} times of the one that ran the job, else "
         "of one that helped. Each is started again. The base has random weights and is tiny: what is tried here is who "
@@ -260,7 +260,7 @@ def page(document: dict[str, Any]) -> str:
             f"{document['rows']:,}", f"{counts['lines']:,}", counts["lost"], counts["doubled"], counts["misplaced"],
             counts["unanswered"], document["attempts"], f"{document['seconds']:,.0f}",
         ]]), "",
-        "## Beside a plain loop", "",
+        "## Compared with a plain loop", "",
         f"`mini`, one process, one thread, {document['rate_rows']:,} rows, {ROUNDS} rounds in turn: files in, planned, "
         f"answered in shards and written; and a loop over texts in memory, {_AT_ONCE} at a time, whose answers go "
         "nowhere. The ratio counts: the machine has other work, too.", "",

@@ -263,7 +263,7 @@ def _missed(figures: dict[str, Any]) -> list[str]:
     if figures["first_page_bytes"] > WANTED_BYTES:
         missed.append("weight of the first page")
     if _share(figures) > WANTED_SHARE:
-        missed.append("requests beside open pages")
+        missed.append("requests while pages are open")
     if seen := figures["browser"]:
         missed += ["first paint"] * (_middle(seen["painted_ms"]) > WANTED_PAINT_MS)
         missed += [f"a change on {what}" for what, taken in seen["shown_seconds"].items()
@@ -285,7 +285,7 @@ def page(document: dict[str, Any]) -> str:
     """The figures for people, in Markdown."""
     sizes, places = document["sizes"], document["places"]
     lines = [
-        "# What the pages cost", "",
+        "# Cost of the pages", "",
         f"{sizes['jobs']:,} jobs, {sizes['tasks']:,} tasks and {sizes['versions']:,} versions; {sizes['requests']:,} "
         "requests of each page, one after another, to `onboard serve` on one core. Milliseconds, as the client sees "
         f"them (wanted: a 95th percentile of at most {WANTED_MS:.0f}), and how long the server "

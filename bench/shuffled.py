@@ -83,7 +83,7 @@ def page(figures: Mapping[str, Mapping[str, Any]], base: str, command: str) -> s
     cost = figure_of_tasks(losses)
     rows = sorted(figures.items(), key=lambda item: -float(_loss(item[1]).mean()))
     lines = [
-        f"# What the sources of `{base}` lose under one another's embeddings", "",
+        f"# Loss of the sources of `{base}` under other sources' embeddings", "",
         f"`{command}` wrote this page. {counted(len(figures), 'source')}, accuracy in per cent on test rows, under its "
         "own embedding and on the mean under those of other sources with equally many labels; texts and label words "
         "stay its own.", "",

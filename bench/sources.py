@@ -44,7 +44,7 @@ class Figures:
         metric: accuracy, pearson, spearman or mcc.
         test_rows: it was measured on.
         value, low, high: of the base, with its 95% interval; None where it has none.
-        majority, tfidf: of the commonest answer, and of TF-IDF with a linear model.
+        majority, tfidf: of the most frequent answer, and of TF-IDF with a linear model.
     """
 
     source: str
@@ -134,7 +134,7 @@ def page(base: Base, sources: Sequence[Figures], command: str) -> str:
         "ship, as they were measured when the base was made (`onboard base show`). Accuracy in per cent, with its 95% "
         "interval; tasks that ask for a number by Pearson's correlation. TF-IDF with a linear model is trained on at "
         "most 5,000 of the same training rows. No interval is corrected for there being many sources.", "",
-        "## What was asked for", "", *verdicts(base, sources), "",
+        "## Targets", "", *verdicts(base, sources), "",
         "## By family", "", "Mean accuracy of its sources.", "", *by_family(sources), "",
         "## Each source", "", *table(_HEAD, rows), "",
     ]  # fmt: skip

@@ -164,7 +164,7 @@ def page(document: dict[str, Any]) -> str:
     seconds, resident = document["seconds"], document["resident_bytes"]
     return "\n".join(
         [
-            "# What a large upload costs", "",
+            "# Cost of a large upload", "",
             f"{document['megabytes']:,} MB in {document['rows']:,} valid rows, sent as they are made to a real "
             f"`onboard serve`. The limit is {MAX_ROWS:,} rows and 1 GiB.", "",
             f"{made_on(document)}. "

@@ -84,7 +84,7 @@ def train(
         base = train_base(order)
     except StoppedError as stopped:
         say(f"stopped: {stopped.args[0] or 'nothing was trained since the last checkpoint'}")
-        say("  → to go on, give the same command again")
+        say("  → to continue, repeat the command")
         leave(stopped.exit_code)
     if base is not None:
         _tell(base, as_json)

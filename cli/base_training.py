@@ -1,4 +1,4 @@
-"""What `onboard base train` does with its options: recipe, processes, signals, then one of the two ways to a base."""
+"""Run `onboard base train`: recipe, processes, signals, then one of the two ways to make a base."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def train_base(order: Order) -> Base | None:
     """Train and write the base; None in every process but the first.
 
     Raises:
-        OnboardError: each of its kinds, with what mends it.
+        OnboardError: each of its kinds, with a remedy.
         StoppedError: SIGTERM or SIGINT; what was done so far is saved.
     """
     settings, recipe = Settings(), read_order(order)
@@ -109,11 +109,11 @@ def read_order(order: Order) -> AnyRecipe:
 
 
 def _given(backbone: Any) -> dict[str, Any]:
-    """What of [backbone] stays when --backbone names another one."""
+    """The fields of [backbone] that stay if --backbone names another one."""
     return {"max_tokens": backbone["max_tokens"]} if isinstance(backbone, dict) and "max_tokens" in backbone else {}
 
 
 def _kept(entry: Any) -> dict[str, Any]:
-    """What of a [sources.NAME] stays when --sources brings its rows: all but where they were and how split."""
+    """The fields of [sources.NAME] that stay if --sources brings its rows: all but location and splits."""
     dropped = ("from", "splits", "held_out_rows")
     return {key: value for key, value in entry.items() if key not in dropped} if isinstance(entry, dict) else {}

@@ -31,11 +31,11 @@ _SUFFIXES: Final = frozenset({".jsonl", ".json", ".csv", ".tsv", ".txt"})
 
 @dataclass(frozen=True, slots=True)
 class Apart:
-    """What `onboard predict` is asked besides the question.
+    """Options of `onboard predict` besides the question.
 
     Args:
-        unknown: whether answers are to say which texts are unlike the task's data, which a folder is not told.
-        on_error: skip or refuse: what becomes of rows that cannot be answered.
+        unknown: whether answers report texts unlike the task's data; not supported for folders.
+        on_error: skip or refuse rows that cannot be answered.
     """
 
     unknown: bool = False
@@ -56,11 +56,11 @@ def answered_in_bulk(
     asked: Mapping[str, Any],
     apart: Apart,
 ) -> bool:
-    """Answer, or queue, where the answers go to a folder. Returns whether that was so.
+    """Predict or queue, if the answers go to a folder. Returns whether they do.
 
     Args:
         asked: fields of a `BulkQuestion`.
-        apart: what is asked besides.
+        apart: the other options.
 
     Raises:
         InputError: it is to be a job, and something is missing; or what `_predicted` and `submit_bulk` raise.
@@ -81,7 +81,7 @@ def answered_in_bulk(
 
 
 def _is_bulk(source: str, output: str | None) -> bool:
-    """Whether answers go to a folder: what is there decides; a new place is a file if it has the suffix of one.
+    """Whether answers go to a folder: an existing path decides; a new one is a file if it has a file's suffix.
 
     Raises:
         InputError: the source is a folder, a pattern or a URL, and the output is missing, or a file.
@@ -114,7 +114,7 @@ def _predict(
         done = _predicted(service, references, source, output, {**asked, "text_fields": fields}, on_error)
     plan = done.plan
     if plan.bad_rows:
-        say(f"warning: {skipped_rows(plan.bad_rows, plan.rows)}; the error of each stands in its place")
+        say(f"warning: {skipped_rows(plan.bad_rows, plan.rows)}; each has an error instead of an answer")
     resumed = f", {done.found_shards:,} of them from before" if done.found_shards else ""
     written = f"{plan.rows:,} rows are in {output}, in {counted(len(plan.shards), 'file')}{resumed}."
     emit(done.to_json(), as_json, lambda: written)

@@ -43,7 +43,7 @@ def _shown(document: CarriedTasks, task: str | None) -> RenderableType:
     from rich.console import Group
 
     if not document.carried and not document.refused:
-        return f"{task} is at the head already." if task else "Every task is at the head already."
+        return f"{task} is already at the head." if task else "Every task is already at the head."
     rows = [
         (*_pins(outcome), f"v{outcome.version}" if outcome.version else "cleared", outcome.reason)
         for outcome in document.carried

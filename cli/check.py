@@ -22,10 +22,10 @@ _LABELS_SHOWN = 20
 _VALIDATION = {
     "submitted": "the validation file",
     "held_out": "{held_out:,} rows held out of training",
-    "cross_validated": "cross-validation: so few rows all train",
-    "none": "none: too few rows, or one of every label; add rows, or --validation FILE",
+    "cross_validated": "cross-validation, because all of so few rows are trained on",
+    "none": "none: too few rows, or one per label; add rows, or --validation FILE",
 }
-_NO_ROWS = "none: the task starts from its labels alone; --test FILE measures it"
+_NO_ROWS = "none: the task starts from its labels alone; measure it with --test FILE"
 
 
 @check_options()
@@ -40,7 +40,7 @@ def check(submission: Submission, as_json: AsJson = False) -> None:
 
 
 def require_names(submission: Submission) -> None:
-    """What can be told without reading a row, before anything is opened or sent. Raises InputError."""
+    """Check the options that need no rows, before anything is opened or sent. Raises InputError."""
     from onboard.jobs.submission import split_labels, task_name
 
     if str(submission.dataset) != STANDARD_INPUT:
@@ -63,7 +63,7 @@ def _shown(report: Document) -> RenderableType:
         Text.assemble(("warning ", "yellow"), finding["message"], " ", (finding["remedy"], "dim"))
         for finding in report["warnings"]
     ]
-    return Group(facts, *labels, *warnings, Text("Ready: nothing was queued.", style="green"))
+    return Group(facts, *labels, *warnings, Text("Ready to submit; nothing was queued.", style="green"))
 
 
 def _facts(report: Document) -> dict[str, str]:

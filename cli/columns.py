@@ -31,10 +31,10 @@ Cell = str | Sequence[str]
 
 
 class Columns:
-    """Rows under heads. A cell of several lines is one line, with commas, wherever it is not in a table.
+    """Rows with heads. Outside of tables, a cell of several lines becomes one line with commas.
 
     Args:
-        folded: heads of the columns whose lines may be broken where the terminal is narrow.
+        folded: heads of the columns whose lines may be broken on narrow terminals.
     """
 
     def __init__(self, *heads: str, folded: Sequence[str] = ()) -> None:
@@ -49,7 +49,7 @@ class Columns:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         from rich import box
 
-        if options.no_wrap:  # what is printed where no terminal is; a colour may be asked for there as well
+        if options.no_wrap:  # printed without a terminal; colors may be forced there as well
             options = options.update(width=_WIDE, no_wrap=True)
             yield from console.render(self._table(None, ", "), options)  # type: ignore[misc]  # segments are fine here
         elif self._width() <= options.max_width:

@@ -57,10 +57,10 @@ def _worth(document: ComparisonDocument) -> list[str]:
     """How far the evidence can be trusted, and how to get better evidence."""
     lines = [document.worth] if document.worth else []
     if document.relabeled:
-        lines.append(f"{counted(document.relabeled, 'row')} with a new label: not counted by the verdict.")
+        lines.append(f"{counted(document.relabeled, 'row')} with a changed label: not counted in the verdict.")
     if document.comparison is None or document.worth:
         references = " ".join(f"{document.task}@v{side.version}" for side in (document.earlier, document.later))
-        lines.append(f"For a verdict on labeled rows of yours: onboard compare {references} --test FILE")
+        lines.append(f"For a verdict on your labeled rows: onboard compare {references} --test FILE")
     return lines
 
 

@@ -73,7 +73,7 @@ def _named(methods: str) -> list[str]:
 
 
 def _of_all(submission: Submission) -> Submission:
-    """The same for all methods: a task of their own, so that no alias of another is moved, and few rows."""
+    """The same submission for all methods, with a separate task, so that no other alias moves, and few rows."""
     from onboard.jobs.submission import task_name
 
     ending = "-methods"
@@ -102,10 +102,10 @@ def _compared(service: Service, submission: Submission, names: Sequence[str]) ->
         return _followed(service, str(submission.task), queued)
     except KeyboardInterrupt:
         jobs = [job for _, job in queued if isinstance(job, str)]
-        say(f"the jobs go on without you: {' '.join(jobs)}")
+        say(f"the jobs continue: {' '.join(jobs)}")
         say(
             f"onboard jobs list --task {submission.task}, or: onboard jobs cancel JOB; "
-            f"what each came to: onboard versions {submission.task}"
+            f"results: onboard versions {submission.task}"
         )
         raise typer.Exit(130) from None
 

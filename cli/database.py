@@ -34,4 +34,4 @@ def check(as_json: AsJson = False) -> None:
     from onboard.settings import Settings
 
     schema.check(Settings().resolved_database_url)
-    emit({"revision": migrations.HEAD}, as_json, lambda: f"the schema is at {migrations.HEAD}, as it should be")
+    emit({"revision": migrations.HEAD}, as_json, lambda: f"the schema is at {migrations.HEAD}, as expected")

@@ -38,9 +38,9 @@ def _told(document: Document) -> Iterator[str]:
     yield f"task {document['task']} {'would be deleted' if document['dry_run'] else 'is deleted'}"
     yield f"  deleted: {gone}, {removed['artifacts']} files ({size_text(removed['bytes'])})"
     if document["shared_with"]:
-        yield f"  a dataset stays, for it is also that of: {', '.join(document['shared_with'])}"
+        yield f"  a dataset stays, because other tasks use it: {', '.join(document['shared_with'])}"
     if descendants["versions"] or descendants["hypernetworks"]:
-        yield "what descends from it:"
+        yield "descendants:"
     for version in descendants["versions"]:
         names = f" ({', '.join(version['aliases'])})" if version["aliases"] else ""
         yield f"  {version['version']}{names}: {version['why']}"
@@ -49,11 +49,11 @@ def _told(document: Document) -> Iterator[str]:
     if unlearning is not None:
         yield from _unlearned(unlearning)
     elif descendants["versions"] or descendants["hypernetworks"]:
-        yield f"It stays as it is. To rebuild it: onboard tasks delete {document['task']} --unlearn"
+        yield f"They stay unchanged. To rebuild them: onboard tasks delete {document['task']} --unlearn"
 
 
 def _unlearned(unlearning: Document) -> Iterator[str]:
-    yield "what becomes of it:"
+    yield "results:"
     for reverted in unlearning["reverted"]:
         yield f"  head: back to hypernetwork version {reverted['to']}, from {reverted['from']}"
     for rebuilt in unlearning["rebuilding"]:

@@ -1,4 +1,4 @@
-"""`onboard doctor`: what is reachable, which device, which base, and the command that mends what is wrong."""
+"""`onboard doctor`: check connections, device and base, and print the command that repairs a problem."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ Check = Callable[["Settings"], str]
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at.
+    """The result of one check.
 
     Args:
         what: its name.
-        ok: whether it is as it should be.
+        ok: whether it passed.
         found: what was found.
-        remedy: the command that mends it, empty when nothing is wrong.
-        exit_code: what the command exits with when this is wrong.
+        remedy: the command that repairs it; empty if it passed.
+        exit_code: the exit code of the command if it failed.
     """
 
     what: str
@@ -69,10 +69,10 @@ def _looked_at(what: str, check: Check, settings: Settings) -> Finding:
         from workers.logs import hide_passwords
 
         stumbled = hide_passwords(f"{type(error).__name__}: {error}".partition("\n")[0])
-        return Finding(what, False, stumbled, "This is a fault of the program: report it.", OnboardError.exit_code)
+        return Finding(what, False, stumbled, "This is a bug: please report it.", OnboardError.exit_code)
 
 
 def _table(findings: list[Finding]) -> Columns:
-    heads = ("check", "", "found", "mend it with")
+    heads = ("check", "", "found", "repair it with")
     rows = ((finding.what, "ok" if finding.ok else "wrong", finding.found, finding.remedy) for finding in findings)
     return table(heads, rows, folded=heads[2:])

@@ -80,12 +80,12 @@ def _facts(document: HypernetworkDetail) -> Iterator[str]:
     if document.parent is not None:
         yield f"tuned from v{document.parent}{' by job ' + document.job if document.job else ''}"
     if document.collected_at:
-        yield f"collected {document.collected_at}: nothing needed it any more, and its weights are gone"
+        yield f"collected {document.collected_at}because nothing needed it any more; its weights are deleted"
     yield f"pinned to it: {pinned} version{'s' if pinned != 1 else ''} of {by.tasks} tasks"
     if by.in_use:
         yield f"in use: {' '.join(by.in_use)}"
     if by.learned:
-        yield f"learned under it and carried to a later one since: {by.learned}"
+        yield f"learned under it and carried to a later one: {by.learned}"
 
 
 def _guard(verdict: GuardVerdict | None) -> Iterator[RenderableType]:
@@ -104,9 +104,9 @@ def _guard(verdict: GuardVerdict | None) -> Iterator[RenderableType]:
 def _told(document: HypernetworkReverted) -> str:
     version, previous, base = document.version, document.previous, document.base
     if version == previous:
-        return f"hypernetwork v{version} is the head of base {base} already; nothing changed"
+        return f"hypernetwork v{version} is already the head of base {base}; nothing changed"
     return (
         f"hypernetwork v{version} is the head of base {base} now (was v{previous})\n"
         "New tasks are learned under it, and the next tuning starts from it.\n"
-        f"Nothing that is published changes: what is pinned to v{previous} stays so."
+        f"Published versions do not change: those pinned to v{previous} stays so."
     )

@@ -1,4 +1,4 @@
-"""What `onboard jobs logs` shows: a job's events and, where it can be read from here, its part of the worker's log."""
+"""`onboard jobs logs`: a job's events and, if it can be read here, its part of the worker's log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`onboard jobs`: what was asked, how far it is, what came of it."""
+"""`onboard jobs`: requests, progress and results of jobs."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def cancel(job: JobId, as_json: AsJson = False) -> None:
     """Cancel a queued job at once, a running one at its next step; exit 4 if it has ended."""
     with connected(register=False) as service:
         cancelled = service.cancel(job).document
-    text = "cancelled" if cancelled["state"] == "cancelled" else "asked to stop"
+    text = "cancelled" if cancelled["state"] == "cancelled" else "stopping"
     emit(cancelled, as_json, lambda: f"job {cancelled['job']} is {text}")
 
 

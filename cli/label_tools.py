@@ -116,7 +116,7 @@ def texts_of(row: _Row) -> dict[str, str]:
 
 
 def doubt(row: _Row) -> str:
-    """What the version would answer now, for whoever labels: `good 0.52, bad 0.48`, or `3.4 ± 0.8`."""
+    """The version's current answer, for annotators: `good 0.52, bad 0.48`, or `3.4 ± 0.8`."""
     if "value" in row:
         return f"{row['value']} ± {row['spread']}"
     return ", ".join(f"{label_text(answer['label'])} {answer['probability']:.2f}" for answer in row.get("answers", ()))

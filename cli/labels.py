@@ -52,7 +52,7 @@ def labels(
 
 
 def parsed(words: Sequence[str]) -> LabelChange:
-    """The change that the words of a command line ask for. Raises InputError."""
+    """Parse a change of labels from the words of a command line. Raises InputError."""
     action, *named = words
     if action == "rename" and len(named) == 2:
         return LabelChange("rename", (named[0],), named[1])

@@ -97,7 +97,7 @@ class _Blocks(_Display):
 
 
 class _InPlace(_Display):
-    """One display that is drawn over itself. What was seen last stays while the database is away, and at the end."""
+    """A display that is redrawn in place. The last state stays while the database is unavailable, and at the end."""
 
     def __init__(self, interval: float) -> None:
         from rich.live import Live
@@ -120,7 +120,7 @@ class _InPlace(_Display):
         self._draw(f"{utc_text(from_iso(seen['at']))} UTC, every {seconds_text(self._interval)}, Ctrl-C ends", "dim")
 
     def away(self, error: UnavailableError, seconds: float) -> None:
-        self._draw(f"{error.message} Waiting for it{_for(seconds)}; what stands below is old.", "bold red")
+        self._draw(f"{error.message} Waiting for it{_for(seconds)}; the data below is old.", "bold red")
 
     def _draw(self, first_line: str, style: str) -> None:
         from rich.console import Group
@@ -134,7 +134,7 @@ def _display(as_json: bool, interval: float) -> _Display:
         return _Display()
     from cli.console import CleanConsole
 
-    # not rich's idea of a terminal: FORCE_COLOR asks for colours in a pipe, not for a cursor that moves
+    # not rich's idea of a terminal: FORCE_COLOR enables colors in a pipe, not cursor movement
     return _InPlace(interval) if sys.stdout.isatty() and not CleanConsole().is_dumb_terminal else _Blocks()
 
 

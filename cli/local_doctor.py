@@ -1,4 +1,4 @@
-"""What `onboard doctor` can tell of the service of this environment."""
+"""Checks of `onboard doctor` for the service of this environment."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from onboard.bases import Base
     from onboard.settings import Settings
 
-_NAMED_TASKS: Final = 5  # of a base; a cell of the table has room for so many
-_SOON_SECONDS: Final = 14 * 86_400.0  # in which a token's end is told
+_NAMED_TASKS: Final = 5  # of a base, as many as fit into a cell of the table
+_SOON_SECONDS: Final = 14 * 86_400.0  # before the end of a token, to warn
 
 
 def _home(settings: Settings) -> str:
@@ -41,7 +41,7 @@ def _database(settings: Settings) -> str:
     with open_database(settings) as database:
         pooled = database.has_pooler()
     url = make_url(settings.resolved_database_url).difference_update_query([NO_PREPARED_STATEMENTS])
-    shown = f"{url.render_as_string(hide_password=True)}, schema as it should be"
+    shown = f"{url.render_as_string(hide_password=True)}, schema as expected"
     if not pooled:
         return shown
     if settings.database_prepared_statements:
@@ -50,7 +50,7 @@ def _database(settings: Settings) -> str:
 
 
 def _broker(settings: Settings) -> str:
-    CeleryDoorbell(settings).ring(DEFAULT_QUEUE)  # a bell without work is harmless
+    CeleryDoorbell(settings).ring(DEFAULT_QUEUE)  # a message without work is harmless
     return settings.resolved_broker_url.rpartition("@")[2] + " takes bells"
 
 
@@ -82,7 +82,7 @@ def _require_registered(settings: Settings, base: Base) -> None:
     try:
         with open_database(settings) as database:
             registered = base_at(database, str(base.folder))
-    except OnboardError:  # another check says what is wrong with the database
+    except OnboardError:  # another check reports problems of the database
         return
     if registered is not None and registered.digest != base.digest:
         raise OtherBaseError(
@@ -110,7 +110,7 @@ def _prior(settings: Settings) -> str:
         raise DamagedError("lessons-not-finite", left_out=list(left_out))
     shown = [f"{head['form']} v{head['version']} of {head['lessons']} lessons" for head in heads]
     other = [str(head["form"]) for head in heads if not head["same"]]
-    note = f"; other numbers here than where it was fitted: {', '.join(other)}" if other else ""
+    note = f"; the numbers differ from those on the machine that fitted it: {', '.join(other)}" if other else ""
     return (", ".join(shown) or "none yet; the first is fitted after a task is published") + note
 
 
@@ -132,12 +132,12 @@ def _workers(settings: Settings) -> str:
     if standing:
         return standing
     if settings.embedded:
-        return "none now; submit starts one by itself"
+        return "none running; submit starts one automatically"
     raise UnavailableError("no-worker-lives")
 
 
 def _dead(settings: Settings) -> set[str]:
-    """Workers whose process is gone though their heartbeat is fresh: on one machine that is known at once."""
+    """Workers whose process is gone although their heartbeat is fresh; known at once on one machine."""
     if not settings.embedded:
         return set()
     with open_database(settings) as database:
@@ -174,7 +174,7 @@ def _tokens(settings: Settings) -> str:
     with open_database(settings) as database:
         tokens, now = list_tokens(database), database_clock(database)
     if not tokens:
-        return "none; `onboard serve` answers this machine alone"
+        return "none; `onboard serve` accepts only this machine"
     soon = sorted(
         (token.expires_at - now, token.name)
         for token in tokens

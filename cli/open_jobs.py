@@ -1,4 +1,4 @@
-"""What runs and what waits: all open jobs together, and the lines that `jobs show` says about one of them."""
+"""Running and waiting jobs: all of them together, and the lines of `jobs show` about one."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def running_lines(running: dict[str, Any]) -> list[str]:
         f"Time left: {time_left(running)} ({running['left_basis']})",
     ]
     if running["lease_left_seconds"] <= 0:
-        lines.append("Its lease ran out: the next free worker takes it over.")
+        lines.append("Its lease has expired: the next free worker takes it over.")
     return lines
 
 

@@ -1,4 +1,4 @@
-"""What a submission is, as options of a command: `onboard.domain.submission` declares them, once."""
+"""The options of a submission as options of a command; `onboard.domain.submission` declares them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NOTHING: Final[Mapping[str, Any]] = {"unknown_labels": "refuse"}  # options of l
 
 
 def submit_options(declaration: type[Any] = Submission) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Gives a command, whose first argument is a submission, the argument FILE and an option for each of its fields."""
+    """Decorate a command with a submission as its first argument: add FILE and an option for each field."""
     dataset, *others = fields_of(declaration)
     named = replace(
         dataset, default=None, option=replace(dataset.option, help="FILE, as an option instead of an argument.")
@@ -33,12 +33,12 @@ def check_options(declaration: type[Any] = Submission) -> Callable[[Callable[...
 
 
 def labelled_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Gives a command, whose last argument is `options`, an option for each field of a file of labeled rows."""
+    """Decorate a command with the last argument `options`: add an option for each field of a file of labeled rows."""
     return _with_fields(command, Evaluation)
 
 
 def addition_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Gives a command, whose last argument is `options`, an option for each field of rows that are added."""
+    """Decorate a command with the last argument `options`: add an option for each field of added rows."""
     return _with_fields(command, Addition)
 
 
@@ -96,7 +96,7 @@ def _dataset(file: str | None, named: str | None, *, labels: bool) -> str | None
 def _option(declared: Field) -> Parameter:
     kind, default = _type(declared), None if declared.repeated else declared.default
     metavar = "FILE" if declared.is_file else None
-    names = [declared.flag] if kind is bool else []  # no --no-… beside it
+    names = [declared.flag] if kind is bool else []  # no --no-… variant
     return Parameter(
         declared.name,
         Parameter.KEYWORD_ONLY,

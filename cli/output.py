@@ -57,7 +57,7 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[Cell]], folded: Sequence
 
 
 def write_file(path: Path, content: bytes, what: str, remedy: str) -> None:
-    """Write what a command was asked for, and say so. Raises NotAllowedError."""
+    """Write a requested file, and print its path. Raises NotAllowedError."""
     try:
         path.write_bytes(content)
     except OSError as error:
@@ -83,7 +83,7 @@ def say(message: str) -> None:
 
 
 def report_error(error: OnboardError, as_json: bool) -> int:
-    """Say what is wrong and what mends it; returns the exit code."""
+    """Print an error with its remedy; returns the exit code."""
     if as_json:
         document = json.dumps({"error": error.to_json()}, ensure_ascii=False, indent=2, default=str)
         print_line(printable_json(document))

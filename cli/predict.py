@@ -134,7 +134,7 @@ def _outcomes(
 
     good = [(row, named) for row, named in rows if isinstance(row, TextRow)]
     inputs = [{**row.texts, "task": named.task, "ref": named.ref, **more} for row, named in good]
-    parse_requests(inputs)  # what is wrong is told before anything is opened
+    parse_requests(inputs)  # report errors before anything is opened
     if target is not None:
         require_output(target, None if source is None else Path(source))
     several = len({named for _, named in rows}) > 1

@@ -88,7 +88,7 @@ def _facts(document: PriorDetail) -> Iterator[str]:
     yield f"digest  {document.digest}"
     yield f"fitted  {document.created_at}: {document.reason}"
     if document.left_out:
-        yield f"left out, because their numbers are not finite: {' '.join(document.left_out)}"
+        yield f"excluded because their numbers are not finite: {' '.join(document.left_out)}"
     if document.unlearning:
         yield f"it was fitted to the deleted task {document.unlearning}; nothing new is learned with it"
     taught = [f"{lesson.task}@v{lesson.version}" for lesson in document.taught]

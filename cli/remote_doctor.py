@@ -1,4 +1,4 @@
-"""What `onboard doctor` can tell of the service at ONBOARD_API_URL from outside."""
+"""Checks of `onboard doctor` for the remote service at ONBOARD_API_URL."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _service(settings: Settings) -> str:
 def _ready(settings: Settings) -> str:
     with _asked(settings) as client:
         client.require_ready()
-    return "its database answers"
+    return "its database responds"
 
 
 def _token(settings: Settings) -> str:
@@ -45,7 +45,7 @@ def _workers(settings: Settings) -> str:
         try:
             standing = workers_standing(client.workers(), release_number(client.me().onboard))
         except ScopeError as error:
-            return f"not looked at: {error.message}"
+            return f"not checked: {error.message}"
     return standing or "none now"
 
 
@@ -54,7 +54,7 @@ def _queues(settings: Settings) -> str:
         try:
             seen = client.queues()
         except ScopeError as error:
-            return f"not looked at: {error.message}"
+            return f"not checked: {error.message}"
     require_served(seen, near=False)
     waiting = [f"{queue['queued']} queued in {queue['queue']}" for queue in seen["queues"] if queue["queued"]]
     return ", ".join(waiting) or "no job waits"

@@ -1,4 +1,4 @@
-"""`onboard serve`: the HTTP door."""
+"""`onboard serve`: the HTTP server."""
 
 from __future__ import annotations
 
@@ -43,6 +43,6 @@ def serve(
     link = None if code is None else f"{url}/login?code={code}"
     emit({"url": url, "sign_in": link}, as_json, lambda: link or url)
     if link is None and not settings.trusted_proxies:
-        say("warning: this is plain HTTP, and tokens can be read on the way: let a reverse proxy speak TLS before it.")
-    say("This link signs one browser in, once, within the hour. Ctrl-C ends." if link else "Ctrl-C ends.")
+        say("warning: this is plain HTTP, so others could read tokens: put a reverse proxy with TLS in front of it.")
+    say("This link signs in one browser, once, within an hour. Ctrl-C stops the server." if link else "Ctrl-C ends.")
     answer(settings, listening, preload=preload)

@@ -17,7 +17,7 @@ _Result = TypeVar("_Result")
 
 
 def local_only(name: str) -> Callable[[Callable[_Given, _Result]], Callable[_Given, _Result]]:
-    """Refuse the command of that name where ONBOARD_API_URL names a remote service: it works beside the database only.
+    """Refuse a command if ONBOARD_API_URL names a remote service, because it needs the database.
 
     Raises:
         NotAllowedError: when it is called.
@@ -44,7 +44,7 @@ def require_here(what: str = "This command") -> None:
 
 @contextmanager
 def opened(register: bool = True) -> Iterator[Services]:
-    """Services as the environment names them; the base's source tasks are registered unless told otherwise.
+    """Open the services of the environment; registers the base's source tasks by default.
 
     Raises:
         NotAllowedError: ONBOARD_API_URL names a remote service.

@@ -41,7 +41,7 @@ def push(
         service.fetch(version.reference, folder, bundle)
         pushed = shelf.push(version, folder, where, licence=licence, private=private, key=key)
     if not pushed.has_base:
-        say(f"the base {version.base_digest} is not pushed with it; whoever pulls it needs that one, or --bundle")
+        say(f"the base {version.base_digest} is not included; users need it, or push with --bundle")
     emit({**document, **pushed.to_json()}, as_json, lambda: f"{version.reference} is on {pushed.place}")
 
 
@@ -82,7 +82,7 @@ def pull(
     )  # fmt: skip
     pulled = pulling.pull(hub_place.HubPlace.parse(place), folder, terms)
     if pulled.signed and not pulled.verified:
-        say("it is signed, which nobody checked: --trusted-key FILE, with the public key of whoever signs")
+        say("it is signed, but the signature was not checked: pass --trusted-key FILE with the publisher's public key")
     files = [str(path) for path in pulled.files]
     signature = {"signed": pulled.signed, "signature_verified": pulled.verified}
     document = {**VersionDocument.of(pulled.version).to_json(), "commit": pulled.commit, **signature, "files": files}

@@ -1,4 +1,4 @@
-"""What comes from standard input, as a file for as long as it is read."""
+"""Standard input as a temporary file."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def spooled() -> Iterator[Path]:
 
 @contextmanager
 def readable(submission: Submission) -> Iterator[Submission]:
-    """The submission, whose dataset is a file where it was standard input."""
+    """The submission, with standard input replaced by a file."""
     if str(submission.dataset) != STANDARD_INPUT:
         yield submission
         return

@@ -1,4 +1,4 @@
-"""What `onboard doctor` makes of a service's workers and queues: one judgement, near and far, of the same documents."""
+"""Judge a service's workers and queues for `onboard doctor`, from the same documents locally and remotely."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _WHERE = "where the service is: "
 
 
 def workers_standing(seen: Document, release: int, dead: Collection[str] = ()) -> str:
-    """The live workers in a line; empty when there is none.
+    """The live workers in a line; empty if there are none.
 
     Args:
         seen: the document of `onboard workers list --json`.
         release: of the service's code; older workers leave its jobs alone.
-        dead: names of workers whose process is known to be gone, whatever their heartbeat says.
+        dead: names of workers whose process is gone, whatever their heartbeat says.
 
     Raises:
-        UnavailableError: one takes no jobs as it cannot load what they need, or is deaf.
+        UnavailableError: one cannot load what jobs need, or is unresponsive.
         ConflictError: one is older than the service.
     """
     live = [worker for worker in seen["workers"] if worker["state"] != "lost" and worker["worker"] not in dead]
@@ -58,7 +58,7 @@ def require_served(seen: Document, *, near: bool, embedded: bool = False, dead: 
         return
     names = ", ".join(queue["queue"] for queue in stranded)
     lost = sum(queue["running"] if dead else queue["lost"] for queue in stranded)
-    left = f"; {lost} of them were in the hands of a worker that died" if lost else ""
+    left = f"; {lost} of them were running on a worker that died" if lost else ""
     idle = " --idle-exit 60" if embedded else ""
     raise UnavailableError(
         "queue-without-worker",

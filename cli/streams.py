@@ -1,4 +1,4 @@
-"""Standard input, output and error as they really are: closed, full, or in an encoding that lacks what is said."""
+"""Handle standard streams that are closed, full, or in an encoding that lacks characters."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def open_standard_streams(*, as_json: bool) -> None:
     """Make all three usable, before anything is opened.
 
     A closed one is opened on the null device: else the next file, the database for example, would take its place and
-    be written to by whatever prints. What the encoding of an output lacks is replaced: by JSON's escapes in documents,
-    by something that reads alike for people.
+    be written to by whatever prints. Characters that an encoding lacks are replaced: by JSON's
+    escapes in documents, by similar characters for people.
     """
     for descriptor in range(len(_NAMES)):
         if _is_closed(descriptor):
@@ -39,7 +39,7 @@ def open_standard_streams(*, as_json: bool) -> None:
 
 
 def unwritable(error: OSError) -> StorageError | None:
-    """What it means if standard output cannot take what is printed; None for any other failure."""
+    """The error for standard output that does not accept data; None for any other failure."""
     if error.errno not in _UNWRITABLE or error.filename is not None:
         return None
     sys.stdout = io.StringIO()  # Python would try again as it ends, and exit with 120

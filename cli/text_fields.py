@@ -19,10 +19,10 @@ _MOST_CARRIED = 20  # versions that were carried from one another, back to the o
 def fields_of(
     service: Service, references: Sequence[Reference], source: str, given: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """The columns to read: the given ones, else those of the tasks' training, else none, which means the usual names.
+    """The columns to read: the given ones, else those of the tasks' training, else the usual names (empty).
 
     Args:
-        references: the versions that answer; where they were trained with different columns, nothing is remembered.
+        references: the versions that answer; if they were trained on different columns, none is returned.
         source: what is read.
     """
     if given or source == STANDARD_INPUT:
@@ -52,7 +52,7 @@ def trained_fields(service: Service, reference: str) -> tuple[str, ...]:
 
 
 def _columns(source: str) -> tuple[str, ...]:
-    """The columns of the first file; none of files elsewhere, or where they cannot be told."""
+    """The columns of the first file; empty for remote files, or if they cannot be read."""
     from onboard.data.formats import FileProblems, UnreadableError, open_reader
     from onboard.data.problems import Problems
     from onboard.serving.bulk.inputs import inputs_of
@@ -64,7 +64,7 @@ def _columns(source: str) -> tuple[str, ...]:
         inputs = inputs_of(source)
         path = Path(inputs.path(inputs.files()[0].name))
         return open_reader(path, FileProblems(Problems(), str(path))).columns()
-    except (OnboardError, UnreadableError, OSError, ValueError, EOFError):  # whoever reads it says what is wrong
+    except (OnboardError, UnreadableError, OSError, ValueError, EOFError):  # the reader reports the error
         return ()
 
 

@@ -1,4 +1,4 @@
-"""`onboard token`: who may use the HTTP door; and `onboard audit`: who changed what."""
+"""`onboard token`: tokens for the HTTP API; and `onboard audit`: who changed what."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def create(
     with connected(register=False) as service:
         made = service.create_token(name, scope, expires)
     if not as_json:
-        say(f"{_described(made)}. Keep it now, it is not shown again:")
+        say(f"{_described(made)}. Save it now; it is not shown again:")
     emit(made, as_json, lambda: str(made["secret"]))
 
 

@@ -42,10 +42,8 @@ def gc(
         raise typer.Exit(_DAMAGED)
     if garbage.foreign.count:
         unknown, known = garbage.foreign.count, garbage.known
-        say(
-            f"error: {unknown} stored artifacts are unknown to this database, which knows {known}; they were left alone"
-        )
-        say("  → Is ONBOARD_ARTIFACT_URL the store of another service? Give every service its own")
+        say(f"error: {unknown} stored artifacts are unknown to this database, which knows {known}; none was deleted")
+        say("  → Check whether ONBOARD_ARTIFACT_URL is the store of another service. Every service needs its own")
         raise typer.Exit(_REFUSED)
 
 
@@ -77,7 +75,7 @@ def backup(
         what = f"{artifact['digest']} ({artifact['kind']})"
         say(f"error: {what} is {artifact['problem']} in the service, so not in the backup")
     if copied.absent:
-        say("  → onboard gc names what needs them; an earlier backup may still have them")
+        say("  → onboard gc lists what needs them; an earlier backup may still have them")
         raise typer.Exit(_DAMAGED)
 
 
@@ -105,12 +103,12 @@ def restore(
     if restored.loaded.kept_tokens:
         kept_tokens = restored.loaded.kept_tokens
         work = f"{counted(kept_tokens, 'token')} {'works' if kept_tokens == 1 else 'work'}"
-        say(f"warning: {work} as then, also where it was revoked since")
-        say("  → Look through them: onboard token list")
+        say(f"warning: {work} as in the backup, even if revoked since")
+        say("  → Check them: onboard token list")
     for base in restored.bases:
         if base["versions"] and base["folder"] is None:
             say(f"warning: base {base['name']} ({base['digest']}) is not here, and {base['versions']} versions need it")
-            say("  → Copy its folder to ONBOARD_HOME/bases, or let ONBOARD_BASE name it")
+            say("  → Copy its folder to ONBOARD_HOME/bases, or set ONBOARD_BASE to it")
 
 
 def size_text(size_bytes: int) -> str:
@@ -159,13 +157,13 @@ def _told(restored: Restored) -> str:
         f"{size_text(done.copied_bytes)}; {done.present} were there)"
     ]
     if waiting:
-        lines.append(f"queued again, as they were running: {', '.join(waiting)}")
+        lines.append(f"queued again because they were running: {', '.join(waiting)}")
     if loaded.revoked_tokens:
         lines.append(
-            f"{_are(loaded.revoked_tokens, 'token')} revoked; make new ones: onboard token create NAME --scope …"
+            f"{_are(loaded.revoked_tokens, 'token')} revoked; create new ones: onboard token create NAME --scope …"
         )
     if loaded.dropped_webhooks:
-        lines.append(f"{counted(loaded.dropped_webhooks, 'webhook')} that had not arrived then will not be sent")
+        lines.append(f"{counted(loaded.dropped_webhooks, 'webhook')} that had not been delivered will not be sent")
     if manifest.absent:
         lines.append(f"{counted(len(manifest.absent), 'artifact')} lost before the backup was made; see onboard gc")
     lines += [f"base {base['name']} {base['digest']}: {base['folder'] or 'not here'}" for base in restored.bases]

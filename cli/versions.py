@@ -50,7 +50,7 @@ def _table(document: Document) -> Columns:
 
 
 def _origin(version: Document) -> tuple[str, ...]:
-    """What it started from, and the hypernetwork that it is served with; its method where it has neither."""
+    """Its start and its hypernetwork; its method if it has neither."""
     if version["parent"] == OWN_START:
         return ("–", version["method"])
     return version["parent"], f"hypernetwork v{version['hypernetwork_version']}"

@@ -30,13 +30,13 @@ _OF_FILES = ("job", "state", "task", "versions", "output", "files", "rows", "bad
 def wait_for(service: Service, job: str, as_json: bool) -> None:
     """Show the stages until the job has ended, then its result.
 
-    Exits 1 when it did not succeed, 4 when the guard refused the tuning that was asked for: then the version is that of
-    the embedding alone.
+    Exits with 1 if it did not succeed, and with 4 if the guard refused the requested tuning: the version then has the
+    embedding alone.
     """
     try:
         document = follow(service, job)
     except KeyboardInterrupt:
-        say(f"job {job} goes on without you: onboard jobs watch {job}, or: onboard jobs cancel {job}")
+        say(f"job {job} continues: onboard jobs watch {job}, or: onboard jobs cancel {job}")
         raise typer.Exit(130) from None
     state = JobState(document["state"])
     if state is not JobState.SUCCEEDED:
@@ -53,7 +53,7 @@ def result_document(job: Document) -> Document:
 
 
 def follow(service: Service, job: str) -> Document:
-    """Print the job's events as they come until it has ended, and return it. What goes away is said and waited for."""
+    """Print the job's events until it has ended, and return it. Reports and waits for unavailable services."""
     display = _Live() if sys.stderr.isatty() else _Plain()
     follower = _Follower(service, job)
     away = False
@@ -69,7 +69,7 @@ def follow(service: Service, job: str) -> Document:
                 time.sleep(_AWAY_SECONDS)
                 continue
             if away:
-                say("It is back.")
+                say("The connection is back.")
             away = False
             time.sleep(service.poll_seconds)
 
@@ -84,7 +84,7 @@ class _Follower:
         self._worker_at = self._wait_at = time.monotonic()
 
     def step(self, display: _Plain | _Live) -> bool:
-        """Show what is new, and see to it that there is a worker. Returns whether it ended. Raises UnavailableError."""
+        """Show new events, and make sure that there is a worker. Returns whether it ended. Raises UnavailableError."""
         news = self._service.job(self._job, self._seen).document
         for event in news["events"]:
             self._seen = event["id"]

@@ -1,5 +1,5 @@
 # ruff: noqa: T201 - an example prints
-"""What a downstream service does: fetch the latest embedding of a task, verified, and ask for a prediction.
+"""A downstream service: fetch and verify the latest embedding of a task, and predict.
 
 ONBOARD_API_URL=http://127.0.0.1:8000 ONBOARD_TOKEN=onb_… python examples/client.py sst2 "A joy to use."
 """

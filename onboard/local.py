@@ -559,7 +559,7 @@ def open_here(notify: Callable[[str], object]) -> Services:
     is_new = settings.embedded and not _is_there(settings.resolved_home)
     services = open_services(settings)
     if is_new:
-        notify(f"home: {settings.resolved_home}, made now; ONBOARD_HOME names another folder")
+        notify(f"home: {settings.resolved_home}, created now; set ONBOARD_HOME to use another folder")
     return services
 
 

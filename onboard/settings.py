@@ -31,11 +31,11 @@ LogFormat = Literal["auto", "json", "text"]
 _RootPath = Annotated[str, AfterValidator(read_root_path)]
 _SWITCHES: Final = {"0": False, "false": False, "no": False, "1": True, "true": True, "yes": True}
 SECRETS: Final = "/run/secrets"  # where Docker mounts secrets; in Kubernetes the path is configured
-_DAYS: Final = ("days", "a whole number of days, 0 for ever")
+_DAYS: Final = ("days", "a whole number of days; 0 means for ever")
 _COUNTS: Final = {
     "retention_job_days": _DAYS, "retention_event_days": _DAYS, "retention_audit_days": _DAYS,
     "retention_drift_days": _DAYS,
-    "requests_per_minute": ("requests", "a whole number, 0 for any number"),
+    "requests_per_minute": ("requests", "a whole number; 0 means no limit"),
 }  # fmt: skip
 # all from one source, so that a token is never sent to another URL
 _OF_A_SERVICE: Final = ("api_url", "token", "api_insecure")

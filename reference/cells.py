@@ -1,4 +1,4 @@
-"""What a cell of a Markdown table may hold."""
+"""Escape text for a cell of a Markdown table."""
 
 from __future__ import annotations
 

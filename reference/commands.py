@@ -48,7 +48,7 @@ def _command(command: Any, path: tuple[str, ...]) -> Iterator[str]:
 
 def _row(parameter: Any, context: Any) -> str:
     record = parameter.get_help_record(context)
-    if record is None:  # an argument without words of its own
+    if record is None:  # an argument without a help text
         return ""
     name, meaning = record
     return f"| `{name.replace('|', '/')}` | {cell(meaning)} |"

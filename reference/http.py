@@ -1,4 +1,4 @@
-"""Every route of the HTTP door, from its OpenAPI document."""
+"""Every route of the HTTP API, from its OpenAPI document."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from reference.cells import cell
 
 
 def page() -> str:
-    """The page: a section a route, with the scope that it asks for."""
+    """The page: one section per route, with its scope."""
     app = create_app(Settings(home=Path(gettempdir()) / "onboard"))  # nothing is opened before it is served
     scopes = {
         (route.path_format, method): scope_of(route) for route in routes_of(app) for method in route.methods or ()

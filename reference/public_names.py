@@ -61,7 +61,7 @@ class PublicName:
 
 
 def public_names(module: ModuleType) -> Iterator[PublicName]:
-    """What `__all__` of a module names, classes followed by their public members.
+    """The names in `__all__` of a module, classes followed by their public members.
 
     A method that several classes share is listed with the last of them.
     """
@@ -96,7 +96,7 @@ def _section(name: str) -> str:
 def _members(thing: type, public: set[Any]) -> Iterator[tuple[str, Any]]:
     """Public methods and properties that a class defines, or one above it that is not listed itself.
 
-    What a class only fills in for a library's own machinery (a class method that the library calls) is left out.
+    Class methods that only a library calls are left out.
     """
     ours = [parent for parent in thing.__mro__ if parent.__module__.startswith("onboard.")]
     theirs = [parent for parent in thing.__mro__ if parent not in ours]

@@ -17,7 +17,7 @@ from reference.redirects import redirects
 
 ROOT: Final = Path(__file__).parent.parent
 MADE: Final = {"commands": commands.page, "errors": errors.page, "http": http.page}
-ELSEWHERE: Final = "repository"  # where in the site what lies beside docs/ is shown
+ELSEWHERE: Final = "repository"  # where the site shows files outside of docs/
 _CODE: Final = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
 _LINK: Final = re.compile(r"(\]\()([^)\s#]+)((?:#[^)\s]*)?\))")
 
@@ -85,7 +85,7 @@ def _linked(path: str) -> Iterator[str]:
 
 
 def _file_at(folder: str, target: str) -> str | None:
-    """The file that a relative link means; a folder means its README. None for what is no file of ours."""
+    """The file of a relative link; a folder means its README. None if it is not a file of ours."""
     if re.match(r"[a-z]+:|/", target):
         return None
     path = posixpath.normpath(posixpath.join(folder, target))

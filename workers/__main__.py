@@ -50,11 +50,11 @@ _TIMINGS = (
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m workers", description="Run one worker.")
-    parser.add_argument("--queue", action="append", help="queue to serve; may be given again (default: default)")
+    parser.add_argument("--queue", action="append", help="queue to serve; repeatable (default: default)")
     parser.add_argument("--device", default="", help="auto, cpu, cuda or cuda:N")
-    parser.add_argument("--idle-exit", type=float, metavar="SECONDS", help="leave after so long without work")
-    parser.add_argument("--alive-file", type=Path, metavar="FILE", help="touched while the worker can work")
-    parser.add_argument("--name", default="", help="name among all workers")
+    parser.add_argument("--idle-exit", type=float, metavar="SECONDS", help="exit after this many seconds without work")
+    parser.add_argument("--alive-file", type=Path, metavar="FILE", help="file to touch while the worker is healthy")
+    parser.add_argument("--name", default="", help="unique name of the worker")
     parser.add_argument(SETTINGS_FROM_STDIN, action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--pipeline", default="onboard.pipeline.run", help=argparse.SUPPRESS)
     for timing in _TIMINGS:

@@ -1,4 +1,4 @@
-"""What a worker's parent knows of its child: whether it comes up, whether it lives, whether it can work.
+"""The state of a worker's child process as seen by its parent: starting, alive, able to work.
 
 Celery replaces a child that ends, at once and for ever. A child that cannot come up, because the installation is gone
 for example, would be replaced several times a second while the parent's own heartbeat says that all is well.
@@ -102,7 +102,7 @@ class Children:
 
     @property
     def trouble(self) -> Trouble | None:
-        """What keeps the child from its work."""
+        """The reason why the child cannot work."""
         if not self._beats:
             last = self._beat.trouble if self._beat is not None else None
             if last is not None and last.stops:  # until its successor knows better
@@ -113,8 +113,8 @@ class Children:
         if self.plan.pulse is None or silence < (SILENT_SECONDS if self._beats else _LOADING_SECONDS):
             return None
         return Trouble(
-            f"The worker's process has given no sign of life for {silence:.0f} s.",
-            "If this lasts, end the worker and start it again.",
+            f"The worker's process has not responded for {silence:.0f} s.",
+            "If this continues, stop the worker and start it again.",
             stops=True,
         )
 
@@ -124,7 +124,7 @@ class Children:
         return self.trouble is None or not self.trouble.stops
 
     def facts(self) -> dict[str, Any]:
-        """What others are told of it, in the worker's row."""
+        """Its public state, in the worker's row."""
         return {"trouble": None if self.trouble is None else self.trouble.to_json()}
 
     def has_to_try_again(self) -> bool:
@@ -141,10 +141,10 @@ class Children:
         return self._never_ready() if self._early else None
 
     def _never_ready(self) -> Trouble:
-        said = f"It said: {self._said.rstrip('.')}." if self._said else "It said nothing."
+        said = f"It said: {self._said.rstrip('.')}." if self._said else "It printed nothing."
         return Trouble(
-            f"The worker's process ended before it was ready ({counted(self._early, 'time')} in a row). {said}",
-            "Mend the installation or the machine (pip install --force-reinstall onboard; dmesg), then start the "
+            f"The worker's process exited before it was ready ({counted(self._early, 'time')} in a row). {said}",
+            "Repair the installation or the machine (pip install --force-reinstall onboard; dmesg), then start the "
             "worker again.",
             stops=True,
         )

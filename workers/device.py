@@ -1,4 +1,4 @@
-"""Whether a worker's device is there, asked by a process of its own: a worker's parent never loads torch."""
+"""Check in a separate process whether a worker's device exists: a worker's parent never loads torch."""
 
 from __future__ import annotations
 

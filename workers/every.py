@@ -1,4 +1,4 @@
-"""What is done now and then."""
+"""Run an action at intervals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Serves the metrics of the deployment over HTTP, beside a worker."""
+"""Serve the metrics of the deployment over HTTP, in a worker."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from onboard.operations.prometheus import make_registry
 from onboard.registry.database import Database
 from onboard.settings import Settings
 
-HOST: Final = "127.0.0.1"  # metrics ask for no password, so that only this machine sees them unless told otherwise
+HOST: Final = "127.0.0.1"  # metrics have no password, so only this machine sees them by default
 
 
 @contextmanager

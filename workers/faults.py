@@ -1,4 +1,4 @@
-"""Whose fault it is that a job cannot go on: its own, or that of the worker's machine (decision 19 of the design)."""
+"""Decide whether the job or the worker's machine is at fault when a job cannot continue."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from onboard.errors import OnboardError, UnavailableError
 _PASSING: Final = {
     errno.ENOSPC: "the disk is full",
     errno.EDQUOT: "the disk quota is used up",
-    errno.EIO: "the disk answers with an error",
+    errno.EIO: "the disk reports an error",
     errno.EROFS: "the disk is read-only",
     errno.EMFILE: "too many files are open",
     errno.ENFILE: "too many files are open",
@@ -34,7 +34,7 @@ class TroubleError(Exception):
 
 
 def trouble_of(error: OnboardError) -> Trouble:
-    """What this worker has to report of an error that is not its job's fault."""
+    """The error that this worker reports if the job is not at fault."""
     return Trouble(error.message, error.remedy, stops=error.fault == "machine")
 
 
@@ -52,13 +52,13 @@ def broken_machine(error: Exception) -> Trouble | None:
     if type(error).__name__ == "AcceleratorError" or any(words in str(error) for words in _DEVICE):
         first = str(error).strip().partition("\n")[0]
         return Trouble(
-            f"The device of this worker fails: {first}.", "Look at nvidia-smi and dmesg on that machine.", stops=True
+            f"The device of this worker fails: {first}.", "Check nvidia-smi and dmesg on that machine.", stops=True
         )
     return None
 
 
 def passing_trouble(error: Exception) -> UnavailableError | None:
-    """What another attempt may not meet: a full disk, too little memory."""
+    """Errors that another attempt may not meet: a full disk, too little memory."""
     reason = _PASSING.get(error.errno or 0) if isinstance(error, OSError) else None
     if isinstance(error, MemoryError):
         reason = _PASSING[errno.ENOMEM]

@@ -23,12 +23,12 @@ _DISPLAY: Final = "0x03"  # class of display controllers, compute cards among th
 
 @dataclass(frozen=True, slots=True)
 class GpuReadings:
-    """What is known of a worker's GPU.
+    """The state of a worker's GPU.
 
     Args:
         gpus: its GPU, or nothing. JSON-compatible: name, uuid, index (NVML's), found_by, memory_used_bytes,
             memory_total_bytes, utilization_ratio, temperature_celsius; null where the driver has no answer.
-        reason: in words why something is missing; None when all is there.
+        reason: why a value is missing; None if nothing is.
     """
 
     gpus: list[dict[str, Any]]
@@ -36,10 +36,10 @@ class GpuReadings:
 
 
 class GpuReader:
-    """Reads one GPU. NVML is loaded at the first reading, once; each reading has a thread of its own.
+    """Reads one GPU. NVML is loaded once, at the first reading; each reading runs in its own thread.
 
     Args:
-        nvml: the module `pynvml`, or what stands for it.
+        nvml: the module `pynvml`, or a fake of it.
         seconds: how long a reading may take.
     """
 
@@ -61,7 +61,7 @@ class GpuReader:
         if asked == "cpu":
             return GpuReadings([], "runs on the CPU")
         if device == "auto":
-            return GpuReadings([], "not known before the model is loaded")
+            return GpuReadings([], "unknown until the model is loaded")
         readings: list[GpuReadings] = []
         if self._thread is None or not self._thread.is_alive():
             self._asked_at = time.monotonic()
@@ -78,7 +78,7 @@ class GpuReader:
         except ModuleNotFoundError as error:
             return GpuReadings([], f"the GPU cannot be read: {error.name} is missing (pip install 'onboard[gpu]')")
         except Exception as error:  # noqa: BLE001 - the thread's edge: a driver's trouble is told, never a heartbeat's
-            return GpuReadings([], f"the NVIDIA driver cannot be asked: {error}")
+            return GpuReadings([], f"the NVIDIA driver cannot be queried: {error}")
 
     def _on_the_cpu(self) -> GpuReadings:
         """Chosen because CUDA found no GPU: worth a word where there is a card."""

@@ -1,4 +1,4 @@
-"""Whether this worker still hears its bell: jobs that wait beside a free worker mean that it does not.
+"""Detect a worker that receives no broker messages: it is free, and jobs of its queues keep waiting.
 
 The row is the job and a bell only a hint, so that a worker that turned deaf, for whatever reason, would stand beside
 its work for ever while its heartbeat says that all is well. It looks for itself, rings once more, and says so.
@@ -26,11 +26,11 @@ IN_VAIN_SECONDS: Final = 120.0  # before it is begun anew again, and for a proce
 
 @dataclass
 class Hearing:
-    """What one worker knows of its own hearing.
+    """Detects that this worker receives no broker messages.
 
     Args:
-        renewals: how often this worker has begun anew because it had turned deaf.
-        messages: the edge to the broker, which counts what was dropped there.
+        renewals: how often this worker has restarted its consumer.
+        messages: the connection to the broker, which counts dropped messages.
         clock: seconds that only grow.
     """
 
@@ -42,21 +42,21 @@ class Hearing:
     clock: Callable[[], float] = time.monotonic
 
     def __post_init__(self) -> None:
-        self._since: float | None = None  # when a job was first seen to wait beside this worker
-        self._in_vain = self.renewals > 0  # until it has worked again
+        self._since: float | None = None  # when a job was first seen waiting
+        self._in_vain = self.renewals > 0  # until this worker has worked again
         self._replaced_at: float | None = None
 
     def look(self, busy: bool) -> bool:
-        """Look for jobs that wait beside this worker, and ring for them.
+        """Look for jobs that wait although this worker is free, and ring for them.
 
         Args:
-            busy: whether the worker's process is answering a bell.
+            busy: whether the worker's process is handling a message.
 
         Returns:
-            Whether it is deaf: free, rung for, and jobs go on waiting.
+            Whether it is unresponsive: free, rung for, and jobs keep waiting.
 
         Raises:
-            UnavailableError: database or broker are away, which is no deafness.
+            UnavailableError: the database or the broker is unavailable, which is a different problem.
         """
         since, self._since = self._since, None
         if busy:
@@ -71,11 +71,11 @@ class Hearing:
         return self.clock() - self._since >= self._patience(state)
 
     def process_was_replaced(self) -> None:
-        """Another process has taken the place of the one that answered bells: it loads first."""
+        """A new process has replaced the one that handled messages; it has to load first."""
         self._since, self._replaced_at = None, self.clock()
 
     def facts(self) -> dict[str, Any]:
-        """What others are told of it, in the worker's row."""
+        """Its public state, in the worker's row."""
         waited = 0.0 if self._since is None else self.clock() - self._since
         return {
             "dropped_messages": self.messages.dropped,
@@ -84,7 +84,7 @@ class Hearing:
         }
 
     def go_on(self, pid: int) -> None:
-        """Count on where this very process left off before it began anew."""
+        """Continue the count from before this process restarted its consumer."""
         with self.database.read() as session:
             rows = [worker for worker in WorkerRepository(session).list() if worker.name == self.plan.name]
         for worker in rows:

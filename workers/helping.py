@@ -97,7 +97,7 @@ def _answered(
         if trouble is not None or passing_trouble(error) is not None:
             return _left_to_others(services, work, claim, trouble)
         message = hide_places(f"{type(error).__name__}: {error}", services.settings)
-        remedy = f"This is a fault of the program. Its trace is in the log of {worker}."
+        remedy = f"This is a bug. The traceback is in the log of {worker}."
         _fail(services, worker, claim, {"code": "error", "message": message, "remedy": remedy})
         return work, False
     return work, True

@@ -1,4 +1,4 @@
-"""What one worker does for the whole service: the reconciler, retention, and priors that are fitted again."""
+"""The work of one worker for the whole service: the reconciler, retention, and refitting priors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Housekeeping:
     """A round every `reconcile_seconds`; of several workers only the one that holds the lease does all of it.
 
     Args:
-        doorbell: rung for jobs that no bell reached.
+        doorbell: rung for jobs whose message was lost.
     """
 
     def __init__(self, services: Services, plan: WorkerPlan, doorbell: Doorbell) -> None:
@@ -58,7 +58,7 @@ class Housekeeping:
             needed = ClaimRepository(session).too_new(self._plan.queues)
         if needed is not None and needed != self._reported_release:
             _logger.warning(
-                "Jobs wait for a worker of onboard %s or later; this one has %s and leaves them alone. "
+                "Jobs are waiting for a worker of onboard %s or later; this one has %s and ignores them. "
                 "Install that version here: pip install -U onboard",
                 release_name(needed),
                 __version__,

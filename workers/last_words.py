@@ -21,7 +21,7 @@ _STDERR: Final = 2
 
 
 class LastWords:
-    """What the children of this process said before they ran our code, by process.
+    """The output of the children of this process before they ran our code, by process.
 
     Args:
         passed: file descriptors that every child inherits under the same numbers.

@@ -1,4 +1,4 @@
-"""How a worker leaves: told to (its job may finish), idle for long enough, or in trouble that lasts."""
+"""How a worker exits: on request (its job may finish), after being idle, or because of a lasting problem."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Leaving:
 
     @property
     def has_begun(self) -> bool:
-        """Whether the worker was told to leave."""
+        """Whether the worker was asked to exit."""
         return self._since is not None
 
     def begin(self) -> None:
@@ -66,21 +66,23 @@ class Leaving:
         elif self._free_since is None:
             self._free_since = now
         elif now - self._free_since > _STUCK_SECONDS:
-            _logger.warning("The worker did not end by itself; ending it")
+            _logger.warning("The worker did not exit by itself; killing it")
             self._end_by_force()
 
     def without_database(self) -> None:
-        """Told to leave while the database is away: nothing can be handed back, so the job's lease has to run out."""
+        """Exit while the database is unavailable: the job cannot be returned, so its lease has to expire."""
         if self._since is None or time.monotonic() - self._since < self._plan.drain_seconds:
             return
-        _logger.warning("Leaving without the database; the job, if there is one, follows when its lease has run out")
+        _logger.warning(
+            "Exiting without the database; the job, if there is one, returns to the queue when its lease expires"
+        )
         self._children.kill()
         logging.shutdown()
         os._exit(0)
 
     def in_trouble(self, trouble: Trouble) -> None:
         """End at once. Whatever else fails on the way: this process must not stay as if all were well."""
-        _logger.error("%s %s The worker leaves.", trouble.message, trouble.remedy)
+        _logger.error("%s %s The worker exits.", trouble.message, trouble.remedy)
         try:
             self._children.kill()
             with self._database.write() as session:
@@ -132,5 +134,5 @@ class Idleness:
         with self._database.write() as session:
             leaves = WorkerRepository(session).leave_if_idle(self._plan.name, self._plan.queues)
         if leaves:
-            _logger.info("Nothing to do for %.0f s: leaving", self._plan.idle_exit_seconds)
+            _logger.info("No work for %.0f s: exiting", self._plan.idle_exit_seconds)
         return leaves

@@ -1,7 +1,7 @@
-"""Ends, from the parent's process, what a job's own process does not end by itself: native code may hang for ever.
+"""End jobs from the parent process if their own process does not: native code may hang for ever.
 
-A process that can hears of it anyway: whoever ends its job in the registry fences it, and it stops at its next step.
-What is done here is for the process that takes no next step. It may even hold a lock of the database for as long as it
+A process that reaches its next step stops there, because ending the job in the registry fences it.
+This module is for processes that never reach it. Such a process may hold a lock of the database for as long as it
 lives, so that killing it depends on reading alone.
 """
 
@@ -40,19 +40,19 @@ class Limits:
     clock: Callable[[], float] = time.monotonic
 
     def __post_init__(self) -> None:
-        self._asked: dict[tuple[str, int], float] = {}  # job and attempt: since when its cancelling is asked for
+        self._asked: dict[tuple[str, int], float] = {}  # job and attempt: when its cancellation was requested
         self._bell: str | None = None
         self._stray_since: float | None = None
         self._has_killed = False  # for this bell, since it was last seen with a job
 
     def look(self, bell: str | None) -> bool:
-        """End jobs whose time is up, and cancelled ones that do not listen.
+        """End jobs that exceeded their time limit, and cancelled ones that do not respond.
 
         Args:
-            bell: which one the worker's process is answering; None while it is free.
+            bell: the message that the worker's process is handling; None while it is free.
 
         Returns:
-            Whether that process has to be killed. It is said once: the next process must not be killed as it starts.
+            Whether that process has to be killed. Returned only once: the next process must not be killed as it starts.
         """
         if bell != self._bell:
             self._settle()
@@ -81,7 +81,7 @@ class Limits:
             with self.database.write() as session:
                 ended = ClaimRepository(session).end_overdue(self.worker)
         except UnavailableError as error:
-            _logger.warning("A job is over its time limit, but cannot be ended yet: %s", error.message)
+            _logger.warning("A job has exceeded its time limit but cannot be ended yet: %s", error.message)
             return
         for job in ended:
             _logger.warning("%s", (job.error or {})["message"], extra=fields_of(job))
@@ -103,8 +103,8 @@ class Limits:
         except FencedError:
             return False  # it has just ended by itself
         except UnavailableError as away:  # without its process its lease ends, and it is cancelled for that
-            _logger.warning("It is to be cancelled: %s", away.message, extra=fields_of(job))
-        _logger.warning("Cancelled; its process did not listen and is ended", extra=fields_of(job))
+            _logger.warning("The job is being cancelled: %s", away.message, extra=fields_of(job))
+        _logger.warning("Cancelled; its process did not respond and is killed", extra=fields_of(job))
         return True
 
     def _is_stray(self) -> bool:

@@ -25,7 +25,7 @@ from onboard.settings import LogFormat, Settings
 
 FIELDS: Final = ("job", "task", "attempt", "stage", "worker")
 _OURS: Final = ("onboard", "workers", "cli")
-# Only their errors are told. A lost child is told by the upkeep, with the job's id and without a trace.
+# Only their errors are logged. The upkeep logs lost children, with the job's id and without a traceback.
 _TALKATIVE: Final = {
     "transformers": logging.ERROR,
     "huggingface_hub": logging.ERROR,
@@ -48,7 +48,7 @@ def hide_passwords(text: str) -> str:
 
 
 def hide_places(text: str, settings: Settings) -> str:
-    """Replace URLs, and the folders of the home and of the store, by `…`: for what is shown to whoever may read."""
+    """Replace URLs and the folders of the home and the store by `…`, for text that users can see."""
     folders = {str(settings.resolved_home), settings.resolved_artifact_url} - {"/"}
     for place in sorted(folders, key=len, reverse=True):
         text = text.replace(place, "…")
@@ -56,7 +56,7 @@ def hide_places(text: str, settings: Settings) -> str:
 
 
 def fields_of(job: Job) -> dict[str, Any]:
-    """What a line about this attempt of a job says beside its message."""
+    """The fields of a log line about this attempt of a job, in addition to its message."""
     return {"job": job.id, "task": job.spec.task, "attempt": job.attempt}
 
 
@@ -99,7 +99,7 @@ def set_up_logging(log_format: LogFormat, worker: str) -> None:
 
 
 def take_over_loggers() -> None:
-    """Libraries that brought handlers of their own speak through ours. Call it again once they are imported."""
+    """Libraries with their own handlers log through ours. Call it again after importing them."""
     for name in [*logging.root.manager.loggerDict]:
         logger = logging.getLogger(name)
         if logger.handlers:
@@ -127,7 +127,7 @@ def make_handler(stream: TextIO, log_format: LogFormat, worker: str) -> logging.
 
 
 def _add_fields(record: logging.LogRecord, worker: str) -> bool:
-    """A filter that lets all pass. What a line was given by `extra` wins over where it was logged."""
+    """A filter that passes every line. Fields from `extra` override those of the logging context."""
     for name, value in {"worker": worker, **(_fields.get() or {})}.items():
         if name not in record.__dict__:
             record.__dict__[name] = value

@@ -1,4 +1,4 @@
-"""What one worker process is told when it starts; handed whole to its pool child."""
+"""The plan of a worker process, passed to its pool child when it starts."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ class WorkerPlan:
     """One worker: a Celery parent with one pool child, for one device.
 
     Args:
-        name: its name among all workers of the deployment.
+        name: its unique name in the deployment.
         queues: names of the queues that it takes jobs from.
         device: auto, cpu, cuda or cuda:N.
         pipeline: module with `run(job, services, progress)` and `preload(services)`.
-        idle_exit_seconds: it leaves after so long without work; None means never.
-        lease_seconds: a silent child loses its job after so long.
-        heartbeat_seconds: how often child and parent say that they live.
-        cancel_seconds: how long a cancelled job may go on before its process is killed.
+        idle_exit_seconds: it exits after this time without work; None means never.
+        lease_seconds: a child that does not respond for this long loses its job.
+        heartbeat_seconds: interval of the heartbeats of child and parent.
+        cancel_seconds: how long a cancelled job may continue before its process is killed.
         reconcile_seconds: how often the reconciler looks for forgotten jobs.
         deaf_seconds: how long jobs may wait beside this worker, free and rung for, before it begins anew.
         drain_seconds: how long a stopping worker waits for its job before it hands it back to the queue.

@@ -18,7 +18,7 @@ class _NoLock(nullcontext[None]):
 
 
 class _Pool(billiard_pool.Pool):  # type: ignore[misc]  # billiard has no types
-    """The pool where the broker is a folder: its one process reads bells from a pipe and writes to another one.
+    """The pool if the broker is a folder: its only process reads messages from one pipe and writes to another.
 
     Billiard's locks on the processes' ends are for several of them. A process that waits holds the one for reading, so
     that the successor of one that was killed then would wait for ever.
@@ -31,7 +31,7 @@ class _Pool(billiard_pool.Pool):  # type: ignore[misc]  # billiard has no types
 
 
 class TaskPool(prefork.TaskPool):  # type: ignore[misc]  # celery has no types
-    """The setting `worker_pool`; with Redis each process has pipes of its own, which have no locks."""
+    """The setting `worker_pool`; with Redis each process has its own pipes, which have no locks."""
 
     BlockingPool = _Pool
 
@@ -47,7 +47,7 @@ def process_ids(worker: Any) -> set[int]:
 
 
 def bell_in_hand(worker: Any) -> str | None:
-    """Which bell a living process of the worker's pool is answering, by its id. None: it is free.
+    """The id of the message that a live process of the worker's pool is handling. None: it is free.
 
     Celery goes on counting what a killed process was answering for a second or more.
     """

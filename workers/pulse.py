@@ -1,4 +1,4 @@
-"""What a worker's child last said of itself, in memory that parent and child share: that it lives, and any trouble.
+"""The last state of a worker's child, in memory that parent and child share: its heartbeat and any problem.
 
 It goes neither through the database nor through the broker, which may be away, nor through a disk, which may be full.
 """
@@ -85,7 +85,7 @@ class Pulse:
         threading.Thread(target=self._go_on, name="pulse", daemon=True).start()
 
     def say(self, trouble: Trouble | None, *, loaded: bool | None = None) -> None:
-        """What is wrong from now on, None if nothing is."""
+        """Set the current problem, or None."""
         self.trouble = trouble
         self.loaded = self.loaded if loaded is None else loaded
         self.beat()

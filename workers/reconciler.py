@@ -1,4 +1,4 @@
-"""The reconciler: rings again for jobs that no bell reached, and ends what nobody may claim any more.
+"""The reconciler: sends messages for waiting jobs again, and ends jobs that nobody may claim any more.
 
 It runs inside every worker, one at a time by a leased row, so that there is nothing else to start or to watch.
 """

@@ -1,4 +1,4 @@
-"""What a worker finds of those before it on this machine: processes that are gone, and what they had in hand."""
+"""Clean up after earlier workers of this machine whose processes are gone."""
 
 from __future__ import annotations
 

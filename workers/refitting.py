@@ -1,4 +1,4 @@
-"""Priors are fitted again in a process of their own, one at a time: no job and no heartbeat ever waits for it.
+"""Refit priors in a separate process, one at a time, so that no job or heartbeat waits for it.
 
 `python -m workers.refitting` is that process; people use `onboard prior refit`.
 """
@@ -25,10 +25,10 @@ _logger = logging.getLogger(__name__)
 
 
 class Refitting:
-    """Sees whether priors are out of date, and to it that they are fitted again.
+    """Checks whether priors are out of date, and refits them.
 
     Args:
-        services: of the worker whose upkeep asks.
+        services: those of the worker.
     """
 
     def __init__(self, services: Services) -> None:
@@ -49,7 +49,7 @@ class Refitting:
         self._change, self._process = change, self._start()
 
     def end(self) -> None:
-        """The worker leaves: what is not done yet is done by the next one."""
+        """Stop because the worker exits; the next one finishes the work."""
         if self._runs() and self._process is not None:
             with suppress(ProcessLookupError):
                 self._process.kill()
@@ -91,7 +91,7 @@ def main() -> int:
             for version in refit_all(services, _REASON):
                 _logger.info("Prior (%s) v%d: %d lessons", version.form, version.version, version.lessons)
     except OnboardError as error:
-        _logger.warning("The prior could not be fitted again: %s %s", error.message, error.remedy)
+        _logger.warning("The prior could not be refitted: %s %s", error.message, error.remedy)
         return 1
     return 0
 

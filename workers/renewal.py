@@ -1,4 +1,4 @@
-"""How a worker begins anew: the same process, with nothing of what it had in memory."""
+"""Restart a worker in the same process, with empty memory."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from workers.plan import WorkerPlan
 def begin_anew(plan: WorkerPlan, children: Iterable[int]) -> None:
     """Start this program again in this very process, under the same name; it does not return.
 
-    Whoever started it (systemd, a container, a submitter) sees the same process. A worker that was not started as a
-    program of its own leaves instead, with status 1.
+    Whoever started it (systemd, a container, a submitter) sees the same process. A worker that was not started as its
+    own program exits with status 1 instead.
 
     Args:
-        children: its pool's processes, which have been killed; nobody else would bury them.
+        children: its pool's killed processes, which have to be reaped here.
     """
     for pid in children:
         with contextlib.suppress(ChildProcessError):  # the pool was quicker

@@ -1,4 +1,4 @@
-"""One worker from start to end: the Celery parent with its pool of one child, and the upkeep beside it."""
+"""One worker from start to end: the Celery parent with its pool of one child, and the upkeep."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def run_worker(plan: WorkerPlan) -> int:
         InputError: the name of a queue or of the device is not one.
         ConflictError: the schema is not this code's, or a live worker has this name.
         UnavailableError: the database cannot be reached, the broker refuses us, or the device is not there.
-        NotFoundError: traces are asked for, and the extra `otel` is not installed.
+        NotFoundError: traces are enabled, but the extra `otel` is not installed.
     """
     plan = replace(plan, pulse=shared_memory(), stderr=usual_stderr())
     for queue in plan.queues:
@@ -76,11 +76,11 @@ def run_worker(plan: WorkerPlan) -> int:
 def _require_broker(plan: WorkerPlan) -> None:
     """A broker that is away may come; a wrong password stays wrong."""
     try:
-        CeleryDoorbell(plan.settings).ring(plan.queues[0])  # a bell without work is harmless
+        CeleryDoorbell(plan.settings).ring(plan.queues[0])  # a message without work is harmless
     except UnavailableError as error:
         if error.data.get("trouble") != AWAY:
             raise
-        _logger.warning("%s Trying again until it can be.", error.message)
+        _logger.warning("%s Trying again until it succeeds.", error.message)
 
 
 def _enter(services: Services, plan: WorkerPlan, hearing: Hearing) -> None:
@@ -150,7 +150,7 @@ def _say_why(services: Services, plan: WorkerPlan, children: Children) -> None:
     trouble = children.collapse()
     if trouble is None:
         return
-    _logger.error("%s %s The worker leaves.", trouble.message, trouble.remedy)
+    _logger.error("%s %s The worker exits.", trouble.message, trouble.remedy)
     with suppress(OnboardError), services.database.write() as session:
         WorkerRepository(session).heartbeat(plan.name, {"trouble": trouble.to_json()})
 
@@ -171,7 +171,7 @@ def _celery_worker(plan: WorkerPlan) -> Any:
 
 
 def _deliver_webhooks(services: Services, plan: WorkerPlan, over: threading.Event) -> WebhookThread | None:
-    """The thread that does, if anybody is told."""
+    """The thread that delivers webhooks, if there are receivers."""
     webhooks = plan.settings.webhooks
     if not webhooks.endpoints:
         return None

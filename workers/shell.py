@@ -36,7 +36,7 @@ RunJob = Callable[[Job, Services, Progress], None]
 
 
 class Pipeline(Protocol):
-    """What the module named by `WorkerPlan.pipeline` has."""
+    """The interface of the module named by `WorkerPlan.pipeline`."""
 
     def run(self, job: Job, services: Services, progress: Progress) -> None:
         """Run a claimed job until it is published."""
@@ -73,7 +73,7 @@ def work(
         return None
     trouble: Trouble | None = None
     with log_fields(**fields_of(job)):
-        _logger.info("The attempt begins")
+        _logger.info("The attempt starts")
         with job_heartbeat(services.database, job, lease_seconds, heartbeat_seconds) as heartbeat:
             try:
                 progress = RegistryProgress(services.database, job, heartbeat)
@@ -83,7 +83,7 @@ def work(
                 _logger.warning("Work dropped: %s", error.message)
         with services.database.read() as session:
             after = JobRepository(session).get(job.id)
-        _logger.info("The attempt is over, the job is %s", after.state.value)
+        _logger.info("The attempt has ended; the job is %s", after.state.value)
         if trouble is not None:
             raise TroubleError(trouble)
         return after
@@ -154,7 +154,7 @@ def _passed_on(job: Job, services: Services, error: OnboardError) -> bool:
         if error.fault == "place" and not others:
             return False
         claims.pass_on(job.id, job.attempt, job.worker, error.outside.to_json())
-    _logger.error("%s %s The job goes back to the queue.", error.message, error.remedy)
+    _logger.error("%s %s The job returns to the queue.", error.message, error.remedy)
     return True
 
 
@@ -186,7 +186,7 @@ def _end(job: Job, services: Services, state: JobState, error: dict[str, Any]) -
 
 
 def _put_off(job: Job, services: Services, error: SlotTakenError) -> None:
-    _logger.info("%s Looking again in %.0f s.", error.message, _SLOT_SECONDS)
+    _logger.info("%s Checking again in %.0f s.", error.message, _SLOT_SECONDS)
     with services.database.write() as session:
         ClaimRepository(session).put_off(job.id, job.attempt, error.to_json(), _SLOT_SECONDS)
 
@@ -203,6 +203,6 @@ def _unexpected(job: Job, settings: Settings, error: Exception) -> dict[str, Any
     return {
         "code": "error",
         "message": hide_places(f"{type(error).__name__}: {error}", settings),
-        "remedy": f"This is a fault of the program. Its trace: onboard jobs show {job.id} --json",
+        "remedy": f"This is a bug. Traceback: onboard jobs show {job.id} --json",
         "trace": [hide_places(part, settings) for part in traceback.format_exception(error)[-6:]],
     }

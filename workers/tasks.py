@@ -1,4 +1,4 @@
-"""What runs in the pool's child: answering a bell. Celery imports this module in parent and child."""
+"""The Celery task that runs in the pool's child. Celery imports this module in parent and child."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 
 _logger = logging.getLogger(__name__)
 _PAUSE_SECONDS: Final = 1.0
-_IN_LOG: Final = "This is a fault of the program. Its trace is in the log of the worker."
+_IN_LOG: Final = "This is a bug. The traceback is in the log of the worker."
 
 
 @dataclass(frozen=True)
 class _Child:
-    """What the pool's child keeps from job to job."""
+    """The state that the pool's child keeps between jobs."""
 
     plan: WorkerPlan
     services: Services
@@ -74,11 +74,11 @@ def _start_child(**_signal: Any) -> None:
 
 
 def _child() -> _Child:
-    """What this process works with; made when a bell rings if the database was away as the process began.
+    """The services of this process; created at the next message if the database was unavailable at its start.
 
     Raises:
         UnavailableError: it still is.
-        TroubleError: what every job needs cannot be loaded.
+        TroubleError: something that every job needs cannot be loaded.
     """
     if not _children:
         try:
@@ -88,7 +88,7 @@ def _child() -> _Child:
         except OnboardError as error:
             raise TroubleError(Trouble(error.message, error.remedy, stops=True)) from error
         except Exception as error:  # the process's outermost edge: the parent replaces it after a while
-            _logger.exception("The worker's process cannot begin")
+            _logger.exception("The worker's process cannot start")
             raise TroubleError(_unforeseen(error)) from error
         _pulse.say(None, loaded=True)
     return _children[-1]
@@ -173,7 +173,7 @@ def _ring_for_others(trouble: Trouble) -> None:
 
 
 def _ring_for_the_next(child: _Child) -> None:
-    """Whoever has been busy may have slept through a bell."""
+    """A busy worker may have missed a message."""
     with child.services.database.read() as session:
         runnable = ClaimRepository(session).runnable()
     for queue in child.plan.queues:

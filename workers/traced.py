@@ -47,7 +47,7 @@ def traced(provider: TracerProvider | None, job: Job, progress: Progress) -> Ite
 
 
 class TracedProgress:
-    """A Progress whose stages are spans; one that says nothing of its end lasts until the next, or the attempt's end.
+    """A Progress that records stages as spans; a stage without an end lasts until the next, or the attempt's end.
 
     Args:
         tracer: makes the spans, below the present one.

@@ -34,12 +34,12 @@ _LOOK_SECONDS: Final = 2.0  # how often a running job is looked at
 
 
 class Upkeep(threading.Thread):
-    """Looks after one worker until it has left.
+    """Maintains one worker until it has exited.
 
     Args:
-        children: the pool's processes, and what is known of them.
-        bell: which one is being answered by one of them, if any is.
-        leave: begins the warm shutdown of the Celery worker.
+        children: the pool's processes and their state.
+        bell: the message that one of them is handling, if any.
+        leave: starts the warm shutdown of the Celery worker.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class Upkeep(threading.Thread):
             self._work_on()
 
     def _work_on(self) -> None:
-        """What a worker that stays does beside its jobs."""
+        """The periodic work of a worker in addition to its jobs."""
         if self._beat.due():
             self._say_alive()
             if self._plan.settings.embedded:
@@ -140,7 +140,7 @@ class Upkeep(threading.Thread):
         if trouble is not None:
             self._leaving.in_trouble(trouble)
         if self._children.has_to_try_again():
-            _logger.info("The worker's process is replaced, to try again what it could not load")
+            _logger.info("Replacing the worker's process to retry what it could not load")
             self._children.kill()
 
     def _enforce_limits(self) -> None:
@@ -163,7 +163,7 @@ class Upkeep(threading.Thread):
             self._leave()
 
     def _begin_anew(self) -> None:
-        """Deaf: whatever the reason, it is gone with what this process has in memory."""
+        """Unresponsive: a restart with empty memory removes the cause, whatever it is."""
         _logger.error(
             "Jobs wait although this worker is idle, and it receives no messages from the broker: restarting it"
         )

@@ -1,4 +1,4 @@
-"""The thread of a worker that delivers webhooks: one of its own, so that no endpoint ever delays a heartbeat."""
+"""The thread of a worker that delivers webhooks, so that no endpoint ever delays a heartbeat."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class WebhookThread(threading.Thread):
                 pause = _ROUND_SECONDS
             except OnboardError as error:
                 _logger.warning("Webhooks: %s", error.message)
-            except Exception:  # the thread's outermost edge: without it nothing would be told any more
+            except Exception:  # the thread's outermost edge: without it deliveries would stop
                 _logger.exception("Webhooks could not be delivered; trying again")
         with contextlib.suppress(OnboardError), self._database.write() as session:  # it runs out by itself
             LeaseRepository(session).give_back(LEASE, self._holder)

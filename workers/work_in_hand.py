@@ -1,4 +1,4 @@
-"""What a worker's processes have in hand: jobs, and shards of jobs that answer files."""
+"""The work in hand of a worker's processes: jobs, and shards of jobs that predict files."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class WorkInHand:
             return list(ClaimRepository(session).running(self.worker))
 
     def helpers(self) -> list[int]:
-        """The processes that answer shards, of their own jobs or of others'."""
+        """The processes that predict shards, of their own jobs or of others."""
         with self.database.read() as session:
             return ShardRepository(session).held(self.worker)
 
@@ -57,7 +57,7 @@ class WorkInHand:
                     ClaimRepository(session).release(job.id, job.attempt)
             except FencedError:
                 continue  # it ended at the last moment
-            _logger.warning("Handed back to the queue", extra=fields_of(job))
+            _logger.warning("Returned to the queue", extra=fields_of(job))
             ring_or_warn(self.doorbell, job.queue)
         with self.database.write() as session:
             ShardRepository(session).give_back_all(self.worker)

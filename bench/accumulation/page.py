@@ -41,7 +41,7 @@ class Facts:
 def markdown(results: Results, facts: Facts) -> str:
     """The page."""
     lines = [
-        "# What every further task adds", "",
+        "# Benefit of earlier tasks", "",
         f"`{facts.command}` wrote this page, on `{facts.base}`. A new task is learned from n labelled rows after 0 to "
         f"{facts.sources} source tasks. Tested on held-out tasks ({counted(facts.draws, 'draw')}, at most "
         f"{facts.test_rows} test rows each); accuracy in points, with 95% intervals over tasks of paired differences.",
@@ -51,7 +51,7 @@ def markdown(results: Results, facts: Facts) -> str:
         "The default is a whole job on a base that knows these tasks only: their prior, and their embeddings as starts "
         "(of the made tasks those that bear their names; with all sources, all of them).", "",
         *([f"**{were(len(facts.missing), 'run')} not made.** Figures are of the others.", ""] if facts.missing else []),
-        "## What was asked for", "", *table(VERDICTS), *verdicts(results), "",
+        "## Targets", "", *table(VERDICTS), *verdicts(results), "",
         *(line for kind in KINDS for line in _of_kind(results, kind)),
     ]  # fmt: skip
     return "\n".join(lines)

@@ -103,7 +103,7 @@ def _scenarios(numbers: dict[str, Any]) -> list[str]:
     sums = {key: sum(run[key] for run in runs) for key in ("jobs", "kills", "lost", "doubled")}
     answers = sum(run["backups"]["answers_compared"] for run in runs)
     return [
-        "## What others publish", "",
+        "## Published results of others", "",
         f"Times in the {len(runs)} runs with seeds from {min(run['seed'] for run in runs)} on, whose plans know every "
         f"scenario: {sums['jobs']} jobs, {sums['kills']} × kill -9 ({sum(map(in_a_job, runs))} in the "
         f"midst of a job, the others while a worker was starting or had none), {sums['lost']} lost, "
@@ -150,7 +150,7 @@ def _unlearned(unlearned: Sequence[Run]) -> list[str]:
 def _kills(totals: dict[str, Any]) -> list[str]:
     by_victim = [(_VICTIMS[victim], number) for victim, number in totals["kills_by_victim"].items()]
     return [
-        "## What was killed and broken", "",
+        "## Injected faults", "",
         "`claimed` is the moment between a claim and the first stage; an `idle` worker had no job.", "",
         *table("killed in stage | times", totals["kills_by_stage"].items()), "",
         *table("killed | times", by_victim),

@@ -22,7 +22,7 @@ def page(document: Mapping[str, Any]) -> str:
     budget, of_task = document["budget"], document["families"]
     families = sorted(set(of_task.values()))
     lines = [
-        "# What the curriculum is worth", "",
+        "# Benefit of the curriculum", "",
         f"Made by `{document['command'].strip()}`; the numbers of every run stand in "
         "[curriculum.json](curriculum.json).",
         f"Each hypernetwork is trained from scratch on the base's frozen backbone for {budget['steps']} steps of "

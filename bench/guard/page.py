@@ -22,13 +22,13 @@ def _head(document: Mapping[str, Any]) -> list[str]:
         "# The guard: false alarms, misses, time", "",
         *of_another_base(document["base"]),
         f"`{document['command']}`, on {document['machine']['processor']}, one thread; base `{document['base_name']}`. "
-        "What the guard does: [guard](../../docs/explanation/guard.md); why so: "
+        "Explanation: [guard](../../docs/explanation/guard.md); reasons: "
         "[decision 12](../../docs/decisions/0012-tasks-without-held-out-rows-are-judged-by-divergence.md).", "",
         f"{document['pairs']} pairs of a change and a task: {document['changes']} changes of the hypernetwork "
         f"({', '.join(document['directions'])}; each in the sizes {_listed(document['sizes'])} nats of mean "
         f"divergence) on {len(document['tasks'])} tasks ({', '.join(document['tasks'])}). "
-        f"What a change truly costs a task is the rise of its mean log-loss on {document['rows']} labelled test "
-        "rows; what the guard says is drawn from them, or from texts without labels, again and again.", "",
+        f"The true cost of a change for a task is the rise of its mean log-loss on {document['rows']} labelled test "
+        "rows; the guard's verdicts come from repeated samples of them, or of texts without labels.", "",
         "Test rows count so that each label has the weight that it had in training. A change that is none is never "
         "refused: all differences are exactly 0.",
     ]  # fmt: skip
@@ -52,7 +52,7 @@ def _single_tasks(document: Mapping[str, Any]) -> list[str]:
 
 def _whole_changes(document: Mapping[str, Any]) -> list[str]:
     return [
-        "## How often a change is accepted that all tasks are asked about", "", *_passed([document["accepted"]]), "",
+        "## How often a change of all tasks is accepted", "", *_passed([document["accepted"]]), "",
         "By the divergence alone, on one half; columns are the true increase of the task that loses most.",
     ]  # fmt: skip
 
@@ -65,7 +65,7 @@ def _divergence(document: Mapping[str, Any]) -> list[str]:
         for row in document["quantiles"]
     ]
     return [
-        "## What a divergence says about the loss", "",
+        "## Divergence and loss", "",
         *table("divergence of the worst group (nats) | pairs | true increase, median | 95% quantile", rows), "",
         f"The true increase lies {spread['deviation']:.3f} √D about the divergence D (root mean square, without "
         f"the noise of the truth itself); 95% of the pairs lie below D + 1.645 · {spread['quantile']:.3f} √D. "
@@ -90,7 +90,7 @@ def _steps(document: Mapping[str, Any]) -> list[str]:
     tasks, margin = len(document["tasks"]), document["guard"]["margin"]
     seeds = len(document["steps"][0]["shares"])
     return [
-        "## What the guard itself lets through", "",
+        "## Changes that the guard accepts", "",
         f"Whole steps, asked of `guard()` with all {tasks} tasks, none of which has held-out rows; {seeds} draws of "
         "the halves and canaries each. Cells count the draws in which so much of the step was let through; the true "
         "increase is that of the task that loses most, of what was let through the largest over the draws.",

@@ -107,7 +107,7 @@ def _head(results: Results, facts: Facts) -> list[str]:
 def _verdicts(lines: Sequence[str], tasks: int) -> list[str]:
     """The table of what was asked for; `tasks`: how many there are."""
     return [
-        "## What was asked for", "",
+        "## Targets", "",
         "Verdicts go by the value that was reached: where its interval holds the bound, so many tasks cannot tell. "
         f"A value of fewer than {counted(tasks, 'task')} is of those that both have.", "",
         *table(VERDICTS), *lines, "",

@@ -39,11 +39,11 @@ class Suite:
 HELD_OUT: Final = "heldout"
 SUITES: Final[Mapping[str, Suite]] = {
     HELD_OUT: Suite(
-        "wide", "Tasks that nothing was trained on: the default, and what else could be had", held_out_verdicts,
+        "wide", "Tasks that nothing was trained on: the default and alternatives", held_out_verdicts,
         "family", (16, 32),
     ),
     "targets": Suite(
-        "target", "Seven tasks that no design was chosen by: the default, and what else could be had",
+        "target", "Seven tasks that no design was chosen by: the default and alternatives",
         target_verdicts, "task", TARGET_ROWS,
     ),
 }  # fmt: skip

@@ -151,7 +151,7 @@ def _of_task(results: Results, part: Part, task: str) -> list[Row]:
 def of_probe(results: Results, suite: Suite) -> list[str]:
     """Whether what `auto` takes is of the task's family, where the base has one."""
     text = [
-        "## What the probe takes", "",
+        "## Cost of the probe", "",
         "Runs whose start is of the task's family (top-1), or one of the first three tasks among its candidates "
         "(top-3), of those runs whose family the base has; a made task counts as the source that its name bears. Of "
         "the other families, what it took stands in the last column.", "",
@@ -198,7 +198,7 @@ def of_tuning(results: Results) -> list[str]:
             share = statistics.fmean(row["share"] for row in runs)
             lines.append(table_row(rows, len(runs), tried, kept_runs, weak, f"{share:.2f}"))
     head = "n | runs | tuning tried | kept | called weak | mean share of the readout"
-    return ["## What the default did", "", *table(head), *lines, ""] if lines else []
+    return ["## Decisions of the default", "", *table(head), *lines, ""] if lines else []
 
 
 def of_regression(results: Results) -> list[str]:

@@ -98,7 +98,7 @@ IMBALANCE: Final = Bar(
 
 
 def held_out_verdicts(results: Results) -> list[str]:
-    """What was asked for of the tasks that designs are chosen by."""
+    """The targets of the tasks that designs are chosen by."""
     return [
         *_levels(results, LEVELS),
         *_lines(results, BARS),
@@ -113,7 +113,7 @@ def held_out_verdicts(results: Results) -> list[str]:
 
 
 def target_verdicts(results: Results) -> list[str]:
-    """What was asked for of the seven targets, which no design is chosen by."""
+    """The targets of the seven targets, which no design is chosen by."""
     return [
         *_levels(results, TARGET_LEVELS),
         *_lines(results, TARGET_BARS),

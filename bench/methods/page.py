@@ -82,20 +82,20 @@ def _head(facts: Facts) -> list[str]:
     draws = len({run.draw for run in facts.target})
     left = f" **{were(len(facts.missing), 'run')} not made.**" if facts.missing else ""
     return [
-        "# The methods beside one another", "",
+        "# Comparison of methods", "",
         f"Quality on the targets by `{facts.command}`, the rule on held-out tasks by the same with `--suite wide`; one "
         "row a training stands in [methods.jsonl](methods.jsonl). Step times by `python -m "
         "bench.methods --efficiency`, mixed batches by `--throughput`: "
         f"[methods.json](methods.json).{left}", "",
         f"Base `mini`, {counted(draws, 'draw')} of balanced rows, at most 300 test rows, one thread. The default is "
         "the embedding with its readout; its hypernetwork was **not tuned** in these runs. Weights of a task's own "
-        "have their readout beside them, too. What `auto` publishes is read off the same trainings, by the rule "
+        "have their readout beside them, too. The result of `auto` is computed from the same trainings, by the rule "
         "itself: it trains what was trained here.", "",
     ]  # fmt: skip
 
 
 def _verdicts(facts: Facts) -> list[str]:
-    lines = ["## What was asked for", "", *table(VERDICTS)]
+    lines = ["## Targets", "", *table(VERDICTS)]
     peft = (facts.costs.get("efficiency") or {}).get("rows", {})
     slowest = [row["to_peft"] for row in peft.values() if row["to_peft"] is not None]
     what = f"a step at most {MOST_TO_PEFT} of PEFT's counterpart ({', '.join(COUNTERPARTS)}), T5-small shape, CPU"
@@ -174,7 +174,7 @@ def _bytes(scores: Scores, shared: int) -> list[str]:
     head = ["method", "accuracy", *(f"{counted(tasks, 'task')}" for tasks in SPREAD)]
     return [
         f"## Bytes a task, n = {scores.count}", "",
-        f"What a task stores, and its part of what tasks share: the hypernetwork of {shared:,} bytes. The backbone is "
+        f"The bytes of a task, and its share of the hypernetwork of {shared:,} bytes. The backbone is "
         f"the same for all. The picture has {PLOTTED_AT} tasks.", "",
         *table(head, rows), "", "![score against bytes a task](methods.svg)", "",
     ]  # fmt: skip

@@ -12,7 +12,7 @@ OURS, ROWS_ALONE, TFIDF, MINILM, COMMONEST = "ours", "rows-alone", "tfidf", "min
 ARMS: Final[Mapping[str, str]] = {
     OURS: "the default: a readout with label words and prior", ROWS_ALONE: "the readout of the rows alone",
     MINILM: "MiniLM + one-vs-rest logistic regression", TFIDF: "TF-IDF + one-vs-rest logistic regression",
-    COMMONEST: "the commonest set of labels",
+    COMMONEST: "the most frequent set of labels",
 }  # fmt: skip
 OF_ENCODER: Final = (OURS, ROWS_ALONE)
 ROWS: Final = (32, 100, 500)

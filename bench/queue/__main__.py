@@ -209,7 +209,7 @@ def page(document: dict[str, Any]) -> str:
     sizes, places = document["sizes"], document["places"]
     head = "".join(f" {PLACES[name]} p50 | p95 | by `SELECT 1` |" for name in places)
     lines = [
-        "# What a long queue costs", "",
+        "# Cost of a long queue", "",
         f"{sizes['jobs']:,} jobs wait, one task has {sizes['versions']:,} versions, of which `versions` reads the "
         f"newest {_SHOWN}. Milliseconds; commands are whole processes, which mostly start Python. The last column of "
         "each database is the median divided by that of a bare `SELECT 1`.", "",

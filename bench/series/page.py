@@ -44,7 +44,7 @@ def markdown(results: Results, facts: Facts) -> str:
         "intervals over tasks of paired differences. A label without one of the rows cannot be answered, and its test "
         "rows count as wrong. The first half has as many rows a task, or all that it has.", "",
         *([f"**{were(len(facts.missing), 'run')} not made.** Figures are of the others.", ""] if facts.missing else []),
-        "## What was asked for", "", *table(VERDICTS), *verdicts(results), "",
+        "## Targets", "", *table(VERDICTS), *verdicts(results), "",
         "## Mean over the later tasks", "", *_overall(results), "",
         "## By series", "", *_by_series(results), "",
         "## By task", "", *_by_task(results), "",

@@ -26,12 +26,12 @@ def page(document: Mapping[str, Any]) -> str:
     """Every base's tables and verdicts."""
     lines = [
         "# Serving many tasks", "",
-        f"Batches of rows of many tasks, each row's task drawn anew, evenly or by Zipf's law. `{OURS}`: 64 numbers a "
-        "task, of which the hypernetwork makes the adapters of a batch's tasks each time; nothing that was made is "
-        f"kept. `{ONE}`: the same with adapters of one task that were made before. `peft`: LoRA (rank {LORA_RANK}, "
+        f"Batches of rows of many tasks, the task of each row drawn at random, evenly or by Zipf's law. `{OURS}`: "
+        "64 numbers a task, from which the hypernetwork makes the adapters of a batch's tasks each time; none is kept. "
+        f"`{ONE}`: the same with adapters of one task that were made before. `peft`: LoRA (rank {LORA_RANK}, "
         f"query and value) of every task in memory, mixed by PEFT's `adapter_names`. `{RECENT}`: {SLOTS} of them at a "
         "time, the others written over those that were used longest ago; a batch of more tasks goes in parts. "
-        f"`{MERGED}`: LoRA of one task as a part of the weights, what a model of its own for each task costs at best. "
+        f"`{MERGED}`: LoRA of one task as a part of the weights, the best case of a separate model for each task. "
         "`base`: the T5 without any. All answer one batch after another in turn, so that ratios count: `of merged` and "
         f"`of one task` are medians of ratios of batches, with what nine of ten lie between. {NONE}: the adapters of "
         "so many tasks take more memory than is given to them.",

@@ -39,13 +39,13 @@ def markdown(results: Results, facts: Facts) -> str:
     """The page."""
     absent = [title for name, (title, _) in SETS.items() if name not in facts.classes]
     lines = [
-        "# SetFit's own test sets", "",
+        "# SetFit's test sets", "",
         f"`{facts.command}` writes this page, on `{facts.base}`: rows of each class, {facts.draws} draws, at most "
         f"{facts.test_rows} test rows. Accuracy in points; of Amazon CF Matthews' correlation times 100. The published "
         "figures are of ten draws and all test rows (repository huggingface/setfit, `final_results`).", "",
         *_absent(absent),
         *([f"**{were(len(facts.missing), 'run')} not made.** Figures are of the others.", ""] if facts.missing else []),
-        "## What was asked for", "", *table(VERDICTS), *verdicts(results, facts.classes), "",
+        "## Targets", "", *table(VERDICTS), *verdicts(results, facts.classes), "",
         *(line for shots in SHOTS for line in _of_shots(results, facts.classes, shots)),
     ]  # fmt: skip
     return "\n".join(lines)

@@ -51,7 +51,7 @@ def markdown(results: Results, sizes: Sequence[Size], facts: Facts) -> str:
         _head(results, facts), _wanted(results, sizes), _methods(results, methods), _picture(),
         _tasks(results, methods), _let_through(results),
         ["## Bytes per task", "",
-         "What is stored beside the snapshot of the rows; the shared part is divided among 1, 10, 100 and 1,000 tasks. "
+         "Stored bytes besides the snapshot of the rows; the shared part is divided among 1, 10, 100 and 1,000 tasks. "
          "Own is the file of an embedding with all its facts, and its row in the registry. A hypernetwork that a task "
          "was learned under is kept for as long as the task is: the guard compares with it. Not counted: the rows "
          "themselves, the job with its report, and what a database adds for its indexes.", "", *sizes_table(sizes), ""],
@@ -68,7 +68,7 @@ def _head(results: Results, facts: Facts) -> list[str]:
         f"Made by `{facts.command}` on `{facts.base}` ({machine['processor']}, {machine['cores']} cores); one row a "
         "step stands in [stream.jsonl](stream.jsonl).",
         f"{len(results.names)} tasks in a row, {facts.shots} labelled rows each, in {counted(orders, 'order')} with "
-        f"draws of their own; accuracy in per cent on at most {facts.test_rows} test rows. Texts are cut after "
+        f"separate draws; accuracy in per cent on at most {facts.test_rows} test rows. Texts are cut after "
         f"{facts.max_tokens} tokens. Intervals are 95%, over orders and test rows; two methods are compared on the "
         "same rows.", "",
         *(left if facts.missing else []),
@@ -76,7 +76,7 @@ def _head(results: Results, facts: Facts) -> list[str]:
 
 
 def _wanted(results: Results, sizes: Sequence[Size]) -> list[str]:
-    text = ["## What was wanted", "", *table(VERDICTS)]
+    text = ["## Targets", "", *table(VERDICTS)]
     what = "frozen: BWT is 0, byte for byte of the generated weights"
     if results.whole(FROZEN):
         same = sum(results.rows(FROZEN, order)[-1]["unchanged"] for order in range(len(results.tasks)))
@@ -127,7 +127,7 @@ def _of_the_guard(results: Results) -> list[str]:
 def _methods(results: Results, methods: Sequence[str]) -> list[str]:
     text = [
         "## Methods", "",
-        "Average accuracy after the last task; beside it, that on each task right after it was learned. BWT: change of "
+        "Average accuracy after the last task, and on each task right after it was learned. BWT: change of "
         "the earlier tasks up to the end. FWT: accuracy of the start that the probe chose, before training, above that "
         "of a random embedding. Forgetting: how far a task is below its best. p: that the worst task did not lose, "
         "after Holm over the tasks. Under every method that tunes the hypernetwork all earlier tasks are measured "
@@ -184,11 +184,11 @@ def _let_through(results: Results) -> list[str]:
     counted = Counter(row["share"] * row.get("proposed", 1.0) for _, row in rows)
     shares = [f"{f'{share:g} of the step' if share else 'nothing'} by {counted[share]}"
               for share in sorted(counted, reverse=True)]  # fmt: skip
-    text = ["## What the guard let through", "", f"Of {len(rows)} tasks taken was {', '.join(shares)}."]
+    text = ["## Tunings that the guard accepted", "", f"Of {len(rows)} tasks taken was {', '.join(shares)}."]
     short = [(order, row) for order, row in rows if row["share"] * row.get("proposed", 1.0) < 1]
     if short:
         text += [
-            "", "Of the step the new task wanted a share (by rows that were predicted without themselves), and of that "
+            "", "Of the step the new task wanted a share (by cross-validated rows), and of that "
             "the guard let a share through. Those that did not get the whole of it:", "",
             *table("order | after | wanted | let through | tasks that did not pass"),
             *(_objection(order, row) for order, row in short),
@@ -214,8 +214,8 @@ def _how(facts: Facts) -> list[str]:
         f"{facts.shots} rows a task has none held out, so the guard judges by its texts and by canaries. LoRA (rank "
         "8, q and v) is one more model per task: nothing is shared but the backbone, so nothing is forgotten and "
         "nothing carries over.",
-        "No base has learned the tasks: they are held out, one of a family each. What answers is the embedding alone, "
-        "without the readout that a job publishes beside it, which no tuning changes: a version loses less than what "
+        "No base has learned the tasks: they are held out, one of a family each. The embedding answers alone, "
+        "without the readout of a published version, which no tuning changes: a version loses less than what "
         "stands here. By default a job tunes only where that seems to pay, so fewer tasks than here.", "",
     ]  # fmt: skip
     for method, settings in facts.settings.items():

@@ -38,7 +38,7 @@ class Start:
         z: (t,) float32.
         words: label words that stand for the task's labels.
         passes: rows that went through the model to find it.
-        alarm: why nothing that was learned before was worth starting from.
+        alarm: why no earlier task was worth starting from.
         seconds: of the processor, to find it.
     """
 

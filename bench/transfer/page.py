@@ -160,7 +160,7 @@ def _cost(results: Results, shots: int, key: Key) -> tuple[str, str]:
 
 def _beside_others(results: Results, tasks: Sequence[str]) -> list[str]:
     text = [
-        "## Beside the others", "",
+        "## Compared with the others", "",
         "Points that ours, from auto, is above the other on the mean over the tasks; a deficit is negative.", "",
         *table(("ours", "n", "tasks", *map(title, OTHERS))),
     ]  # fmt: skip
@@ -174,7 +174,7 @@ def _beside_others(results: Results, tasks: Sequence[str]) -> list[str]:
 
 def _beside_hand(results: Results) -> list[str]:
     text = [
-        "## Auto beside the source that the paper picked by hand", "",
+        "## Auto compared with the paper's source", "",
         f"p: that auto is not below, one-sided, after Holm over the cells of a method; {ungated()} is shown and not "
         "judged.", "",
         *table("method | task | n | hand-picked | auto took | gain | p"),

@@ -18,7 +18,7 @@ NEAR: Final = 2.0  # points that embedding-only may stay below LoRA, and be call
 def wanted_lines(results: Results, tasks: Sequence[str]) -> list[str]:
     """The numbers that were wanted, beside what was found."""
     text = [
-        "## What was wanted", "",
+        "## Targets", "",
         "Verdicts go by the value that was found: where its interval reaches across the bound, so few draws and test "
         "rows cannot tell.", "",
         *table(VERDICTS),

@@ -47,7 +47,7 @@ def _recipes(
         f"`{document['command']}`: {counted(len(cells), 'draw')} of held-out tasks, "
         f"{document['shots']} rows each. Gains are points of accuracy on up to {document['test_rows']} test rows over "
         f"the embedding alone, which has {100 * before.mean():.1f} (TF-IDF: {tfidf:.1f}), ± 1.96 standard errors over "
-        f"tasks. What the sources lose is the mean increase of their log-loss in nats, on {document['source_rows']} "
+        f"tasks. The loss of the sources is the mean increase of their log-loss in nats, on {document['source_rows']} "
         "labelled rows of each that neither tuning nor the guard has seen, and that of the source that loses most.",
         "",
         *table(

@@ -45,7 +45,7 @@ def markdown(results: Results, facts: Facts) -> str:
         "test rows each, all labels. Accuracy in points, with 95% intervals over tasks of paired differences. "
         f"{described} of labels. Our arms center the texts among themselves; a cosine takes them as they are.", "",
         *([f"**{were(len(facts.missing), 'run')} not made.** Figures are of the others.", ""] if facts.missing else []),
-        "## What was asked for", "", *table(VERDICTS), *verdicts(results), "",
+        "## Targets", "", *table(VERDICTS), *verdicts(results), "",
         "## Mean over tasks", "", *_overall(results), "",
         "## By task", "", *_by_task(results), "",
     ]  # fmt: skip

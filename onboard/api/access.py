@@ -19,7 +19,7 @@ ANYBODY_SIGNED_IN: Final = ("/", "/logout", "/v1/me")  # any token or session is
 SESSION_COOKIE: Final = "onboard_session"
 
 # Only for OpenAPI: the middleware of `guarding` has already read and verified them.
-_BEARER = HTTPBearer(auto_error=False, scheme_name="token", description="A token of `onboard token create`.")
+_BEARER = HTTPBearer(auto_error=False, scheme_name="token", description="A token created by `onboard token create`.")
 _COOKIE = APIKeyCookie(name=SESSION_COOKIE, auto_error=False, scheme_name="session", description="A signed-in browser.")
 
 

@@ -38,7 +38,7 @@ from onboard.settings import Settings
 
 __all__ = ["create_app"]
 
-_DESCRIPTION = "Submit labelled tasks, watch how they are learned, fetch their embeddings, ask for predictions."
+_DESCRIPTION = "Submit labeled tasks, follow their jobs, fetch their embeddings, and predict."
 
 
 def create_app(settings: Settings | None = None, *, preload: bool = False) -> FastAPI:

@@ -37,10 +37,10 @@ def client_left(request: Request) -> Callable[[], bool]:
 
 OpenServices = Annotated[Services, Depends(services)]
 ClientLeft = Annotated[Callable[[], bool], Depends(client_left)]
-Limit = Annotated[int, Query(ge=1, le=MAX_PAGE, description="At most so many.")]
+Limit = Annotated[int, Query(ge=1, le=MAX_PAGE, description="Maximum number of entries.")]
 Cursor = Annotated[
     str | None,
-    Query(max_length=_MAX_CURSOR_CHARACTERS, description="`next` of the page before; the first page without it."),
+    Query(max_length=_MAX_CURSOR_CHARACTERS, description="`next` of the previous page; omit it for the first page."),
 ]
 
 

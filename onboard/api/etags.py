@@ -16,11 +16,15 @@ REVALIDATE: Final = "private, no-cache"
 _MAX_CHARACTERS: Final = 4000  # of a header; longer ones match nothing
 _TAG = re.compile(r'(?:W/)?("[^"]*")')
 
-IfNoneMatch = Annotated[str | None, Header(description="ETag of what the client has: answered with 304 if it is that.")]
-IfMatch = Annotated[str | None, Header(description="ETag of what the client saw: answered with 412 if it changed.")]
+IfNoneMatch = Annotated[
+    str | None, Header(description="ETag of the client's copy; the response is 304 if it is current.")
+]
+IfMatch = Annotated[
+    str | None, Header(description="ETag that the client has seen; the response is 412 if it has changed.")
+]
 
 SAFETENSORS: Final = "application/octet-stream"
-UNCHANGED: Final[dict[int | str, dict[str, Any]]] = {304: {"description": "The client has it already."}}
+UNCHANGED: Final[dict[int | str, dict[str, Any]]] = {304: {"description": "The client's copy is current."}}
 
 
 def file_answers(description: str) -> dict[int | str, dict[str, Any]]:

@@ -81,7 +81,7 @@ class Guard:
             await self._app(scope, receive, send)
             return
         if scope["type"] != "http":
-            raise RuntimeError("Only HTTP is spoken here.")
+            raise RuntimeError("This server only accepts HTTP requests.")
         send = with_headers(send)
         limit = body_limit(scope["path"])
         try:
@@ -109,7 +109,7 @@ class Guard:
             return self._answer(Request(scope), error)
         root = scope["app"].state.settings.root_path
         if not safe:
-            said = "Nobody is signed in (any more): nothing was changed."
+            said = "You are not signed in (any more); nothing was changed."
             return sign_in_page(error.http_status, said, root=root)
         query = scope["query_string"].decode("latin-1")
         place = f"{scope['path']}?{query}" if query else scope["path"]
@@ -253,7 +253,11 @@ def require_same_site(headers: Headers) -> None:
     sender = headers.get("referer", "") if origin == "null" else origin
     host = headers.get("host", "")
     if not _is_of_host(sender, host):
-        said = f"It was sent from {sender[:_SHOWN]!r}" if sender else "It does not say where it was sent from"
+        said = (
+            f"The request was sent from {sender[:_SHOWN]!r}"
+            if sender
+            else "The request does not say where it was sent from"
+        )
         raise NotAllowedError("form-of-other-origin", said=said, host=host[:_SHOWN])
 
 

@@ -12,16 +12,16 @@ from onboard.api.problems import MEDIA_TYPE
 _PROBLEM: Final[dict[str, Any]] = {
     "type": "object",
     "title": "Problem",
-    "description": "The error and its remedy (RFC 9457). Further members (row, field, limit …) may follow.",
+    "description": "An error and its remedy (RFC 9457). There may be more members (row, field, limit …).",
     "required": ["type", "title", "status", "detail", "code", "remedy"],
     "properties": {
         "type": {"type": "string", "format": "uri-reference"},
         "title": {"type": "string"},
         "status": {"type": "integer", "minimum": 400, "maximum": 599},
         "detail": {"type": "string"},
-        "code": {"type": "string", "description": "Stable name of the kind of problem."},
+        "code": {"type": "string", "description": "Stable name of the problem type."},
         "remedy": {"type": "string"},
-        "command": {"type": "string", "description": "The remedy as a command of `onboard`, where there is one."},
+        "command": {"type": "string", "description": "The remedy as an `onboard` command, if there is one."},
         "field": {"type": ["string", "null"]},
         "row": {"type": ["integer", "null"]},
         "problems": {"type": "array", "items": {"type": "object", "additionalProperties": True}},
@@ -32,19 +32,19 @@ _PROBLEM: Final[dict[str, Any]] = {
 
 # Descriptions of the tags, in the order of the page.
 _TAGS: Final = {
-    "predictions": "Ask a task for answers.",
-    "tasks": "Which tasks there are, with their labels and newest version.",
-    "labeling": "A backend of Label Studio, which learns while people label.",
+    "predictions": "Predict with any task.",
+    "tasks": "List tasks with their labels and newest versions.",
+    "labeling": "Machine learning backend for Label Studio, which learns while people label.",
     "versions": "Learned tasks: versions and comparisons.",
-    "aliases": "Names of versions, such as `latest`, and how they move.",
-    "embeddings": "Download what answers: embeddings and readouts.",
-    "jobs": "Check and submit datasets, follow how they are learned.",
-    "operations": "Queues and workers: what waits, who works, pausing and draining.",
-    "hypernetworks": "The shared weights of a base, version by version.",
-    "priors": "What earlier tasks teach a base, version by version.",
+    "aliases": "Aliases of versions, such as `latest`, and their history.",
+    "embeddings": "Download embeddings and readouts.",
+    "jobs": "Check and submit datasets, and follow their jobs.",
+    "operations": "List queues and workers, pause queues, drain workers.",
+    "hypernetworks": "Versions of the shared hypernetwork of a base.",
+    "priors": "Versions of the prior of a base, which earlier tasks teach.",
     "bases": "The frozen model that tasks are learned on.",
-    "access": "Tokens, signed-in browsers, and the log of changes.",
-    "health": "Whether the service is alive and ready, and its metrics.",
+    "access": "Tokens, browser sessions and the audit log.",
+    "health": "Health checks and metrics.",
 }
 # Example values for every service: the base ships with the task sst2. No example would change a task.
 _OF_PARAMETERS: Final[dict[str, Any]] = {
@@ -96,7 +96,7 @@ def _described(app: FastAPI) -> dict[str, Any]:
     for unused in ("HTTPValidationError", "ValidationError"):
         schemas.pop(unused, None)
     content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
-    components["responses"] = {"Problem": {"description": "It did not work.", "content": content}}
+    components["responses"] = {"Problem": {"description": "The request failed.", "content": content}}
     for path in document["paths"].values():
         for method, operation in path.items():
             operation["responses"].pop("422", None)

@@ -63,7 +63,7 @@ class Channel(redis.Channel):  # type: ignore[misc]  # kombu has no types
                     key = self._q_for_pri(queue, priority)
                     if bytes_to_str(client.type(key)) not in ("list", "none"):
                         client.delete(key)
-                        edge.drop(f"there was no list in the place of the queue {queue}")
+                        edge.drop(f"the key of the queue did not contain a list: {queue}")
 
 
 class Transport(redis.Transport):  # type: ignore[misc]  # kombu has no types

@@ -32,7 +32,7 @@ def require_broker_url(url: str) -> None:
         return
     if not mark or scheme not in _SCHEMES:
         named = f"ONBOARD_BROKER_URL ({scheme}://…)" if mark else "The value of ONBOARD_BROKER_URL"
-        memory_hint = " Messages in memory reach no other process." if scheme == "memory" else ""
+        memory_hint = " Messages in memory do not reach other processes." if scheme == "memory" else ""
         raise InputError("broker-url-scheme-unknown", named=named, others=memory_hint)
     _require_place(url)
     _require_parameters(url, scheme)

@@ -105,7 +105,7 @@ def plain(value: Any) -> Any:
         return {str(name): plain(part) for name, part in value.items()}
     if isinstance(value, list | tuple | np.ndarray) or (hasattr(value, "to_list") and not isinstance(value, Number)):
         return [plain(part) for part in value]
-    raise TypeError(f"a {type(value).__name__} is no value of a row")
+    raise TypeError(f"a {type(value).__name__} cannot be a value of a row")
 
 
 def _finite_or_none(number: float) -> float | None:

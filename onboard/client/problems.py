@@ -125,9 +125,7 @@ def _redirection(response: httpx.Response) -> str | None:
     if response.next_request is None:
         return None
     target = response.next_request.url
-    return (
-        f"{response.request.url.host} sends elsewhere: {target.scheme}://{target.host}. The token was not sent there."
-    )
+    return f"{response.request.url.host} redirects to {target.scheme}://{target.host}. The token was not sent there."
 
 
 def _kind_of(status: int) -> type[OnboardError]:
@@ -137,9 +135,9 @@ def _kind_of(status: int) -> type[OnboardError]:
 
 def _remedy(status: int) -> str:
     if status == 401:
-        return "Set ONBOARD_TOKEN to a token that is good here; on a machine of the service: onboard token create"
+        return "Set ONBOARD_TOKEN to a valid token; create one on a machine of the service: onboard token create"
     if status == 429:
-        return "Ask less often."
+        return "Send fewer requests."
     return "Check ONBOARD_API_URL." if 300 <= status < 400 else ""
 
 

@@ -23,9 +23,9 @@ Scopes = Annotated[tuple[Scope, ...], BeforeValidator(_in_order)]
 class TokenRequest(BaseModel, extra="forbid"):
     """A token that is wanted."""
 
-    name: Annotated[str | None, Field(max_length=64, description="Whose it is; names may repeat.")] = None
-    scopes: Annotated[list[Scope], Field(min_length=1, max_length=len(Scope), description="What it allows.")]
-    expires: Annotated[str, Field(max_length=16, description="After 30d, 12h, 2w or 45m; or never.")] = LIFETIME
+    name: Annotated[str | None, Field(max_length=64, description="Name of the token; names may repeat.")] = None
+    scopes: Annotated[list[Scope], Field(min_length=1, max_length=len(Scope), description="Scopes of the token.")]
+    expires: Annotated[str, Field(max_length=16, description="Lifetime: 30d, 12h, 2w, 45m or never.")] = LIFETIME
 
 
 class TokenDocument(Document):
@@ -51,7 +51,7 @@ class Me(Document):
     """The owner of the token, and the version of the service."""
 
     name: str
-    actor: Annotated[str, Field(description="How the audit log and the history of aliases name this token.")]
+    actor: Annotated[str, Field(description="The name of this token in the audit log and in the history of aliases.")]
     scopes: Scopes
     onboard: Annotated[str, Field(description="Version of the service.")]
 
@@ -66,7 +66,9 @@ class SessionDocument(Document):
     """A signed-in browser."""
 
     id: str
-    name: Annotated[str, Field(description="Of the token that it signed in with; `local`: by the link of a start.")]
+    name: Annotated[
+        str, Field(description="Name of the token that signed in; `local` for the link of `onboard serve`.")
+    ]
     token: Annotated[str | None, Field(description="Id of that token; null for the link.")]
     scopes: Scopes
     created_at: str

@@ -13,7 +13,7 @@ from onboard.domain.private import part_beside
 from onboard.errors import BaseDamagedError, BaseForbiddenError, ConflictError, DamagedError
 
 LESSONS: Final = "lessons.safetensors"
-RESTORE = "make the base again or restore it"
+RESTORE = "make the base again, or restore it"
 
 
 def place_base(target: Path, digest: str, fill: Callable[[Path], object]) -> Path:

@@ -40,7 +40,7 @@ def render_card(version: EmbeddingVersion) -> str:
         **({} if version.temperature == 1.0 else {"temperature": version.temperature}),
         "backbone": version.backbone_digest,
         "base": version.base_digest,
-        "hypernetwork version": _hypernetwork(version) if version.has_embedding else "– (none has a part in it)",
+        "hypernetwork version": _hypernetwork(version) if version.has_embedding else "– (none)",
         "method": version.method,
         "bytes stored": "–" if version.stored_bytes is None else f"{version.stored_bytes:,}",
         "seeds": ", ".join(map(str, version.seeds)) or "–",
@@ -60,7 +60,7 @@ def _files(version: EmbeddingVersion) -> list[str]:
     text = {"text_a": "…", "text_b": "…"} if version.pairs else {"text": "…"}
     asked = ", ".join(f'"{name}": "{value}"' for name, value in {"task": version.task, **text}.items())
     return [
-        f"The version is {size}{' and '.join(named)}. It answers from this folder, without service or database:", "",
+        f"The version is {size}{' and '.join(named)}. It works from this folder, without a service or database:", "",
         "```python",
         "from onboard.serving import Predictor", "",
         'predictor = Predictor(".")  # this folder; it loads the base once',
@@ -72,9 +72,9 @@ def _files(version: EmbeddingVersion) -> list[str]:
 
 def _marks(version: EmbeddingVersion) -> list[str]:
     marks = {
-        "**Weak:** it has not been shown to be better than always giving the commonest answer.": version.weak,
+        "**Weak:** it is not significantly better than always giving the most frequent label.": version.weak,
         "**Unmeasured:** no rows show how good it is.": version.unmeasured,
-        "**Provisional:** a readout alone, which its job published before it had learned an embedding.": (
+        "**Provisional:** only a readout, which its job published before it learned an embedding.": (
             version.provisional
         ),
     }
@@ -83,7 +83,7 @@ def _marks(version: EmbeddingVersion) -> list[str]:
 
 def _init(version: EmbeddingVersion) -> str:
     if version.parent == OWN_START:
-        return "nothing that was learned before"
+        return "no earlier task"
     shares = ", ".join(f"{100 * weight:.0f}% {name}" for name, weight in version.mixed_from.items())
     return f"{version.parent} of {shares}" if shares else version.parent or "multi-task training of the base"
 

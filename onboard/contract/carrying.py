@@ -15,15 +15,15 @@ from onboard.domain.limits import MAX_CARRIED
 class CarryTask(BaseModel, extra="forbid"):
     """How a task is to be carried."""
 
-    dry_run: Annotated[bool, Field(description="Judge only, change nothing.")] = False
+    dry_run: Annotated[bool, Field(description="Only run the guard; change nothing.")] = False
 
 
 class CarrySome(CarryTask):
     """How the tasks that are not at the head are to be carried."""
 
-    limit: Annotated[int, Field(ge=1, le=MAX_CARRIED, description="At most so many; they are judged together.")] = (
-        MAX_CARRIED
-    )
+    limit: Annotated[
+        int, Field(ge=1, le=MAX_CARRIED, description="Maximum number of tasks; the guard judges them together.")
+    ] = MAX_CARRIED
     cursor: Annotated[str | None, Field(max_length=400, description="`next` of the answer before.")] = None
 
 
@@ -31,14 +31,17 @@ class CarriedTask(Document):
     """The result for one task."""
 
     task: str
-    earlier_version: Annotated[int, Field(alias="from", description="What `latest` named.")]
-    version: Annotated[int | None, Field(description="What it names now; null where nothing was changed.")]
+    earlier_version: Annotated[int, Field(alias="from", description="The version that `latest` named before.")]
+    version: Annotated[int | None, Field(description="The version that it names now; null if nothing changed.")]
     hypernetwork_from: int
     hypernetwork_version: Annotated[int, Field(description="The head.")]
     reason: str
-    metrics: Annotated[Metrics | None, Field(description="Under the head, as far as there are rows to measure on.")]
+    metrics: Annotated[Metrics | None, Field(description="Metrics under the head, if there are rows to measure on.")]
     guard: GuardedTask | None
-    comparison: Annotated[PairedComparison | None, Field(description="Under the head against what `latest` named.")]
+    comparison: Annotated[
+        PairedComparison | None,
+        Field(description="The version under the head compared with the one that `latest` named."),
+    ]
 
 
 class CarriedTasks(Document):
@@ -52,4 +55,4 @@ class CarriedTasks(Document):
 class CarriedDocument(CarriedTasks):
     """Tasks that were not at the head. Refused tasks are unchanged."""
 
-    next: Annotated[str | None, Field(description="The cursor of those that follow.")]
+    next: Annotated[str | None, Field(description="Cursor of the next page.")]

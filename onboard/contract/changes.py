@@ -12,7 +12,7 @@ from onboard.domain.job import JobState
 from onboard.domain.label_change import MOST_LETTERS, LabelAction
 
 Change = Annotated[
-    dict[str, Any], Field(description="What was done: `action`, what it was made of, `counts` of rows, or `labels`.")
+    dict[str, Any], Field(description="The change: `action`, its origin, `counts` of rows, or `labels`.")
 ]
 _Text = Annotated[str, Field(min_length=1, max_length=MOST_LETTERS)]
 _Label = _Text | bool | int | Annotated[float, Field(allow_inf_nan=False)]
@@ -29,7 +29,9 @@ class TaskLabel(Document):
 
     label: Label
     word: str | None
-    rows: Annotated[int | None, Field(description="Training rows; null where the task's rows are not stored here.")]
+    rows: Annotated[
+        int | None, Field(description="Number of training rows; null if the task's rows are not stored here.")
+    ]
     description: str | None
 
 
@@ -38,7 +40,7 @@ class LabelList(Document):
 
     task: str
     version: int | None
-    job: Annotated[str | None, Field(description="A job that is learning these rows; null where none is open.")]
+    job: Annotated[str | None, Field(description="A job that is learning these rows; null if there is none.")]
     labels: tuple[TaskLabel, ...]
 
 
@@ -48,11 +50,11 @@ class LabelsWanted(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     action: LabelAction
-    labels: Annotated[list[_Label], Field(min_length=1, max_length=1000, description="Labels that are changed.")]
-    to: Annotated[_Label | None, Field(description="What they are called afterwards: with rename and merge.")] = None
-    description: Annotated[str | None, Field(max_length=1_300, description="What the label means: with describe.")] = (
-        None
-    )
+    labels: Annotated[list[_Label], Field(min_length=1, max_length=1000, description="Labels to change.")]
+    to: Annotated[_Label | None, Field(description="The new name, with rename and merge.")] = None
+    description: Annotated[
+        str | None, Field(max_length=1_300, description="The description of the label, with describe.")
+    ] = None
     fast: Annotated[bool, Field(description="Stop after the readout; learn no embedding.")] = False
 
 

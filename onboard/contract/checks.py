@@ -45,15 +45,17 @@ class CheckDocument(Document):
 
     task: str
     kind: Kind
-    rows: dict[str, int] = Field(description="That are used, by split.")
+    rows: dict[str, int] = Field(description="Number of used rows, by split.")
     labels: tuple[CheckedLabel, ...] = Field(description="Empty for a regression.")
     warnings: tuple[DatasetWarning, ...]
-    digest: str = Field(description="Identity of the rows that would be trained on.")
-    estimated_seconds: int | SkipJsonSchema[None] = later(description="If the hypernetwork is not tuned.")
-    estimated_seconds_tuned: int | SkipJsonSchema[None] = later(description="The same, if it is.")
+    digest: str = Field(description="Digest of the rows that would be trained on.")
+    estimated_seconds: int | SkipJsonSchema[None] = later(
+        description="Estimated duration if the hypernetwork is not tuned."
+    )
+    estimated_seconds_tuned: int | SkipJsonSchema[None] = later(description="Estimated duration if it is tuned.")
     estimated_seconds_first: int | SkipJsonSchema[None] = later(
-        description="Until the job has published a provisional version."
+        description="Estimated time until the provisional version is published."
     )
     estimate_basis: str | SkipJsonSchema[None] = later(
-        description="What the estimates rest on: the last jobs here, or a laptop."
+        description="The basis of the estimates: recent jobs of this service, or a laptop."
     )

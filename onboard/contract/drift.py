@@ -42,7 +42,7 @@ class DriftComparison(Document):
         DriftDifference | None, Field(description="Population stability index of the histogram of confidence.")
     ] = None
     unknown: Annotated[
-        DriftDifference | None, Field(description="By how much more of the texts are unlike the training rows.")
+        DriftDifference | None, Field(description="Increase of the share of texts that are unlike the training rows.")
     ] = None
     features: Annotated[
         DriftDifference | None, Field(description="Distance of the means of the features, in units of their spread.")
@@ -50,7 +50,9 @@ class DriftComparison(Document):
     by_label: tuple[DriftLabel, ...] = ()
     left_out: Annotated[
         tuple[DifferenceName, ...],
-        Field(description="Differences that no alarm rests on: cross-validated answers are no exact reference."),
+        Field(
+            description="Differences that raise no alarm, because cross-validated answers are not an exact reference."
+        ),
     ] = ()
 
 
@@ -58,9 +60,9 @@ class DriftAlarm(Document):
     """An alarm for a week, at the time it was first raised."""
 
     at: str
-    texts: Annotated[int, Field(description="Texts of the week by then.")]
-    training: Annotated[tuple[DifferenceName, ...], Field(description="What differs from the training rows.")]
-    week_before: Annotated[tuple[DifferenceName, ...], Field(description="What differs from the week before.")]
+    texts: Annotated[int, Field(description="Number of texts of the week at that time.")]
+    training: Annotated[tuple[DifferenceName, ...], Field(description="Differences from the training rows.")]
+    week_before: Annotated[tuple[DifferenceName, ...], Field(description="Differences from the week before.")]
 
 
 class DriftWeek(Document):
@@ -73,7 +75,7 @@ class DriftWeek(Document):
     unknown: Annotated[float | None, Field(description="Share of the texts that are unlike the training rows.")]
     histogram: Annotated[
         tuple[int, ...],
-        Field(description="Answers by confidence, between 0, .2, .3, .4, .5, .6, .7, .8, .9, .95, .98, .99 and 1."),
+        Field(description="Answers by confidence, between 0, .2, .3, .4, .5, .6, .7, .8, .9, .95, .98, .99, 1."),
     ]
     alarm: bool
 

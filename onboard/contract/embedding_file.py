@@ -41,10 +41,10 @@ def unpack_embedding(content: bytes) -> np.ndarray:
         entry = parse_json(content[8 : 8 + length])["z"]
         start, end = entry["data_offsets"]
         if entry["dtype"] != "F32" or entry["shape"] != [(end - start) // 4] or start < 0 or start % 4:
-            raise ValueError("it is no vector of float32")
+            raise ValueError("it is not a vector of float32")
         z = np.frombuffer(content[8 + length :], dtype="<f4")[start // 4 : end // 4].astype(np.float32)
         if len(z) != (end - start) // 4:
-            raise ValueError("it ends before its numbers do")
+            raise ValueError("it ends before its last number")
     except (struct.error, KeyError, ValueError, TypeError, AttributeError, OverflowError) as error:
         raise DamagedError("embedding-unreadable") from error
     if not np.isfinite(z).all():

@@ -97,7 +97,7 @@ class FlippedRow(Document):
     label: Label
     label_before: Annotated[
         Label | None,
-        Field(description="Its other label in the dataset of `a`, if any; no verdict counts it then."),
+        Field(description="Its label in the dataset of `a` if that differs; the verdict then ignores the row."),
     ]
     earlier: Annotated[Label, Field(alias="a")]
     later: Annotated[Label, Field(alias="b")]
@@ -116,16 +116,16 @@ class ComparisonDocument(Document):
     better: bool
     reason: str
     evidence: Evidence | None = added_later(
-        description="Rows that neither was trained on, held out or of the file; training rows that models without "
-        "them answered; or training rows, on which only changed answers are listed."
+        description="Rows that neither was trained on (held out, or of the file), cross-validated training rows, "
+        "or training rows, for which only changed answers are listed."
     )
-    worth: str | None = added_later(description="How far weaker evidence than unseen rows can be trusted.")
+    worth: str | None = added_later(description="How reliable the evidence is, if it is weaker than unseen rows.")
     comparison: PairedComparison | None
     labels: tuple[Label, ...]
     flipped: tuple[Flipped, ...]
     flipped_rows: tuple[FlippedRow, ...] = added_later((), "At most 50.")
-    relabeled: int = added_later(0, "Shared rows whose label changed; no verdict counts them.")
-    rows_left_out: Annotated[int, Field(description="Shared rows beyond the most that are answered.")]
+    relabeled: int = added_later(0, "Number of shared rows with a changed label; the verdict ignores them.")
+    rows_left_out: Annotated[int, Field(description="Number of shared rows beyond the limit.")]
 
     @property
     def worse(self) -> bool:
@@ -159,15 +159,17 @@ class EvaluationDocument(Document):
     version: int
     weak: bool
     kind: str
-    rows: Annotated[int, Field(description="That were answered.")]
-    rows_left_out: Annotated[int, Field(description="Rows beyond the most that are answered.")]
-    rows_trained_on: Annotated[int, Field(description="Left out: the version was trained on them.")]
+    rows: Annotated[int, Field(description="Number of answered rows.")]
+    rows_left_out: Annotated[int, Field(description="Number of rows beyond the limit.")]
+    rows_trained_on: Annotated[
+        int, Field(description="Number of rows left out because the version was trained on them.")
+    ]
     reason: str
     metrics: Metrics
     labels: tuple[Label, ...]
     confusion: Annotated[
-        tuple[tuple[int, ...], ...] | None, Field(description="True by answered label; null for a regression.")
+        tuple[tuple[int, ...], ...] | None, Field(description="Rows by true and answered label; null for a regression.")
     ]
     commonest: Commonest | None = added_later()
-    mistakes: tuple[MistakenRow, ...] = added_later((), "The surest first; at most 50.")
-    warnings: tuple[dict[str, Any], ...] = added_later((), "What was left out of the file.")
+    mistakes: tuple[MistakenRow, ...] = added_later((), "Most certain first; at most 50.")
+    warnings: tuple[dict[str, Any], ...] = added_later((), "Rows of the file that were left out.")

@@ -27,14 +27,14 @@ class GuardedTask(Partial):
 
     task: str
     verdict: TaskVerdict
-    evidence: str | None = later(description="held-out rows, or divergence: of answers on other texts.")
+    evidence: str | None = later(description="held-out rows, or divergence of the answers on other texts.")
     increase: float | None = later()
     low: float | None = later()
     high: float | None = later()
     rows: int = later(0)
     flipped: int | None = later()
-    detectable: float | None = later(description="The smallest increase that would have been noticed.")
-    trouble: str | None = later(description="Why it could not be judged.")
+    detectable: float | None = later(description="The smallest increase that would have been detected.")
+    trouble: str | None = later(description="Why the task could not be judged.")
 
     @classmethod
     def unjudged(cls, task: str, trouble: str) -> Self:
@@ -55,7 +55,7 @@ class GuardedTask(Partial):
         if self.trouble is not None:
             return self.trouble
         if self.increase is None or self.high is None:
-            return "Its answers under the changed hypernetwork are no numbers."
+            return "Its answers under the changed hypernetwork are not finite numbers."
         on = "held-out rows" if self.evidence == "held-out rows" else "texts without their labels"
         return f"Its loss may rise by {max(0.0, self.high):.3f} nats, looked at on {self.rows} {on}."
 
@@ -104,7 +104,7 @@ class Tuning(Partial):
     much good as any. by_share: the new task's mean loss in nats on `rows` of the `evidence`, by share ("0" is the
     embedding alone). before, after: the new task's mean loss in nats, of the embedding alone and of the accepted step,
     on so many
-        `rows` of the `evidence` ("held-out rows", "rows that were predicted without themselves", "training rows").
+        `rows` of the `evidence` ("held-out rows", "cross-validated rows", "training rows").
     looked: whether tuning ended after a first look of few `steps`; `by_share` has the losses of these steps.
     """
 

@@ -15,23 +15,23 @@ class HypernetworkDocument(Document):
 
     base_digest: str
     version: int
-    artifact: Annotated[str | None, Field(description="Null once its bytes were collected.")]
-    digest: Annotated[str, Field(description="Of its file, whether that is still there or not.")]
+    artifact: Annotated[str | None, Field(description="Null if its bytes were deleted by gc.")]
+    digest: Annotated[str, Field(description="Digest of its file, even if the file was deleted.")]
     parent: Annotated[int | None, Field(description="The version that it was tuned from.")]
     job: str | None
     metrics: Metrics
     created_at: str | None
     collected_at: str | None
     head: bool
-    pinned: Annotated[int, Field(description="How many versions of tasks are served with it.")]
+    pinned: Annotated[int, Field(description="Number of task versions that are pinned to it.")]
 
 
 class PinnedDocument(Document):
     """The tasks and versions that are pinned to a hypernetwork version."""
 
     tasks: int
-    in_use: Annotated[tuple[str, ...], Field(description="The pinned versions that an alias names, 200 at most.")]
-    learned: Annotated[int, Field(description="Versions that were learned under it and carried to a later one since.")]
+    in_use: Annotated[tuple[str, ...], Field(description="Pinned versions that an alias names, at most 200.")]
+    learned: Annotated[int, Field(description="Versions that were learned under it and carried to a later one.")]
 
 
 class HypernetworkDetail(HypernetworkDocument):

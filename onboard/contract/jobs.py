@@ -172,8 +172,8 @@ class JobLog(Document):
     job: str
     state: JobState
     events: tuple[LoggedEvent, ...]
-    lines: Annotated[list[dict[str, Any]], Field(description="What its worker logged about it, as JSON lines.")]
-    log: Annotated[str | None, Field(description="The file that the lines are of; null where there is none.")]
+    lines: Annotated[list[dict[str, Any]], Field(description="Log lines of its worker about it, as JSON.")]
+    log: Annotated[str | None, Field(description="The log file; null if there is none.")]
     next: str
     more: bool
 
@@ -184,5 +184,5 @@ class Retry(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     time_limit: Annotated[
-        float | None, Field(gt=0, allow_inf_nan=False, description="Seconds; null keeps the limit it has.")
+        float | None, Field(gt=0, allow_inf_nan=False, description="Seconds; null keeps the current limit.")
     ] = None

@@ -26,7 +26,7 @@ class Setup(_Sent):
 class PredictionTasks(_Sent):
     """Tasks that wait for predictions."""
 
-    tasks: Annotated[list[dict[str, Any]], Field(max_length=MOST_TASKS, description="Each with its `data`.")]
+    tasks: Annotated[list[dict[str, Any]], Field(max_length=MOST_TASKS, description="The tasks, each with its `data`.")]
     label_config: Annotated[str, Field(description="The project's labeling configuration, XML.")]
 
 
@@ -50,7 +50,7 @@ class TaskPrediction(Document):
     score: Annotated[
         float,
         Field(
-            description="How far the best label is ahead of the second. With several labels per text: certainty of the "
+            description="Margin of the best label over the second. With several labels per text: certainty of the "
             "least certain decision. 1 for a task without text."
         ),
     ]
@@ -74,7 +74,7 @@ class LeftOutAnnotation(Document):
 class Received(Document):
     """The result of a webhook."""
 
-    kept: Annotated[int, Field(description="Annotations that are new or changed.")]
+    kept: Annotated[int, Field(description="Number of new or changed annotations.")]
     left_out: tuple[LeftOutAnnotation, ...] = ()
     job: Annotated[str | None, Field(description="The job that learns the annotations, after START_TRAINING.")] = None
 
@@ -83,8 +83,8 @@ class LabelingState(Document):
     """How far a task is labeled."""
 
     task: str
-    annotations: Annotated[int, Field(description="Annotations that are known, also deleted and skipped ones.")]
-    texts: Annotated[int, Field(description="Texts with a label.")]
-    revision: Annotated[int, Field(description="How often the annotations have changed.")]
-    job: Annotated[str | None, Field(description="The job that learned this revision, or is to; null before it.")]
-    refit_seconds: Annotated[float | None, Field(description="What the newest refit took in this process.")] = None
+    annotations: Annotated[int, Field(description="Number of known annotations, including deleted and skipped ones.")]
+    texts: Annotated[int, Field(description="Number of texts with a label.")]
+    revision: Annotated[int, Field(description="Number of changes of the annotations.")]
+    job: Annotated[str | None, Field(description="The job that learns this revision; null if there is none yet.")]
+    refit_seconds: Annotated[float | None, Field(description="Duration of the newest refit in this process.")] = None

@@ -48,4 +48,4 @@ class LineageDocument(Document):
     aliases: dict[str, int]
     nodes: tuple[LineageNode, ...]
     edges: tuple[LineageEdge, ...]
-    left_out: bool = later(False, "Whether older versions or ancestors are not shown.")
+    left_out: bool = later(False, "Whether older versions or ancestors are omitted.")

@@ -27,7 +27,7 @@ class RecentFigures(Document):
     failed: int
     cancelled: int
     dead: int
-    retries: Annotated[int, Field(description="Attempts beyond the first, of all of them together.")]
+    retries: Annotated[int, Field(description="Total number of attempts beyond the first.")]
     wait_p50_seconds: float | None
     wait_p95_seconds: float | None
     run_p50_seconds: float | None
@@ -51,13 +51,13 @@ class QueueDocument(Document):
     queue: str
     paused: bool
     queued: int
-    delayed: Annotated[int, Field(description="Of the queued, those that wait for a moment after an error.")]
+    delayed: Annotated[int, Field(description="Number of queued jobs that wait for a retry after an error.")]
     running: int
-    lost: Annotated[int, Field(description="Of the running, those whose worker fell silent.")]
+    lost: Annotated[int, Field(description="Number of running jobs whose worker stopped responding.")]
     oldest_queued_seconds: float | None
     oldest_running_seconds: float | None
-    live_workers: Annotated[int, Field(description="That take its jobs; those that drain do not.")]
-    unserved: Annotated[bool, Field(description="Whether jobs wait and no worker takes them.")]
+    live_workers: Annotated[int, Field(description="Number of workers that take its jobs, without draining ones.")]
+    unserved: Annotated[bool, Field(description="Whether jobs wait and no worker serves the queue.")]
     recent: RecentFigures
 
     @classmethod
@@ -87,7 +87,7 @@ class Progress(Document):
     stage_seconds: float | None
     note: Annotated[str | None, Field(description="The last line of progress inside the stage.")]
     left_seconds: float | None
-    left_basis: Annotated[str | None, Field(description="What the time that is left is estimated from.")]
+    left_basis: Annotated[str | None, Field(description="The basis of the estimate of the time left.")]
 
     @staticmethod
     def progress_of(running: RunningJob | None) -> dict[str, Any]:
@@ -110,9 +110,9 @@ class RunningDocument(Progress):
     task: str
     queue: str
     worker: str | None
-    host: Annotated[str | None, Field(description="Machine of the worker; null when the worker is gone.")]
+    host: Annotated[str | None, Field(description="Machine of the worker; null if the worker is gone.")]
     heartbeat_age_seconds: float | None
-    lease_left_seconds: Annotated[float, Field(description="Negative when the lease has run out.")]
+    lease_left_seconds: Annotated[float, Field(description="Negative if the lease has expired.")]
 
     @classmethod
     def of_running(cls, running: RunningJob) -> Self:
@@ -134,9 +134,9 @@ class QueuedDocument(Document):
     priority: int
     attempt: int
     max_attempts: int
-    ahead: Annotated[int, Field(description="Jobs of its queue that are taken before it.")]
+    ahead: Annotated[int, Field(description="Number of jobs of its queue that run before it.")]
     waited_seconds: float
-    retry_at: Annotated[str | None, Field(description="It is not taken earlier.")]
+    retry_at: Annotated[str | None, Field(description="Earliest start of the next attempt.")]
 
     @classmethod
     def of_job(cls, job: Job, ahead: int, now: float) -> Self:

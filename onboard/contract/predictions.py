@@ -19,9 +19,9 @@ class PredictionInput(BaseModel, extra="forbid"):
     ref: Annotated[str | None, Field(max_length=64, description="latest, vN or an alias.")] = None
     labels: Annotated[
         tuple[str | bool | int | float, ...] | None,
-        Field(max_length=MAX_LABELS, description="Choose the answer from these of the task's labels."),
+        Field(max_length=MAX_LABELS, description="Restrict the answer to these labels of the task."),
     ] = None
-    unknown: Annotated[bool, Field(description="Say whether the text is unlike the task's data.")] = False
+    unknown: Annotated[bool, Field(description="Report whether the text is unlike the task's data.")] = False
     text: Text | None = None
     text_a: Text | None = None
     text_b: Text | None = None
@@ -31,8 +31,8 @@ class PredictionInputs(BaseModel, extra="forbid"):
     """Texts for any mix of tasks."""
 
     inputs: Annotated[list[PredictionInput], Field(min_length=1, max_length=MAX_INPUTS)]
-    probabilities: Annotated[bool, Field(description="Answer with every label's probability too.")] = False
-    unknown: Annotated[bool, Field(description="Say of every text whether it is unlike its task's data.")] = False
+    probabilities: Annotated[bool, Field(description="Add the probability of every label.")] = False
+    unknown: Annotated[bool, Field(description="Report for every text whether it is unlike its task's data.")] = False
 
 
 class LabelShare(Document):
@@ -45,22 +45,22 @@ class LabelShare(Document):
 class PredictionDocument(Document):
     """An answer: the label as it was submitted, a number for a regression, or a set of labels."""
 
-    label: Annotated[str | bool | int | float, Field(description="Of several labels, their set as JSON.")]
+    label: Annotated[str | bool | int | float, Field(description="The label; for several labels, the set as JSON.")]
     labels: Annotated[
         tuple[str | bool | int | float, ...] | None,
-        Field(description="The labels of the answer, of a task with several labels per text; may be empty."),
+        Field(description="The labels of the answer, for tasks with several labels per text; may be empty."),
     ] = None
     probability: Annotated[
-        float, Field(description="Of the label; of several labels, that of the least sure decision about one of them.")
+        float, Field(description="Probability of the label; for several labels, of the least certain decision.")
     ]
     task: str
     version: int
-    weak: Annotated[bool, Field(description="Whether the version is no better than the commonest answer.")]
+    weak: Annotated[bool, Field(description="Whether the version is not clearly better than the most frequent label.")]
     unknown: Annotated[
-        bool | None, Field(description="Whether the text is unlike the task's data; only where it was asked.")
+        bool | None, Field(description="Whether the text is unlike the task's data; only on request.")
     ] = None
     probabilities: Annotated[
-        list[LabelShare] | None, Field(description="In the task's order of labels; only where they were asked for.")
+        list[LabelShare] | None, Field(description="In the order of the task's labels; only on request.")
     ] = None
 
 
@@ -69,7 +69,9 @@ class UnansweredDocument(Document):
 
     task: str
     ref: str
-    error: Annotated[dict[str, Any], Field(description="A problem, as a request about this row alone is answered.")]
+    error: Annotated[
+        dict[str, Any], Field(description="The problem document that a request with only this input would get.")
+    ]
 
 
 class Predictions(Document):

@@ -16,14 +16,14 @@ class PriorDocument(Document):
     base_digest: str
     form: Form
     version: int
-    digest: Annotated[str, Field(description="Of all that it is made of: base, form and lessons.")]
+    digest: Annotated[str, Field(description="Digest of its base, form and lessons.")]
     fitted: Annotated[str, Field(description="Digest of its numbers on the machine that fitted it.")]
     lessons: int
-    left_out: Annotated[tuple[str, ...], Field(description="Tasks whose lesson has numbers that are not finite.")]
+    left_out: Annotated[tuple[str, ...], Field(description="Tasks with lessons that are not finite.")]
     reason: str
     created_at: str | None
     retired_at: str | None
-    unlearning: Annotated[str | None, Field(description="The deleted task that it was fitted to.")]
+    unlearning: Annotated[str | None, Field(description="A deleted task that it was fitted to.")]
     parent: int | None
     head: bool
 
@@ -69,7 +69,7 @@ class HelpedDocument(Document):
 
     version: Annotated[str, Field(description="TASK@vN")]
     created_at: str | None
-    prior: Annotated[PriorUse, Field(description="As `prior` of the job's document.")]
+    prior: Annotated[PriorUse, Field(description="The same as `prior` in the job's document.")]
 
 
 class PriorList(Document):
@@ -78,7 +78,7 @@ class PriorList(Document):
     base: str
     base_digest: str
     priors: tuple[PriorDocument, ...]
-    helped: Annotated[tuple[HelpedDocument, ...], Field(description="Of the newest 200 versions, oldest first.")]
+    helped: Annotated[tuple[HelpedDocument, ...], Field(description="The newest 200 versions, oldest first.")]
 
 
 class TaughtDocument(Document):
@@ -86,7 +86,7 @@ class TaughtDocument(Document):
 
     task: str
     version: int
-    lesson: Annotated[str, Field(description="Digest of its file; of a shipped task that of the base's lessons.")]
+    lesson: Annotated[str, Field(description="Digest of its file; for a shipped task, of the base's lessons.")]
     shipped: bool
 
 

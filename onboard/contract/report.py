@@ -236,7 +236,7 @@ class ReadoutFacts(Partial):
 
     asked: "never" or "auto"; share: share of the answer that is the readout's; 0 if it is left out, for the `reason`.
     before, after: mean loss in nats of the training alone and with the readout, on so many `rows` of the `evidence`
-        ("held-out rows" or "rows that were predicted without themselves"); absent if there are none.
+        ("held-out rows" or "cross-validated rows"); absent if there are none.
     """
 
     asked: str
@@ -272,7 +272,7 @@ class Calibration(Document):
     """The temperature of a version's probabilities, and their calibration error with and without it.
 
     temperature: probabilities are raised to the power of 1/T; no label changes.
-    evidence, rows: the rows that chose it ("held-out rows" or "rows that were predicted without themselves") and their
+    evidence, rows: the rows that chose it ("held-out rows" or "cross-validated rows") and their
         number; 0 if there are none, and it is the default.
     before, after: expected calibration error by split, 0…1, at temperature 1 and at this one.
     """
@@ -327,7 +327,7 @@ class MethodChoice(Partial):
     """Which method was published, and what it was chosen from.
 
     reason: why this one; stopped: why no further one was tried.
-    evidence: "held-out rows" or "rows that were predicted without themselves", so many `rows`; null if none are left to
+    evidence: "held-out rows" or "cross-validated rows", so many `rows`; null if none are left to
         compare on.
     tried: the cheapest first.
     """

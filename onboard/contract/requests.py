@@ -157,14 +157,14 @@ def _parse(number: int, document: Mapping[str, Any]) -> PredictionRequest:
         raise _wrong(number, strange[0], "is not a field of an input", remedy)
     reference, labels, unknown = _reference(number, document), _labels(number, document), document.get("unknown", False)
     if not isinstance(unknown, bool):
-        raise _wrong(number, "unknown", "is neither true nor false", "say true or false, or leave it out")
+        raise _wrong(number, "unknown", "is neither true nor false", "send true or false, or omit it")
     if "text" in document:
         for field in ("text_a", "text_b"):
             if field in document:
-                raise _wrong(number, field, "stands beside text", "give text alone, or text_a and text_b")
+                raise _wrong(number, field, "cannot be combined with text", "send text alone, or text_a and text_b")
         return PredictionRequest(reference, _text(number, document, "text"), None, labels, unknown)
     if "text_a" not in document:
-        raise _wrong(number, "text", "is missing", "give text, or text_a and text_b")
+        raise _wrong(number, "text", "is missing", "send text, or text_a and text_b")
     pair = _text(number, document, "text_a"), _text(number, document, "text_b")
     return PredictionRequest(reference, *pair, labels, unknown)
 
@@ -173,21 +173,21 @@ def _labels(number: int, document: Mapping[str, Any]) -> tuple[Label, ...]:
     labels = document.get("labels")
     if labels is None:
         return ()
-    remedy = "give a list of two or more of the task's labels, or leave it out"
+    remedy = "send a list of two or more of the task's labels, or omit it"
     if not isinstance(labels, list | tuple) or not labels:
-        raise _wrong(number, "labels", "is no list of labels", remedy)
+        raise _wrong(number, "labels", "is not a list of labels", remedy)
     for label in labels:
         if not isinstance(label, str | bool | int | float) or label != label:
-            raise _wrong(number, "labels", "holds what is no label", remedy)
+            raise _wrong(number, "labels", "contains an invalid label", remedy)
     return tuple(labels)
 
 
 def _reference(number: int, document: Mapping[str, Any]) -> Reference:
     task, ref = document.get("task"), LATEST if document.get("ref") is None else document["ref"]
     if not isinstance(task, str):
-        raise _wrong(number, "task", "is missing or no string", "give the name of a task")
+        raise _wrong(number, "task", "is missing or not a string", "send the name of a task")
     if not isinstance(ref, str):
-        raise _wrong(number, "ref", "is no string", "give latest, v3 or an alias")
+        raise _wrong(number, "ref", "is not a string", "send latest, v3 or an alias")
     field = "task"
     try:
         require_name(task)
@@ -202,14 +202,14 @@ def _reference(number: int, document: Mapping[str, Any]) -> Reference:
 def _text(number: int, document: Mapping[str, Any], field: str) -> str:
     value = document.get(field)
     if not isinstance(value, str) or not value.strip():
-        raise _wrong(number, field, "is missing, empty or no string", f"give a text as {field}")
+        raise _wrong(number, field, "is missing, empty or not a string", f"give a text as {field}")
     if len(value) > MAX_TEXT_CHARACTERS:
         most = f"{MAX_TEXT_CHARACTERS:,} characters"
         raise _wrong(number, field, f"has {len(value):,} characters, {most} is the most", "shorten it")
     try:
         value.encode("utf-8")
     except UnicodeEncodeError:
-        raise _wrong(number, field, "holds half a character (a surrogate)", "give it as UTF-8") from None
+        raise _wrong(number, field, "contains half a surrogate pair", "give it as UTF-8") from None
     return value
 
 

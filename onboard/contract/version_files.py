@@ -17,7 +17,7 @@ WEIGHTS: Final = "weights.safetensors"  # of a version without an embedding
 READOUT: Final = "readout.safetensors"
 BASE: Final = "base"  # what a bundle calls the folder of the base
 HYPERNETWORK: Final = "hypernetwork.safetensors"  # and a hypernetwork that the base does not bring
-_REMEDY: Final = "free some space, or --output elsewhere"
+_REMEDY: Final = "free some space, or choose another --output"
 
 
 def file_name(version: EmbeddingVersion) -> str:

@@ -13,10 +13,10 @@ from onboard.domain.dataset import Kind
 if TYPE_CHECKING:
     from onboard.domain.task import EmbeddingVersion, Task
 
-_PAIRS: Final = "Whether it takes text_a and text_b instead of text; null where that was never noted."
+_PAIRS: Final = "Whether it takes text_a and text_b instead of text; null if unknown."
 Names = Annotated[
     tuple[tuple[Label, ...], ...] | None,
-    Field(description="Pairs of a label of the version and what the alias calls it; null: it uses the labels."),
+    Field(description="Pairs of a label of the version and its name under the alias; null if they are the same."),
 ]
 _ALL_SENT: Final = ConfigDict(json_schema_serialization_defaults_required=True)
 
@@ -30,22 +30,22 @@ class VersionDocument(Document):
     version: int
     kind: Literal["source", "onboarded", "carried", "relabeled"] | SkipJsonSchema[None] = later()
     method: str | SkipJsonSchema[None] = later(
-        description="What made it: the base's own for an embedding, or of docs/reference/methods.md."
+        description="The method, as in docs/reference/methods.md; for an embedding, that of the base."
     )
-    artifact: str = later("", "Digest of embedding.safetensors; without an embedding of weights.safetensors.")
-    embedding_digest: str = later("", "Digest of the numbers alone.")
+    artifact: str = later("", "Digest of embedding.safetensors, or of weights.safetensors without an embedding.")
+    embedding_digest: str = later("", "Digest of the numbers without metadata.")
     backbone_digest: str = later("")
     base_digest: str = later("")
     hypernetwork_version: Annotated[
-        int, Field(description="What it is served with, for ever; 1 where no hypernetwork has a part in it.")
+        int, Field(description="The hypernetwork version that it is pinned to; 1 if it does not use one.")
     ]
     learned_under: int | None = later(
-        description="The version that a carried one was learned under; null of all others."
+        description="The hypernetwork version that a carried version was learned under; null for others."
     )
     dataset_digest: str = later("")
     init: Annotated[str, Field(alias="parent")]
     mixed_from: dict[str, float] = Field(
-        default_factory=dict, description="Weight of each embedding where `parent` is a mixture; else empty."
+        default_factory=dict, description="Weight of each embedding if `parent` is a mixture; otherwise empty."
     )
     task_kind: str = later("")
     labels: tuple[Label, ...]
@@ -53,22 +53,22 @@ class VersionDocument(Document):
     low: float | None = later()
     high: float | None = later()
     pairs: bool | None = later(description=_PAIRS)
-    readout: str | None = later(description="Digest of readout.safetensors; null where there is none.")
+    readout: str | None = later(description="Digest of readout.safetensors; null if there is none.")
     prior_version: int | None = later(
-        description="Version of the base's prior that its readout was drawn towards; null of none."
+        description="Version of the base's prior that its readout was drawn towards; null if there is none."
     )
     prior_digest: str | None = later(description="Digest of that version of the prior.")
-    temperature: float = later(1.0, "Of its probabilities: above 1 they are made less sure.")
-    stored_bytes: int | None = later(description="Of its files together, without the base's.")
+    temperature: float = later(1.0, "Temperature of its probabilities; above 1, answers are less certain.")
+    stored_bytes: int | None = later(description="Size of its files together, without the base.")
     seeds: tuple[int, ...] = later(())
     code_version: str = later("")
     metrics: Metrics
     weak: bool
-    unmeasured: bool = later(False, "Whether no rows say how good it is, neither of validation nor of a test split.")
-    provisional: bool = later(
-        False, "Whether it is a readout that its job published before it had learned an embedding."
+    unmeasured: bool = later(False, "Whether there are neither validation nor test rows to measure it.")
+    provisional: bool = later(False, "Whether it is a readout that its job published before it learned an embedding.")
+    change: dict[str, Any] | None = later(
+        description="How its rows or labels were made from those of an earlier version."
     )
-    change: dict[str, Any] | None = later(description="How its rows or labels were made of an earlier version's.")
     job: str | None = later()
     created_at: str | None
 
@@ -81,7 +81,7 @@ class VersionDocument(Document):
 class EmbeddingDocument(VersionDocument):
     """A version with its numbers."""
 
-    z: Annotated[tuple[float, ...] | None, Field(description="The task embedding, float32; null without one.")]
+    z: Annotated[tuple[float, ...] | None, Field(description="The task embedding, float32; null if there is none.")]
 
 
 class ListedEmbedding(EmbeddingDocument):
@@ -151,10 +151,10 @@ class AliasWanted(BaseModel, extra="forbid"):
 
     version: Annotated[int, Field(ge=1, le=999_999_999)]
     if_better: Annotated[
-        bool, Field(description="Only if it is significantly better than what the alias means now.")
+        bool, Field(description="Move the alias only to a version that is significantly better than its current one.")
     ] = False
     as_before: Annotated[
-        bool, Field(description="Answer with the labels of before, where labels were renamed since.")
+        bool, Field(description="Keep answering with the previous label names if labels were renamed.")
     ] = False
 
 
@@ -195,7 +195,7 @@ class BaseFacts(BaseModel, extra="allow"):
     base: str
     digest: str
     backbone_digest: str
-    folder: Annotated[str | None, Field(description="Null: it lies on the machine of the service.")]
+    folder: Annotated[str | None, Field(description="Null for paths on the machine of the service.")]
     size_bytes: int
     anchors: tuple[str, ...]
 

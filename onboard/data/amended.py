@@ -215,10 +215,10 @@ def _labels_with(stored: Dataset, more: Sequence[Example]) -> tuple[Label, ...]:
 def _unchanged(rows: int, counts: Mapping[str, int]) -> InputError:
     contradicted = counts.get("contradicted", 0)
     if contradicted:
-        message = f"{counted(contradicted, 'row')} of {rows} contradict the stored labels, and no row is new."
+        message = f"{counted(contradicted, 'row')} of {rows} contradict the stored labels, and none is new."
         remedy = "To correct the stored labels: onboard add TASK FILE --replace"
     else:
-        message, remedy = f"The task has all {counted(rows, 'row')} of the file already.", "Add rows with new texts."
+        message, remedy = f"The task already has all {counted(rows, 'row')} of the file.", "Add rows with new texts."
     return InputError(
         "rows-change-nothing", remedy=remedy, field="dataset", trouble=message, rows=rows, contradicted=contradicted
     )
@@ -245,20 +245,20 @@ def _require_different_sets(stored: Dataset, train: Sequence[Example]) -> None:
 def _repeated(count: int) -> Finding | None:
     if not count:
         return None
-    return Finding("repeated_rows", f"{counted(count, 'row')} that the task has already: left out.", count)
+    return Finding("repeated_rows", f"{counted(count, 'row')} that the task already has: skipped.", count)
 
 
 def _missing(count: int) -> Finding | None:
     if not count:
         return None
-    message = f"{counted(count, 'text')} of the file that the task does not have: nothing to remove."
+    message = f"{counted(count, 'text')} of the file that the task does not have: ignored."
     return Finding("unknown_rows", message, count)
 
 
 def _contradicted(pairs: Sequence[tuple[Example, Example]]) -> Finding | None:
     if not pairs:
         return None
-    message = f"{counted(len(pairs), 'row')} with another label than the task has for the text: left out."
+    message = f"{counted(len(pairs), 'row')} with a label that contradicts the task's label for the text: skipped."
     shown: tuple[dict[str, Any], ...] = tuple(
         {"text": preview(row.text_a), "label": row.label, "present": present.label}
         for present, row in pairs[:MAX_EXAMPLES]

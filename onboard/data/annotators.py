@@ -22,18 +22,18 @@ SEVERAL_FROM: Final = 0.1  # share of texts with several labels from which on al
 _TOLD: Final[dict[Reason, dict[str, str]]] = {
     "rejected": {
         "code": "rejected_rows",
-        "what": "that whoever labelled them rejected, skipped or ignored",
-        "remedy": "To have them, change the annotators' verdicts in {tool} and export again.",
+        "what": "that the annotators rejected, skipped or ignored",
+        "remedy": "To include them, change the annotators' verdicts in {tool} and export again.",
     },
     "unlabelled": {
         "code": "unlabelled_rows",
-        "what": "that nobody has labelled",
+        "what": "without a label",
         "remedy": "Label them in {tool} and export again.",
     },
     "several_labels": {
         "code": "several_labels",
-        "what": "for which one annotator chose several labels",
-        "remedy": "Decide on one in {tool}, or let every text have several labels: --kind multilabel",
+        "what": "with several labels from one annotator",
+        "remedy": "Decide on one in {tool}, or allow several labels per text: --kind multilabel",
     },
 }
 
@@ -81,7 +81,9 @@ class LeftOut:
     def _disputes(self, split: str) -> Finding:
         settled = [dispute.row for dispute in self.disputes if dispute.label is not None]
         open_rows = [dispute.row for dispute in self.disputes if dispute.label is None]
-        parts = [f"{len(settled):,} have the label that more than half gave ({_named(settled)})"] if settled else []
+        parts = (
+            [f"{len(settled):,} have the label that more than half of them gave ({_named(settled)})"] if settled else []
+        )
         parts += [f"{len(open_rows):,} are left out ({_named(open_rows)})"] if open_rows else []
         message = f"{counted(len(self.disputes), 'row')} of the {split} split have annotators who disagree: "
         examples = tuple(dispute.example() for dispute in self.disputes[:MAX_EXAMPLES])

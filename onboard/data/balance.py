@@ -46,7 +46,7 @@ def _without_rows(labels: Sequence[Label], counts: Counter[str]) -> Finding | No
     empty = [label for label in labels if not counts[label_key(label)]]
     if not empty:
         return None
-    message = f"No training row has {_named(empty)}: it can be answered, but not learned."
+    message = f"No training row has {_named(empty)}: it can be answered but not learned."
     return Finding("label_without_rows", message, len(empty), "Add rows of these labels.", _examples(empty, counts))
 
 
@@ -54,7 +54,7 @@ def _single(labels: Sequence[Label], counts: Counter[str]) -> Finding | None:
     single = [label for label in labels if counts[label_key(label)] == 1]
     if not single:
         return None
-    message = f"One training row only for {_named(single)}: nothing of it can be held out."
+    message = f"Only one training row for {_named(single)}: it cannot be held out."
     return Finding("single_row_label", message, len(single), "Add rows of these labels.", _examples(single, counts))
 
 
@@ -71,9 +71,9 @@ def _near_identical(labels: Sequence[Label], counts: Counter[str]) -> Finding | 
     if not pairs:
         return None
     shown = ", ".join(f"{_seen(one)} and {_seen(other)}" for one, other in pairs[:3])
-    message = f"Labels that may be meant as one: {shown}. They are learned as different labels."
+    message = f"Labels that may be the same: {shown}. They are learned as different labels."
     examples = tuple({"labels": list(pair), "rows": [counts[label_key(label)] for label in pair]} for pair in pairs)
-    return Finding("near_identical_labels", message, len(pairs), "Spell each label in one way.", examples)
+    return Finding("near_identical_labels", message, len(pairs), "Use one spelling per label.", examples)
 
 
 def _combined(labels: Sequence[Label], counts: Counter[str]) -> Finding | None:
@@ -85,7 +85,7 @@ def _combined(labels: Sequence[Label], counts: Counter[str]) -> Finding | None:
     ]  # fmt: skip
     if not combined:
         return None
-    message = f"Labels that other labels are joined into: {_named(combined)}. They are learned as separate labels."
+    message = f"Labels that look joined from others: {_named(combined)}. They are learned as separate labels."
     remedy = "If a text may have several labels: --kind multilabel"
     return Finding("joined_labels", message, len(combined), remedy, _examples(combined, counts))
 
@@ -104,7 +104,7 @@ def _imbalance(labels: Sequence[Label], counts: Counter[str]) -> Finding | None:
         return None
     message = (
         f"{label_text(common)!r} has {most:,} training rows, {label_text(rare)!r} has {fewest:,}: "
-        "look at macro F1 rather than accuracy."
+        "use macro F1 rather than accuracy."
     )
     remedy = "Add rows of the rare labels, or draw balanced rows with --rows N."
     return Finding("imbalance", message, len(present), remedy, _examples([common, rare], counts))
@@ -113,13 +113,16 @@ def _imbalance(labels: Sequence[Label], counts: Counter[str]) -> Finding | None:
 def _scale(labels: Sequence[Label]) -> Finding | None:
     what, remedy = "numbers with fractions", "If they are a scale: --kind regression"
     if _with_commas(labels):
-        what, remedy = "numbers with a decimal comma", "If they are a scale, write points (3.5), and: --kind regression"
+        what, remedy = (
+            "numbers with a decimal comma",
+            "If they are a scale, use decimal points (3.5) and: --kind regression",
+        )
     elif len(labels) > REGRESSION_KINDS and all(_whole(label) for label in labels):
         what = "integers"
     elif not looks_like_scale(labels):
         return None
     return Finding(
-        "numeric_labels", f"The {len(labels)} labels are {what} but are taken for classes.", len(labels), remedy
+        "numeric_labels", f"The {len(labels)} labels are {what} but are treated as classes.", len(labels), remedy
     )
 
 
@@ -147,7 +150,7 @@ def bucket_finding(values: Sequence[float]) -> Finding | None:
         f"{rows:,} of {len(values):,} training rows share one of the {BUCKETS} buckets between {buckets.low:g} and "
         f"{buckets.high:g}: they can no longer be distinguished."
     )
-    return Finding("crowded_bucket", message, rows, "Correct or leave out the values that lie far from all others.")
+    return Finding("crowded_bucket", message, rows, "Correct or remove the outliers.")
 
 
 def _misspelt(first: str, second: str, first_rows: int, second_rows: int) -> bool:

@@ -86,20 +86,20 @@ def require_one_column_each(fields: Sequence[str], doubled: Set[str]) -> None:
     for name in fields:
         if name in doubled:
             message = f"has two columns called {preview(name)!r}"
-            raise UnreadableError("doubled_column", message, "Name the columns once each.")
+            raise UnreadableError("doubled_column", message, "Use each column name once.")
 
 
 def _texts(columns: Sequence[str], asked: Sequence[str], questions: Sequence[str]) -> tuple[str, ...]:
     if asked:
         if len(set(asked)) < len(asked):
-            message = f"would be read with the field {asked[0]!r} as both texts of a pair"
-            raise UnreadableError("text_field", message, "Name two fields: --text-field A --text-field B")
+            message = f"has the field {asked[0]!r} as both texts of a pair"
+            raise UnreadableError("text_field", message, "Choose two fields: --text-field A --text-field B")
         return tuple(_asked_for(columns, name, "--text-field") for name in asked)
     by_name = _by_name(columns)
     if "text" in by_name and by_name.keys() & {"text_a", "text_b"}:
         mixed = ", ".join(sorted(by_name.keys() & _OWN_NAMES))
         raise UnreadableError(
-            "text_field", f"has {mixed}: each may be the text", "Name it: --text-field text", row=None
+            "text_field", f"has {mixed}: each may be the text", "Choose one: --text-field text", row=None
         )
     for names in _TEXT_FIELDS:
         if all(name in by_name for name in names):
@@ -108,9 +108,9 @@ def _texts(columns: Sequence[str], asked: Sequence[str], questions: Sequence[str
     if questions and len(others) == 1:
         return (others[0],)
     if "text_a" in by_name or "text_b" in by_name:
-        raise UnreadableError("text_field", "has only one of text_a and text_b", "Call a single text: text")
-    remedy = f"Say which it is: --text-field NAME (twice for pairs). {_listed(columns)}"
-    raise UnreadableError("text_field", "has no field that is known as the text", remedy)
+        raise UnreadableError("text_field", "has only one of text_a and text_b", "Name a single text column: text")
+    remedy = f"Choose one: --text-field NAME (twice for pairs). {_listed(columns)}"
+    raise UnreadableError("text_field", "has no known text field", remedy)
 
 
 def resolve_label(
@@ -127,8 +127,8 @@ def resolve_label(
     """
     if asked is not None:
         if asked in text_fields:
-            message = f"would be read with the field {asked!r} as the text and as the label"
-            raise UnreadableError("label_field", message, "Name another field: --label-field NAME")
+            message = f"has the field {asked!r} as the text and as the label"
+            raise UnreadableError("label_field", message, "Choose another field: --label-field NAME")
         return _storable(_asked_for(columns, asked, "--label-field"))
     answered = [name for name in questions if name not in text_fields]
     if len(answered) == 1:
@@ -137,14 +137,14 @@ def resolve_label(
     for name in _LABEL_FIELDS:
         if name in by_name and by_name[name] not in text_fields:
             return _storable(by_name[name])
-    remedy = f"Say which it is: --label-field NAME. {_listed(answered or columns)}"
-    raise UnreadableError("label_field", "has no field that is known as the label", remedy)
+    remedy = f"Choose one: --label-field NAME. {_listed(answered or columns)}"
+    raise UnreadableError("label_field", "has no known label field", remedy)
 
 
 def _storable(name: str) -> str:
     """Check that a name can be stored, as the report of the dataset quotes it."""
     if any(unicodedata.category(character) in ("Cc", "Cs") for character in name):
-        message = f"has a field whose name holds a control character or half a surrogate pair: {preview(name)}"
+        message = f"has a field name with a control character or half a surrogate pair: {preview(name)}"
         raise UnreadableError("field_name", message, "Rename the field.")
     return name
 

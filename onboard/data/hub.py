@@ -35,7 +35,7 @@ _PART: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}")
 _REVISION: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,199}")
 _MOST_FILES: Final = 10_000
 _OFFLINE: Final = (
-    "Where the hub can be reached, download the dataset as Parquet or JSONL; "
+    "On a machine that reaches the hub, download the dataset as Parquet or JSONL; "
     "then pass the file: onboard check FILE.parquet"
 )
 
@@ -305,7 +305,7 @@ def _within_limit(
         f"{len(train):,} of the {len(names['train']):,} files of the train split are read: "
         f"the limit is {MAX_FILE_BYTES >> 20:,} MiB."
     )
-    remedy = "Where a label may lie in others, draw rows of all of them, and pass that file."
+    remedy = "If labels may be in the others, sample rows of all of them, and pass that file."
     return names | {"train": train}, (Finding("capped_split", message, missing, remedy),)
 
 

@@ -89,7 +89,7 @@ def indicated(values: Mapping[str, object], indicators: Sequence[str]) -> tuple[
     if wrong is not None:
         shown = "nothing" if values.get(wrong) in (None, "") else preview(str(values.get(wrong)))
         message = f"the column {preview(wrong)!r} holds {shown}, not 0 or 1"
-        raise RowError("label_type", message, "Write 0 or 1 in every column that is a label.")
+        raise RowError("label_type", message, "Write 0 or 1 in every label column.")
     return tuple(name for name, switched in on.items() if switched)
 
 

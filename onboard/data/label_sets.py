@@ -84,8 +84,8 @@ def _report_mixed(rows: Rows, origin: Origin, problems: Problems) -> None:
 def _dropped(rows: int, split: str) -> list[Finding]:
     if not rows:
         return []
-    message = f"{counted(rows, 'row')} of the {split} split with labels that are not known: dropped."
-    return [Finding("unknown_labels", message, rows, "Give training rows of these labels.")]
+    message = f"{counted(rows, 'row')} of the {split} split with unknown labels: dropped."
+    return [Finding("unknown_labels", message, rows, "Add training rows of these labels.")]
 
 
 def _report_strays(strays: Rows, origin: Origin, labels: Sequence[Label], known_from: str, problems: Problems) -> None:
@@ -97,7 +97,7 @@ def _report_strays(strays: Rows, origin: Origin, labels: Sequence[Label], known_
     for label, row in unknown:
         firsts.setdefault(label_key(label), row)
     shown = ", ".join(preview(label_key(label)) for label in labels[:_NAMED]) + (", …" if len(labels) > _NAMED else "")
-    remedy = "Correct the rows, or leave them out: --unknown-labels drop"
+    remedy = "Correct the rows, or drop them: --unknown-labels drop"
     for key, row in firsts.items():
         message = f"the label {preview(key)} ({counted(counts[key], 'row')}) is not {known_from}: {shown}"
         problems.add(Problem("unknown_label", message, origin.file, row.number, row.line, origin.field, remedy))
@@ -111,7 +111,7 @@ def _repeated(rows: Rows, split: str) -> list[Finding]:
         f"{counted(len(repeated), 'row')} of the {split} split with a label that is listed more than once, first row "
         f"{repeated[0].number}: counted once."
     )
-    return [Finding("repeated_labels", message, len(repeated), "List every label of a row once.")]
+    return [Finding("repeated_labels", message, len(repeated), "List each label of a row once.")]
 
 
 def _require_something_to_learn(train: Rows, origin: Origin, problems: Problems) -> None:
@@ -120,11 +120,11 @@ def _require_something_to_learn(train: Rows, origin: Origin, problems: Problems)
     if not present:
         message = "has no label in any row: there is nothing to learn"
     elif len(present) < 2:
-        message = f"has only the label {next(iter(present))}: a task with several labels per text has two at least"
+        message = f"has only the label {next(iter(present))}: a task with several labels per text needs at least two"
     elif len({row.label for row in train}) < 2:
         message = "has the same labels in every row: there is nothing to learn"
     if message:
-        remedy = "Give rows of at least two labels."
+        remedy = "Add rows of at least two labels."
         if len(present) == 1:
-            remedy = "Give rows of another label; or write this one as two classes, and leave --kind multilabel out."
+            remedy = "Add rows of another label, or write this one as two classes without --kind multilabel."
         problems.add(Problem("one_label", message, origin.file, remedy=remedy))

@@ -156,10 +156,10 @@ def _with_strangers(
     for key, (label, row) in firsts.items():
         shown = repr(preview(label_text(label)))
         message = f"the task does not have the label {shown} ({counted(counts[key], 'row')})"
-        remedy = "Correct the rows, or let them bring new labels: --new-labels"
+        remedy = "Correct the rows, or allow new labels: --new-labels"
         if welcome and not are_numbers and isinstance(label, float):
             message = f"the label {shown} is a number; the task's labels are classes"
-            remedy = "Submit a task of its kind under another name: onboard submit FILE --task NAME"
+            remedy = "Submit a task of this kind under another name: onboard submit FILE --task NAME"
         elif welcome:
             continue
         where = row.number, row.line, origin.field

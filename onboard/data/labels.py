@@ -26,7 +26,7 @@ from onboard.domain.limits import MAX_LABELS
 
 REGRESSION_KINDS: Final = 20  # more distinct non-integer values are a scale, not classes
 _NUMBER: Final = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
-_TYPE_REMEDY: Final = "Write labels in one way: both files as JSONL, or both as CSV, whose values are all text."
+_TYPE_REMEDY: Final = "Use the same label type in both files: both as JSONL, or both as CSV, where all values are text."
 _EXACT_INTEGERS: Final = 2**53  # larger integers are not exact as floats
 _NAMED: Final = 10  # labels listed in a message
 
@@ -75,7 +75,7 @@ def looks_like_scale(labels: Sequence[Label]) -> bool:
 
 def _kind(train: Rows, asked: KindChoice, declared: Sequence[Label]) -> tuple[Kind, str]:
     if asked != "auto":
-        return asked, "as asked for"
+        return asked, "as requested"
     if any(row.members is not None for row in train):
         return MULTILABEL, "rows have lists of labels"
     if declared:
@@ -106,14 +106,14 @@ def _regression(splits: Mapping[str, Rows], origins: Mapping[str, Origin], reaso
                 message = f"the label {preview(label_text(row.label))!r} is not a number"
                 if value is not None:
                     message = f"the label {value} is beyond ±{MAX_NUMBER:g}"
-                remedy = "Give every row a number, or use --kind classification."
+                remedy = "Use a number in every row, or pass --kind classification."
                 problems.add(Problem("not_a_number", message, file, row.number, row.line, field, remedy))
             else:
                 settled[split].append(row._replace(label=value + 0.0))
     values = [float(row.label) for row in settled["train"]]
     if len(set(values)) < 2 and splits["train"] and not problems.count:
         message = f"has only the value {values[0]}: there is nothing to learn"
-        problems.add(Problem("one_label", message, origins["train"].file, remedy="Give rows of at least two values."))
+        problems.add(Problem("one_label", message, origins["train"].file, remedy="Add rows with at least two values."))
     low, high = (min(values), max(values)) if values else (None, None)
     return Settled("regression", reason, (), low, high, settled)
 
@@ -132,7 +132,7 @@ def _classification(
         return Settled("classification", reason, (), None, None, splits)
     train_labels = in_canonical_order(seen)
     labels = _typed(asked.declared, train_labels) or train_labels
-    remedy = "Correct the rows, or add the label to --labels" if asked.declared else "Give training rows of this label"
+    remedy = "Correct the rows, or add the label to --labels" if asked.declared else "Add training rows of this label"
     known = {label_key(label): label for label in labels}
     by_name: dict[str, Rows] = {}
     findings: list[Finding] = []
@@ -146,12 +146,12 @@ def _classification(
             strays = retyped
         declared = split == "train" or (asked.declared and not splits["train"])
         known_from = "declared with --labels" if declared else "known from training"
-        said = known_from, f"{remedy}, or leave them out: --unknown-labels drop"
+        said = known_from, f"{remedy}, or drop them: --unknown-labels drop"
         _report_strays(strays, origins[split], labels, said, problems)
     present = sum(label_key(label) in known for label in train_labels)
     if present < 2 and seen and not problems.any_of({*UNKNOWN_LABEL_CODES, "unknown_label"}):
         message = f"has only the label {_named(train_labels)}: there is nothing to learn"
-        problems.add(Problem("one_label", message, origins["train"].file, remedy="Give rows of at least two labels."))
+        problems.add(Problem("one_label", message, origins["train"].file, remedy="Add rows of at least two labels."))
     return Settled("classification", reason, labels, None, None, by_name, tuple(findings))
 
 
@@ -160,7 +160,7 @@ def _too_many(seen: Sequence[Label]) -> Problem | None:
     if count <= MAX_LABELS:
         return None
     message = f"has {count:,} distinct labels; the limit is {MAX_LABELS:,}"
-    remedy = "Is this the field of the label? Say so: --label-field NAME. For numbers: --kind regression"
+    remedy = "Check the label field: --label-field NAME. For numbers: --kind regression"
     return Problem("too_many_labels", message, "", remedy=remedy)
 
 
@@ -168,8 +168,8 @@ def _dropped(rows: int, split: str, *, left: bool) -> list[Finding]:
     if not rows:
         return []
     none_left = "" if left else f"; no row of the {split} split is left"
-    message = f"{counted(rows, 'row')} of the {split} split with labels that are not known: dropped{none_left}."
-    return [Finding("unknown_labels", message, rows, "Give training rows of these labels.")]
+    message = f"{counted(rows, 'row')} of the {split} split with unknown labels: dropped{none_left}."
+    return [Finding("unknown_labels", message, rows, "Add training rows of these labels.")]
 
 
 def _by_text(labels: Sequence[Label]) -> dict[str, Label]:

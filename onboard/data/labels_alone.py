@@ -108,7 +108,7 @@ def _silent(labels: Sequence[Label], descriptions: dict[str, str]) -> Finding | 
     if not silent:
         return None
     named = ", ".join(repr(preview(label_text(label))) for label in silent[:5])
-    message = f"The words of {named}{', …' if len(silent) > 5 else ''} say little, and there are no rows to learn from."
+    message = f"The words of {named}{', …' if len(silent) > 5 else ''} say little, and there are no rows."
     return Finding(
         "labels_say_little", message, len(silent), 'Describe these labels: --label-description LABEL="what it means"'
     )

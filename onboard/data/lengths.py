@@ -33,7 +33,9 @@ def cut_finding(examples: Sequence[Example], count_tokens: CountTokens, max_toke
         f"{len(cut):,} of {len(counted):,} rows are longer than {max_tokens} tokens: only their beginning is read."
     )
     examples_shown = tuple({"text": preview(row.text_a), "tokens": tokens} for row, tokens in cut[:MAX_EXAMPLES])
-    return Finding("cut_texts", message, len(cut), "Put what decides the label first, or shorten.", examples_shown)
+    return Finding(
+        "cut_texts", message, len(cut), "Put the important part first, or shorten the texts.", examples_shown
+    )
 
 
 def _bytes(example: Example) -> int:

@@ -63,7 +63,7 @@ def _mixed_types(split: str, read: Sequence[Part]) -> list[Finding]:
         return []
     parts = "; ".join(f"{types} in {_named(names)}" for types, names in files.items())
     message = f"The labels of the {split} split are of several types: {parts}. They are learned as different labels."
-    remedy = "Write the labels of all files in one type."
+    remedy = "Use one label type in all files."
     return [Finding("mixed_label_types", message, len(files), remedy)]
 
 

@@ -180,7 +180,7 @@ def read_splits(place: Located, options: ReadOptions, problems: Problems) -> tup
             and set(own.counts) == {"missing_label"}
             and not tables[split].rows
         ):
-            findings.append(Finding("unlabelled_split", f"The {split} split has no labels: left out.", own.count))
+            findings.append(Finding("unlabelled_split", f"The {split} split has no labels: skipped.", own.count))
             del tables[split]
         else:
             problems.merge(own)
@@ -214,7 +214,7 @@ def require_like_texts(tables: Mapping[str, Table], names: Mapping[str, str], pr
         if train and table.fields and len(table.fields.texts) != len(train.texts):
             kinds = ("one text", "pairs of texts")
             message = f"has {kinds[len(table.fields.texts) - 1]} a row, training has {kinds[len(train.texts) - 1]}"
-            problems.add(Problem("text_field", message, names[split], remedy="Give all splits the same fields."))
+            problems.add(Problem("text_field", message, names[split], remedy="Use the same fields in all splits."))
 
 
 def pool_beside(tables: Mapping[str, Table], options: ReadOptions, problems: Problems) -> Pool | None:
@@ -232,13 +232,13 @@ def pool_beside(tables: Mapping[str, Table], options: ReadOptions, problems: Pro
         kinds = ("one text", "a pair of texts")
         named = "training" if split == "train" else f"the {split} split"
         message = f"has {kinds[len(texts[0]) - 1]} a row, {named} has {kinds[len(fields.texts) - 1]}"
-        problems.add(Problem("text_field", message, name, remedy="Give it the same fields as the dataset."))
+        problems.add(Problem("text_field", message, name, remedy="Use the same fields as in the dataset."))
         return None
     labelled = {text_hash(row.text_a, row.text_b) for table in tables.values() for row in table.rows}
     pool = pool_of([(row[0], row[1] if len(row) > 1 else None) for row in texts], labelled)
     if not pool.rows:
-        remedy = "Pass texts that the dataset has not got, or leave out --unlabelled."
-        problems.add(Problem("all_labelled", "holds no text that is not labelled already", name, remedy=remedy))
+        remedy = "Pass texts that are not in the dataset, or leave out --unlabelled."
+        problems.add(Problem("all_labelled", "has no text that is not already labeled", name, remedy=remedy))
     return pool
 
 
@@ -254,7 +254,7 @@ def _without_repeats(
         splits[split], repeats = without_repeats(rows, split, origins[split], tolerance, problems)
         findings += repeats
     if not problems.count and len({label_key(row.label) for row in splits["train"]}) < 2:
-        message = "is left with fewer than two labels once conflicting rows are dropped"
+        message = "has fewer than two labels after conflicting rows are dropped"
         problems.add(Problem("one_label", message, origins["train"].file, remedy="Decide on one label for each text."))
     return splits, findings
 
@@ -309,11 +309,11 @@ def _suspects(dataset: Dataset, train: list[LabelledRow]) -> Finding | None:
     )
     first = examples[0]
     message = (
-        f"{len(suspects):,} training rows look mislabelled, first row {first['row']}: "
+        f"{len(suspects):,} training rows look mislabeled, first row {first['row']}: "
         f"{label_text(dataset.train[suspects[0][0]].label)!r} rather than {label_text(likelier[suspects[0][1]])!r}?"
     )
     return Finding(
-        "suspected_label_errors", message, len(suspects), "Look at these rows; they are used as they are.", examples
+        "suspected_label_errors", message, len(suspects), "Check these rows; they are used unchanged.", examples
     )
 
 

@@ -115,7 +115,7 @@ def read_table(
         for _ in reader.rows(()):  # unparsable rows are reported all the same
             pass
         if not problems.any:
-            raise UnreadableError("text_field", "holds no fields", 'Each row needs "text" and "label".')
+            raise UnreadableError("text_field", "has no fields", 'Each row needs "text" and "label".')
     return Table([], (), None)
 
 
@@ -246,7 +246,7 @@ class _Counted:
 
 def _empty(left_out: LeftOut | None) -> UnreadableError:
     if left_out is None:
-        return UnreadableError("empty_file", "holds no rows")
+        return UnreadableError("empty_file", "has no rows")
     findings = left_out.findings("train")
     reasons = ", ".join(f"{finding.count:,} {finding.code.replace('_', ' ')}" for finding in findings)
     message = f"is an export of {left_out.tool} without a row that has one label ({reasons})"
@@ -257,7 +257,7 @@ def require_few(seen: int) -> None:
     """Raise UnreadableError if there are too many rows in the file."""
     if seen > MAX_ROWS:
         message = f"has more than {MAX_ROWS:,} rows"
-        raise UnreadableError("too_many_rows", message, "Pass fewer rows; a few thousand are plenty.")
+        raise UnreadableError("too_many_rows", message, "Pass fewer rows; a few thousand are enough.")
 
 
 def checked_texts(row: Row, fields: Sequence[str], problems: FileProblems) -> list[Label | None]:
@@ -289,7 +289,7 @@ def _check_text(value: object) -> str:
         raise RowError("empty_text", message, "Give every row a text, or leave the row out.")
     if len(text) > MAX_TEXT_CHARACTERS:
         message = f"the text has {len(text):,} characters; the limit is {MAX_TEXT_CHARACTERS:,}"
-        raise RowError("text_too_long", message, "Shorten the text; only its beginning is ever read.")
+        raise RowError("text_too_long", message, "Shorten the text; only its beginning is read.")
     return _encodable(text)
 
 
@@ -345,7 +345,7 @@ def _label_check(class_names: tuple[str, ...], *, typed: bool) -> Callable[[obje
         if isinstance(value, date | time):
             value = value.isoformat()  # like data frames and text files do
         if value is None or (isinstance(value, str) and not value.strip()):
-            raise RowError("missing_label", "the label is missing", "Give every row a label, or leave it out.")
+            raise RowError("missing_label", "the label is missing", "Add a label or delete the row.")
         if class_names:
             return _class_name(value if typed else _number(value), class_names)
         if isinstance(value, str):
@@ -359,7 +359,7 @@ def _label_check(class_names: tuple[str, ...], *, typed: bool) -> Callable[[obje
                 remedy = "Give every row one label, or let rows have several: --kind multilabel"
             raise RowError("label_type", message, remedy)
         if not typed and isinstance(value, str) and value.strip().casefold() == "nan":
-            remedy = "Leave the row out; if nan is the name of a label, pass the data as JSONL."
+            remedy = "Delete the row; if nan is a label, pass the data as JSONL."
             raise RowError("nan_label", "the label is NaN", remedy)
         return _short(value)
 
@@ -378,7 +378,7 @@ def _class_name(value: object, names: tuple[str, ...]) -> Label:
         message = f"the label is {_type_name(value)}, though the file's schema says ClassLabel"
         raise RowError("label_type", message, "Write the file again.")
     if value == -1:
-        raise RowError("missing_label", "the label is -1, which means unlabelled", "Leave unlabelled rows out.")
+        raise RowError("missing_label", "the label is -1, which means unlabelled", "Delete unlabeled rows.")
     if not 0 <= value < len(names):
         message = f"the label is {value}, but the file names only 0 to {len(names) - 1}"
         raise RowError("label_type", message, "Write the file again.")
@@ -387,9 +387,9 @@ def _class_name(value: object, names: tuple[str, ...]) -> Label:
 
 def _finite(value: float) -> float:
     if math.isnan(value):
-        raise RowError("nan_label", "the label is NaN", "Give every row a label, or leave it out.")
+        raise RowError("nan_label", "the label is NaN", "Add a label or delete the row.")
     if math.isinf(value):
-        raise RowError("nan_label", "the label is infinite", "Give the row a finite number, or leave it out.")
+        raise RowError("nan_label", "the label is infinite", "Use a finite number, or delete the row.")
     return value + 0.0  # -0.0 and 0.0 are one label
 
 
@@ -397,10 +397,10 @@ def _short(label: Label) -> Label:
     text = str(label)
     if len(text) > MAX_LABEL_CHARACTERS:
         message = f"the label has {len(text)} characters; the limit is {MAX_LABEL_CHARACTERS}"
-        raise RowError("label_too_long", message, "Is this the field of the label? Say so: --label-field NAME")
+        raise RowError("label_too_long", message, "Check the label field: --label-field NAME")
     if any(unicodedata.category(character) == "Cc" for character in text):
-        message = f"the label {preview(text)!r} holds a control character"
-        raise RowError("label_type", message, "Write the label without line breaks, tabs or other controls.")
+        message = f"the label {preview(text)!r} contains a control character"
+        raise RowError("label_type", message, "Write the label without line breaks, tabs or other control characters.")
     _encodable(text)
     return label
 

@@ -160,7 +160,7 @@ def folds(dataset: Dataset, count: int, seed: int) -> tuple[tuple[int, ...], ...
     rows = dataset.train
     count = min(count, len(rows))
     if count < 2:
-        raise ValueError("cross-validation needs two folds and two rows at least")
+        raise ValueError("cross-validation needs at least two folds and two rows")
     strata = _strata(dataset, seed)
     of = _number_of(strata)
     groups = hanging_together(rows, chain.from_iterable(strata), most=len(rows) / count)

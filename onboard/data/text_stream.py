@@ -106,4 +106,4 @@ def _rows(
         seen = True
     pending.raise_if_any()
     if not seen:
-        raise UnreadableError("empty_file", "holds no rows", 'Each row needs "text", or "text_a" and "text_b".')
+        raise UnreadableError("empty_file", "has no rows", 'Each row needs "text", or "text_a" and "text_b".')

@@ -66,7 +66,7 @@ def _rows(path: Path, text_fields: tuple[str, ...], problems: FileProblems, *, w
         if len(texts) == len(names):
             yield TextRow(dict(zip(names, texts, strict=True)), dict(row.values) if whole else {})
     if not problems.any and not (seen and fields):
-        raise UnreadableError("empty_file", "holds no rows", 'Each row needs "text", or "text_a" and "text_b".')
+        raise UnreadableError("empty_file", "has no rows", 'Each row needs "text", or "text_a" and "text_b".')
 
 
 def text_columns(reader: Reader, asked: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:

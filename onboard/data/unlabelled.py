@@ -44,8 +44,8 @@ class Pool:
         left_out = self.read - self.known - self.repeated
         if left_out <= len(self.rows):
             return []
-        message = f"{len(self.rows):,} of the {left_out:,} unlabelled texts are looked at, drawn by their content."
-        remedy = "To have others looked at, pass a part of the file."
+        message = f"{len(self.rows):,} of the {left_out:,} unlabeled texts are used, sampled by content."
+        remedy = "To use other texts, pass a part of the file."
         return [Finding("many_unlabelled", message, left_out - len(self.rows), remedy)]
 
 

@@ -40,6 +40,6 @@ def without_vanished(
     message = f"{what} no training row left, so no answer has {'it' if len(gone) == 1 else 'them'}."
     if dropped:
         message += f" {counted(dropped, 'row')} of other splits with such a label dropped."
-    remedy = "Give training rows whose text has that label only."
+    remedy = "Add training rows whose texts have only that label."
     labels = tuple(label for label in settled.labels if label_key(label) in trained)
     return replace(settled, labels=labels, splits=rows), rows, [Finding("vanished_labels", message, len(gone), remedy)]

@@ -36,7 +36,7 @@ class ChangeJson(TypedDict):
 
 _OF_ROWS: Final = {
     "added": "{} added", "replaced": "{} with a corrected label", "removed": "{} removed",
-    "repeated": "{} that the task had already", "contradicted": "{} that contradict a stored label, left out",
+    "repeated": "{} that the task already had", "contradicted": "{} that contradict a stored label, skipped",
     "missing": "{} that the task does not have",
 }  # fmt: skip
 
@@ -47,7 +47,7 @@ def change_sentence(change: ChangeJson) -> str:
     if change["action"] not in OF_LABELS:
         counts = change.get("counts", {})
         done = [text.format(counted(counts[name], "row")) for name, text in _OF_ROWS.items() if counts.get(name)]
-        return f"Made of the rows of {before}: {', '.join(done) or 'no row changed'}."
+        return f"Made from the rows of {before}: {', '.join(done) or 'no row changed'}."
     labels = [label_text(label) for label in change.get("labels", ())]
     return f"Made of {before}: {_of_labels(change['action'], labels, change.get('to'))}."
 

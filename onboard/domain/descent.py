@@ -125,7 +125,7 @@ def _tuning(link: Tuned, root: Root, published: dict[str, str], so_far: Descent)
     if together in so_far.versions:
         return f"tuned with {together}"
     if link.parent is not None and root.was_there(link.base_digest, link.created_at):
-        return "held to its answers while it was tuned"
+        return "protected its answers while it was tuned"
     return None
 
 
@@ -138,7 +138,7 @@ def _learning(version: Embedded, root: Root, so_far: Descent) -> str | None:
             return "started from the mean of all embeddings"
     for number in sorted(version.hypernetworks):
         if (version.base_digest, number) in so_far.hypernetworks:
-            return f"stands under hypernetwork version {number}"
+            return f"was learned under hypernetwork version {number}"
     if version.prior is not None and (version.base_digest, *version.prior) in root.priors:
         return f"its readout was drawn towards version {version.prior[1]} of the prior, which it taught"
     return None

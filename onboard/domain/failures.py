@@ -81,7 +81,7 @@ def grouped(failed: Iterable[FailedJob]) -> list[FailureGroup]:
     return [
         FailureGroup(
             code=code,
-            message=str((jobs[0].error or {}).get("message") or "No reason was noted."),
+            message=str((jobs[0].error or {}).get("message") or "No reason was recorded."),
             remedy=str((jobs[0].error or {}).get("remedy") or ""),
             count=len(jobs),
             jobs=jobs[:MOST_NAMED],

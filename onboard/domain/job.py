@@ -176,7 +176,7 @@ class JobSpec:
 
     @property
     def provisional(self) -> bool:
-        """Whether it publishes a readout alone before it learns anything else.
+        """Whether it publishes only a readout before it learns anything else.
 
         A job that rebuilds versions without a deleted task publishes only once.
         """

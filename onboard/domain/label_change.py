@@ -109,11 +109,11 @@ def _require_label(label: Label) -> None:
     if not text.strip():
         wrong = "is empty"
     elif text != text.strip():
-        wrong = "begins or ends with a blank"
+        wrong = "begins or ends with whitespace"
     elif len(text) > MOST_LETTERS:
         wrong = f"has {len(text):,} characters; the limit is {MOST_LETTERS}"
     elif any(unicodedata.category(letter) in ("Cc", "Cs") for letter in text):
-        wrong = "holds a control character"
+        wrong = "contains a control character"
     if wrong is not None:
         raise InputError("label-name-wrong", field="to", trouble=wrong)
 

@@ -29,7 +29,7 @@ def labels_in(text: Label) -> tuple[Label, ...]:
     except ValueError:
         labels = None
     if not isinstance(labels, list) or not all(isinstance(label, str | bool | int | float) for label in labels):
-        raise ValueError(f"{text!r} does not stand for a set of labels")
+        raise ValueError(f"{text!r} does not represent a set of labels")
     return tuple(labels)
 
 

@@ -15,7 +15,7 @@ def private_folder(folder: Path) -> Path:
     """Make a folder that only the owner may enter, with missing parents; an existing folder of ours becomes private.
 
     Raises:
-        OSError: it cannot be made.
+        OSError: it cannot be created.
     """
     missing = [place for place in (folder, *folder.parents) if not place.exists()]
     for place in reversed(missing):

@@ -298,7 +298,7 @@ def asked(submission: Any) -> dict[str, Any]:
 
 def table(declaration: type[Any] = Submission) -> str:
     """Return the fields as a Markdown table, for docs/reference/http-api.md."""
-    rows = ["| command | form, client | default | `onboard check` too | what it is |", "|---|---|---|---|---|"]
+    rows = ["| command | form, client | default | `onboard check` too | meaning |", "|---|---|---|---|---|"]
     for declared in [declared for declared in fields_of(declaration) if not declared.option.instead]:
         default = "" if declared.default in (MISSING, None, "", ()) else f"`{declared.default}`".lower()
         checked = "yes" if declared.option.checked else ""

@@ -159,10 +159,10 @@ class EmbeddingVersion:
                 version=self.reference,
                 method=self.method,
                 purpose=purpose,
-                remedy=remedy or f"See whether the job has published another version: onboard jobs show {self.job}",
+                remedy=remedy or f"Check whether the job has published another version: onboard jobs show {self.job}",
             )
         if content != "embedding":
-            instead = "a readout alone" if content == "readout" else "weights of its own"
+            instead = "a readout alone" if content == "readout" else "task-specific weights"
             raise ConflictError(
                 "version-without-embedding",
                 version=self.reference,

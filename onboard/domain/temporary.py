@@ -25,7 +25,7 @@ def temporary_folder(prefix: str, parent: Path | None = None) -> Iterator[Path]:
         parent: its parent; None is the system's folder for temporary files.
 
     Raises:
-        OSError: it cannot be made.
+        OSError: it cannot be created.
     """
     place = Path(tempfile.gettempdir()) if parent is None else parent
     remove_abandoned(place, prefix)

@@ -73,12 +73,12 @@ class Waiting:
 
     def _reasons(self) -> Iterator[str]:
         if self.lost_worker:
-            yield f"worker {self.lost_worker}, which had it, fell silent"
+            yield f"worker {self.lost_worker}, which had it, stopped responding"
         yield f"{self.ahead:,} ahead" if self.ahead else "next in line"
         if self.paused:
             yield f"the queue {self.queue} is paused"
         if not self.live_workers:
-            newer = " is of the release that submitted it, or later" if self.outdated_workers else ""
+            newer = " has the release that submitted it, or a later one" if self.outdated_workers else ""
             yield f"no worker on {self.queue}{newer}"
             if self.faulty_worker:
                 name, trouble = self.faulty_worker
@@ -86,7 +86,7 @@ class Waiting:
         if (retry := self.retry) is not None:
             when = seconds_text(retry.in_seconds)
             tries = f"tries again in {when} (attempt {retry.attempt} of {retry.of}) after: {retry.error}"
-            yield tries if retry.counted else f"looks again in {when}: {retry.error}"
+            yield tries if retry.counted else f"checks again in {when}: {retry.error}"
         elif self.live_workers and not self.paused:
             yield self._start()
 

@@ -35,7 +35,7 @@ class TfidfFeatures:
         from sklearn.feature_extraction.text import TfidfVectorizer
 
         if not any(re.search(TOKEN, text) for example in train for text in (example.text_a, example.text_b or "")):
-            raise ValueError("the training texts hold nothing but blanks")
+            raise ValueError("the training texts are all blank")
         self.pairs = train[0].text_b is not None
         grams = most // _PARTS_OF_PAIRS if self.pairs else most
         self._vectoriser = TfidfVectorizer(

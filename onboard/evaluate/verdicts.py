@@ -41,7 +41,7 @@ def weakness(measured: Mapping[str, Metric] | None, trivial: Mapping[str, Metric
         deciding: name of the deciding metric (`headline_metric`).
     """
     if not measured or not trivial:
-        return Weakness(False, False, "No rows were held out, so it was not compared with the commonest answer.")
+        return Weakness(False, False, "No rows were held out, so it was not compared with the most frequent label.")
     verdict = _weakness_by(deciding, measured, trivial)
     if not verdict.judged or verdict.weak or "macro_f1" not in measured.keys() & trivial.keys():
         return verdict
@@ -55,16 +55,16 @@ def _weakness_by(deciding: str, measured: Mapping[str, Metric], trivial: Mapping
         alike = metric.note == CONSTANT_PREDICTIONS
         return Weakness(alike, alike, f"Its {deciding} of {metric.value:.3g} has no interval: {metric.note}.")
     if metric.n == 1:
-        return Weakness(False, False, "A single row was held out, which cannot tell.")
+        return Weakness(False, False, "A single held-out row is not enough to judge it.")
     beyond = metric.high < bar if deciding in LOWER_IS_BETTER else metric.low > bar
     shown: Callable[[float], str] = "{:.1%}".format if deciding in SHARE_METRICS else plain_number
-    trivially = "the mean" if deciding in METRICS["regression"] else "the commonest label"
-    trivially = "the commonest set of labels" if METRICS["multilabel"][0] in measured else trivially
+    trivially = "the mean" if deciding in METRICS["regression"] else "the most frequent label"
+    trivially = "the most frequent set of labels" if METRICS["multilabel"][0] in measured else trivially
     return Weakness(
         weak=not beyond,
         judged=True,
         reason=f"Its {deciding} of {shown(metric.value)} (95%: {shown(metric.low)} to {shown(metric.high)}, "
-        f"{metric.n} rows) is {'better than' if beyond else 'not shown to be better than'} "
+        f"{metric.n} rows) is {'better than' if beyond else 'not significantly better than'} "
         f"the {shown(bar)} of always giving {trivially}.",
     )
 
@@ -100,17 +100,17 @@ def may_replace(
         from_labels_alone: the new version was made without labeled rows, the current one with rows.
     """
     if comparison is not None and comparison.verdict != "not enough evidence":
-        reason = comparison.sentence("It", "the present version", "shared held-out rows")
+        reason = comparison.sentence("It", "the current version", "shared held-out rows")
         return Replacement(comparison.verdict != "worse", reason)
     if from_labels_alone:
         return Replacement(
-            False, "It was made from its labels alone, the present version from labeled rows, and too few shared "
+            False, "It was made from its labels alone, the current version from labeled rows, and too few shared "
             "held-out rows speak for it.",
         )  # fmt: skip
     if predecessor_unmeasured:
-        return Replacement(True, "The present version is unmeasured, and there are too few held-out rows to compare.")
+        return Replacement(True, "The current version is unmeasured, and there are too few held-out rows to compare.")
     if weak and not predecessor_weak:
         return Replacement(
-            False, "It is weak, the present version is not, and too few shared held-out rows speak for it."
+            False, "It is weak, the current version is not, and there are too few shared held-out rows in its favor."
         )
-    return Replacement(True, "There are too few shared held-out rows to compare it with the present version.")
+    return Replacement(True, "There are too few shared held-out rows to compare it with the current version.")

@@ -22,8 +22,8 @@ from onboard.model.interpolate import between
 from onboard.model.protected import Protection
 
 DEFAULT: Final = GuardSettings()
-_RULE = "half of them nearest to the new task's embedding, half those whose generated weights move most"
-_AT_ONCE_REFUSED = "those that cannot be judged, which refuse the change at once"
+_RULE = "half of them chosen by similarity to the new task's embedding, half by how much their generated weights change"
+_AT_ONCE_REFUSED = "those that cannot be judged, which refuse the change immediately"
 _NAMED: Final = 3
 
 
@@ -205,25 +205,25 @@ def _barred(material: Material) -> GuardedTask | None:
     if task.trouble is not None:
         return GuardedTask.unjudged(task.name, task.trouble)
     if material.evidence is None:
-        return GuardedTask.unjudged(task.name, "There are too few rows and texts to judge it on.")
+        return GuardedTask.unjudged(task.name, "There are too few rows and texts to judge it.")
     return None
 
 
 def _accepted(share: float, tasks: int) -> str:
     if not tasks:
-        return "There is no earlier task that could lose."
-    who = "The earlier task loses" if tasks == 1 else f"The {tasks} earlier tasks that were looked at lose"
+        return "There are no earlier tasks that could lose."
+    who = "The earlier task loses" if tasks == 1 else f"The {tasks} earlier tasks that were checked lose"
     return f"{who} no more than the margin with {_step(share)}."
 
 
 def _rejected(verdicts: Sequence[GuardedTask], share: float, again: bool) -> str:
     standing = [verdict for verdict in verdicts if not verdict.passed]
     lost = [verdict for verdict in standing if verdict.verdict == "fail"]
-    what = "may lose by it" if lost else "cannot show on so few held-out rows that nothing is lost"
-    when = "On the second look, with" if again else "Even with"
+    what = "may lose accuracy" if lost else "has too few held-out rows to show that nothing is lost"
+    when = "In the second test, with" if again else "Even with"
     return (
-        f"{when} {_step(share)}, {_names(lost or standing)} {what}; the hypernetwork stays as it is, and the embedding "
-        "alone is published, as --tune-hypernetwork never does at once."
+        f"{when} {_step(share)}, {_names(lost or standing)} {what}. The hypernetwork does not change, and only the "
+        "embedding is published, as with --tune-hypernetwork never."
     )
 
 

@@ -28,6 +28,6 @@ def ring_or_warn(doorbell: Doorbell, queue: str) -> str | None:
     try:
         doorbell.ring(queue)
     except (InputError, UnavailableError) as error:
-        stored = "The job is stored; a worker will be rung for it once the broker is back."
+        stored = "The job is stored; a worker will start on it when the broker is available again."
         return f"{error.message} {error.remedy} {stored}"
     return None

@@ -111,26 +111,26 @@ def _require_alone(spec: JobSpec) -> None:
     alone = "--fast" if fast else f"--method {method}"
     asked = {
         f"--method {method}": (
-            fast and method not in ("", LINEAR), "publishes a readout alone", "Leave --fast out, or --method."
+            fast and method not in ("", LINEAR), "publishes only a readout", "Leave out --fast or --method."
         ),
         "--method-setting": (
-            fast and bool(spec.method_settings), "publishes a readout alone", "Leave --method-setting out."
+            fast and bool(spec.method_settings), "publishes only a readout", "Leave --method-setting out."
         ),
         f"--init {spec.init}": (
             spec.start.is_given and not spec.starts_from_adapters,
-            "starts as its paper says, not from an embedding",
-            f"Leave --init out, or start at an embedding's adapters: --method {FROM_ADAPTERS}.",
+            "starts as described in its paper, not from an embedding",
+            f"Leave --init out, or start from an embedding's adapters: --method {FROM_ADAPTERS}.",
         ),
         "--probe exhaustive": (
-            spec.options.get("probe") not in (None, "race"), "starts from no embedding, so none is probed",
+            spec.options.get("probe") not in (None, "race"), "does not start from an embedding, so nothing is probed",
             "Leave --probe out.",
         ),
         "--tune-hypernetwork always": (
-            spec.tune_hypernetwork == "always", "has no part in a hypernetwork",
+            spec.tune_hypernetwork == "always", "does not use a hypernetwork",
             f"Leave --tune-hypernetwork out, or {alone.split()[0]}.",
         ),
         "--readout never": (
-            (fast or method == LINEAR) and spec.readout == "never", "is the readout alone", "Leave --readout out."
+            (fast or method == LINEAR) and spec.readout == "never", "is only the readout", "Leave --readout out."
         ),
     }  # fmt: skip
     for option, (given, reason, remedy) in asked.items():

@@ -100,9 +100,9 @@ def warn_of_queue(services: Services, queue: str) -> str | None:
         return None
     by_itself = services.settings.embedded and services.settings.start_worker
     return (
-        f"No worker has served the queue {queue!r} yet; known are {', '.join(sorted(known))}."
+        f"No worker has ever served the queue {queue!r} yet; known are {', '.join(sorted(known))}."
         f"{did_you_mean(queue, known)} "
-        + ("A worker for it is started on this machine." if by_itself else "")
+        + ("Onboard starts a worker for it on this machine." if by_itself else "")
         + ("" if by_itself else f"The job waits for: onboard worker --queue {queue}")
     )
 

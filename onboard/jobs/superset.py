@@ -50,7 +50,7 @@ def as_addition(services: Services, request: Request) -> tuple[Request, str | No
             rows = Dataset(dataset.kind, dataset.labels, new, low=dataset.low, high=dataset.high)
             said = (
                 f"The file has all {len(before):,} rows of the task {spec.task!r} and {counted(len(new), 'row')} more: "
-                "they are added to it. The same with the new rows alone: onboard add "
+                "they are added to it. You can also pass only the new rows: onboard add "
                 f"{spec.task} FILE"
             )
             return replace(request, spec=replace(spec, options=options), rows=rows), said

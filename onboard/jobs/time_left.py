@@ -58,7 +58,7 @@ def _time_left(attempt: RunningAttempt, device: str, timings: Sequence[Timing]) 
     if like or whole is None:
         return time_left(job.stage, attempt.stage_seconds or 0.0, size, like)
     if attempt.seconds >= whole:
-        return TimeLeft(None, "takes longer than the size of its dataset suggests")
+        return TimeLeft(None, "takes longer than its dataset size suggests")
     return TimeLeft(whole - attempt.seconds, "the size of its dataset")
 
 

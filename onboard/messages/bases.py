@@ -41,10 +41,10 @@ BASES: Final[Mapping[str, Message]] = {
     "base-fingerprints-unreadable": Message(
         "{path} contains no fingerprints: {reason}", "Make the base again, or restore it from a backup."
     ),
-    "base-folder-forbidden": Message("{target} cannot be written.", "Copy the folder of the base, and name the copy."),
+    "base-folder-forbidden": Message("{target} cannot be written.", "Copy the folder of the base, and use the copy."),
     "base-folder-not-writable": Message("{target} cannot be written: {reason}.", "Free some space."),
     "base-folder-occupied": Message(
-        "{target} contains other files than those of base {digest:.19}….", "Name a new folder with --output."
+        "{target} contains other files than those of base {digest:.19}….", "Choose a new folder with --output."
     ),
     "base-forbidden": Message(
         "The base {folder} may not be read: {forbidden}.", "Let this user read it: chmod -R a+rX {folder}"
@@ -84,22 +84,22 @@ BASES: Final[Mapping[str, Message]] = {
     ),
     "config-section-unknown": Message("config.json has a section {own_section!r} that no export wrote.", "Remove it."),
     "export-folder-forbidden": Message(
-        "{output} cannot be written: {reason}.", "Name a folder that you can write to with --output."
+        "{output} cannot be written: {reason}.", "Choose a folder that you can write to with --output."
     ),
-    "export-folder-not-empty": Message("The folder {folder} is not empty.", "Name a new folder with --output."),
+    "export-folder-not-empty": Message("The folder {folder} is not empty.", "Choose a new folder with --output."),
     "export-not-writable": Message(
         "{output} cannot be written: {reason}", "Free some space, or name another folder with --output."
     ),
     "hub-tokenizer-unavailable": Message(
         "The tokenizer {source} cannot be loaded from the hub: {reason}",
-        "Check the name and the network, or --tokenizer a folder.",
+        "Check the name and the network, or pass a folder with --tokenizer.",
     ),
     "hypernetwork-collected": Message(
-        "Hypernetwork version {version} was deleted as garbage: nothing needed it any more.",
+        "Hypernetwork version {version} was deleted by gc because nothing needed it any more.",
         "Use a later version; list them with: onboard hypernetwork list",
     ),
     "hypernetwork-collected-needed": Message(
-        "Hypernetwork version {version} was deleted as garbage: nothing needed it any more.",
+        "Hypernetwork version {version} was deleted by gc because nothing needed it any more.",
         "Restore a backup from before it was deleted.",
     ),
     "hypernetwork-version-missing": Message(
@@ -107,7 +107,7 @@ BASES: Final[Mapping[str, Message]] = {
     ),
     "label-word-unknown-to-tokenizer": Message(
         "The tokenizer does not know the label word {word!r} of {task}.",
-        "Give the words that it was trained with, and their tokenizer.",
+        "Pass the words that it was trained with, and their tokenizer.",
     ),
     "label-words-incomplete": Message(
         "{path} has no label words for {missing}.",
@@ -147,7 +147,7 @@ BASES: Final[Mapping[str, Message]] = {
     ),
     "tokenizer-too-large": Message(
         "The tokenizer has {tokens} tokens, the checkpoint's T5 only {known}.",
-        "Name the tokenizer that the T5 was trained with: --tokenizer FOLDER",
+        "Pass the tokenizer that the T5 was trained with: --tokenizer FOLDER",
     ),
     "torch-without-cuda": Message(
         "There is no device cuda:{index}: this torch ({version}) is built without CUDA.",
@@ -159,7 +159,7 @@ BASES: Final[Mapping[str, Message]] = {
     ),
     "unknown-cuda-device": Message(
         "There is no device cuda:{index}: this process sees {seen}.",
-        "Name another --device (or ONBOARD_DEVICE); look at nvidia-smi and CUDA_VISIBLE_DEVICES.",
+        "Choose another --device (or ONBOARD_DEVICE); check nvidia-smi and CUDA_VISIBLE_DEVICES.",
     ),
     "version-of-other-base": Message(
         "{version} belongs to base {pinned:.19}…, ONBOARD_BASE is {base} ({base_digest:.19}…).",

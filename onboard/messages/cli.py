@@ -15,47 +15,47 @@ CLI: Final[Mapping[str, Message]] = {
             "instead of {registered_digest:.19}…."
         ),
         (
-            "If you replaced the base on purpose, submit a job on it: that registers it. Else make the base "
+            "If you replaced the base on purpose, submit a job on it, which registers it. Otherwise make the base "
             "again or restore it."
         ),
     ),
     "base-train-without-source": Message(
-        "There is nothing to make a base from.", "Give --recipe FILE, or --backbone ID --sources DIR."
+        "There is nothing to make a base from.", "Pass --recipe FILE, or --backbone ID --sources DIR."
     ),
     "bulk-needs-folders": Message(
-        "A job reads files, and writes into a folder.", "Name both: --input FOLDER --output FOLDER"
+        "A job reads files and writes to a folder.", "Pass both: --input FOLDER --output FOLDER"
     ),
     "carry-without-task": Message(
-        "There is no task to carry.", "Name one, or take all: onboard tasks carry TASK, or: onboard tasks carry --all"
+        "There is no task to carry.", "Name one, or carry all: onboard tasks carry TASK, or: onboard tasks carry --all"
     ),
     "command-needs-service-machine": Message(
         "{part} only works on the machines of a service, but ONBOARD_API_URL is set to {url}.",
         "Run it there, or here for a service of this machine: unset ONBOARD_API_URL",
     ),
-    "dataset-given-twice": Message("There are two datasets: {file} and {named}.", "Give one: onboard submit FILE"),
+    "dataset-given-twice": Message("There are two datasets: {file} and {named}.", "Pass one: onboard submit FILE"),
     "fields-without-test-file": Message(
-        "--text-field, --label-field and --unknown-labels describe a file.", "Name it: --test FILE"
+        "--text-field, --label-field and --unknown-labels describe a file.", "Pass the file: --test FILE"
     ),
     "file-not-writable": Message("The {part} cannot be written to {path}: {reason}.", "{remedy}"),
     "label-tool-unfit": Message(
         "doccano labels single texts with names; this task has pairs of texts or numbers.",
         "Use another tool: --label-tool label-studio, or --label-tool argilla",
     ),
-    "label-tool-without-file": Message("--label-tool needs a file to write to.", "Name the file: --label-next FILE"),
+    "label-tool-without-file": Message("--label-tool needs a file to write to.", "Pass the file: --label-next FILE"),
     "lessons-not-finite": Message(
-        "Lessons with numbers that are not finite are left out: {left_out}.", "Submit these tasks again."
+        "Lessons with numbers that are not finite are excluded: {left_out}.", "Submit these tasks again."
     ),
     "map-file-type-unknown": Message(
         "{output!r} is neither a picture nor a page.",
         "Name a picture or a page: --output map.png, or --output map.html",
     ),
     "method-name-empty": Message(
-        "A method of --methods has no name.", "Write them between commas: --methods default,linear"
+        "A name in --methods is empty.", "Separate the methods by commas: --methods default,linear"
     ),
     "methods-too-few": Message("A comparison needs two methods or more.", "Name several with --methods A,B."),
     "no-texts-to-label": Message(
         "Job {job} has no texts to label next.",
-        "Hand some in with it: onboard submit FILE --task {task} --unlabelled FILE",
+        "Submit some with the rows: onboard submit FILE --task {task} --unlabelled FILE",
     ),
     "no-worker-lives": Message("No worker is running, so jobs will wait.", "Start one: onboard worker"),
     "output-is-file": Message("{output} is a file.", "Name the file without the slash: --output {file}"),
@@ -65,20 +65,20 @@ CLI: Final[Mapping[str, Message]] = {
     "output-is-input": Message(
         "{path} contains the texts; the answers would overwrite them.", "Name another file: --output FILE"
     ),
-    "output-missing-for-source": Message("{source} is {kind}.", "Say where the answers go: --output FOLDER/"),
+    "output-missing-for-source": Message("{source} is {kind}.", "Pass a folder for the answers: --output FOLDER/"),
     "output-stream-failed": Message(
         "Standard output cannot be written: {reason}.",
-        "Send it to a file or program that can take it; what the command did is done.",
+        "Send the output to a file or program that accepts it. The command itself has finished.",
     ),
     "plot-not-svg": Message(
-        "--plot must end in .svg, and {plot!r} does not.", "Name an SVG picture: --plot methods.svg"
+        "--plot must end in .svg, and {plot!r} does not.", "Choose the name of an SVG picture: --plot methods.svg"
     ),
     "predict-without-task": Message(
         "There is no task to predict with.",
-        "Name a task, or several with --tasks: onboard predict --tasks a,b --text T",
+        "Pass a task, or several with --tasks: onboard predict --tasks a,b --text T",
     ),
     "predict-without-text": Message(
-        "There is no text to predict.", "Give one of --text, --text-a with --text-b, or --input."
+        "There is no text to predict.", "Pass --text, or --text-a with --text-b, or --input."
     ),
     "queue-without-worker": Message(
         "Jobs wait in {names}, which no live worker serves{left}.", "{where}onboard worker --queue {queue}{idle}"
@@ -87,7 +87,10 @@ CLI: Final[Mapping[str, Message]] = {
         "The service is onboard {theirs}, and this is onboard 0.1.0.",
         "Install the same version here: pip install onboard=={theirs}",
     ),
-    "standard-input-once": Message("Standard input cannot be read again.", "Write it to a file, or --output a file."),
+    "standard-input-once": Message(
+        "Standard input cannot be read again.",
+        "Write the rows to a file first, or write the answers to a file with --output.",
+    ),
     "standard-input-without-name": Message(
         "The dataset comes from standard input, so there is no file name to name the task after.",
         "Name the task: --task NAME",
@@ -96,8 +99,8 @@ CLI: Final[Mapping[str, Message]] = {
         "The dataset comes from standard input, so there is no file name to name the task after.",
         "Name the task: onboard submit - --task NAME",
     ),
-    "tasks-repeated": Message("--tasks names one of them twice.", "Name each once."),
-    "text-field-without-file": Message("--text-field names fields of a file.", "Give the file: --input FILE"),
+    "tasks-repeated": Message("--tasks names a task twice.", "Name each task once."),
+    "text-field-without-file": Message("--text-field names fields of a file.", "Pass the file: --input FILE"),
     "unknown-into-folder": Message(
         "--unknown cannot be used when answers are written to a folder.",
         "Write the answers to a file: --output answers.jsonl, or --output answers.csv",
@@ -110,19 +113,19 @@ CLI: Final[Mapping[str, Message]] = {
         "{label_tool!r} is not a choice of --label-tool.", "Use one of {writers}; without it the file is a table."
     ),
     "unknown-on-error": Message("{on_error!r} is not a choice of --on-error.", "Use skip or refuse."),
-    "webhooks-failing": Message("{webhooks}", "Mend the receivers: docs/how-to/webhooks.md#troubleshoot"),
+    "webhooks-failing": Message("{webhooks}", "Fix the receivers: docs/how-to/webhooks.md#troubleshoot"),
     "worker-does-not-listen": Message(
         (
             "Jobs have waited for {seconds:.0f} s although worker {worker} is free: it does not receive "
             "messages from the broker."
         ),
-        ("It restarts by itself. If that does not help, stop it and start another: onboard workers drain {worker}"),
+        ("It restarts automatically. If that does not help, stop it and start another: onboard workers drain {worker}"),
     ),
     "worker-in-trouble": Message("Worker {name} {does}: {reason}{more}", "{remedy}"),
     "workers-outdated": Message(
-        "Workers are older than onboard {release}, and leave its jobs alone: {older}.",
+        "Workers are older than onboard {release} and ignore its jobs: {older}.",
         "Install the same version there and start them again: pip install -U onboard",
     ),
-    "rows-file-count": Message("Give exactly one file of rows.", "Run: onboard add {task} FILE"),
+    "rows-file-count": Message("The command takes exactly one file of rows.", "Run: onboard add {task} FILE"),
     "label-change-unreadable": Message("{words!r} is not a change of labels.", "{usage}"),
 }

@@ -9,31 +9,36 @@ from onboard.messages.message import Message
 
 CLIENT: Final[Mapping[str, Message]] = {
     "alias-moved-meanwhile": Message(
-        "{task}@{alias} is v{version} now: {actor} moved it meanwhile.", "Look at it again, then decide."
+        "{task}@{alias} is now v{version}: {actor} moved it in the meantime.", "Reload the alias, then decide."
     ),
     "answer-count-differs": Message(
-        "{place} answered {answered} of {asked} texts under 'predictions'.", "Tell those who run the service."
+        "{place} answered {answered} of {asked} texts under 'predictions'.",
+        "Report it to the operators of the service.",
     ),
     "answer-key-missing": Message(
-        "{place} answered without {missing!r}, which this client reads.",
-        "Check ONBOARD_API_URL, and that service and client have the same release: onboard doctor",
+        "The response of {place} lacks {missing!r}, which this client needs.",
+        "Check ONBOARD_API_URL, and that service and client are the same release: onboard doctor",
     ),
     "answer-key-wrong": Message(
-        "{place} answered with {shown} under {wrong!r}, {reason}.",
-        "Check ONBOARD_API_URL, and that service and client have the same release: onboard doctor",
+        "The response of {place} has {shown} under {wrong!r}: {reason}.",
+        "Check ONBOARD_API_URL, and that service and client are the same release: onboard doctor",
     ),
     "answer-not-json": Message("{place} answered with something other than JSON.", "Check ONBOARD_API_URL."),
     "answer-not-object": Message("{place} answered with something other than a JSON object.", "Check ONBOARD_API_URL."),
     "answer-unreadable": Message(
         "This client cannot read the response of {place}: {reason}.",
-        "Check ONBOARD_API_URL, and that service and client have the same release: onboard doctor",
+        "Check ONBOARD_API_URL, and that service and client are the same release: onboard doctor",
     ),
-    "base-file-name-invalid": Message("The base has a file called {name!r}.", "Tell those who run the service."),
+    "base-file-name-invalid": Message(
+        "The base has a file called {name!r}.", "Report it to the operators of the service."
+    ),
     "base-not-storable": Message("The base cannot be stored: {reason}.", "Free some space."),
-    "cache-without-home": Message("There is no home for the cache.", "Onboard(url, token, cache=FOLDER)"),
+    "cache-without-home": Message(
+        "There is no home folder for the cache.", "Pass a folder: Onboard(url, token, cache=FOLDER)"
+    ),
     "certificate-not-trusted": Message(
         "The service at {url} has a certificate that this machine does not trust: {reason}.",
-        "Set SSL_CERT_FILE to the file of the authority that signed it.",
+        "Set SSL_CERT_FILE to the certificate of the authority that signed it.",
     ),
     "embedding-fact-missing": Message(
         "The embedding of {asked} lacks a fact: {reason}.", "Check the service with: onboard doctor"
@@ -45,9 +50,9 @@ CLIENT: Final[Mapping[str, Message]] = {
     "embeddings-without-files": Message("The list of embeddings came without its files.", "Check ONBOARD_API_URL."),
     "events-unreadable": Message("The events of the job cannot be read: {reason}.", "Check ONBOARD_API_URL."),
     "http-not-safe": Message(
-        "{url} is plain HTTP to another machine: token and texts could be read on the way.",
+        "{url} is plain HTTP to another machine, so others could read the token and the texts.",
         (
-            "Use https://, or where the way there is your own: export ONBOARD_API_INSECURE=true (in Python: "
+            "Use https://. In a network that you trust: export ONBOARD_API_INSECURE=true (in Python: "
             "Onboard(…, insecure=True))"
         ),
     ),
@@ -70,15 +75,16 @@ CLIENT: Final[Mapping[str, Message]] = {
         ),
     ),
     "received-bytes-differ": Message(
-        "{part} came with other bytes than promised.", "Fetch it again, or tell those who run it."
+        "{part} differs from its announced digest.", "Fetch it again, or report it to the operators of the service."
     ),
     "received-digest-differs": Message(
-        "{part} was promised as {promised}, and {came} came.", "Tell those who run the service: onboard doctor"
+        "{part} was announced as {promised}, but {came} was received.",
+        "Report it to the operators of the service; they can check it with: onboard doctor",
     ),
     "report-not-writable": Message("The report cannot be written to {file}: {reason}.", "Name another file."),
     "service-unreachable": Message("The service at {url} cannot be reached: {reason}.", "Check ONBOARD_API_URL."),
     "table-column-unfit": Message(
-        "{field}: the {kind} cannot be written as rows: {reason}.", "Keep the columns of text and label only."
+        "{field}: the {kind} cannot be written as rows: {reason}.", "Pass only the columns of text and label."
     ),
     "table-without-task-name": Message(
         "A dataset that is passed as an object has no file name to name the task after.", 'Name the task: task="paws"'
@@ -100,11 +106,11 @@ CLIENT: Final[Mapping[str, Message]] = {
         'Pass one of them: dataset=splits["NAME"], validation=…, test=…',
     ),
     "upload-file-unreadable": Message(
-        "{file} cannot be read: {reason}.", "Give a file that exists and that you may read."
+        "{file} cannot be read: {reason}.", "Pass a file that exists and that you may read."
     ),
-    "url-invalid": Message("{url!r} is not a URL: {reason}.", "ONBOARD_API_URL=https://onboard.example.org"),
+    "url-invalid": Message("{url!r} is not a URL: {reason}.", "Set ONBOARD_API_URL=https://onboard.example.org"),
     "url-not-http": Message(
-        "{url!r} is not an http:// or https:// URL of a service.", "ONBOARD_API_URL=https://onboard.example.org"
+        "{url!r} is not an http:// or https:// URL of a service.", "Set ONBOARD_API_URL=https://onboard.example.org"
     ),
     "url-with-credentials": Message(
         "The URL of the service may only contain host, port and path.",

@@ -21,14 +21,14 @@ DATA: Final[Mapping[str, Message]] = {
         "Correct its README.md, or pass its files of rows alone.",
     ),
     "card-unreadable": Message("{shown} has a card that cannot be read: {reason}.", "Correct its README.md."),
-    "configuration-unclear": Message("{source} {reason}.", "Name one: {base}/CONFIG with one of {names}."),
+    "configuration-unclear": Message("{source} {reason}.", "Choose one: {base}/CONFIG with one of {names}."),
     "description-empty": Message(
         "The description of the label {shown!r} is empty.",
-        'Write it like --label-description card="lost or stolen bank card".',
+        'Use the form --label-description card="lost or stolen bank card".',
     ),
     "description-malformed": Message(
         "The label description {shown!r} is not of the form LABEL=TEXT.",
-        'Write it like --label-description card="lost or stolen bank card".',
+        'Use the form --label-description card="lost or stolen bank card".',
     ),
     "description-of-regression": Message("A regression has no labels to describe.", "Leave out --label-description."),
     "description-of-unknown-label": Message(
@@ -53,26 +53,27 @@ DATA: Final[Mapping[str, Message]] = {
     "folder-without-training-split": Message("{source} has no training split (it has: {present}).", "{remedy}"),
     "hub-dataset-gated": Message("{source} is gated.", "Accept its terms on the hub and sign in: hf auth login"),
     "hub-dataset-too-many-files": Message(
-        "{source} has {files:,} files of rows; the limit is {limit:,}.", "Download what you need of it, and pass that."
+        "{source} has {files:,} files of rows; the limit is {limit:,}.",
+        "Download the part that you need, and pass that.",
     ),
     "hub-dataset-without-files": Message(
         "{source} has no Parquet files and no files of another supported format.",
         (
-            "Where the hub can be reached, download the dataset as Parquet or JSONL; then pass the file: onboard "
+            "On a machine that reaches the hub, download the dataset as Parquet or JSONL; then pass the file: onboard "
             "check FILE.parquet"
         ),
     ),
     "hub-dataset-without-training-split": Message(
         "{source} has no training split that can be read.",
         (
-            "Where the hub can be reached, download the dataset as Parquet or JSONL; then pass the file: onboard "
+            "On a machine that reaches the hub, download the dataset as Parquet or JSONL; then pass the file: onboard "
             "check FILE.parquet"
         ),
     ),
     "hub-file-outside": Message(
         "{source} lists a file that lies outside of it: {path!r}.",
         (
-            "Where the hub can be reached, download the dataset as Parquet or JSONL; then pass the file: onboard "
+            "On a machine that reaches the hub, download the dataset as Parquet or JSONL; then pass the file: onboard "
             "check FILE.parquet"
         ),
     ),
@@ -87,12 +88,12 @@ DATA: Final[Mapping[str, Message]] = {
     ),
     "hub-revision-invalid": Message(
         "{revision!r} is not a revision of a dataset of the hub.",
-        "Name a branch, a tag or a commit: hf://OWNER/NAME@v1",
+        "Use a branch, a tag or a commit: hf://OWNER/NAME@v1",
     ),
     "hub-unreachable": Message(
         "The hub cannot be reached for {source}: {reason}.",
         (
-            "Where the hub can be reached, download the dataset as Parquet or JSONL; then pass the file: onboard "
+            "On a machine that reaches the hub, download the dataset as Parquet or JSONL; then pass the file: onboard "
             "check FILE.parquet"
         ),
     ),
@@ -101,11 +102,11 @@ DATA: Final[Mapping[str, Message]] = {
         'label_config: the <Choices> "{control}" have choice="{choice}".', 'Write choice="single" or choice="multiple".'
     ),
     "label-studio-choices-missing": Message(
-        "label_config: it has {found} <Choices> for a <Text>, not one.",
-        "Ask for choices about one text; regions, images and HTML cannot be learned here.",
+        "label_config: there are {found} <Choices> for a <Text>, not one.",
+        "Configure choices about one text; regions, images and HTML are not supported.",
     ),
     "label-studio-config-unreadable": Message(
-        "label_config: it is not a labeling configuration: {reason}.", "Send the project's labeling configuration."
+        "label_config: this is not a labeling configuration: {reason}.", "Send the project's labeling configuration."
     ),
     "label-studio-label-is-list": Message(
         "label_config: the choice {label!r} reads like a list of labels.", "Give the <Choice> another value."
@@ -122,7 +123,7 @@ DATA: Final[Mapping[str, Message]] = {
     ),
     "label-too-long": Message(
         "The label {label!r} has {characters:,} characters; the limit is {limit}.",
-        "Shorten it, and say more with --label-description.",
+        "Shorten it, and describe it with --label-description.",
     ),
     "label-words-alike": Message(
         "This base's vocabulary cannot tell the labels {words} apart.",
@@ -132,7 +133,7 @@ DATA: Final[Mapping[str, Message]] = {
         "The labels {first!r} and {second!r} read alike, and without rows only their words tell labels apart.",
         "Rename one of them, or leave it out.",
     ),
-    "labels-too-few": Message("--labels names fewer than two labels.", "Give them all: --labels A,B"),
+    "labels-too-few": Message("--labels names fewer than two labels.", "List all labels: --labels A,B"),
     "labels-too-few-without-rows": Message(
         "A task without labeled rows needs two labels at least.", "Name them: --labels praise,complaint,question"
     ),
@@ -140,7 +141,7 @@ DATA: Final[Mapping[str, Message]] = {
     "option-needs-rows": Message(
         "{option} has no meaning without labeled rows.", "Leave it out, or submit a dataset: onboard submit FILE"
     ),
-    "shots-not-positive": Message("--rows {shots} is not a number of rows.", "Ask for at least one row per label."),
+    "shots-not-positive": Message("--rows {shots} is not a valid number of rows.", "Use at least one row per label."),
     "snapshot-format-unknown": Message(
         "This snapshot has the unknown format {format} {version}.",
         "Install the version of onboard that wrote it, or a later one.",
@@ -150,12 +151,12 @@ DATA: Final[Mapping[str, Message]] = {
     ),
     "snapshot-unreadable": Message("The bytes are not a dataset snapshot: {reason}.", "Restore it from a backup."),
     "text-field-count": Message(
-        "--text-field is given {count} times; a row has one text or two.", "Give it once, or twice for pairs."
+        "--text-field is repeated {count} times; a row has one text or two.", "Pass it once, or twice for pairs."
     ),
     "text-half-character": Message(
         "A row is not UTF-8: it contains half a surrogate pair.", "Write the character in full, or remove it."
     ),
-    "too-few-shots": Message("--rows {shots} is not a number of rows.", "Ask for at least one row per label."),
+    "too-few-shots": Message("--rows {shots} is not a valid number of rows.", "Use at least one row per label."),
     "unknown-hub-dataset": Message(
         "The hub has no dataset {source}.", "Check the name: hf://OWNER/NAME. Private ones need a token: hf auth login"
     ),
@@ -165,7 +166,7 @@ DATA: Final[Mapping[str, Message]] = {
     "unknown-kind": Message("{kind!r} is not a kind of task.", "Use one of {kinds}."),
     "rows-change-nothing": Message("{trouble} Nothing was queued.", "{remedy}"),
     "rows-not-in-task": Message(
-        "The dataset has none of the {texts} in the file. Nothing was queued.", "Give the texts as they were submitted."
+        "The dataset has none of the {texts} in the file. Nothing was queued.", "Pass the texts as they were submitted."
     ),
     "label-without-rows-left": Message(
         "No training row of {shown} would be left. Nothing was queued.",
@@ -180,7 +181,7 @@ DATA: Final[Mapping[str, Message]] = {
     ),
     "rows-file-empty": Message("{file} has no usable row.", "Add rows with texts and labels."),
     "unlabelled-with-sets": Message(
-        "--unlabelled has no meaning for a task with several labels per text: no text to label next is named.",
+        "--unlabelled cannot be used for a task with several labels per text.",
         "Leave --unlabelled out.",
     ),
 }

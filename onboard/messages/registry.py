@@ -8,13 +8,13 @@ from typing import Final
 from onboard.messages.message import Message
 
 REGISTRY: Final[Mapping[str, Message]] = {
-    "alias-exists": Message("{task}@{alias} is v{version} now.", "Look at it with: onboard versions {task}"),
-    "alias-gone": Message("{task}@{alias} does not exist.", "Look at it with: onboard versions {task}"),
+    "alias-exists": Message("{task}@{alias} is now v{version}.", "See its versions with: onboard versions {task}"),
+    "alias-gone": Message("{task}@{alias} does not exist.", "See its versions with: onboard versions {task}"),
     "alias-moved": Message(
-        "{task}@{alias} is v{version} now, not v{expected}.", "Look at it with: onboard versions {task}"
+        "{task}@{alias} is now v{version}, not v{expected}.", "See its versions with: onboard versions {task}"
     ),
     "alias-without-past": Message(
-        "{task}@{alias} has never been anything before v{present} that it could go back to.",
+        "{task}@{alias} has no version before v{present} to go back to.",
         "Name a version: onboard promote {task}@vN --alias {alias}",
     ),
     "attempt-fenced": Message(
@@ -30,27 +30,27 @@ REGISTRY: Final[Mapping[str, Message]] = {
     "bulk-job-stopped": Message("Job {job} was stopped while it ran.", "Submit it again if it is still needed."),
     "database-busy": Message("Every connection to the database is busy.", "Try again in a moment."),
     "database-damaged": Message("The database is damaged.", "Its service has to be restored from a backup."),
-    "database-deadlock": Message("Another transaction changes the same rows at this moment.", "Try again in a moment."),
+    "database-deadlock": Message("Another transaction is changing the same rows.", "Try again in a moment."),
     "database-disk-full": Message("The disk of the database is full.", "Free some space on the server."),
     "database-disk-full-at": Message("The disk of the database {file} is full.", "Free some space, then try again."),
     "database-encoding-wrong": Message(
         "The database {name} has the encoding {encoding}; Onboard needs UTF8.",
-        "Make another one: createdb --encoding UTF8 --template template0 {name}_utf8",
+        "Create another one: createdb --encoding UTF8 --template template0 {name}_utf8",
     ),
     "database-password-wrong": Message(
         "The database {place} refuses the password.",
         "Correct user and password in ONBOARD_DATABASE_URL: postgresql://USER:PASSWORD@HOST/NAME",
     ),
     "database-pooler-mode": Message(
-        "The pooler before the database {place} allows no transactions: {reason}.",
+        "The pooler in front of the database {place} does not support transactions: {reason}.",
         "Set its pool_mode to transaction or session.",
     ),
     "database-pooler-statements": Message(
-        "A pooler before the database {place} loses prepared statements: {reason}.",
+        "A pooler in front of the database {place} loses prepared statements: {reason}.",
         "Set ONBOARD_DATABASE_PREPARED_STATEMENTS=false wherever Onboard runs.",
     ),
     "database-read-only": Message(
-        "The database {place} takes no changes: {reason}.",
+        "The database {place} is read-only: {reason}.",
         ("Set ONBOARD_DATABASE_URL to the primary, not a replica. A primary may also refuse if its disk is full."),
     ),
     "database-right-missing": Message(
@@ -84,17 +84,18 @@ REGISTRY: Final[Mapping[str, Message]] = {
     ),
     "home-disk-full": Message("The disk of {home} is full.", "Free some space, then try again."),
     "home-file-not-writable": Message(
-        "{file} cannot be written: {reason}.", "Let the user who runs onboard own all of {home}: chown -R USER {home}"
+        "{file} cannot be written: {reason}.",
+        "Make the user who runs onboard the owner of {home}: chown -R USER {home}",
     ),
     "home-not-writable": Message(
         "Onboard cannot keep its data in {home}: {reason}.", "Set ONBOARD_HOME to a folder that you can write to."
     ),
     "hypernetwork-changed": Message(
-        "The base's hypernetwork is at version {head} now, not {expected}.",
-        "Look at it, then try again: onboard hypernetwork list",
+        "The base's hypernetwork is now at version {head}, not {expected}.",
+        "Check it, then try again: onboard hypernetwork list",
     ),
     "hypernetwork-not-usable": Message(
-        "Hypernetwork version {version} {reason}.", "List those that are there with: onboard hypernetwork list"
+        "Hypernetwork version {version} {reason}.", "List the available ones with: onboard hypernetwork list"
     ),
     "job-cancelled-before-restore": Message(
         "The job was cancelled while it ran, and the service was restored from a backup since.",
@@ -108,16 +109,14 @@ REGISTRY: Final[Mapping[str, Message]] = {
         "The task of job {job} was deleted, and its rows with it.",
         "Submit the dataset again: onboard submit --dataset FILE",
     ),
-    "key-in-use": Message(
-        "The key {key!r} already belongs to job {job}, which is a different request.", "Use another --key."
-    ),
+    "key-in-use": Message("The key {key!r} already belongs to job {job}, a different request.", "Use another --key."),
     "labels-differ": Message(
         "Task {task!r} has other labels: {had} instead of {now}.",
-        "Give the new task another name with --task, or use --new-labels.",
+        "Choose another name with --task, or pass --new-labels.",
     ),
     "task-kind-differs": Message(
         "Task {task!r} is of kind {present}, and these rows are of kind {wanted}.",
-        "Give the new task another name with --task, or use --new-labels.",
+        "Choose another name with --task, or pass --new-labels.",
     ),
     "prior-refitted-meanwhile": Message(
         "The prior was refitted by another process meanwhile.", "List its versions with: onboard prior list"
@@ -145,7 +144,7 @@ REGISTRY: Final[Mapping[str, Message]] = {
     ),
     "sqlite-disk-failed": Message(
         "The disk of the database {file} failed: {reason}.",
-        "Look whether the disk is well (dmesg), then try again.",
+        "Check the disk (dmesg), then try again.",
     ),
     "sqlite-forbidden": Message(
         "The database {file} cannot be written: {reason}.",
@@ -154,7 +153,7 @@ REGISTRY: Final[Mapping[str, Message]] = {
     "sqlite-unusable": Message("The database {file} cannot be used: {reason}.", "Try again in a moment."),
     "tables-of-other-program": Message(
         "The database contains tables of another program: {tables}.",
-        "Let ONBOARD_DATABASE_URL name a database that only Onboard uses.",
+        "Set ONBOARD_DATABASE_URL to a database that only Onboard uses.",
     ),
     "token-name-ambiguous": Message("{count} tokens are named {which!r}.", "Name one by its id: {ids}"),
     "unknown-alias": Message("There is no {task}@{alias}.", "List them with: onboard versions {task}"),
@@ -186,7 +185,7 @@ REGISTRY: Final[Mapping[str, Message]] = {
     ),
     "version-number-missing": Message("{reference!r} does not have a version number.", "Name a version: TASK@vN"),
     "worker-name-taken": Message(
-        "A worker called {worker!r} is running already (process {pid} on {host}).", "Give this one another --name."
+        "A worker called {worker!r} is already running (process {pid} on {host}).", "Choose another --name."
     ),
     "worker-not-alive": Message("There is no live worker {worker!r}.", "List them with: onboard workers list"),
 }

@@ -9,7 +9,7 @@ from onboard.messages.message import Message
 
 SERVING: Final[Mapping[str, Message]] = {
     "bulk-request-unknown": Message(
-        "The job asks in a form that is not known here: {reason}.",
+        "The job has a request in an unknown format: {reason}.",
         "Install the version of onboard that it was submitted with, or a later one.",
     ),
     "bundle-base-missing": Message(
@@ -51,58 +51,56 @@ SERVING: Final[Mapping[str, Message]] = {
         "{path} can no longer be read: {reason}.", "Restore the file, or start again with another --output folder."
     ),
     "input-labels-of-regression": Message(
-        "Input {row}: {version} answers with a number: it has no labels to choose from.", "Leave labels out."
+        "Input {row}: {version} answers with a number and has no labels.", "Leave labels out."
     ),
     "input-labels-wrong": Message(
         "Input {row}: {version} {trouble}.", "Name two or more of its labels: {listed}{more}."
     ),
-    "input-mixes-pairs": Message("{single} has one text a row, {width} has two.", "Ask for them in two runs."),
+    "input-mixes-pairs": Message("{single} has one text per row, {width} has two.", "Predict them in two runs."),
     "input-name-invalid": Message("Input {row}: {field}: {reason}", "{remedy}"),
-    "input-not-object": Message("Input {row} is not a JSON object.", 'Give {{"task": …, "text": …}}.'),
-    "input-pairs-differ": Message("{task} takes {taken}, and the input has {has}.", "Name them: {fields}"),
+    "input-not-object": Message("Input {row} is not a JSON object.", 'Send {{"task": …, "text": …}}.'),
+    "input-pairs-differ": Message("{task} takes {taken}, but the input has {has}.", "Name them: {fields}"),
     "input-path-missing": Message("There is no {root}.", "Check the path."),
     "input-texts-differ": Message(
-        "Input {row}: {version} takes {taken}, and {got} given.", "Give {wanted} for {task}."
+        "Input {row}: {version} takes {taken}, but {got} given.", "Send {wanted} for {task}."
     ),
     "input-url-missing": Message("There is no {place}.", "Check the URL: `aws s3 ls` lists the files there."),
-    "input-without-files": Message("{place} contains no files.", "Give a folder of JSONL, CSV, TSV or Parquet files."),
+    "input-without-files": Message("{place} contains no files.", "Use a folder of JSONL, CSV, TSV or Parquet files."),
     "input-without-rows": Message("None of the {files:,} files contains a row.", "Pass files with rows in them."),
     "output-being-written": Message(
         "Job {job} is writing to {output}.",
-        "Name another folder with --output, or wait for the job: onboard jobs watch {job}",
+        "Choose another folder with --output, or wait for the job: onboard jobs watch {job}",
     ),
     "output-has-other-files": Message(
-        "{output} contains files that do not belong to a run.", "Name another folder with --output."
+        "{output} contains files that do not belong to a run.", "Choose another folder with --output."
     ),
     "output-inside-input": Message(
-        "{output} is inside {place}, which is read.", "Name a folder outside of it with --output."
+        "{output} is inside the input folder {place}.", "Choose a folder outside of it with --output."
     ),
     "output-of-other-input": Message(
-        "{output} contains the answers of another run: {place} has other files now.",
-        "Name another folder with --output.",
+        "{output} contains the answers of another run: the files in {place} have changed.",
+        "Choose another folder with --output.",
     ),
     "output-of-other-request": Message(
-        "{output} contains the answers of another run with other options.", "Name another folder with --output."
+        "{output} contains the answers of another run with other options.", "Choose another folder with --output."
     ),
     "output-taken": Message(
         "Job {job} is writing to {output}.", "Wait for it, then submit this again: onboard jobs watch {job}"
     ),
     "plan-damaged": Message(
-        "{place}/plan.json is not the plan of a run: {reason}.", "Name another folder with --output."
+        "{place}/plan.json is not the plan of a run: {reason}.", "Choose another folder with --output."
     ),
-    "plan-missing": Message(
-        "There is no plan in {output}.", "The folder has to be one that all workers of the queue see."
-    ),
+    "plan-missing": Message("There is no plan in {output}.", "Use a folder that all workers of the queue can access."),
     "rows-not-answerable": Message(
         "{bad_rows:,} of {rows_shown} cannot be answered; nothing was written.",
         "Correct them, or skip them: --on-error skip",
     ),
     "shard-lost": Message(
         "Shard {shard} has used up its attempts.",
-        "Look for the cause in their logs (out of memory?), then: onboard jobs retry {id}",
+        "Find the cause in the worker logs (out of memory?), then: onboard jobs retry {id}",
     ),
     "shard-rows-differ": Message(
-        "{shard} has {written:,} rows, but the plan says {rows:,}.", "Name another folder with --output."
+        "{shard} has {written:,} rows, but the plan says {rows:,}.", "Choose another folder with --output."
     ),
     "source-changed": Message(
         (
@@ -117,7 +115,7 @@ SERVING: Final[Mapping[str, Message]] = {
         "Set ONBOARD_BASE to the base that the version was trained on, or submit the task again.",
     ),
     "version-without-novelty": Message(
-        "{named} cannot say whether a text is unknown: it was published without, as shipped tasks are.",
-        "Submit {task} again with 8 rows or more, or leave unknown out.",
+        "{named} cannot tell whether a text is unknown: shipped tasks and early versions lack the statistics.",
+        "Submit {task} again with at least 8 rows, or leave unknown out.",
     ),
 }

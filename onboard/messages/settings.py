@@ -12,7 +12,7 @@ SETTINGS: Final[Mapping[str, Message]] = {
     "env-file-unreadable": Message("{file} cannot be read: {reason}.", "Let this user read it."),
     "root-path-invalid": Message(
         "ONBOARD_ROOT_PATH is {given!r}, which is not the path of a proxy.",
-        "Set it to a path of plain letters such as /onboard, or unset it.",
+        "Set it to a path such as /onboard, or unset it.",
     ),
     "secret-unreadable": Message(
         "The secret {file} cannot be read by user {user}.",
@@ -34,8 +34,8 @@ SETTINGS: Final[Mapping[str, Message]] = {
     ),
     "token-beside-other-url": Message(
         (
-            "{here} comes from {env_file}, and {elsewhere} from elsewhere: a token is only sent to the "
-            "address that is set in the same place."
+            "{here} comes from {env_file}, and {elsewhere} does not: a token is only sent to the "
+            "URL that is set in the same place."
         ),
         "Set both in one place: the environment, or .env.",
     ),
@@ -51,18 +51,18 @@ SETTINGS: Final[Mapping[str, Message]] = {
     "webhook-not-https": Message("The webhook to {host} does not use https://.", "Use an https:// URL."),
     "webhook-secret-invalid": Message(
         "ONBOARD_WEBHOOK_SECRET is not whsec_ and {least} to {most} bytes in base64.",
-        "Make one: echo whsec_$(openssl rand -base64 32)",
+        "Create one: echo whsec_$(openssl rand -base64 32)",
     ),
     "webhook-secret-missing": Message(
-        "ONBOARD_WEBHOOK_SECRET is not set though ONBOARD_WEBHOOK_URLS is.",
-        "Make one: echo whsec_$(openssl rand -base64 32)",
+        "ONBOARD_WEBHOOK_URLS is set, but ONBOARD_WEBHOOK_SECRET is not.",
+        "Create one: echo whsec_$(openssl rand -base64 32)",
     ),
     "webhook-url-invalid": Message(
         "ONBOARD_WEBHOOK_URLS has an entry that is not a URL: {reason}.", "Write each as https://HOST/PATH."
     ),
     "webhook-url-wrong": Message(
         "ONBOARD_WEBHOOK_URLS has an entry that is not like https://HOST/PATH.",
-        "Separate URLs by spaces; leave user names and passwords out, messages are signed.",
+        "Separate URLs by spaces, and leave out user names and passwords: messages are signed instead.",
     ),
     "webhook-urls-not-separated": Message(
         "ONBOARD_WEBHOOK_URLS has several URLs in one entry.", "Separate URLs by spaces."

@@ -130,7 +130,7 @@ def note_use(database: Database, identity: Identity) -> None:
             elif identity.session is not None:
                 SessionRepository(session).used(identity.session, IDLE_SECONDS, SESSION_SECONDS)
     except OnboardError as error:
-        _logger.warning("The use of %s was not noted: %s", identity.token or identity.session, error.message)
+        _logger.warning("The use of %s was not recorded: %s", identity.token or identity.session, error.message)
 
 
 def sign_in(database: Database, secret: str) -> str:
@@ -214,7 +214,7 @@ def adopt_bootstrap_token(database: Database, settings: Settings) -> None:
         tokens = TokenRepository(session)
         if (existing := tokens.find(digest)) is not None:
             if (state := existing[0].state(existing[1])) != "active":
-                _logger.warning("The bootstrap token in %s is %s: put another one into the file.", file, state)
+                _logger.warning("The bootstrap token in %s is %s: write another one to the file.", file, state)
             return
         earlier = tokens.find_named(BOOTSTRAP)
         if tokens.add(_new_id(), BOOTSTRAP, digest, ALL_SCOPES, created_by=str(file)) is not None:
@@ -242,7 +242,7 @@ def _read_secret(file: Path) -> str:
     except OSError as error:
         raise NotAllowedError("bootstrap-token-unreadable", file=str(file), reason=error.strerror) from error
     if readable_by_all and not file.is_relative_to(SECRETS):  # in a container, nobody else can read its secrets
-        _logger.warning("Everybody on this machine can read the bootstrap token: chmod 600 %s", file)
+        _logger.warning("Everyone on this machine can read the bootstrap token: chmod 600 %s", file)
     return content.decode("utf-8", "replace").strip()
 
 

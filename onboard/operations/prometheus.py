@@ -60,8 +60,10 @@ class ServiceCollector(Collector):
         with self._one_at_a_time:
             scrape = self._look()
         build = [__version__, code_version(), platform.python_version()]
-        yield _gauge("onboard_build_info", "The code that answers.", ("version", "code", "python"), [(build, 1)])
-        yield _gauge("onboard_database_up", "Whether the database answered.", (), [((), scrape is not None)])
+        yield _gauge(
+            "onboard_build_info", "Version of the responding process.", ("version", "code", "python"), [(build, 1)]
+        )
+        yield _gauge("onboard_database_up", "Whether the database responded.", (), [((), scrape is not None)])
         if scrape is not None:
             for metrics in (
                 _of_queues,
@@ -136,10 +138,15 @@ def _of_queues(seen: _Seen) -> Iterator[Metric]:
     ]
     yield _gauge("onboard_jobs", "Jobs by queue and state.", ("queue", "state"), standing)
     for name, help_text, label, value in (
-        ("celery_queue_length", "Jobs that wait.", "queue_name", waiting),
-        ("onboard_oldest_queued_seconds", "How long the oldest waiting job waits; 0 when none does.", "queue", oldest),
+        ("celery_queue_length", "Waiting jobs.", "queue_name", waiting),
+        (
+            "onboard_oldest_queued_seconds",
+            "Wait of the oldest waiting job in seconds; 0 if none waits.",
+            "queue",
+            oldest,
+        ),
         ("onboard_queue_paused", "Whether the queue is paused.", "queue", paused),
-        ("onboard_queue_workers", "Live workers that take its jobs; those that drain do not.", "queue", workers),
+        ("onboard_queue_workers", "Live workers that take its jobs, without draining ones.", "queue", workers),
     ):
         yield _gauge(name, help_text, (label,), [((queue,), value(queue)) for queue in seen.queue_names])
 
@@ -162,17 +169,17 @@ def _of_transitions(seen: _Seen) -> Iterator[Metric]:
         return transition.state is JobState.QUEUED and not retried(transition)
 
     for name, help_text, counts in (
-        ("received", "Jobs that were submitted or retried by a person.", received),
-        ("started", "Attempts that began.", entered(JobState.RUNNING)),
+        ("received", "Submitted and manually retried jobs.", received),
+        ("started", "Started attempts.", entered(JobState.RUNNING)),
         ("succeeded", "Jobs that published a version.", entered(JobState.SUCCEEDED)),
         ("failed", "Jobs that failed or are dead.", entered(*_UNSUCCESSFUL)),
-        ("retried", "Attempts that went back to the queue: what failed may pass, or the worker left.", retried),
+        ("retried", "Attempts returned to the queue, after a temporary error or because the worker exited.", retried),
     ):
         yield count(f"celery_task_{name}", help_text, "queue_name", counts)
-    yield count("onboard_dead_jobs", "Jobs whose attempts were used up.", "queue", entered(JobState.DEAD))
+    yield count("onboard_dead_jobs", "Jobs that used up their attempts.", "queue", entered(JobState.DEAD))
     yield count(
         "onboard_lease_expired",
-        "Attempts whose worker fell silent, or whose process died.",
+        "Attempts whose worker stopped responding or whose process died.",
         "queue",
         lambda e: e.previous == LOST,
     )
@@ -182,13 +189,13 @@ def _of_durations(seen: _Seen) -> Iterator[Metric]:
     yield _histogram(
         seen,
         "celery_task_queue_wait_time",
-        "Seconds from when a job was due to when an attempt began.",
+        "Seconds from when a job was due to the start of its attempt.",
         lambda transition: (transition.previous, transition.state) == (JobState.QUEUED, JobState.RUNNING),
     )
     yield _histogram(
         seen,
         "celery_task_runtime",
-        "Seconds that attempts ran that succeeded, failed, or were the last of a dead job.",
+        "Run time in seconds of attempts that succeeded, failed, or were the last of a dead job.",
         lambda transition: (
             transition.previous == JobState.RUNNING and transition.state in (JobState.SUCCEEDED, *_UNSUCCESSFUL)
         ),
@@ -201,12 +208,17 @@ def _of_workers(seen: _Seen) -> Iterator[Metric]:
         ("celery_worker_up", "Whether a worker that did not sign off is alive.", "hostname", attrgetter("live")),
         (
             "onboard_worker_faulty",
-            "Whether the worker takes no jobs, as it cannot load what they need.",
+            "Whether the worker takes no jobs because it cannot load what they need.",
             "worker",
             attrgetter("faulty"),
         ),
-        ("celery_worker_tasks_active", "Jobs that the worker runs.", "hostname", lambda worker: worker.job is not None),
-        ("onboard_worker_heartbeat_age_seconds", "Seconds since the worker last said that it lives.", "worker", age),
+        (
+            "celery_worker_tasks_active",
+            "Running jobs of the worker.",
+            "hostname",
+            lambda worker: worker.job is not None,
+        ),
+        ("onboard_worker_heartbeat_age_seconds", "Seconds since the last heartbeat of the worker.", "worker", age),
     ):
         yield _gauge(name, help_text, (label,), [((worker.name,), value(worker)) for worker in seen.workers])
 
@@ -219,7 +231,7 @@ def _of_hearing(seen: _Seen) -> Iterator[Metric]:
     )
     for name, help_text, fact in (
         ("onboard_worker_renewals", "How often the worker was unresponsive and restarted.", "renewals"),
-        ("onboard_dropped_messages", "Invalid messages of the broker that were dropped.", "dropped_messages"),
+        ("onboard_dropped_messages", "Invalid broker messages that were dropped.", "dropped_messages"),
     ):
         family = CounterMetricFamily(name, help_text, labels=("worker",))
         for worker in seen.workers:
@@ -234,9 +246,9 @@ def _of_gpus(seen: _Seen) -> Iterator[Metric]:
         for gpu in worker.facts.get("gpus") or []
     ]
     for fact, help_text in (
-        ("memory_used_bytes", "Memory in use on the GPU, by whomever."),
+        ("memory_used_bytes", "Memory in use on the GPU, by all processes."),
         ("memory_total_bytes", "Memory of the GPU."),
-        ("utilization_ratio", "Share of time in which the GPU computed."),
+        ("utilization_ratio", "Share of time that the GPU was busy."),
         ("temperature_celsius", "Temperature of the GPU."),
     ):
         available = [(labels, gpu[fact]) for labels, gpu in gpus if gpu.get(fact) is not None]
@@ -251,7 +263,7 @@ def _of_webhooks(seen: _Seen) -> Iterator[Metric]:
     }
     yield _gauge(
         "onboard_webhook_deliveries",
-        "Webhook messages that have not arrived: not tried yet, tried in vain, or given up in the last day.",
+        "Undelivered webhook messages: not tried yet, failing, or given up in the last day.",
         ("state",),
         [((state,), count) for state, count in counts.items()],
     )
@@ -262,7 +274,7 @@ def _of_drift(seen: _Seen) -> Iterator[Metric]:
     labels = ("task", "version")
     texts = [((task, str(version)), count) for task, version, count, _ in seen.drift]
     alarms = [((task, str(version)), alarm) for task, version, _, alarm in seen.drift]
-    yield _gauge("onboard_drift_texts", "Texts of this week that drift is looked for in.", labels, texts)
+    yield _gauge("onboard_drift_texts", "Texts of this week that are checked for drift.", labels, texts)
     yield _gauge("onboard_drift_alarm", "Whether the texts of this week differ from earlier ones.", labels, alarms)
 
 

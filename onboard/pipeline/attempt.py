@@ -137,7 +137,7 @@ class Attempt:
     def _tell_of_halving(self, rows: int, fewer: int) -> None:
         self._halved_now.append(HalvedBatch(rows=rows, rows_at_once=fewer))
         self.progress.note(
-            f"the GPU's memory is too small for {rows} rows at once: going on with {fewer}", rows_at_once=fewer
+            f"the GPU's memory is too small for {rows} rows at once: continuing with {fewer}", rows_at_once=fewer
         )
 
 

@@ -109,7 +109,7 @@ def _stored_bytes(trained: TrainOutput, readout: Readout | None) -> int:
 
 def _alone(outcome: JobOutcome) -> ChooseOutput:
     method = outcome.trained.method
-    reason = "No rows are left that could compare it with others."
+    reason = "No rows are left to compare it with other methods."
     methods = MethodChoice(chosen=method, reason=reason, stopped=reason, evidence=None, rows=0, tried=())
     return ChooseOutput(None, methods, {"chosen": method, "tried": 0})
 
@@ -165,7 +165,7 @@ class _Trial:
                 self.facts[method] = TriedMethod(method=method, loss=None, reason=error.message)
                 continue
             self.add(self.judged(trained), trained, time.monotonic() - started)
-        return nothing_to_gain(self.measured) or "There is no further method to try."
+        return nothing_to_gain(self.measured) or "There are no other methods to try."
 
     def document(self, choice: Choice, stopped: str) -> MethodChoice:
         """Return the job's document of the choice."""

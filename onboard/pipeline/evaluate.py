@@ -114,7 +114,7 @@ def _weakness_before(alone: Judged, deciding: str) -> Weakness:
     validation, _, _ = alone.validation()
     trivial = alone.trivial.get("validation", {}).get(_TRIVIAL[alone.bench.dataset.kind])
     verdict = weakness(validation, trivial, deciding)
-    return replace(verdict, reason=f"Judged before the tuning. {verdict.reason}")
+    return replace(verdict, reason=f"Measured before the tuning. {verdict.reason}")
 
 
 def _json(metrics: Metrics) -> MetricsDocument:
@@ -288,7 +288,7 @@ class Judged:
         try:
             comparison = self._compare(services, present)
         except (DamagedError, InputError) as error:  # the second is for a method that this release does not support
-            reason = f"{present.reference} cannot be read to be compared with. {error.outside.message}"
+            reason = f"{present.reference} cannot be read for the comparison. {error.outside.message}"
             return stays(reason, present)
         verdict = may_replace(
             comparison, weak=weak, predecessor_weak=present.weak, predecessor_unmeasured=present.unmeasured,

@@ -17,7 +17,7 @@ from onboard.train.crossvalidation import log_of, mean_loss, rows_in_folds
 from onboard.train.learning import choosing
 from onboard.train.worth_tuning import fitted
 
-PREDICTED: Final = "rows that were predicted without themselves"
+PREDICTED: Final = "cross-validated rows"
 HELD: Final = "held-out rows"
 
 

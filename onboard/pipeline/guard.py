@@ -71,7 +71,7 @@ def _gained(
 ) -> dict[str, Any]:
     """Compare the new task's published loss before and after the step; return both and whether to keep the step.
 
-    Uses rows that trained neither, if there are any.
+    Uses rows that neither was trained on, if there are any.
 
     Args:
         attempt: the current attempt.
@@ -92,7 +92,9 @@ def _gained(
     named, evidence = evidence or "training rows, which chose it,", evidence or "training rows"
     said = f"The loss on {count} {named} went from {was:.3f} to {now:.3f} nats"
     keep = now < was or attempt.job.spec.tune_hypernetwork == "always"
-    reason = f"{said}." if keep else f"{said}: without the step it is as good, so the hypernetwork stays as it is."
+    reason = (
+        f"{said}." if keep else f"{said}: the result is as good without the step, so the hypernetwork does not change."
+    )
     return {"kept": keep, "before": was, "after": now, "evidence": evidence, "rows": count, "reason": reason}
 
 
@@ -164,7 +166,7 @@ def _judged(
     if not behind:
         return judgement
     others = [judgement.chosen] if len(tasks) > len(earlier) and judgement.chosen else []
-    rule = f"all but {', '.join(behind)}, which came too late for an earlier step and may have lost by it"
+    rule = f"all but {', '.join(behind)}, which were published too late for an earlier step that may have harmed them"
     return judgement.model_copy(update={"chosen": "; ".join([*others, rule])})
 
 

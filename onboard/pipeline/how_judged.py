@@ -8,8 +8,8 @@ from onboard.contract.report import ReadoutFacts
 from onboard.data.limits import FEWEST_FOLDED_ROWS
 from onboard.pipeline.outputs import TrainOutput
 
-NO_ROWS: Final = "There are no labeled rows; a test split would measure the version."
-ONE_ROW_EACH: Final = "Every label has one training row: held out, it could not be learned."
+NO_ROWS: Final = "There are no labeled rows. Add a test split to measure the version."
+ONE_ROW_EACH: Final = "Every label has only one training row, so none can be held out."
 
 
 def in_folds(trained: TrainOutput, predicted: int, rows: int, *, with_readout: bool) -> str:
@@ -21,16 +21,18 @@ def in_folds(trained: TrainOutput, predicted: int, rows: int, *, with_readout: b
         rows: number of training rows.
         with_readout: whether a readout answers too.
     """
-    by_themselves = "Each training row was predicted without itself"
+    by_themselves = "Each training row was predicted by a model that was not trained on it"
     if predicted < rows:
-        by_themselves = f"{predicted} of the {rows} training rows were predicted without themselves"
+        by_themselves = (
+            f"{predicted} of the {rows} training rows were predicted by a model that was not trained on them"
+        )
     if trained.weights is not None and not with_readout:
-        return f"{by_themselves}, by weights of the other rows."
+        return f"{by_themselves}."
     if trained.has_embedding:
-        chosen = "the initialisation and how far to go from it"
+        chosen = "the start and the distance from it"
     else:
-        chosen = "how regular the readout is" + ("" if trained.is_readout else ", and how much it says")
-    return f"{by_themselves}; but they chose {chosen}, so it may be too good."
+        chosen = "the readout's regularization" + ("" if trained.is_readout else ", and its share")
+    return f"{by_themselves}; but they chose {chosen}, so the estimate may be optimistic."
 
 
 def on_held_out_rows(trained: TrainOutput, readout: ReadoutFacts | None) -> str | None:
@@ -40,10 +42,10 @@ def on_held_out_rows(trained: TrainOutput, readout: ReadoutFacts | None) -> str 
         trained: output of the training.
         readout: facts of its readout.
     """
-    rows, chosen = trained.training.chosen_on, "how far to go from the start"
+    rows, chosen = trained.training.chosen_on, "the distance from the start"
     if not rows and readout:
-        rows, chosen = readout.rows, "how much of the answer is the readout's"
-    return f"{rows} of these rows chose {chosen}, so these numbers are a little too good." if rows else None
+        rows, chosen = readout.rows, "the readout's share"
+    return f"{rows} of these rows chose {chosen}, so these numbers are slightly optimistic." if rows else None
 
 
 def too_few(rows: int, held_out_but_known: int) -> str:
@@ -54,12 +56,10 @@ def too_few(rows: int, held_out_but_known: int) -> str:
         held_out_but_known: held-out rows that were left out because the training's start was trained on them.
     """
     if held_out_but_known:
-        return (
-            f"All {held_out_but_known} held-out rows have trained what this training started from, or its hypernetwork."
-        )
+        return f"All {held_out_but_known} held-out rows were used to train the start or the hypernetwork."
     if rows < FEWEST_FOLDED_ROWS:
         return f"{rows} rows are too few for a validation estimate."
     return (
-        f"Fewer than {FEWEST_FOLDED_ROWS} of the {rows} training rows can be predicted without themselves: "
-        "the others have trained what this training started from, or no other row has their label."
+        f"Fewer than {FEWEST_FOLDED_ROWS} of the {rows} training rows can be cross-validated: "
+        "the others were used to train the start, or no other row has their label."
     )

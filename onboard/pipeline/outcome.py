@@ -17,12 +17,14 @@ from onboard.pipeline.material import Workbench
 from onboard.pipeline.outputs import GuardOutput, NoStep, ProposedStep, TrainOutput, TuneOutput
 from onboard.versions.protected import Identity, line_of
 
-_CHOSEN: Final = "These rows chose how much of the tuning was kept, so these numbers are a little too good."
-_CURVE_BEFORE: Final = "The hypernetwork was tuned after the learning curve was made, which says nothing of the two."
-_CHOSE_METHOD: Final = "These rows chose the method, too, so these numbers are a little too good."
-_CHOSE_VERSION: Final = "These rows chose between the job's two versions, too, so these numbers are a little too good."
+_CHOSEN: Final = "These rows chose how much of the tuning was kept, so these numbers are slightly optimistic."
+_CURVE_BEFORE: Final = "The learning curve was made before the hypernetwork was tuned, and does not include it."
+_CHOSE_METHOD: Final = "These rows chose the method, too, so these numbers are slightly optimistic."
+_CHOSE_VERSION: Final = (
+    "These rows chose between the job's two versions, too, so these numbers are slightly optimistic."
+)
 _NO_ESTIMATE: Final = (
-    "All rows trained the embedding and tuned the hypernetwork: none is left that could say how good the two are."
+    "All rows were used to train the embedding and to tune the hypernetwork, so none are left to measure them."
 )
 
 

@@ -28,7 +28,7 @@ from onboard.versions.trained_rows import TrainedRows
 
 _NOTHING: Final = np.zeros(0, dtype=np.float32)
 _NO_ROWS: Final = "There are no labeled rows: the readout is computed from the words of the labels."
-_CLOSED_FORM: Final = "The readout is computed in closed form: there is nothing to start from."
+_CLOSED_FORM: Final = "The readout is computed in closed form and needs no start."
 
 
 def own_start(attempt: Attempt, method: str) -> ProbeOutput:
@@ -39,7 +39,7 @@ def own_start(attempt: Attempt, method: str) -> ProbeOutput:
     if not bench.dataset.train:
         reason = _NO_ROWS
     elif method != LINEAR:
-        reason = f"{TASK_METHODS[method].TITLE} starts as its paper says. {TASK_METHODS[method].INITIALISATION}"
+        reason = f"{TASK_METHODS[method].TITLE} starts as described in its paper. {TASK_METHODS[method].INITIALISATION}"
     alone = ProbeOutput(
         z=_NOTHING,
         words=bench.words,
@@ -61,7 +61,7 @@ def _at_adapters(attempt: Attempt, alone: ProbeOutput, rows: np.ndarray) -> Prob
         z=named.z,
         init=alone.init.model_copy(
             update={
-                "reason": f"It starts at the adapters of {named.embedding}, as requested.",
+                "reason": f"It starts from the adapters of {named.embedding}, as requested.",
                 "generated_by": named.embedding,
             }
         ),

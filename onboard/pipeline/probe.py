@@ -114,7 +114,7 @@ def _start(
         return measure_named(evaluator, named), {"reason": "asked for", "strategy": None, "prefilter": None}
     collected = collect_candidates(services, base, spec.seed, fingerprint, rows)
     for reference, trouble in collected.unreadable.items():
-        attempt.progress.note(f"{reference} was left out of the probe. {trouble}")
+        attempt.progress.note(f"{reference} was excluded from the probe. {trouble}")
     strategy = spec.options.get("probe", "race")
     settings = ProbeSettings(exhaustive=strategy == "exhaustive")
     result = choose(evaluator, collected.candidates, np.arange(evaluator.rows), settings)

@@ -1,6 +1,6 @@
 """The first version of a job: a readout alone, published as provisional while its embedding is being learned.
 
-Rows that trained neither decide whether the job publishes a second version or confirms this one as final.
+Rows that neither was trained on decide whether the job publishes a second version or confirms this one as final.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ from onboard.registry.versions import VersionRepository
 from onboard.statistics.probabilities import blend, row_losses
 from onboard.statistics.student import student_interval
 
-_NO_EVIDENCE: Final = "No rows were left out that could compare the two; on other tasks the embedding helps."
-_LATEST_BEFORE: Final = "`latest` was decided when the version was published as provisional."
+_NO_EVIDENCE: Final = "There are no held-out rows to compare the two; on other tasks the embedding helps."
+_LATEST_BEFORE: Final = "`latest` was decided when the provisional version was published."
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ def compared(first: First, judged: Judged, outcome: JobOutcome) -> ProvisionalFa
         outcome: the outcome.
     """
     if outcome.trained.is_readout:
-        return decided(first, "The rows chose the readout alone.", confirmed=True)
+        return decided(first, "The rows favor the readout alone.", confirmed=True)
     if outcome.methods is not None:
         return decided(first, outcome.methods.reason, confirmed=False)
     if outcome.tuned is not None or judged.spec.tune_hypernetwork == "always":

@@ -387,7 +387,9 @@ def _more_rows(trained: TrainOutput, evaluated: EvaluateOutput) -> ExpectedGain 
     metrics = evaluated.metrics.get("test") or evaluated.metrics.get("validation")
     if trained.more_rows is None or trained.more_rows.gain is None or not collapsed(label_scores(metrics)):
         return trained.more_rows
-    return trained.more_rows.without_gain("It gives every text the same answer, so the curve cannot be extrapolated.")
+    return trained.more_rows.without_gain(
+        "The version gives every text the same answer, so the curve cannot be extrapolated."
+    )
 
 
 def _dataset(attempt: Attempt, draft: EmbeddingVersion, trained: TrainOutput) -> DatasetFacts:

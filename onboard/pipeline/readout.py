@@ -156,7 +156,7 @@ def together(
     use: str,
     checkpoint: Callable[[], None],
 ) -> Together:
-    """Choose the readout's share, which may be 0, on rows that trained neither part.
+    """Choose the readout's share, which may be 0, on rows that neither part was trained on.
 
     Without a training the readout is the whole answer.
 
@@ -179,7 +179,7 @@ def together(
     if answered is None:
         answered, evidence = _on_held_out_rows(bench, words, readout, task, checkpoint), HELD
     if answered is None:
-        reason = "No rows show what it adds, so its share is the usual one."
+        reason = "No rows show how much it adds, so it has the default share."
         return Together(readout, folds, ReadoutFacts(asked=use, share=readout.share, reason=reason))
     facts = _facts(use, trained, answered, evidence)
     share = facts.share
@@ -217,9 +217,9 @@ def _facts(use: str, trained: TrainOutput, answered: Answered, evidence: str) ->
     seen = f"on {len(targets)} {evidence}"
     reason = f"With it the loss {seen} is {after:.3f} nats, {before:.3f} without."
     if after > before:
-        reason += " So small a loss may be chance, and on other tasks a readout helps."
+        reason += " Such a small loss may be chance, and on other tasks a readout helps."
     if not share:
-        which = "The embedding is" if trained.has_embedding else "The task's own weights are"
+        which = "The embedding is" if trained.has_embedding else "The task-specific weights are"
         reason = f"{which} clearly better without it {seen} ({before:.3f} nats), so no readout is used."
     return ReadoutFacts(
         asked=use, share=share, reason=reason, before=before, after=after, evidence=evidence, rows=len(targets)

@@ -43,8 +43,8 @@ from onboard.registry.jobs import JobRepository
 from onboard.registry.services import Services
 
 MOST_STARTS = 3  # of an attempt, if its base's head moves while it runs
-_FAST: Final = "--fast asks for the first version only."
-_OVERTAKEN: Final = "Job {job} learns these rows and later changes, so no embedding is learned of these rows."
+_FAST: Final = "--fast stops after the first version."
+_OVERTAKEN: Final = "Job {job} learns these rows and later changes, so no embedding is learned from these rows."
 
 
 def preload(services: Services) -> None:

@@ -59,7 +59,7 @@ def tune_stage(attempt: Attempt, probed: ProbeOutput, trained: TrainOutput, alon
     except (CancelledError, OutOfMemoryError):
         raise
     except JobFailedError as error:  # a loss or weight is not finite
-        attempt.progress.note(f"{error.message} Going on with the embedding alone.")
+        attempt.progress.note(f"{error.message} Continuing with the embedding alone.")
         return _not_tuned(attempt, error.message, diverged=True)
     return _proposed(tuner, tuned, worth.reason)
 
@@ -105,7 +105,7 @@ def _looked(tuner: _Tuner, trained: TrainOutput, gain: float) -> NoStep | None:
     steps = settings.for_look().steps
     reason = (
         f"A first look of {steps} of {settings.steps} steps lowers the loss on {seen.rows} {seen.kind} by less than "
-        f"{gain} nats ({seen.losses.alone:.3f}; {seen.losses.least:.3f} at best), so the hypernetwork stays as it is."
+        f"{gain} nats ({seen.losses.alone:.3f}; {seen.losses.least:.3f} at best), so the hypernetwork does not change."
     )
     tuning = Tuning(
         **_facts(tuner.attempt, reason, tried=True),
@@ -201,7 +201,7 @@ def _wanted(tuner: _Tuner, tuned: Tuned) -> _Wanted:
     if not share:
         facts["reason"] = (
             f"No part of the step lowers the loss on {seen.rows} {evidence} ({losses.alone:.3f} nats; after tuning "
-            f"{losses.least:.3f} at best), so the hypernetwork stays as it is."
+            f"{losses.least:.3f} at best), so the hypernetwork does not change."
         )
         return _Wanted(share, facts, {})
     known = {"0": losses.alone}

@@ -105,14 +105,14 @@ def _best(tried: Sequence[Tried], noise: float) -> tuple[Tried, str | None]:
     if plain is None:
         return best, None
     if best is plain:
-        return plain, f"Nothing that was learned before is a better start than {plain.name}."
+        return plain, f"No earlier task is a better start than {plain.name}."
     gain, error = paired(plain.losses, best.losses)
     if gain > noise * error:
         return best, None
     measured = (
         f"{gain:.3f} nats a row, the noise is {noise * error:.3f}" if math.isfinite(error) else "too few rows to tell"
     )
-    return plain, f"Nothing is a better start than {plain.name} by more than the noise ({best.name}: {measured})."
+    return plain, f"No candidate is a better start than {plain.name} by more than noise ({best.name}: {measured})."
 
 
 def _ties(best: Tried, tried: Sequence[Tried], raced: Raced) -> tuple[str, ...]:

@@ -200,7 +200,7 @@ class ClaimRepository(Repository):
 
     def release(self, job_id: str, attempt: int) -> Job:
         """Return the job to its queue because the worker is leaving. The attempt does not count."""
-        return self._requeue(job_id, attempt, {"reason": "the worker left"}, max_attempts=JobRow.max_attempts + 1)
+        return self._requeue(job_id, attempt, {"reason": "the worker exited"}, max_attempts=JobRow.max_attempts + 1)
 
     def put_off(self, job_id: str, attempt: int, error: dict[str, Any], delay_seconds: float) -> Job:
         """Queue the job again after `delay_seconds`, because a resource is in use. The attempt does not count."""
@@ -353,6 +353,6 @@ def _overdue(job: Job) -> dict[str, Any]:
 
 _LOST = {
     "code": "dead",
-    "message": "The worker was lost while it ran this job, as often as it may be tried.",
-    "remedy": "Look for the cause in the worker's log (out of memory?), then: onboard jobs retry JOB",
+    "message": "The worker was lost in every attempt at this job.",
+    "remedy": "Find the cause in the worker's log (out of memory?), then: onboard jobs retry JOB",
 }

@@ -81,7 +81,7 @@ def hold_hypernetwork(session: Session, base_digest: str, version: int) -> None:
     )
     collected_at, unlearning = session.execute(statement).one_or_none() or (None, None)
     if collected_at is not None or unlearning is not None:
-        gone = "was collected: nothing needed it any more"
+        gone = "was collectedbecause nothing needed it any more"
         why = f"descends from the deleted task {unlearning}" if collected_at is None else gone
         raise ConflictError("hypernetwork-not-usable", base=base_digest, version=version, reason=why)
 

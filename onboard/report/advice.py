@@ -67,14 +67,14 @@ def _neglect(document: Mapping[str, Any]) -> Callout | None:
     sentence = neglect(document)
     if not sentence:
         return None
-    title = "Some labels get no answers, or hardly any: see “by label” before you use this version"
+    title = "Some labels are never or rarely answered: see “by label” before you use this version"
     return Callout("bad", title, sentence, tuple(neglect_steps(document)))
 
 
 def _weak(document: Mapping[str, Any]) -> Callout | None:
     if not document.get("weak"):
         return None
-    reason = text(document.get("weak_reason")) or "It is no better than always giving the commonest label."
+    reason = text(document.get("weak_reason")) or "It is not better than always giving the most frequent label."
     return Callout("bad", "Weak result: do not rely on this version yet", reason, tuple(next_steps(document)))
 
 
@@ -83,18 +83,18 @@ def next_steps(document: Mapping[str, Any]) -> list[str]:
     dataset, init = mapping(document.get("dataset")), mapping(document.get("init"))
     steps = []
     if mappings(dataset.get("warnings")):
-        steps.append("Read the warnings about the dataset below; mislabelled or conflicting rows cost most.")
+        steps.append("Read the dataset warnings below; mislabeled and conflicting rows do the most harm.")
     rows = number(within(dataset, "rows", "train"))
     if rows is not None and rows < FEW_ROWS and not neglect(document):
         again = submit_again(document)
-        steps.append(f"Add labelled rows ({rows:.0f} were trained on) and submit again: `{again}`")
+        steps.append(f"Add labeled rows ({rows:.0f} were trained on) and submit again: `{again}`")
     if dataset.get("kind") == MULTILABEL:  # other methods do not support it
         return [*steps, *_words_alone(document)]
     if own_start(document):
-        steps.append("See what other methods make of these rows: `onboard compare-methods FILE`")
+        steps.append("Compare methods on these rows: `onboard compare-methods FILE`")
         return [*steps, *_words_alone(document)]
     if not mapping(document.get("methods")) and within(document, "tuning", "asked") != "always":
-        steps.append(f"Let the rows choose among methods: `{submit_again(document, method=AUTO)}`")
+        steps.append(f"Let the rows choose the method: `{submit_again(document, method=AUTO)}`")
     other = f"another task than {text(init.get('chosen'))}" if init.get("reason") == "asked for" else "a task"
     steps.append(f"Start from {other} that you know to be alike: `{submit_again(document, init='TASK')}`")
     return [*steps, *_words_alone(document)]
@@ -103,7 +103,7 @@ def next_steps(document: Mapping[str, Any]) -> list[str]:
 def _words_alone(document: Mapping[str, Any]) -> list[str]:
     """Return the suggestion for a baseline that is better than the version, if there is one."""
     stronger = _stronger_baseline(document)
-    return [f"{stronger} on the same rows: for this task words alone may be enough."] if stronger else []
+    return [f"{stronger} on the same rows: for this task, counting words may be enough."] if stronger else []
 
 
 def _stronger_baseline(document: Mapping[str, Any]) -> str:
@@ -137,11 +137,11 @@ def _not_measured(document: Mapping[str, Any]) -> Callout | None:
         task = text(document.get("task"))
         steps = (
             f"Label a few rows of each label, then submit them: `onboard submit --dataset FILE --task {task}`",
-            "See which texts to label first: submit the labels again with `--unlabelled FILE`",
+            "To see which texts to label first, submit the labels again with `--unlabelled FILE`",
         )
         return Callout("warn", "Unmeasured: made from its labels alone", reason, steps)
-    step = "Hand in rows that are not trained on: `onboard submit --dataset FILE --test HELD_OUT_FILE`"
-    return Callout("warn", "How good it is was not measured", reason, (step,))
+    step = "Submit rows that are not trained on: `onboard submit --dataset FILE --test HELD_OUT_FILE`"
+    return Callout("warn", "The version was not measured", reason, (step,))
 
 
 def _alarm(document: Mapping[str, Any]) -> Callout | None:
@@ -149,8 +149,8 @@ def _alarm(document: Mapping[str, Any]) -> Callout | None:
     chosen = text(init.get("chosen"))
     if not init.get("alarm") or not chosen:
         return None
-    title = f"Nothing learned before was found to help this task: training started from `{chosen}`"
-    others = "How the other starting points did stands under “Where training started”."
+    title = f"No earlier task was found to help: training started from `{chosen}`"
+    others = "“Where training started” shows the other candidates."
     return Callout("warn", title, others)
 
 
@@ -169,8 +169,8 @@ def _latest(document: Mapping[str, Any]) -> Callout | None:
         return None
     task, version = text(document.get("task")), text(document.get("version"))
     alias = text(move.get("alias")) or "latest"
-    step = f"Move it all the same: `onboard promote {task}@v{version} --alias {alias}`"
-    return Callout("warn", f"`{alias}` stays where it was", text(move.get("reason")), (step,))
+    step = f"To move it anyway: `onboard promote {task}@v{version} --alias {alias}`"
+    return Callout("warn", f"`{alias}` did not move", text(move.get("reason")), (step,))
 
 
 def _changed(document: Mapping[str, Any]) -> Callout | None:
@@ -187,7 +187,7 @@ def _cross_validated(document: Mapping[str, Any]) -> Callout | None:
     if document.get("validation_kind") != "cross-validated" or fair_split(document) != "validation":
         return None
     sentence = text(document.get("validation_reason")) or (
-        "There were too few rows to hold some out. Every row was predicted by a model that had not seen it, "
-        "and the published version has trained on all of them."
+        "There were too few rows to hold some out. Every row was predicted by a model that had not seen it. "
+        "The published version was trained on all of them."
     )
     return Callout("info", "The validation is a cross-validated estimate", sentence)

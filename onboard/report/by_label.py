@@ -55,12 +55,12 @@ def neglect_steps(document: Mapping[str, Any]) -> list[str]:
     steps = [_label_more(document, rare, counts, most)] if rare else []
     if deciding_metric(document) not in _ALIKE:
         judged = submit_again(document, metric="macro_f1")
-        steps.append(f"Judge it by a metric in which every label counts the same: `{judged}`")
+        steps.append(f"Use a metric in which every label counts the same: `{judged}`")
     tuning = mapping(document.get("tuning"))
     if not tuning.get("tried") and within(document, "dataset", "kind") != MULTILABEL:
         tuned = submit_again(document, tune_hypernetwork="always")
         steps.append(f"Let the shared hypernetwork learn the task too: `{tuned}`")
-    mended = f"Look for wrong labels among the rows of {_named(labels)}, then submit again: `{submit_again(document)}`"
+    mended = f"Check the labels of the rows of {_named(labels)}, then submit again: `{submit_again(document)}`"
     return steps or [mended]
 
 
@@ -69,7 +69,7 @@ def _label_more(
 ) -> str:
     there = ", ".join(f"{counts.get(any_label(label)) or 0:,.0f} of {label_name(label)}" for label in rare[:3])
     return (
-        f"Label more rows of {_named(rare)}: {there} were trained on, and {most:,.0f} of the commonest label. "
+        f"Label more rows of {_named(rare)}: {there} were trained on, and {most:,.0f} of the most frequent label. "
         f"Then submit again: `{submit_again(document)}`"
     )
 

@@ -124,11 +124,11 @@ def _probe_caption(init: Mapping[str, Any], hidden: int) -> str:
         sentences.append(f"{'It' if init.get('reason') else 'The chosen one'} was scored on {counted(rows, 'row')}.")
     if overlap:
         known = "It" if init.get("reason") else "Some candidate"
-        sentences.append(f"{known} had been trained on {overlap:,.0f} of the task's rows.")
+        sentences.append(f"{known} was trained on {overlap:,.0f} of the task's rows.")
     if hidden:
         sentences.append(f"{hidden:,} worse {'candidate is' if hidden == 1 else 'candidates are'} not shown.")
     if not init.get("reason"):  # otherwise nothing was chosen
-        sentences.append("These numbers chose the start, so they do not say how good the version is.")
+        sentences.append("These numbers chose the start; they do not measure the version.")
     return " ".join(sentences)
 
 

@@ -48,7 +48,7 @@ def _shares(asked: Mapping[str, Any]) -> list[str]:
     shares.sort(key=lambda share: -share[0])
     shown = ", ".join(f"{label} {100 * share:.0f}%" for share, label in shares[:MOST_SHARES])
     rest = f" and {len(shares) - MOST_SHARES} more labels" if len(shares) > MOST_SHARES else ""
-    return [f"Answers to the unlabelled texts now: {shown}{rest}."] if shares else []
+    return [f"Current answers to the unlabeled texts: {shown}{rest}."] if shares else []
 
 
 def _worth(document: Mapping[str, Any]) -> list[str]:
@@ -106,10 +106,10 @@ def _sentence(asked: Mapping[str, Any], rows: int) -> str:
     rest = "" if read is None or considered is None or read <= considered else f"; the file has {read:,.0f} rows"
     of = "" if considered is None else f" (of {considered:,.0f} that were looked at{rest})"
     if rows == 1:
-        return f"This text is worth a label most{of}. Label it, add it to the dataset, and submit it again."
+        return f"This text is the most useful one to label{of}. Label it, add it to the dataset, and submit it again."
     return (
-        f"These {rows} texts are worth a label most{of}, the least sure first; variants of one text are avoided where "
-        "the file has enough. Label them, add them to the dataset, and submit it again."
+        f"These {rows} texts are the most useful ones to label{of}, the least certain first; "
+        "near-duplicates are avoided if possible. Label them, add them to the dataset, and submit it again."
     )
 
 

@@ -46,7 +46,7 @@ def render_lineage(lineage: LineageDocument) -> str:
         (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
             'role="img" font-family="system-ui, sans-serif" font-size="12">',
-            f"<title>LineageDocument of {_text(lineage.task)}</title>",
+            f"<title>Lineage of {_text(lineage.task)}</title>",
             f'<rect width="{width}" height="{height}" fill="#ffffff"/>',
             *(_line(edge, places) for edge in lineage.edges),
             *(_box(node, places[node.id], sorted(named.get(node.id, []))) for node in lineage.nodes),

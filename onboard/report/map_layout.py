@@ -119,7 +119,7 @@ def lay_out(document: Mapping[str, Any], width_of: WidthOf, canvas: Canvas = WID
     shown = [family for family in families.values() if family.tasks]
     notes = map_notes(document)
     if any(mark.source for mark in marks) and not all(mark.source for mark in marks):
-        notes.append("Large marks with a rim were learned here; small ones came with the base.")
+        notes.append("Large marks with a rim are tasks learned here; small ones came with the base.")
     if unnamed:
         notes.append(f"{unnamed:,} {'name has' if unnamed == 1 else 'names have'} no room next to the marks.")
     on_top = sorted(marks, key=lambda mark: not mark.source)  # in drawing order
@@ -131,7 +131,7 @@ def headline(document: Mapping[str, Any]) -> str:
     tasks = len(listing(document.get("tasks")))
     if document.get("layout") == "neighbours":
         learned = sum(not task.get("source") for task in mappings(document.get("tasks")))
-        return f"{counted(tasks, 'task')}, {learned:,} learned here, each near those that it is most like."
+        return f"{counted(tasks, 'task')}, {learned:,} learned here, each close to similar ones."
     shares = [number(share) or 0.0 for share in listing(document.get("explained"))[:2]]
     shown = counted(tasks, "task")
     if tasks < 2:
@@ -139,27 +139,27 @@ def headline(document: Mapping[str, Any]) -> str:
     if sum(shares) == 0:
         return f"{shown}, which are all alike."
     across, upwards = (f"{100 * share:.0f}%" for share in (*shares, 0.0)[:2])
-    return f"{shown}; across {across} and upwards {upwards} of what sets them apart."
+    return f"{shown}; across {across} and upwards {upwards} of the differences."
 
 
 def map_notes(document: Mapping[str, Any]) -> list[str]:
     """Return notes for readers of the map."""
     by_neighbours = document.get("layout") == "neighbours"
     notes = [
-        "Neighbors and groups mean something; distances between groups and directions do not."
+        "Neighbors and groups are meaningful; distances between groups and directions are not."
         if by_neighbours
-        else "Near means alike only as far as two directions can tell; the nearest tasks are by all numbers.",
-        "Tasks are alike if the words of their labels are, and go with like weights of a readout.",
+        else "Two dimensions show similarity only roughly; the nearest tasks are computed from all numbers.",
+        "Tasks are similar if their label words are, and go with similar readout weights.",
     ]
     placed = Counter(text(task.get("placed_by")) for task in mappings(document.get("tasks")))
     for basis, by in (("embedding", "embedding"), ("readout", "weights")):
         if 0 < placed[basis] < placed.total():
-            notes.append(f"Placed by {by} alone, for want of such words: {counted(placed[basis], 'task')}.")
+            notes.append(f"Placed by {by} only, because they lack such words: {counted(placed[basis], 'task')}.")
     if any(mapping(task.get("nearest_source")) for task in mappings(document.get("tasks"))):
-        notes.append("A learned task has the family of the source task nearest to it; it may ask something else.")
+        notes.append("A learned task has the family of the nearest source task, which may not fit.")
     if left_out := number(document.get("left_out")):
         which = f"{counted(left_out, 'task')} {'is' if left_out == 1 else 'are'}"
-        notes.append(f"{which} on another base, whose numbers mean something else: not shown.")
+        notes.append(f"{which} on another base, which cannot be compared: not shown.")
     return notes
 
 

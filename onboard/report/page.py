@@ -171,7 +171,7 @@ def _explanation(document: Mapping[str, Any], split: str) -> str:
         return "Nothing was trained, chosen or stopped on these rows."
     if _crossed(document, split):
         reason = text(document.get("validation_reason")) if fair_split(document) == "test" else ""  # else it is on top
-        return reason or "Every row counted here was predicted by a model that had not seen it."
+        return reason or "Every row was predicted by a model that had not seen it."
     return f"These rows were not trained on. {text(document.get('validation_reason'))}".rstrip()
 
 
@@ -200,7 +200,7 @@ def training_facts(training: Mapping[str, Any]) -> Facts:
         ("made of", _made_of(mapping(training.get("without_rows")))),
         ("numbers trained", "" if trained is None else f"{trained:,.0f}"),
         ("steps", "" if steps is None else f"{steps:,.0f}"),
-        ("of the way taken", "" if share is None else f"{100 * share:g}%"),
+        ("share of the distance", "" if share is None else f"{100 * share:g}%"),
         ("learning rate", "" if rate is None else f"{rate:g}"),
         ("padding", "" if padding is None else f"{100 * padding:.0f}% of the tokens"),
     ]

@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 _KINDS: Final = {
-    "form": "how a text is put",
+    "form": "how a text is phrased",
     "topics": "what a text is about",
     "pairs": "how two texts differ",
     "style": "how a text is written or where it is from",
@@ -33,7 +33,7 @@ def practice_task(name: str) -> str:
         sources, rest = " and ".join(rest[:count]), rest[count:]
         what = f"{sources} {_OF_SOURCES[kind]}" if kind == "joint" else f"{_OF_SOURCES[kind]} {sources}"
     else:
-        what = _KINDS.get(kind, f"{kind} under other words")
+        what = _KINDS.get(kind, f"{kind} with other words")
     words = [word.replace("_", " ") for word in rest if not _MORE.fullmatch(word)]
     more = ", …" if len(words) > _MOST_WORDS else ""
     named = f" ({', '.join(words[:_MOST_WORDS])}{more})" if words else ""

@@ -25,7 +25,7 @@ BASELINE_NAMES: Final = {
     "tfidf_logistic_regression": "TF-IDF + logistic regression",
     "mean": "always the mean",
     "tfidf_ridge": "TF-IDF + ridge regression",
-    "commonest_set": "the commonest set",
+    "commonest_set": "the most frequent set",
     "tfidf_one_vs_rest": "TF-IDF + one-vs-rest",
 }
 TRIVIAL_BASELINES: Final = ("majority", "mean", "commonest_set")
@@ -111,11 +111,11 @@ def headline(document: Mapping[str, Any]) -> str:
         return _answered(document)
     split, deciding = fair_split(document), deciding_metric(document)
     if state != "succeeded" and document.get("version") is None and split is None:
-        return "Nothing is known about this job yet."
+        return "There is no information about this job yet."
     if split is None or deciding is None:
         reason = text(document.get("validation_reason")).rstrip(".")
         because = f": {reason}" if reason else ", as no rows were held out"
-        return f"{version_name(document)} is published; how good it is was not measured{because}."
+        return f"{version_name(document)} is published but was not measured{because}."
     metric = mapping(within(document, "metrics", split, deciding))
     baselines = mapping(within(document, "baselines", split))
     compared = [
@@ -131,7 +131,7 @@ def _answered(document: Mapping[str, Any]) -> str:
     rows, bad = (number(document.get(key)) or 0.0 for key in ("rows", "bad_rows"))
     seconds = number(within(document, "seconds", "predict")) or 0.0
     rate = f", {rows / seconds:,.0f} a second" if seconds else ""
-    wrong = f"; {bad:,.0f} of them hold no text that can be answered, each says why" if bad else ""
+    wrong = f"; {bad:,.0f} of them cannot be answered, with a reason in each" if bad else ""
     by = ", ".join(f"`{text(version)}`" for version in listing(document.get("versions")))
     return f"{rows:,.0f} rows are answered by {by}{rate}{wrong}. They are in `{text(document.get('output'))}`."
 
@@ -162,5 +162,5 @@ def _unfinished(document: Mapping[str, Any], state: str) -> str:
         return f"{job}{about} is running{in_stage}."
     message = text(within(document, "error", "message")).rstrip(".")
     because = f": {message}" if message else ""
-    ended = {"failed": "failed", "cancelled": "was cancelled", "dead": "used up its attempts and was given up"}[state]
+    ended = {"failed": "failed", "cancelled": "was cancelled", "dead": "used up its attempts"}[state]
     return f"{job}{about} {ended}{in_stage}{because}."

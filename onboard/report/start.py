@@ -21,7 +21,7 @@ _WHAT: Final = {
     "random": "random numbers, no earlier task",
     "mean": "an average of embeddings",
     OWN_START: "its own parameters, no earlier task",
-    "fingerprint": "what the texts look like to the base, no earlier task",
+    "fingerprint": "derived from the texts, no earlier task",
     _MIXTURE: "a mixture of the best",
 }
 
@@ -173,8 +173,8 @@ def _ties(init: Mapping[str, Any]) -> str:
     of = f"{len(ties)} of the {others} other" if others > len(ties) else f"the {len(ties)} other"
     others_told = ", ".join(ties) if len(ties) <= MOST_TIES else f"{of} starting points"
     plain = [name for name in _PLAIN if name in ties and not init.get("alarm")]
-    barely = f" It is ahead of {' and '.join(plain)} by one standard error or more, not by two." if plain else ""
-    return f"A tie: the rows cannot tell it from {others_told}.{barely}"
+    barely = f" It leads {' and '.join(plain)} by one to two standard errors." if plain else ""
+    return f"A tie: the rows cannot distinguish it from {others_told}.{barely}"
 
 
 def _prefilter(init: Mapping[str, Any]) -> str:
@@ -182,8 +182,8 @@ def _prefilter(init: Mapping[str, Any]) -> str:
     considered, measured = number(prefilter.get("considered")), number(prefilter.get("kept"))
     if considered is None or measured is None or measured >= considered:
         return ""
-    unlike = ", and a few that are unlike them" if measured >= UNLIKE_FROM else ""
-    alike = f"those whose texts and labels are most like these{unlike}"
+    unlike = ", and a few dissimilar ones" if measured >= UNLIKE_FROM else ""
+    alike = f"those with the most similar texts and labels{unlike}"
     return f"{measured:,.0f} of {considered:,.0f} embeddings were measured: {alike}."
 
 
@@ -191,8 +191,8 @@ def _known(init: Mapping[str, Any]) -> str:
     if init.get("known_too") is not True or init.get("reason"):  # a requested start is always measured
         return ""
     return (
-        "The base or earlier versions had been trained on all of these rows, or nearly all: "
-        "the candidates were measured on them all the same, so the losses flatter what knows them."
+        "The base or earlier versions were trained on all or nearly all of these rows, "
+        "so the losses favor the candidates that know them."
     )
 
 
@@ -204,7 +204,7 @@ def _strategy(init: Mapping[str, Any]) -> list[str]:
     notes = []
     if init.get("strategy") == "race" and raced:
         notes.append(
-            "The candidates raced: those that fell behind left after few rows. Compare losses within a round only."
+            "The candidates raced: those that fell behind dropped out early. Compare losses only within a round."
         )
     elif init.get("strategy") in ("race", "exhaustive") and candidates:
         unknown = (
@@ -212,5 +212,5 @@ def _strategy(init: Mapping[str, Any]) -> list[str]:
         )
         notes.append(f"Every candidate was measured on all rows{unknown}.")
     if tuned:
-        notes.append("Among the best, the loss after a little training decided (tuned), on rows held out of it.")
+        notes.append("The best candidates were decided by the loss after a short training (tuned), on held-out rows.")
     return notes

@@ -76,7 +76,7 @@ class _TerminalReport:
     def _mistakes(self, plain: bool) -> Iterator[RenderableType]:
         mistakes = self.page.mistakes
         if mistakes and mistakes.worst:
-            yield _heading("What it confuses")
+            yield _heading("Confusions")
             rows = [[mistake.true, mistake.predicted, f"{mistake.count} of {mistake.of}"] for mistake in mistakes.worst]
             yield _table(["true", "answered", "rows"], rows, plain)
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from onboard.report.reading import mapping, mappings, number, text
 
-TRIED_HEAD: Final = ["method", "loss, nats (95%)", "behind the least", "bytes", "numbers trained", "seconds"]
+TRIED_HEAD: Final = ["method", "loss, nats (95%)", "above the lowest", "bytes", "numbers trained", "seconds"]
 _NONE: Final = "–"
 
 

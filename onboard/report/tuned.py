@@ -56,7 +56,7 @@ def readout_facts(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     share = number(readout.get("share"))
     said = f"{100 * share:.4g}% of the answer" if share else "none"
     return [
-        (name, value) for name, value in (("readout", said), ("what it adds", text(readout.get("reason")))) if value
+        (name, value) for name, value in (("readout", said), ("its contribution", text(readout.get("reason")))) if value
     ]
 
 
@@ -67,13 +67,13 @@ def prior_facts(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     if scale is None:
         return []
     lessons = number(prior.get("lessons")) or 0
-    drawn = f"drawn {100 * scale:.4g}% of the way towards what {lessons:,.0f} earlier tasks say of its labels' words"
-    facts = [("earlier tasks", drawn if scale else "the readout is better without them on rows left out")]
+    drawn = f"drawn {100 * scale:.4g}% of the way towards what {lessons:,.0f} earlier tasks suggest for its label words"
+    facts = [("earlier tasks", drawn if scale else "on held-out rows, the readout is better without them")]
     with_prior, without, rows = (number(prior.get(name)) for name in ("with_prior", "without", "rows"))
     if with_prior is not None and without is not None:
         measure = metric_name(text(prior.get("metric")) or "accuracy")
         points = f"{with_prior - without:+.1f} points of {measure} ({without:.1f} → {with_prior:.1f}, readout alone)"
-        facts.append(("what they contributed", f"{points} on {rows:,.0f} rows that were predicted without themselves"))
+        facts.append(("their contribution", f"{points} on {rows:,.0f} cross-validated rows"))
     tasks = [mapping(task) for task in prior.get("tasks") or ()]
     shares = [f"{text(task.get('task'))} {100 * (number(task.get('share')) or 0):.0f}%" for task in tasks]
     return [*facts, *([("contributed most", ", ".join(shares))] if shares else [])]
@@ -85,7 +85,7 @@ def calibration_facts(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     temperature, rows = number(calibration.get("temperature")), number(calibration.get("rows"))
     if temperature is None:
         return []
-    chosen = f" (chosen on {rows:,.0f} {text(calibration.get('evidence'))})" if rows else " (no rows could choose it)"
+    chosen = f" (chosen on {rows:,.0f} {text(calibration.get('evidence'))})" if rows else " (no rows to choose it)"
     facts = [("temperature", f"{temperature:.3g}{chosen}")]
     for split in ("test", "validation"):
         before, after = (number(within(calibration, when, split)) for when in ("before", "after"))
@@ -112,10 +112,10 @@ def tuning_facts(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     tuning = mapping(document.get("tuning"))
     if not tuning:
         return []
-    facts = [("hypernetwork", "tuned too" if tuning.get("kept") else "as it was")]
+    facts = [("hypernetwork", "tuned too" if tuning.get("kept") else "unchanged")]
     if text(within(document, "guard", "verdict")) != "rejected":  # otherwise the verdict's callout gives the reason
         facts.append(("why", text(tuning.get("reason"))))
-    facts.append(("how much of it", _proposed(tuning)))
+    facts.append(("share of it", _proposed(tuning)))
     return [(name, value) for name, value in facts if value]
 
 
@@ -125,7 +125,7 @@ def _proposed(tuning: Mapping[str, Any]) -> str:
     if not share or share == 1.0:
         return ""
     rows = f"{text(tuning.get('rows'))} {text(tuning.get('evidence'))}"
-    return f"{100 * share:.4g}% of the step was put to the guard: more of it raised the loss on {rows}."
+    return f"{100 * share:.4g}% of the step was submitted to the guard: more of it raised the loss on {rows}."
 
 
 def _verdict(task: Mapping[str, Any]) -> str:
@@ -161,7 +161,7 @@ def _share(guard: Mapping[str, Any]) -> str:
         for objection in mappings(guard.get("objections"))
         if (more := number(objection.get("share")))
     ]
-    why = "; ".join(stood_by) or "with more of it an earlier task may have lost too much"
+    why = "; ".join(stood_by) or "with more of it, an earlier task may have lost too much"
     return f"{100 * share:.4g}% of the step was accepted: {why}."
 
 
@@ -179,7 +179,7 @@ def _detectable(guard: Mapping[str, Any]) -> str:
     ]
     if not seen:
         return ""
-    return f"On held-out rows an increase of {max(seen):.3f} nats would have been noticed, in four of five cases."
+    return f"On held-out rows, an increase of {max(seen):.3f} nats would have been detected in four of five cases."
 
 
 def _unchecked(guard: Mapping[str, Any]) -> str:
@@ -187,4 +187,4 @@ def _unchecked(guard: Mapping[str, Any]) -> str:
     if not unchecked:
         return ""
     chosen = text(guard.get("chosen"))
-    return f"{unchecked:,.0f} more were not looked at{f'. Looked at: {chosen}' if chosen else ''}."
+    return f"{unchecked:,.0f} more were not checked{f'. Looked at: {chosen}' if chosen else ''}."

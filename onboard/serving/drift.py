@@ -120,7 +120,7 @@ class DriftRecorder:
             self._sum_up()
             self._write()
         except OnboardError as error:
-            _logger.info("Drift: nothing was recorded just now: %s", error.message)
+            _logger.info("Drift: nothing was recorded: %s", error.message)
         except Exception:  # the outermost edge: no answer depends on it
             _logger.exception("Drift could not be recorded")
 

@@ -67,14 +67,14 @@ class Files:
     def make(self) -> None:
         """Create a local folder, readable by its owner only. Object stores need none."""
         if self.local:
-            with self._errors_in_our_words("it cannot be made"):
+            with self._errors_in_our_words("it cannot be created"):
                 if not Path(self.root).exists():
                     private_folder(Path(self.root))
 
     def close_to_others(self) -> None:
         """Remove the access of other users to the local subfolders, which an earlier version left open."""
         if self.local:
-            with self._errors_in_our_words("it cannot be closed to others"):
+            with self._errors_in_our_words("its permissions cannot be restricted"):
                 for folder in Path(self.root).glob("*/"):
                     private_folder(folder)
 
@@ -231,14 +231,14 @@ def _hidden(error: OnboardError, number: int | None = None) -> OnboardError:
         number: errno. Only its standard description is shown, because a library's message may name hosts.
     """
     why = f": {os.strerror(number)}" if number else ""
-    remedy = _FREE if number in _FULL else "Try again in a moment; whoever runs the service finds more in its log."
+    remedy = _FREE if number in _FULL else "Try again in a moment. The log of the service has details."
     return error.hide(StorageError("store-unusable", reason=why, remedy=remedy))
 
 
 def _translated(error: OSError, place: str, what: str, setting: str) -> OnboardError:
     reason = error.strerror or str(error)
     if isinstance(error, PermissionError) or error.errno in _FORBIDDEN:
-        mend = "See that the credentials are right and may do that" if "://" in place else "Make it writable"
+        mend = "Check that the credentials are correct and allow this" if "://" in place else "Make it writable"
         return NotAllowedError(
             "store-forbidden", store=place, errno=error.errno, failed=what, reason=reason, mend=mend, setting=setting
         )

@@ -24,7 +24,7 @@ FEWEST_ROWS: Final = 24  # minimum number of out-of-fold predictions for an extr
 FEWEST_CHANGED: Final = 6  # rows that became right or wrong; five all change one way by chance in over 5% (2 · 0.5⁵)
 CURVE_SECONDS: Final = 16.0  # maximum duration of a training with its curve: see `onboard.train.learning`
 _DRAWS: Final = 1000
-_NO_TIME: Final = "Training on fewer rows as well would take too long here."
+_NO_TIME: Final = "Training on fewer rows as well would take too long."
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def _extrapolated(
     constant = [rows[share] for share in shares if _constant(scores[share].argmax(1), targets.argmax(1), fold)]
     if constant:
         reason = (
-            f"Trained on {max(constant):.0f} rows it gave every text the same answer, "
+            f"Trained on {max(constant):.0f} rows, the model gave every text the same answer, "
             "so the curve cannot be extrapolated."
         )
         return MoreRows((), reason=reason)
@@ -116,9 +116,9 @@ def _why_none(right: np.ndarray, sizes: np.ndarray) -> str:
     if count < FEWEST_ROWS:
         return f"{count} rows are too few to extrapolate from."
     if right[-1].all():
-        return "Everything was answered right out of fold: more labels cannot show a gain here."
+        return "All cross-validated answers are right, so more labels cannot show a gain."
     if (right != right[0]).any(0).sum() < FEWEST_CHANGED:
-        return "Too few rows became right or wrong as more were trained on."
+        return "Too few answers changed between half of the rows and all of them."
     return ""
 
 

@@ -73,7 +73,7 @@ def nothing_to_gain(tried: Sequence[Tried]) -> str | None:
     if rows < FEWEST_ROWS:
         return f"{rows} rows are too few to tell whether another method is better."
     if best.accuracy is not None and best.accuracy >= GOOD:
-        return f"{best.method} gets {best.accuracy:.0%} of {rows} rows right: little is left to gain."
+        return f"{best.method} gets {best.accuracy:.0%} of {rows} rows right, so there is little to gain."
     return None
 
 
@@ -87,12 +87,12 @@ def cheapest(tried: Sequence[Tried], errors: float = WITHIN) -> Choice:
     fewest = min(one.stored_bytes for one in within)
     chosen = least([one for one in within if one.stored_bytes <= AS_CHEAP * fewest])
     if chosen is best:
-        others = f", and none that takes clearly fewer bytes is within {_IN_WORDS} of it" if len(tried) > 1 else ""
-        return Choice(best.method, f"{best.method} has the least loss, {best.loss:.3f} nats{others}.")
+        others = f", and no clearly smaller one is within {_IN_WORDS} of it" if len(tried) > 1 else ""
+        return Choice(best.method, f"{best.method} has the lowest loss, {best.loss:.3f} nats{others}.")
     behind, error = paired(chosen.losses, best.losses)
     return Choice(
         chosen.method,
-        f"{best.method} has the least loss, {best.loss:.3f} nats; {chosen.method} is {behind:.3f} behind it, within "
+        f"{best.method} has the lowest loss, {best.loss:.3f} nats; {chosen.method} is {behind:.3f} behind it, within "
         f"{_IN_WORDS} ({WITHIN * error:.3f}), and takes {chosen.stored_bytes:,} bytes instead of "
         f"{best.stored_bytes:,}.",
     )

@@ -55,7 +55,7 @@ def warning_of(suspects: Sequence[Doubt], dataset: Dataset) -> DatasetWarning:
         type="contradicted-labels",
         message=f"{rows} mislabeled to models trained without them: {sentence}",
         count=len(suspects),
-        remedy="Look at these rows; they are used as they are.",
+        remedy="Check these rows; they are used unchanged.",
         examples=tuple(examples),
     )
 

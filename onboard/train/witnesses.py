@@ -16,9 +16,8 @@ def known_finding(counts: Mapping[str, int]) -> list[DatasetWarning]:
     return [
         Finding(
             "known_rows",
-            f"{' and '.join(parts)} rows have trained what this training started from, or its hypernetwork: they count "
-            "in no estimate.",
+            f"{' and '.join(parts)} rows were used to train the start or the hypernetwork, so estimates ignore them.",
             sum(counts.values()),
-            "Estimates need rows that nothing was trained on: --test FILE.",
+            "Pass rows that nothing was trained on: --test FILE.",
         ).to_document()
     ]

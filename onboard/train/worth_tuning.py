@@ -70,13 +70,13 @@ def worth_tuning(alone: EmbeddingAlone) -> Worth:
     5. Otherwise: no.
     """
     if alone.accuracy is None or alone.rows < FEWEST_ROWS:
-        return Worth(False, "No rows show how much the embedding alone leaves to gain.")
+        return Worth(False, "No rows show how much there is to gain over the embedding alone.")
     shown = f"{alone.accuracy:.0%} of {alone.rows} rows"
     if alone.accuracy >= GOOD:
-        return Worth(False, f"{alone.who} gets {shown} right: little is left to gain.")
+        return Worth(False, f"{alone.who} gets {shown} right, so there is little to gain.")
     if alone.training_loss() < BY_HEART * math.log(alone.labels):
-        return Worth(False, "The embedding alone knows its training rows by heart: tuning has nothing more to fit.")
-    for bar, whose in ((alone.majority, "the commonest label"), (alone.tfidf, "TF-IDF")):
+        return Worth(False, "The embedding alone has memorized its training rows, so tuning has nothing more to fit.")
+    for bar, whose in ((alone.majority, "the most frequent label"), (alone.tfidf, "TF-IDF")):
         if bar is not None and alone.accuracy <= bar:
             return Worth(True, f"{alone.who} gets {shown} right, {whose} {bar:.0%}.")
     return Worth(False, f"{alone.who} gets {shown} right, more than the commonest label and TF-IDF.")

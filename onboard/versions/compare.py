@@ -45,7 +45,7 @@ OUT_OF_FOLD_WORTH: Final = (
     "the two sets of rows teach. Rows that neither version has seen are better evidence."
 )
 TRAINED_WORTH: Final = (
-    "Both versions were trained on the rows they share, so these answers do not say which version is better."
+    "Both versions were trained on the rows they share, so these answers do not show which version is better."
 )
 TURN: Final = threading.Lock()  # held while comparing in this process
 
@@ -114,11 +114,11 @@ def one_at_a_time(turn: threading.Lock, busy: UnavailableError) -> Iterator[None
 def why_incomparable(earlier: EmbeddingVersion, later: EmbeddingVersion) -> str | None:
     """Return why two versions cannot be compared on the same rows, in one sentence; None if they can."""
     if earlier.version == later.version:
-        return "It is the same version."
+        return "Both are the same version."
     if earlier.task_kind != later.task_kind or label_keys(earlier.labels) != label_keys(later.labels):
-        return "Their labels are not the same."
+        return "Their labels differ."
     if earlier.base_digest != later.base_digest:
-        return "They belong to two bases."
+        return "They belong to different bases."
     return None
 
 
@@ -132,7 +132,7 @@ def too_large(services: Services, version: EmbeddingVersion) -> str | None:
         and (services.artifacts.size_bytes(record.artifact) or 0) <= MOST_BYTES_READ
     ):
         return None
-    return f"The dataset of {version.reference} is too large to be read for a comparison."
+    return f"The dataset of {version.reference} is too large for a comparison."
 
 
 class _Pair:
@@ -168,7 +168,7 @@ class _Pair:
         return self._rows[version.version]
 
     def held_out_rows(self) -> list[Example]:
-        """Return held-out rows of both datasets that trained neither, those of the later one first."""
+        """Return held-out rows of both datasets that neither was trained on, those of the later one first."""
         splits = [held_out(self.services, version) for version in (self.later, self.earlier)]
         return self.unseen(
             [row for of_version in splits for split in ("test", "validation") for row in of_version[split]]
@@ -187,7 +187,7 @@ def _on_file(pair: _Pair, file: LabelledRows) -> SideBySide:
     if not rows:
         reason = f"One of the versions was trained on every row of {file.source}."
         return SideBySide(pair.earlier, pair.later, None, reason, "file")
-    return _verdict(pair, rows, "file", f"rows of {file.source} that trained neither")
+    return _verdict(pair, rows, "file", f"rows of {file.source} that neither was trained on")
 
 
 def _on_own_rows(pair: _Pair) -> SideBySide:
@@ -200,7 +200,9 @@ def _on_own_rows(pair: _Pair) -> SideBySide:
         paired = shared_rows(versions, datasets, pair.answer, pair.trained)
         if paired is not None and len(paired.settled) > len(rows):
             return _cross_validated(pair, paired)
-    return _verdict(pair, rows, "held-out", "held-out rows that trained neither") if rows else _only_changed(pair)
+    return (
+        _verdict(pair, rows, "held-out", "held-out rows that neither was trained on") if rows else _only_changed(pair)
+    )
 
 
 def _verdict(pair: _Pair, shared: Sequence[Example], evidence: Evidence, named: str) -> SideBySide:
@@ -224,7 +226,7 @@ def _cross_validated(pair: _Pair, paired: Paired) -> SideBySide:
     kind = pair.later.task_kind
     measured = measured_on(rows, labels, paired.before[settled], paired.after[settled], kind=kind)
     changed = changed_answers(paired.rows, labels, paired.before, paired.after, paired.labels_before, kind)
-    reason = _sentence(measured, "rows that were answered by cross-validation")
+    reason = _sentence(measured, "cross-validated rows")
     return SideBySide(pair.earlier, pair.later, measured, reason, "cross-validated", OUT_OF_FOLD_WORTH, changed)
 
 

@@ -232,7 +232,7 @@ def _advice(
     """Return advice in sentences."""
     named, task = version.reference, version.task
     if not recorded:
-        return ["Nothing is recorded: ONBOARD_DRIFT is false where this is answered."]
+        return ["Nothing is recorded, because ONBOARD_DRIFT is false here."]
     if not weeks:
         return [f"No texts were answered by {named} in the last {WEEKS} weeks, or they were not recorded."]
     if alarm is None:
@@ -245,12 +245,10 @@ def _advice(
             "--input FILE --unknown`, and label those that are unknown first."
         )
     if "labels" in found and (changed := _changed(compared)):
-        advice.append(f"Other labels are answered than before: {changed}. Label texts that get these answers.")
+        advice.append(f"The answered labels have changed: {changed}. Label texts that get these answers.")
     if "confidence" in found:
-        advice.append("Answers are less or more sure than before. Label the texts with the least probable answers.")
-    advice.append(
-        f"Add the labeled rows: `onboard add {task} --dataset FILE`, with `--new-labels` where no label fits."
-    )
+        advice.append("The confidence of the answers has changed. Label the texts with the least probable answers.")
+    advice.append(f"Add the labeled rows: `onboard add {task} --dataset FILE`, with `--new-labels` if no label fits.")
     return advice
 
 

@@ -76,10 +76,10 @@ class Evaluated:
     @property
     def sentence(self) -> str:
         """The result in one or two sentences."""
-        not_measured = f" {counted(self.trained, 'row')} that it was trained on were left out." if self.trained else ""
+        not_measured = f" {counted(self.trained, 'row')} that it was trained on were skipped." if self.trained else ""
         if self.left_out:
             not_measured += (
-                " A server answers no more rows at a time; `onboard evaluate` next to the database answers all."
+                " A server evaluates no more rows at a time; `onboard evaluate` next to the database evaluates all."
             )
         if not self.rows:
             return f"{self.version.reference} was trained on every row of {self.file.source}."

@@ -70,7 +70,7 @@ def promote(
     with services.database.write() as session:
         names = _names(session, version, alias) if as_before else None
         names_now = AliasRepository(session).names(version.task, alias)
-        shown = ["answers with the labels of before"] if names else []
+        shown = ["keeps the previous label names"] if names else []
         note = ", ".join(filter(None, (good, *shown, because)))
         moved = AliasRepository(session).move(
             version.task, alias, version.version, expected=expected, actor=actor(),
@@ -205,7 +205,7 @@ def _refused(
 ) -> NotBetterError:
     verdict = "significantly worse" if comparison.worse else "not better"
     if comparison.measured is None:
-        verdict = "not shown to be better"
+        verdict = "not significantly better"
     back = f"; or go back: onboard rollback {alias.task} --alias {alias.alias}" if alias.alias == LATEST else ""
     return NotBetterError(
         "not-better-than-present",

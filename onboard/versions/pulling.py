@@ -150,7 +150,7 @@ def _manifest(place: HubPlace, sizes: Mapping[str, int], download: Callable[[str
         require_name(version.task)  # it becomes the name of a folder
         digests = {str(name): str(digest) for name, digest in document["files"].items()}
         if type(version.version) is not int or version.version < 1 or file_name(version) not in digests:
-            raise ValueError("it names no version with its file")
+            raise ValueError("it does not name a version and its file")
         render_card(version)  # fails if facts have unexpected types
         return _Manifest(version, digests, document.get("repository"))
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:

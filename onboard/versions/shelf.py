@@ -120,7 +120,7 @@ def model_card(version: EmbeddingVersion, licence: str = "") -> str:
         model_name=version.reference, eval_results=results or None,
     )  # fmt: skip
     how = f"    onboard pull {SCHEME}OWNER/NAME"
-    pins = f"It answers with the base `{version.base_digest}` only."
+    pins = f"It only works with the base `{version.base_digest}` only."
     return f"---\n{data.to_yaml()}\n---\n{render_card(version)}\n## Use\n\n{how}\n\n{pins}\n"
 
 

@@ -149,7 +149,7 @@ class _Work:
                 return
         learned = self._learned(version)
         before = jobs.get(learned) if learned is not None else next(iter(earlier_jobs), None)
-        why = self._trouble(version) if before else "no job of this service learned it, so its rows are not known"
+        why = self._trouble(version) if before else "no job of this service learned it, so its rows are unknown"
         if before is None or why:
             self.result.cannot += [CannotRebuild(version=reference, why=why) for reference in references]
             return
@@ -187,7 +187,7 @@ class _Work:
             return "its dataset is missing"
         task = TaskRepository(self.session).get(version.task)
         if _labels(task.kind, task.labels) != _labels(version.task_kind, version.labels):
-            return "its task has other labels now"
+            return "the labels of its task have changed"
         return ""
 
 

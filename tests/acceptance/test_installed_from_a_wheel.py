@@ -176,7 +176,7 @@ def test_a_newcomer_gets_from_nothing_to_a_version_and_is_told_once_where_the_ho
     rows.write_text("".join(json.dumps(row) + "\n" for row in ROWS), encoding="utf-8")
     assert installed.json("check", rows)["rows"]["train"] == len(ROWS)
     first = installed.run("tasks", "list", "--json")
-    assert f"home: {installed.folder}/.onboard, made now; ONBOARD_HOME names another folder" in first.stderr
+    assert f"home: {installed.folder}/.onboard, created now; set ONBOARD_HOME to use another folder" in first.stderr
     assert "sst2" in {task["task"] for task in json.loads(first.stdout)["tasks"]}
     options = ("--init", "sst2", "--tune-hypernetwork", "never", "--readout", "never")
     submitted = installed.run("submit", rows, *options, "--wait", "--json")

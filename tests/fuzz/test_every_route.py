@@ -133,7 +133,7 @@ def require_described(door: Door, case: Any) -> None:
 
 
 def with_time(case: Any) -> Any:
-    """The case, with a minute for a prediction where it has less: what is late is answered 504, as it should be."""
+    """The case, with a minute for a prediction where it has less: what is late is answered 504, as expected."""
     with suppress(TypeError, ValueError):
         if 0 < float((case.headers or {}).get(DEADLINE)) < 60:
             case.headers[DEADLINE] = "60"

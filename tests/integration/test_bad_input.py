@@ -150,7 +150,7 @@ def test_a_redis_that_wants_tls_is_told(onboard: Onboard, postgres_url: str, tls
     settings = {"database_url": postgres_url, "broker_url": f"redis://127.0.0.1:{tls_redis}/0"}
     diagnosis = onboard("doctor", "--json", **settings)
     assert diagnosis.code == 5
-    assert "wants TLS" in diagnosis.check("broker")["found"]
+    assert "requires TLS" in diagnosis.check("broker")["found"]
     assert "rediss://" in diagnosis.check("broker")["remedy"]
     worker = onboard("worker", **settings)
     assert worker.code == 5
@@ -241,7 +241,9 @@ def test_on_a_laptop_too_a_queue_that_no_worker_ever_served_is_told(
     monkeypatch.setattr("onboard.local.Onboard.start_worker", lambda *_given: None)
     rows = write_rows(tmp_path / "mood.jsonl", opinions(8))
     said = onboard("submit", "--dataset", rows, "--queue", "gpu", "--json").err
-    assert "No worker has served the queue 'gpu' yet; known are default. A worker for it is started on this" in said
+    assert (
+        "No worker has ever served the queue 'gpu' yet; known are default. A worker for it is started on this" in said
+    )
     assert "yet; known" not in onboard("submit", "--dataset", rows, "--task", "other", "--json").err
 
 

@@ -117,7 +117,7 @@ def test_a_killed_training_saves_says_how_to_go_on_and_ends_with_the_same_bits(
     killed.send_signal(signal.SIGTERM)
     _, said = finished(killed, 143)
     assert 6 <= int(said.partition("was saved at step ")[2].split()[0]) < 60
-    assert "give the same command again" in said
+    assert "repeat the command" in said
     assert not (tmp_path / "killed-base" / "base.json").exists()
     here(material, tmp_path / "killed", tmp_path / "killed-base")
     resumed, expected = tensors(tmp_path / "killed"), tensors(whole)

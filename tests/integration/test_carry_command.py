@@ -28,8 +28,8 @@ def onboard(tiny_services: Services, tiny_base: Base, command_line: CommandLine)
 
 
 def test_a_task_at_the_head_has_nothing_to_do(onboard: Carry) -> None:
-    assert onboard("mood")[:2] == (0, "mood is at the head already.\n")
-    assert onboard("--all")[:2] == (0, "Every task is at the head already.\n")
+    assert onboard("mood")[:2] == (0, "mood is already at the head.\n")
+    assert onboard("--all")[:2] == (0, "Every task is already at the head.\n")
     code, out, _ = onboard("mood", "--json")
     assert (code, json.loads(out)) == (0, {"dry_run": False, "carried": [], "refused": []})
 
@@ -43,7 +43,7 @@ def test_what_is_carried_is_shown_with_its_new_version(
     assert "cleared" in out
     code, out, _ = onboard("mood", "--json")
     assert (code, [outcome["version"] for outcome in json.loads(out)["carried"]]) == (0, [2])
-    assert onboard("mood")[1] == "mood is at the head already.\n"
+    assert onboard("mood")[1] == "mood is already at the head.\n"
 
 
 def test_a_named_task_that_is_refused_ends_with_4_and_all_with_0(

@@ -108,7 +108,7 @@ def test_of_many_shared_rows_the_same_few_are_drawn_every_time(rivals: Desk, mon
     first, second = (compare(rivals.services, "mood@v1", "mood@v2").to_document().to_json() for _ in range(2))
     assert first == second
     assert (first["comparison"]["rows"], first["rows_left_out"]) == (25, 15)
-    assert "on 25 held-out rows that trained neither, drawn from 40:" in first["reason"]
+    assert "on 25 held-out rows that neither was trained on, drawn from 40:" in first["reason"]
     assert sum(map(sum, first["b"]["confusion"])) == 25
 
 

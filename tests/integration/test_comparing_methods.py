@@ -77,7 +77,7 @@ def test_whoever_stops_watching_is_told_what_goes_on_and_how_to_look_at_it(
     said = run("compare-methods", write_rows(tmp_path / "mood.jsonl", opinions(24)), "--methods", "default,linear")
     jobs = [job.id for job in desk.jobs()]
     assert (said.code, len(jobs)) == (130, 2)
-    (line,) = [line for line in said.err.splitlines() if "go on without you" in line]
+    (line,) = [line for line in said.err.splitlines() if "the jobs continue" in line]
     assert sorted(line.partition(": ")[2].split()) == sorted(jobs)
     assert "onboard jobs list --task mood-methods" in said.err
 

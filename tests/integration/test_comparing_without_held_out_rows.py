@@ -135,7 +135,7 @@ def test_two_versions_are_compared_on_the_rows_of_a_file(desk: Desk, tiny_base: 
     assert comparison.worse
     document = comparison.to_document().to_json()
     assert (document["evidence"], document["comparison"]["rows"], document["worth"]) == ("file", 40, None)
-    assert "mine.jsonl that trained neither" in document["reason"]
+    assert "mine.jsonl that neither was trained on" in document["reason"]
     assert len(document["flipped_rows"]) == sum(flip["count"] for flip in document["flipped"]) >= 18
     only_trained = write_rows(desk.folder / "trained.jsonl", opinions(30))
     known = compare_versions(desk.services, a, b, file=read_labelled(Evaluation(only_trained), takes_of(b)))
@@ -215,7 +215,7 @@ def test_a_server_answers_some_of_many_rows_and_says_so_and_the_command_here_all
     measured = caller.post("/v1/tasks/mood/evaluate", files=files).raise_for_status().json()
     assert (measured["rows"], measured["rows_left_out"]) == (12, 8)
     assert "on 12 rows, drawn from 20." in measured["reason"]
-    assert "`onboard evaluate` next to the database answers all." in measured["reason"]
+    assert "`onboard evaluate` next to the database evaluates all." in measured["reason"]
     here = evaluate(few.services, "mood", Evaluation(few.folder / "sent.jsonl")).to_document().to_json()
     assert (here["rows"], here["rows_left_out"]) == (20, 0)
 

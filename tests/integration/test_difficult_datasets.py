@@ -91,7 +91,7 @@ def test_one_row_a_class_is_learned_and_is_no_estimate(desk: Desk, classes: int)
     result = learn(desk, cycled(classes, [f"class{n}" for n in range(classes)]))
     assert result["metrics"]["validation"] is None
     assert "validation" not in result["baselines"]
-    assert result["validation_reason"].startswith("Every label has one training row")
+    assert result["validation_reason"].startswith("Every label has only one training row")
     assert (result.get("more_rows") or {}).get("gain") is None
     assert warnings(result)["single_row_label"]["count"] == classes
     assert result["dataset"]["rows"] == {"train": classes, "validation": 0, "test": 0}

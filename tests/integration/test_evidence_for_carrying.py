@@ -143,7 +143,7 @@ def test_latest_does_not_move_to_what_is_significantly_worse_though_the_guard_sa
     tuned_head(desk.services, tiny_base, HARMFUL)
     before = everything(desk.services)
     done = carry_task(desk.services, "mood")
-    assert "significantly worse than the present version by its answers on 80 shared held-out rows" in refused(done)
+    assert "significantly worse than the current version by its answers on 80 shared held-out rows" in refused(done)
     assert done.to_document().to_json()["refused"][0]["comparison"]["verdict"] == "worse"
     assert everything(desk.services) == before
 
@@ -199,5 +199,5 @@ def test_who_is_asked_not_to_read_much_refuses_a_large_dataset(
     desk.learn(opinions(100))
     tuned_head(desk.services, tiny_base, HARMLESS)
     monkeypatch.setattr("onboard.versions.compare.MOST_ROWS_READ", 99)
-    assert "too large to be read" in refused(carry_task(desk.services, "mood", bounded=True))
+    assert "too large for a comparison" in refused(carry_task(desk.services, "mood", bounded=True))
     assert carry_task(desk.services, "mood").outcomes[0].cleared

@@ -30,7 +30,7 @@ def test_a_worker_whose_process_ends_before_it_is_ready_leaves_and_repeats_what_
     assert worker.exit_code() == FAULTY_EXIT
     log = worker.log.read_text()
     assert re.search(
-        r"ended before it was ready \(\d+ times? in a row\)\. It said: .*half of the installation is gone", log
+        r"exited before it was ready \(\d+ times? in a row\)\. It said: .*half of the installation is gone", log
     )
     assert deployment.job(job).state is JobState.QUEUED
     assert only_row(deployment).facts["trouble"]["stops"]

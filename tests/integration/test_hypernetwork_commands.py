@@ -103,7 +103,7 @@ def test_going_back_moves_the_head_alone_is_written_down_and_says_what_it_means(
     before = said(side, "predict", "mood@v2", "--text", "good film")
     code, text = said(side, "hypernetwork", "revert", 2, as_json=False)
     assert code == 0
-    for expected in ("v2 is the head", "was v3", "New tasks are learned under it", "Nothing that is published changes"):
+    for expected in ("v2 is the head", "was v3", "New tasks are learned under it", "Published versions do not change"):
         assert expected in text
     assert [head["head"] for head in json.loads(said(side, "hypernetwork", "list")[1])["hypernetworks"]][1]
     assert said(side, "predict", "mood@v2", "--text", "good film") == before

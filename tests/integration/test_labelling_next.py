@@ -92,4 +92,4 @@ def test_the_command_takes_a_file_and_refuses_one_that_helps_nobody(desk: Desk, 
     write_rows(place.folder / "mood.jsonl", TRAIN)
     write_rows(place.folder / "known.jsonl", TRAIN)
     said = place.json("submit", "--dataset", "mood.jsonl", "--unlabelled", "known.jsonl", code=2)
-    assert "labelled already" in json.dumps(said)
+    assert "not already labeled" in json.dumps(said)

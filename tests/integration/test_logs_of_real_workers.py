@@ -36,7 +36,7 @@ def test_nobody_but_us_speaks_when_all_is_well(deployment: Deployment) -> None:
     job = deployment.finished(deployment.submit())
     wait_until(lambda: len(of(deployment, job)) == 2, what=f"two lines: {lines(deployment)}")
     begins, over = of(deployment, job)
-    assert (begins["message"], over["message"]) == ("The attempt begins", "The attempt is over, the job is succeeded")
+    assert (begins["message"], over["message"]) == ("The attempt starts", "The attempt is over, the job is succeeded")
     assert "stage" not in begins
     assert over["stage"] == "train"
     assert {line["logger"].partition(".")[0] for line in lines(deployment)} == {"workers"}
@@ -48,7 +48,7 @@ def test_a_jobs_lines_name_it_and_are_json_even_when_its_process_is_killed(deplo
     lines_of_job = of(deployment, job)
     assert {line["worker"] for line in lines(deployment)} == {"w1"}
     assert {line["task"] for line in lines_of_job} == {"colours"}
-    assert [line["attempt"] for line in lines_of_job if line["message"] == "The attempt begins"] == [1, 2]
+    assert [line["attempt"] for line in lines_of_job if line["message"] == "The attempt starts"] == [1, 2]
     died = [line for line in lines_of_job if "process" in line["message"]]
     assert {(line["logger"], line["attempt"]) for line in died} == {("workers.work_in_hand", 1)}
 

@@ -42,7 +42,7 @@ def test_all_that_were_tried_are_told_and_one_is_published(quick: Desk) -> None:
     result = quick.learn(opinions(24), method="auto")
     methods = result["methods"]
     assert sorted(names(result)) == ["bitfit", "compacter", "hyperformer++", "linear"]
-    assert (methods["evidence"], methods["rows"]) == ("rows that were predicted without themselves", 24)
+    assert (methods["evidence"], methods["rows"]) == ("cross-validated rows", 24)
     measured = [tried for tried in methods["tried"] if tried["reason"] is None]
     assert [tried["bytes"] for tried in measured] == sorted(tried["bytes"] for tried in measured)
     assert all(tried["low"] <= tried["loss"] <= tried["high"] for tried in measured)
@@ -94,7 +94,7 @@ def test_held_out_rows_judge_where_there_are_enough(quick: Desk, monkeypatch: py
 def test_too_few_rows_to_judge_publish_the_default(quick: Desk) -> None:
     result = quick.learn(opinions(6), method="auto")
     assert (quick.version("mood").method, result["methods"]["tried"]) == ("hyperformer++", [])
-    assert result["methods"]["reason"] == "No rows are left that could compare it with others."
+    assert result["methods"]["reason"] == "No rows are left to compare it with other methods."
 
 
 def test_another_attempt_goes_on_after_the_choice(quick: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,7 +131,7 @@ def test_both_reports_show_what_was_tried(quick: Desk) -> None:
     for said in (text, page):
         assert "Methods tried" in said
         assert "does not divide" in said
-        assert "behind the least" in said
+        assert "above the lowest" in said
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ def test_every_method_publishes_a_version_that_is_served_and_says_what_it_is(
     assert probabilities(Predictor(tiny_services)).sum(1) == pytest.approx([1.0] * 3, abs=1e-5)
 
 
-@pytest.mark.parametrize(("count", "evidence"), [(24, "rows that were predicted without themselves"), (90, "held-out")])
+@pytest.mark.parametrize(("count", "evidence"), [(24, "cross-validated rows"), (90, "held-out")])
 def test_a_readout_answers_beside_weights_of_the_task_s_own_where_rows_want_it(
     quick: Desk, tiny_services: Services, monkeypatch: pytest.MonkeyPatch, count: int, evidence: str
 ) -> None:

@@ -91,7 +91,7 @@ def test_a_dropped_file_is_checked_submitted_and_watched_to_its_end(browser, pla
     drop(page, "#dataset", tmp_path / "mood.jsonl")
     page.get_by_role("button", name="Check only").click()
     expect(page.locator("#checks")).to_contain_text("30 training rows")
-    page.get_by_text("Everything else that").click()
+    page.get_by_text("All options of").click()
     page.select_option("#tune_hypernetwork", "never")
     page.fill("#init", "sst2")
     page.route("**/submit?key=*", lambda route: route.abort())  # the upload fails halfway

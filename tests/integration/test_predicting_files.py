@@ -89,7 +89,7 @@ def test_a_task_that_is_not_there_errs_and_the_others_answer(command: CommandLin
         (("predict", "mood", "--labels", "happy"), 2, "sad, happy"),
         (("predict", "mood", "--tasks", "kind"), 2, "--tasks"),
         (("predict", "--tasks", "kind,kind"), 2, "twice"),
-        (("predict", "mood", "--text", "good"), 2, "Give one of"),
+        (("predict", "mood", "--text", "good"), 2, "Pass --text"),
     ],
 )
 def test_what_cannot_be_answered_is_refused_before_anything_is_written(

@@ -108,7 +108,7 @@ def test_what_has_less_loss_on_rows_left_out_is_published(desk: Desk) -> None:
 def test_rows_that_are_too_few_to_compare_the_two_leave_it_to_the_embedding(desk: Desk) -> None:
     result = desk.learn(opinions(6))
     assert (result["version"], result["provisional"]["confirmed"]) == (2, False)
-    assert result["provisional"]["reason"].startswith("No rows were left out")
+    assert result["provisional"]["reason"].startswith("There are no held-out rows")
 
 
 @pytest.mark.parametrize("better", [True, False])

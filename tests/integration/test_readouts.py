@@ -182,7 +182,7 @@ def learned_with_one(desk: Desk, rows: list[dict[str, Any]], task: str, **option
     return result
 
 
-@pytest.mark.parametrize(("count", "evidence"), [(40, "rows that were predicted without themselves"), (90, "held-out")])
+@pytest.mark.parametrize(("count", "evidence"), [(40, "cross-validated rows"), (90, "held-out")])
 def test_a_job_gives_its_version_a_readout_where_rows_say_that_it_helps(
     desk: Desk, tiny_services: Services, count: int, evidence: str
 ) -> None:
@@ -218,7 +218,7 @@ def test_too_few_rows_for_an_estimate_take_the_usual_share(desk: Desk) -> None:
     facts = learned_with_one(desk, opinions(6), "few")["readout"]
     assert (facts["share"], facts["reason"]) == (
         usual_share(6),
-        "No rows show what it adds, so its share is the usual one.",
+        "No rows show how much it adds, so it has the default share.",
     )
 
 

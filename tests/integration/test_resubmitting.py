@@ -38,7 +38,9 @@ def test_rows_that_the_start_was_trained_on_judge_nothing_that_comes_of_it(desk:
     assert grown["metrics"]["test"]["accuracy"]["n"] == 6
     assert grown["baselines"]["validation"]["majority"]["accuracy"]["n"] == 10
     assert grown["baselines"]["test"]["majority"]["accuracy"]["n"] == 6
-    assert grown["validation_reason"].startswith("10 of the 24 training rows were predicted without themselves")
+    assert grown["validation_reason"].startswith(
+        "10 of the 24 training rows were predicted by a model that was not trained on them"
+    )
     (warning,) = [warned for warned in grown["dataset"]["warnings"] if warned["code"] == "known_rows"]
     assert warning["message"].startswith("14 training and 6 test rows have trained what this training started from")
     same = desk.learn(opinions(30), init="mood@v1")
@@ -68,7 +70,7 @@ def test_latest_stays_where_the_bytes_to_compare_with_are_lost_and_the_version_i
     path.unlink()
     result = desk.learn(opinions(24), test=test, init="random")
     assert not result["latest"]["moved"]
-    assert result["latest"]["reason"].startswith("mood@v1 cannot be read to be compared with. ")
+    assert result["latest"]["reason"].startswith("mood@v1 cannot be read for the comparison. ")
     assert (result["version"], desk.version("mood").version) == (2, 1)
 
 
@@ -213,7 +215,7 @@ def test_rows_that_both_versions_held_out_are_shared_witnesses(desk: Desk, tiny_
     assert first["dataset"]["rows"]["validation"] == second["latest"]["comparison"]["rows"] == 30
     assert second["latest"]["comparison"]["verdict"] == "worse"
     assert not second["latest"]["moved"]
-    other_draw = desk.learn(rows, init="random", seed=3)  # some of its held-out rows have trained the present version
+    other_draw = desk.learn(rows, init="random", seed=3)  # some of its held-out rows have trained the current version
     assert 0 < other_draw["latest"]["comparison"]["rows"] < 30
 
 

@@ -92,7 +92,7 @@ def test_held_out_rows_choose_how_far_to_go_and_say_so(desk: Desk) -> None:
     held = many["dataset"]["rows"]["validation"]
     assert many["training"]["chosen_on"] == held == 25
     assert many["training"]["share"] in {1.0, 0.5, 0.25, 0.125}
-    reason = "25 of these rows chose how far to go from the start, so these numbers are a little too good."
+    reason = "25 of these rows chose the distance from the start, so these numbers are slightly optimistic."
     assert many["validation_reason"] == reason
 
 

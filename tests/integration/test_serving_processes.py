@@ -168,7 +168,7 @@ def test_a_proxy_that_is_trusted_says_who_asks_and_that_it_speaks_tls(place: Pla
 
 def test_another_start_does_not_take_the_port(local: Serving, place: Place) -> None:
     done = place.run("serve", "--port", str(local.port))
-    assert (done.returncode, remedy_of(done)) == (5, "Give another --port.")
+    assert (done.returncode, remedy_of(done)) == (5, "Choose another --port.")
 
 
 def test_told_to_leave_it_ends_streams_of_events_at_once_and_says_nothing_bad(local: Serving, place: Place) -> None:

@@ -98,7 +98,7 @@ def test_the_pages_show_it(learned: Desk) -> None:
         assert "micro-F1" in pages[f"/jobs/{job}"].text
         tried = browser.post("/tasks/tags/try", data={"text": TEXTS[0]}, headers={"Origin": "http://localhost"})
         assert tried.status_code == 200
-        assert "from 50% on it is answered" in tried.text
+        assert "labels with 50% or more are answered" in tried.text
         measured = browser.post(
             "/tasks/tags/evaluate", files={"dataset": ("fresh.jsonl", "\n".join(map(json.dumps, sets_of(20, 900))))},
             headers={"Origin": "http://localhost"},

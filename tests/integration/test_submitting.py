@@ -63,7 +63,7 @@ def test_the_job_is_safe_when_the_broker_is_away(desk: Desk, tiny_services: Serv
     again, unserved = submit(tiny_services, bell, Request(read_dataset(path), spec, key="k", queue="other"))
     same, _ = submit(tiny_services, bell, Request(read_dataset(path), spec, key="k", queue="other"))
     assert again.id == same.id
-    assert (unserved or "").startswith("No worker has served the queue 'other' yet")
+    assert (unserved or "").startswith("No worker has ever served the queue 'other' yet")
     assert bell.rung == {"other": 2}
     assert len(desk.jobs()) == 2
 

@@ -124,7 +124,7 @@ def test_unlabelled_texts_get_their_report_and_say_where_the_middle_is(desk: Des
     answers = probabilities(desk, "v1", TEXTS)
     assert shares["yes"] == pytest.approx((answers.argmax(1) == 0).mean(), abs=1e-3)
     assert 0 < shares["yes"] < 1  # around their own middle both labels get some
-    assert "Answers to the unlabelled texts now" in render({"state": "succeeded", **result})
+    assert "Current answers to the unlabeled texts" in render({"state": "succeeded", **result})
 
 
 def test_fewer_texts_than_eight_do_not_say_where_the_middle_is(desk: Desk) -> None:

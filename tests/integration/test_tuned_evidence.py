@@ -52,7 +52,7 @@ def test_an_earlier_embedding_that_cannot_be_read_refuses_the_step_and_fails_no_
     desk.submit(opinions(30), tune_hypernetwork="always")
     progress = RecordedProgress()
     result = desk.run(desk.claim(), progress).result or {}
-    assert any(note.startswith("earlier@v1 was left out of the probe. ") for _, note, _ in progress.calls)
+    assert any(note.startswith("earlier@v1 was excluded from the probe. ") for _, note, _ in progress.calls)
     assert "earlier@v1" not in {candidate["embedding"] for candidate in result["init"]["candidates"]}
     (verdict,) = [task for task in result["guard"]["tasks"] if task["task"] == "earlier@v1"]
     assert "embedding cannot be read" in verdict["trouble"]
@@ -81,7 +81,7 @@ def test_a_version_that_tuning_leaves_without_an_estimate_stays_weak_where_the_e
     monkeypatch.setattr(tuned, "tune", diverging_on_less_than(40, tuned.tune))
     result = desk.learn(opinions(40), init="sst2", tune_hypernetwork="always")
     assert (result["tuning"]["kept"], result["metrics"]["validation"]) == (True, None)
-    assert (result["weak"], result["weak_reason"]) == (weak, "Judged before the tuning. So it is.")
+    assert (result["weak"], result["weak_reason"]) == (weak, "Measured before the tuning. So it is.")
 
 
 @pytest.mark.parametrize("back", [True, False])
@@ -110,7 +110,7 @@ def test_auto_says_why_a_step_that_was_let_through_was_not_kept(desk: Desk, monk
     monkeypatch.setattr(guarded.Workbench, "loss", lambda *_, **__: 0.5)
     result = desk.learn(opinions(30), init="sst2", tune_hypernetwork="auto")
     assert (result["guard"]["verdict"], result["tuning"]["kept"]) == ("accepted", False)
-    assert any("without the step it is as good" in value for _, value in tuning_facts(result))
+    assert any("the result is as good without the step" in value for _, value in tuning_facts(result))
 
 
 def _go_back(services: Services) -> None:

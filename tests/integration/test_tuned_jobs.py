@@ -60,7 +60,7 @@ def test_a_tuned_job_makes_a_new_head_and_its_version_is_pinned_to_that(
     assert second.metrics["guard"] == result["guard"]
     assert (result["tuning"]["kept"], result["tuning"]["evidence"]) == (
         True,
-        "rows that were predicted without themselves",
+        "cross-validated rows",
     )
     assert desk.version("earlier@v1").hypernetwork_version == earlier["hypernetwork_version"] == 1
     with safe_open(fetch(tiny_services, "mood", desk.folder / "fetched").files[0], framework="np") as file:
@@ -280,10 +280,10 @@ def test_where_all_rows_train_each_is_predicted_by_a_tuning_that_has_not_seen_it
     assert (estimate["n"], estimate["estimate"]) == (40, "cross-validated")
     assert result["metrics"]["validation"]["log_loss"]["value"] == pytest.approx(result["tuning"]["after"], abs=1e-5)
     assert result["tuning"]["before"] != result["tuning"]["after"]
-    assert not result["weak_reason"].startswith("Judged before the tuning. ")
+    assert not result["weak_reason"].startswith("Measured before the tuning. ")
     more = result["more_rows"]
     assert (more["points"], more["gain"]) == ([], None), "the curve is the embedding's, from before the tuning"
-    assert more["reason"].startswith("The hypernetwork was tuned after the learning curve was made")
+    assert more["reason"].startswith("The learning curve was made before the hypernetwork was tuned")
 
 
 def test_without_an_estimate_of_the_tuned_version_it_is_said_and_the_training_rows_decide(
@@ -293,8 +293,8 @@ def test_without_an_estimate_of_the_tuned_version_it_is_said_and_the_training_ro
     result = desk.learn(opinions(40), init="sst2", tune_hypernetwork="always")
     assert result["metrics"] == {"validation": None, "test": None}
     assert result["tuning"]["evidence"] == "training rows"
-    assert "tuned the hypernetwork" in result["validation_reason"]
-    assert result["weak_reason"].startswith("Judged before the tuning. ")
+    assert "to tune the hypernetwork" in result["validation_reason"]
+    assert result["weak_reason"].startswith("Measured before the tuning. ")
 
 
 def test_fewer_than_16_held_out_rows_choose_nothing_and_so_their_estimate_is_fair(desk: Desk, gently: None) -> None:

@@ -90,7 +90,7 @@ def test_a_job_that_is_cancelled_or_fails_frees_the_slot(desk: Desk, tiny_servic
 
     def fail(job: Job, services: Services, progress: Progress) -> None:
         take_slot(services, job.id, record_of(tiny_services, tiny_base))
-        raise ValueError("a fault of the program")
+        raise ValueError("a bug")
 
     done = work(tiny_services, "w1", ["default"], fail)
     assert done is not None

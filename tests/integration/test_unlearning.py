@@ -172,8 +172,8 @@ def test_what_cannot_be_rebuilt_is_named_and_stays(desk: Desk, tiny_base: Base) 
         AliasRepository(session).move("child", "old", 1)
     done = delete_task(services, "gone", unlearning=True).to_document().to_json()["unlearning"]
     assert done["cannot"] == [
-        {"version": "imported@v1", "why": "no job of this service learned it, so its rows are not known"},
-        {"version": "child@v1", "why": "its task has other labels now"},
+        {"version": "imported@v1", "why": "no job of this service learned it, so its rows are unknown"},
+        {"version": "child@v1", "why": "the labels of its task have changed"},
     ]
     assert done["rebuilding"] == []
     assert desk.version("imported").version == 1
@@ -291,7 +291,7 @@ def test_a_hypernetwork_that_was_tuned_beside_the_task_goes_with_it(desk: Desk, 
     tuner = desk.learn(CHILD, "child", init="random")["job"]
     tuned_head(services, tiny_base, job=tuner)
     done = delete_task(services, "gone", unlearning=True).to_document().to_json()
-    assert done["descendants"]["hypernetworks"][0]["why"] == "held to its answers while it was tuned"
+    assert done["descendants"]["hypernetworks"][0]["why"] == "protected its answers while it was tuned"
     assert done["unlearning"]["reverted"] == [{"base_digest": tiny_base.digest, "from": 2, "to": 1}]
     assert head_of(services, tiny_base) == 1
     with services.database.read() as session:

@@ -103,14 +103,14 @@ def test_a_restore_says_what_became_of_tokens_and_webhooks(
     monkeypatch.setenv("ONBOARD_HOME", str(tmp_path / "new"))
     said = onboard("restore", tmp_path / "backup")
     assert "1 token is revoked" in said.out
-    assert "webhooks that had not arrived then will not be sent" in said.out
+    assert "webhooks that had not been delivered will not be sent" in said.out
     assert "tokens" not in said.err
     monkeypatch.setenv("ONBOARD_HOME", str(tmp_path / "third"))
     restored = onboard("restore", tmp_path / "backup", "--keep-tokens", "--send-webhooks", "--json")
     assert {name: restored.document[name] for name in ("revoked_tokens", "kept_tokens", "dropped_webhooks")} == {
         "revoked_tokens": 0, "kept_tokens": 1, "dropped_webhooks": 0,
     }  # fmt: skip
-    assert "also where it was revoked since" in restored.err
+    assert "even if revoked since" in restored.err
 
 
 def test_a_restore_does_not_speak_of_webhooks_where_nobody_was_told_of_anything(

@@ -88,7 +88,7 @@ def test_sigterm_ends_a_busy_worker_whose_database_is_away(grown: Deployment, tm
             proxy.refuse()
             worker.signal(signal.SIGTERM)
             assert worker.exit_code() == 0
-    assert "Leaving without the database" in worker.log.read_text()
+    assert "Exiting without the database" in worker.log.read_text()
     assert grown.job(job).state is JobState.RUNNING  # until its lease runs out
 
 

@@ -228,7 +228,7 @@ def test_a_set_is_one_text() -> None:
     assert in_order_of(("b", "a", "c"), ["c", "b", "c"]) == ("b", "c")
     assert chosen_set(("a", "b", "c"), [0.5, 0.49, 0.9]) == ("a", "c")
     assert (set_shown("[]"), set_shown('["a", "b"]')) == ("none", "a, b")
-    with pytest.raises(ValueError, match="does not stand for a set"):
+    with pytest.raises(ValueError, match="does not represent a set"):
         labels_in("a")
     rows = [Example("x", None, '["b", "a"]'), Example("y", None, "[]")]
     assert indicators_of(("a", "b", "c"), rows).tolist() == [[1, 1, 0], [0, 0, 0]]

@@ -20,7 +20,7 @@ from onboard.domain.names import LATEST, MOST_LETTERS, Reference
 _READ: Final = [Depends(requires(Scope.READ))]
 _SUBMIT: Final = [Depends(requires(Scope.SUBMIT))]
 Ref = Annotated[str, Query(pattern=NAME, max_length=MOST_LETTERS)]
-Now = Annotated[bool, Query(description="Compare at once, however long that takes.")]
+Now = Annotated[bool, Query(description="Wait for the comparison instead of returning a page that loads it.")]
 
 router = APIRouter(prefix="/tasks/{task}", include_in_schema=False)
 

@@ -75,7 +75,9 @@ def _shown(request: Request, error: Exception) -> Shown:
         return _of_validation(error)
     if isinstance(error, HTTPException):
         missing = error.status_code == HTTPStatus.NOT_FOUND
-        remedy = "Look at the address, or begin at the overview." if missing else "Go back, and use the form of a page."
+        remedy = (
+            "Check the address, or start from the overview." if missing else "Go back and use the form on the page."
+        )
         return Shown(problems.error_of_http(request, error).message, remedy)
     fault = problems.fault()
     return Shown(fault.message, fault.remedy)
@@ -87,5 +89,5 @@ def _of_validation(error: RequestValidationError) -> Shown:
     named = first["loc"][1:] if first["type"] != "json_invalid" else ()  # its location is a character
     field = ".".join(map(str, named)) or str(first["loc"][0])
     may_be = (first.get("ctx") or {}).get("expected") or _MAY_BE.get(first["type"])
-    remedy = f"It may be {may_be}." if may_be else "Correct it in the address or in the form."
+    remedy = f"It may be {may_be}." if may_be else "Correct the value in the address or in the form."
     return Shown(f"{field}: {str(first['msg']).rstrip('.')}.", remedy)

@@ -172,7 +172,9 @@ def _shares(answer: dict[str, Any]) -> RowChart:
     shares = sorted(answer["probabilities"], key=lambda share: -share["probability"])
     scale, answered = Scale(0.0, 1.0), answer.get("labels")
     return RowChart(
-        title="Probability of each label" if answered is None else "Score of each label: from 50% on it is answered",
+        title="Probability of each label"
+        if answered is None
+        else "Score of each label; labels with 50% or more are answered",
         origin=0.0,
         tracks=[
             Track(

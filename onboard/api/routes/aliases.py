@@ -24,7 +24,9 @@ from onboard.versions.promote import alias_history, meaning, promote, rollback
 
 router = APIRouter(prefix="/v1/tasks/{task}/aliases", tags=["aliases"])
 AliasName = Annotated[str, Path(pattern=NAME, max_length=MOST_LETTERS, description="latest, production, …")]
-IfNew = Annotated[str | None, Header(alias="If-None-Match", description="`*`: only if there is no such alias yet.")]
+IfNew = Annotated[
+    str | None, Header(alias="If-None-Match", description="`*` succeeds only if the alias does not exist yet.")
+]
 _PROMOTE = [Depends(requires(Scope.PROMOTE))]
 _MOVES = 100  # that are shown
 

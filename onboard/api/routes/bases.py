@@ -20,12 +20,12 @@ from onboard.domain.names import MOST_LETTERS
 
 router = APIRouter(prefix="/v1/bases", tags=["bases"], dependencies=[Depends(requires(Scope.READ))])
 Digest = Annotated[str, Path(pattern="^sha256:[0-9a-f]{64}$", description="Digest of a base.")]
-FileName = Annotated[str, Path(max_length=200, description="Name of one of its files, as the base lists it.")]
+FileName = Annotated[str, Path(max_length=200, description="Name of a file of the base.")]
 
 
 @router.get("", response_model=BaseList)
 def list_bases(
-    name: Annotated[str | None, Query(max_length=MOST_LETTERS, description="Only the base of this name.")] = None,
+    name: Annotated[str | None, Query(max_length=MOST_LETTERS, description="Only the base with this name.")] = None,
 ) -> dict[str, Any]:
     """List the bases that jobs can name, without their files."""
     documents = [_described(str(base.folder), (base.folder / "base.json").stat().st_mtime_ns) for base in named_bases()]

@@ -38,7 +38,7 @@ OpenShelf = Annotated[Shelf, Depends(shelf)]
 def list_embeddings(
     shelf: OpenShelf,
     ref: Annotated[str, Query(pattern=NAME, max_length=MOST_LETTERS, description="latest or another alias.")] = LATEST,
-    files: Annotated[bool, Query(description="With the bytes of each embedding.safetensors, in Base64.")] = False,
+    files: Annotated[bool, Query(description="Include the bytes of each embedding.safetensors, in Base64.")] = False,
     if_none_match: IfNoneMatch = None,
 ) -> Response:
     """List the version that an alias names in each task, with the numbers, under one ETag. Tasks without it are left

@@ -21,7 +21,7 @@ router = APIRouter(prefix="/v1/hypernetworks", tags=["hypernetworks"])
 _READ = [Depends(requires(Scope.READ))]
 BaseDigest = Annotated[
     str | None,
-    Query(pattern="^sha256:[0-9a-f]{64}$", description="Digest of a base; without it the default one."),
+    Query(pattern="^sha256:[0-9a-f]{64}$", description="Digest of a base. Defaults to the default base."),
 ]
 Number = Annotated[int, Path(ge=1, le=999_999_999)]
 _FILE = file_answers("The weights.")

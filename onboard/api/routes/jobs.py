@@ -28,15 +28,24 @@ router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 JobId = Annotated[str, Path(pattern=NAME, description="A job's id, or a task's name for its newest job.")]
 LogCursor = Annotated[
     str | None,
-    Query(max_length=MOST_CURSOR_CHARACTERS, description="`next` of the part before; from the beginning without it."),
+    Query(
+        max_length=MOST_CURSOR_CHARACTERS,
+        description="`next` of the previous part; omit it to start from the beginning.",
+    ),
 ]
 Submitter = Annotated[Identity, Depends(requires(Scope.SUBMIT))]
 Key = Annotated[
     str | None,
-    Header(min_length=1, max_length=200, description="The same key never makes a second job."),
+    Header(
+        min_length=1,
+        max_length=200,
+        description="Idempotency key: repeating a request with the same key returns the first job.",
+    ),
 ]
 
-_EVENTS: Final = {"description": "`id`, `event` (the kind), `data` (the event as JSON); at last `end` with the job."}
+_EVENTS: Final = {
+    "description": "`id`, `event` (the kind) and `data` (the event as JSON); the last event is `end` with the job."
+}
 
 
 @router.post("", status_code=202, response_model=Accepted, openapi_extra=described(JobForm))
@@ -58,10 +67,10 @@ def submit_job(
 
 
 def _search(
-    state: Annotated[list[JobState] | None, Query(description="Only these states.")] = None,
-    task: Annotated[Name | None, Query(description="Only this task.")] = None,
-    queue: Annotated[Name | None, Query(description="Only this queue.")] = None,
-    owner: Annotated[str | None, Query(max_length=200, description="Only what this token submitted.")] = None,
+    state: Annotated[list[JobState] | None, Query(description="Only jobs in these states.")] = None,
+    task: Annotated[Name | None, Query(description="Only jobs of this task.")] = None,
+    queue: Annotated[Name | None, Query(description="Only jobs of this queue.")] = None,
+    owner: Annotated[str | None, Query(max_length=200, description="Only jobs that this token submitted.")] = None,
 ) -> JobSearch:
     return JobSearch(tuple(state or ()), task, queue, owner)
 
@@ -70,7 +79,7 @@ def _search(
 def list_jobs(
     services: OpenServices,
     search: Annotated[JobSearch, Depends(_search)],
-    sort: Annotated[JobOrder, Query(description="In this order.")] = JobOrder.NEWEST,
+    sort: Annotated[JobOrder, Query(description="Order of the jobs.")] = JobOrder.NEWEST,
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> dict[str, Any]:
@@ -89,7 +98,7 @@ def list_jobs(
 def show_job(
     job: JobId,
     services: OpenServices,
-    since: Annotated[int, Query(ge=0, lt=2**53, description="Only events after this one.")] = 0,
+    since: Annotated[int, Query(ge=0, lt=2**53, description="Only events after this id.")] = 0,
 ) -> dict[str, Any]:
     """Return a job in full: why it waits, its progress, result, candidates, events."""
     return job_over_http(full_document(services.database, find_job(services.database, job), since))
@@ -99,7 +108,7 @@ def show_job(
 def log_job(
     job: JobId,
     services: OpenServices,
-    attempt: Annotated[int | None, Query(ge=1, lt=2**31, description="Only this attempt.")] = None,
+    attempt: Annotated[int | None, Query(ge=1, lt=2**31, description="Only events of this attempt.")] = None,
     cursor: LogCursor = None,
 ) -> dict[str, Any]:
     """Return a job's events, and its worker's log lines about it if the service can read them."""
@@ -113,8 +122,8 @@ def log_job(
     response_class=StreamingResponse,
     dependencies=[Depends(requires(Scope.READ))],
     responses={
-        200: {"description": "Events as they come.", "content": {"text/event-stream": {"schema": _EVENTS}}},
-        204: {"description": "The job has ended, and there is nothing after that event."},
+        200: {"description": "Events as they happen.", "content": {"text/event-stream": {"schema": _EVENTS}}},
+        204: {"description": "The job has ended, and there are no later events."},
     },
 )
 def follow_job(
@@ -122,7 +131,9 @@ def follow_job(
     services: OpenServices,
     request: Request,
     readers: Reading,
-    last_event_id: Annotated[int, Header(ge=0, lt=2**53, description="Continue after this event.")] = 0,
+    last_event_id: Annotated[
+        int, Header(ge=0, lt=2**53, description="Id of the last event received; events after it follow.")
+    ] = 0,
 ) -> Response:
     """Stream a job's events (server-sent events), and an event `end` with the job once it has ended."""
     job_id = find_job(services.database, job).id

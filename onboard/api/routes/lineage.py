@@ -15,7 +15,9 @@ from onboard.report.lineage import render_lineage
 from onboard.versions.lineage import MOST_VERSIONS, lineage
 
 router = APIRouter(prefix="/v1/tasks/{task}", tags=["versions"], dependencies=[Depends(requires(Scope.READ))])
-Versions = Annotated[int, Query(ge=1, le=MOST_VERSIONS, description="At most so many of the task, the newest.")]
+Versions = Annotated[
+    int, Query(ge=1, le=MOST_VERSIONS, description="Maximum number of versions; the newest are shown.")
+]
 _PICTURE: dict[int | str, dict[str, Any]] = {
     200: {"description": "The picture.", "content": {"image/svg+xml": {"schema": {"type": "string"}}}}
 }

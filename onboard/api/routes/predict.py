@@ -16,7 +16,9 @@ from onboard.domain.prediction import Outcome, Prediction
 
 Deadline = Annotated[
     float,
-    Header(alias="Onboard-Deadline-Seconds", gt=0, le=600, description="How long the client waits for the answer."),
+    Header(
+        alias="Onboard-Deadline-Seconds", gt=0, le=600, description="Seconds that the client waits for the response."
+    ),
 ]
 
 router = APIRouter(prefix="/v1/predict", tags=["predictions"], dependencies=[Depends(requires(Scope.READ))])

@@ -16,8 +16,8 @@ from onboard.hypernetworks.prior.line import list_priors, show_prior
 
 router = APIRouter(prefix="/v1/priors", tags=["priors"])
 _READ = [Depends(requires(Scope.READ))]
-OfForm = Annotated[Form, Path(description="Of tasks with single texts, or with pairs.")]
-Number = Annotated[int | None, Query(ge=1, le=999_999_999, description="Number of a version; without it the head.")]
+OfForm = Annotated[Form, Path(description="Prior for tasks with single texts, or with pairs.")]
+Number = Annotated[int | None, Query(ge=1, le=999_999_999, description="Number of a version. Defaults to the head.")]
 
 
 @router.get("", dependencies=_READ)

@@ -27,7 +27,9 @@ def show_queues(services: OpenServices) -> QueueList:
 @router.get("/jobs", response_model=OpenJobs, dependencies=[Depends(requires(Scope.READ))])
 def show_open_jobs(
     services: OpenServices,
-    limit: Annotated[int, Query(ge=0, le=MAX_PAGE, description="At most so many that wait, the most urgent.")] = 20,
+    limit: Annotated[
+        int, Query(ge=0, le=MAX_PAGE, description="Maximum number of waiting jobs; the most urgent are shown.")
+    ] = 20,
 ) -> OpenJobs:
     """List running jobs with their progress, and waiting ones in the order in which they will be claimed."""
     return open_jobs(services.database, limit)

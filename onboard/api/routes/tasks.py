@@ -26,12 +26,14 @@ _READ = [Depends(requires(Scope.READ))]
 async def _search(
     label: Annotated[str | None, Query(max_length=1000, description="Only tasks that have this label.")] = None,
     kind: Annotated[Literal["classification", "regression", "multilabel"] | None, Query()] = None,
-    metric: Annotated[str | None, Query(max_length=64, description="Only where the latest version has it.")] = None,
+    metric: Annotated[
+        str | None, Query(max_length=64, description="Only tasks whose latest version has this metric.")
+    ] = None,
     at_least: Annotated[
         float | None,
-        Query(allow_inf_nan=False, description="The metric is at least so good; log_loss and mse at most so large."),
+        Query(allow_inf_nan=False, description="Minimum value of the metric; for log_loss and mse, the maximum."),
     ] = None,
-    weak: Annotated[bool | None, Query(description="Whether the latest version is weak.")] = None,
+    weak: Annotated[bool | None, Query(description="Only tasks whose latest version is weak, or is not.")] = None,
 ) -> TaskSearch:
     return TaskSearch(label, kind, metric, at_least, weak)
 
@@ -59,8 +61,10 @@ def show_task(task: TaskName, services: OpenServices) -> dict[str, Any]:
 def delete_task(
     task: TaskName,
     services: OpenServices,
-    unlearn: Annotated[bool, Query(description="Rebuild what descends from it, from its own rows.")] = False,
-    dry_run: Annotated[bool, Query(description="Only say what would go, and what descends from it.")] = False,
+    unlearn: Annotated[bool, Query(description="Rebuild descendants from their own rows.")] = False,
+    dry_run: Annotated[
+        bool, Query(description="List what would be deleted and its descendants, without deleting.")
+    ] = False,
 ) -> DeletedDocument:
     """Delete a task permanently: rows, versions, requests, results. Its version numbers are never reused."""
     deleted = delete.delete_task(services, task, unlearning=unlearn, dry_run=dry_run)

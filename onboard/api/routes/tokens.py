@@ -26,7 +26,7 @@ router = APIRouter(prefix="/v1", tags=["access"], dependencies=[Depends(requires
 @router.get("/tokens")
 def list_tokens(
     services: OpenServices,
-    include_ended: Annotated[bool, Query(alias="all", description="Also those that are expired or revoked.")] = False,
+    include_ended: Annotated[bool, Query(alias="all", description="Include expired and revoked tokens.")] = False,
 ) -> TokenList:
     """List the valid tokens, without their secrets."""
     tokens = access.list_tokens(services.database, include_ended=include_ended)
@@ -42,7 +42,7 @@ def create_token(body: TokenRequest, services: OpenServices) -> TokenCreated:
 
 @router.delete("/tokens/{token}")
 def revoke_token(
-    token: Annotated[str, Path(max_length=64, description="Its id, or a name that only one token has.")],
+    token: Annotated[str, Path(max_length=64, description="Id of a token, or its name if it is unique.")],
     services: OpenServices,
 ) -> TokenDocument:
     """Revoke a token permanently, effective from the next request."""

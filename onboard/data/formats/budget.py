@@ -11,7 +11,7 @@ from typing import Final
 from onboard.data.formats.unreadable import UnreadableError
 from onboard.data.limits import EXPANDED_FREE_BYTES, MAX_EXPANSION, MAX_FILE_BYTES, MAX_ROWS, MAX_VALUES
 
-_FEWER: Final = "Pass fewer rows; a few thousand are plenty."
+_FEWER: Final = "Pass fewer rows; a few thousand are enough."
 
 
 class Budget:
@@ -37,7 +37,7 @@ class Budget:
         self._values += _natural(count)
         if self._values > MAX_VALUES:
             message = f"has {self._values:,} values; the limit is {MAX_VALUES:,}"
-            raise UnreadableError("too_many_values", message, "Pass the text and the label alone, in fewer rows.")
+            raise UnreadableError("too_many_values", message, "Pass only the text and the label, with fewer rows.")
 
     def take_stored(self, count: int) -> None:
         """Count decompressed bytes. Raises UnreadableError."""
@@ -45,7 +45,7 @@ class Budget:
         if self._stored > MAX_FILE_BYTES:
             raise too_large(row=None)
         if self._stored > self._most_stored:
-            message = f"holds more than {MAX_EXPANSION} times its size once it is decompressed"
+            message = f"holds more than {MAX_EXPANSION} times its size when decompressed"
             raise UnreadableError("too_large", message, "Write it again without compression.")
 
     def take_decoded(self, count: int, row: int) -> None:

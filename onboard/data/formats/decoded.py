@@ -56,8 +56,8 @@ def decoded_bytes(column: Any) -> int:
             raise UnreadableError("bad_arrow", "has a list that ends before it begins", "Write the file again.")
         return plain + sum(decoded_bytes(part.slice(start, stop - start)) for part in parts)
     if pa.types.is_nested(kind):
-        message = f"has a column of the type {str(kind)[:80]}, which is not read"
-        raise UnreadableError("column_type", message, "Leave the column out, or write its values one by one.")
+        message = f"has a column of the unsupported type {str(kind)[:80]}"
+        raise UnreadableError("column_type", message, "Remove the column, or write plain values.")
     return plain + (count * kind.byte_width if pa.types.is_fixed_size_binary(kind) else 0)
 
 

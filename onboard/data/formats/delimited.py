@@ -21,11 +21,11 @@ from onboard.data.formats.unreadable import UnreadableError
 from onboard.data.limits import MAX_LINE_BYTES
 
 _QUOTE_REMEDY: Final = (
-    'Quote every text that holds a separator or a quote, and double the quotes inside: "He said ""no""".'
+    'Quote every text that contains a separator or a quote, and double the quotes inside: "He said ""no""".'
 )
-_TSV_REMEDY: Final = "TSV cannot hold tabs or line breaks in a text: save the file as CSV or JSONL."
-_HEADER_REMEDY: Final = "The first row must name the columns once each: text,label."
-_REPEATED_REMEDY: Final = "Delete the line. It is left where files were joined, header and all."
+_TSV_REMEDY: Final = "Texts in TSV cannot contain tabs or line breaks: save the file as CSV or JSONL."
+_HEADER_REMEDY: Final = "The first row must name each column once: text,label."
+_REPEATED_REMEDY: Final = "Delete the line. It comes from joining files with their headers."
 _HEADER_QUOTE_REMEDY: Final = "Close every quote of the first line, with no blank between a quote and a separator."
 _SEPARATORS: Final = {",": "a comma", ";": "a semicolon", "\t": "a tab"}
 _NAMED_SEPARATOR: Final = re.compile(r'"?sep=([,;\t|])"?\s*', re.IGNORECASE)
@@ -55,7 +55,7 @@ class _DelimitedReader(Reader):
     def _header(self) -> tuple[str, ...]:
         for _, fields in self._records(silent=True):
             return tuple(name.strip() for name in fields)
-        raise UnreadableError("empty_file", "holds no rows", _HEADER_REMEDY)
+        raise UnreadableError("empty_file", "has no rows", _HEADER_REMEDY)
 
     def rows(self, columns: Sequence[str]) -> Iterator[Row]:  # noqa: ARG002 - part of every reader
         """Stream the rows; report those with more or fewer fields than the header, and skip blank ones."""

@@ -24,7 +24,7 @@ PIECE_BYTES: Final = 1 << 16
 _REMEDY: Final = 'Write one object per line, like {"text": "…", "label": "…"}.'
 _ARRAY_REMEDY: Final = 'Write one array of objects, like [{"text": "…", "label": "…"}, …], or one object per line.'
 _BLANKS: Final = re.compile(r"[ \t\r\n]*")
-_BEYOND_JSON: Final = "nests too deep or holds a number of thousands of digits"
+_BEYOND_JSON: Final = "nests too deeply or contains a number with thousands of digits"
 
 
 class _DoubledKeyError(Exception):
@@ -70,7 +70,7 @@ class JsonlReader(Reader):
             head = stream.read(_HEAD_BYTES).removeprefix(UTF8_MARK).lstrip()
         if head.partition(b"\n")[0].strip() == b"{":
             remedy = f"Convert it: jq -c . {self._path.name} > data.jsonl"
-            raise UnreadableError("not_jsonl", "spreads its JSON objects over several lines", remedy, row=1)
+            raise UnreadableError("not_jsonl", "has JSON objects that span several lines", remedy, row=1)
         if head.startswith(b"["):
             yield from ((number, _object_of(value)) for number, value in enumerate(_array(self._path), start=1))
             return
@@ -98,14 +98,14 @@ def _unpacked(
 def _parse(line: Line) -> dict[str, object] | RowError:
     if line.data is None:
         message = f"the line is longer than {MAX_LINE_BYTES >> 20} MiB"
-        return RowError("line_too_long", message, "Shorten the text; only its beginning is ever read.")
+        return RowError("line_too_long", message, "Shorten the text; only its beginning is read.")
     try:
         return _object_of(_DECODER.decode(line.data.decode("utf-8")))
     except UnicodeDecodeError as error:
         message = f"is not UTF-8 (byte {line.offset + error.start} of the file)"
         return RowError("not_utf8", message, "Save the file as UTF-8.")
     except _DoubledKeyError as error:
-        return RowError("doubled_column", f"gives the key {str(error)!r} twice", "Give every key once.")
+        return RowError("doubled_column", f"repeats the key {str(error)!r}", "Use each key once.")
     except json.JSONDecodeError as error:
         return RowError("bad_json", f"is not JSON: {error.msg} (character {error.colno})", _REMEDY)
     except (ValueError, RecursionError):
@@ -128,7 +128,7 @@ def _array(path: Path) -> Iterator[object]:
         text = _Text(stream)
         text.take("[")
         if text.next() == "]":
-            raise UnreadableError("empty_file", "holds no rows", "Pass a file with rows in it.")
+            raise UnreadableError("empty_file", "has no rows", "Pass a file with rows in it.")
         number = 1
         yield text.value(number)
         while text.next() != "]":
@@ -176,8 +176,8 @@ class _Text:
                     message = f"is not JSON: {error.msg}"
                     raise UnreadableError("bad_json", message, _ARRAY_REMEDY, row=number) from error
             except _DoubledKeyError as error:
-                message = f"gives the key {str(error)!r} twice"
-                raise UnreadableError("doubled_column", message, "Give every key once.", row=number) from error
+                message = f"repeats the key {str(error)!r}"
+                raise UnreadableError("doubled_column", message, "Use each key once.", row=number) from error
             except (ValueError, RecursionError) as error:
                 raise UnreadableError("bad_json", _BEYOND_JSON, _ARRAY_REMEDY, row=number) from error
             else:

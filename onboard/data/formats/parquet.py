@@ -32,7 +32,9 @@ class ParquetReader(SchemaReader):
             with parquet.ParquetFile(stream, metadata=file.metadata, read_dictionary=bounded.dictionaries) as reader:
                 for batch in reader.iter_batches(batch_size=bounded.batch_rows, columns=list(by_name)):
                     if batch.num_columns != len(read):
-                        raise UnreadableError("doubled_column", "has two columns of one name", "Rename one of them.")
+                        raise UnreadableError(
+                            "doubled_column", "has two columns with the same name", "Rename one of them."
+                        )
                     shared = [shareable(column) for column in batch.columns]
                     budget.take_decoded(sum(map(decoded_bytes, shared)), number + 1)
                     for row in zip(*map(plain, shared), strict=True):

@@ -70,7 +70,9 @@ def format_of(path: Path) -> Format:
     """
     try:
         if path.is_dir():
-            raise UnreadableError("not_a_file", "is a folder", "Pass one file; give others by --validation and --test.")
+            raise UnreadableError(
+                "not_a_file", "is a folder", "Pass one file; pass others with --validation and --test."
+            )
         if not path.exists():
             raise UnreadableError("missing_file", "does not exist", "Check the path.")
         if not path.is_file():
@@ -106,7 +108,7 @@ def lines_of(path: Path) -> Iterator[Line]:
             number += 1
             if number > MAX_LINES:
                 message = f"has more than {MAX_LINES:,} lines"
-                raise UnreadableError("too_many_rows", message, "Pass fewer rows; a few thousand are plenty.")
+                raise UnreadableError("too_many_rows", message, "Pass fewer rows; a few thousand are enough.")
             start = offset
             offset += len(data)
             too_long = len(data) > MAX_LINE_BYTES and not data.endswith(b"\n")
@@ -139,15 +141,15 @@ def _require_agreement(known: Format, head: bytes, path: Path) -> None:
     if not head.strip():
         raise UnreadableError("empty_file", "is empty", "Pass a file with rows in it.")
     if head.startswith(_LFS_HEAD):
-        remedy = f"Fetch the file that it stands for: git lfs pull --include {path.name}"
+        remedy = f"Fetch the file itself: git lfs pull --include {path.name}"
         raise UnreadableError("git_lfs_pointer", "is a Git LFS pointer, not the file itself", remedy)
     is_parquet = head.startswith(_PARQUET_MAGIC)
     if known == "parquet":
         if not is_parquet:
-            raise UnreadableError("not_parquet", "is not a Parquet file, though its name says so", _SUFFIX_REMEDY)
+            raise UnreadableError("not_parquet", "is not a Parquet file, despite its name", _SUFFIX_REMEDY)
     elif known == "arrow":
         if not head.startswith(_ARROW_MAGICS):
-            raise UnreadableError("not_arrow", "is not an Arrow file, though its name says so", _SUFFIX_REMEDY)
+            raise UnreadableError("not_arrow", "is not an Arrow file, despite its name", _SUFFIX_REMEDY)
     elif is_parquet:
         raise UnreadableError("binary", "is a Parquet file", f"Rename it to {stem_of(path.name)}.parquet.")
     elif encoding := _wide_encoding(head):
@@ -155,7 +157,7 @@ def _require_agreement(known: Format, head: bytes, path: Path) -> None:
         raise UnreadableError("not_utf8", f"is {encoding}, not UTF-8", remedy, row=1)
     elif b"\r" in head.rstrip() and b"\n" not in head:
         remedy = f"Convert it: tr '\\r' '\\n' < {path.name} > lines-{path.name}"
-        raise UnreadableError("line_ends", "ends its lines in carriage returns alone, not in line feeds", remedy)
+        raise UnreadableError("line_ends", "ends its lines with carriage returns instead of line feeds", remedy)
     elif b"\x00" in head:
         raise UnreadableError("binary", "is binary, not text", _SUFFIX_REMEDY)
 

@@ -90,7 +90,7 @@ def require_few_columns(count: int) -> None:
     """Raise UnreadableError if there are too many columns."""
     if count > MAX_COLUMNS:
         message = f"has {count:,} columns; the limit is {MAX_COLUMNS:,}"
-        raise UnreadableError("too_many_columns", message, "Pass the text and the label alone.")
+        raise UnreadableError("too_many_columns", message, "Pass only the text and the label.")
 
 
 def doubled_names(header: Sequence[str]) -> frozenset[str]:

@@ -96,8 +96,8 @@ def _noted(names: dict[str, None], more: Iterable[str], most: int) -> None:
     """Add names to those seen so far. Raises UnreadableError if there are too many for an export."""
     names.update(dict.fromkeys(more))
     if len(names) > most:
-        message = f"has more than {most:,} fields or questions in its objects"
-        raise UnreadableError("too_many_columns", message, "Export the text and one question alone.")
+        message = f"has more than {most:,} fields or questions per object"
+        raise UnreadableError("too_many_columns", message, "Export only the text and one question.")
 
 
 def _label_studio(rows: Iterable[Values]) -> Tool:

@@ -65,7 +65,7 @@ def deliver(
 def give_up(session: Session) -> None:
     """Give up messages that could not be delivered for too long, and log them."""
     for endpoint, count in OutboxRepository(session).give_up(GIVE_UP_SECONDS).items():
-        _logger.error("Webhooks: %d messages to %s are given up, three days after they happened", count, endpoint)
+        _logger.error("Webhooks: %d messages to %s were given up three days after the event", count, endpoint)
 
 
 def _deliver_to(

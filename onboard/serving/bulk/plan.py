@@ -198,7 +198,7 @@ def require_form(pairs: bool, takes: Mapping[str, bool | None]) -> None:
     """
     for reference, taken in takes.items():
         if taken is not None and taken != pairs:
-            has = "two texts a row" if pairs else "one text a row"
+            has = "two texts per row" if pairs else "one text per row"
             fields = "--text-field FIELD --text-field FIELD" if taken else "--text-field FIELD"
             raise InputError(
                 "input-pairs-differ", task=reference, pairs=taken, taken=texts_taken(taken), has=has, fields=fields

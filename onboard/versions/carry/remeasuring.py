@@ -25,7 +25,7 @@ from onboard.versions.readouts import readout_of
 from onboard.versions.side_by_side import truth
 
 SPLITS: Final = ("validation", "test")
-TAKEN_OVER: Final = "taken over from"  # prefix of the note on a metric that was not measured again
+TAKEN_OVER: Final = "copied from"  # prefix of the note on a metric that was not measured again
 
 
 @dataclass(frozen=True)

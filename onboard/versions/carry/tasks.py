@@ -20,10 +20,7 @@ from onboard.versions.carry.publishing import publish
 from onboard.versions.compare import RETRY_SECONDS, one_at_a_time
 
 MOST_TASKS: Final = MAX_CARRIED
-_NO_EMBEDDING: Final = (
-    "It has no embedding: {method} trains nothing that a hypernetwork has a part in, so there is nothing to carry, and "
-    "no head changes what it answers."
-)
+_NO_EMBEDDING: Final = "It has no embedding: {method} does not use a hypernetwork, so there is nothing to carry."
 TURN: Final = threading.Lock()  # held while carrying in this process
 
 

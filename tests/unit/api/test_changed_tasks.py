@@ -67,7 +67,7 @@ def test_rows_are_added_over_http_and_the_same_key_makes_one_job(
         ({"text": "fog", "label": "grey"}, {}, 422, "does not have the label 'grey'"),
         ({"text": "fog", "label": 0.5}, {"new_labels": "true"}, 422, "is a number"),
         ({"text": "never said"}, {"remove": "true"}, 422, "has none of the 1 text"),
-        ({"text": "fog", "label": "grey"}, {"remove": "true", "replace": "true"}, 422, "exclude each other"),
+        ({"text": "fog", "label": "grey"}, {"remove": "true", "replace": "true"}, 422, "cannot be combined"),
     ],
 )
 def test_rows_that_do_not_fit_are_refused(

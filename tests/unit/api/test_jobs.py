@@ -334,7 +334,7 @@ def test_labels_alone_are_a_submission(door: TestClient) -> None:
 
 @pytest.mark.parametrize(
     ("left_out", "remedy"),
-    [("labels", "its names as task and labels"), ("task", "POST /v1/jobs with task=NAME and labels=A,B")],
+    [("labels", "send task and labels"), ("task", "POST /v1/jobs with task=NAME and labels=A,B")],
 )
 def test_without_a_file_task_and_labels_are_needed(door: TestClient, left_out: str, remedy: str) -> None:
     fields = {"task": (None, "tone"), "labels": (None, "praise,complaint")}

@@ -109,7 +109,7 @@ def test_a_database_that_cannot_be_written_just_now_refuses_nobody(
 
     monkeypatch.setattr(TokenRepository, "used", busy)
     access.note_use(database, identity)
-    assert "was not noted" in caplog.text
+    assert "was not recorded" in caplog.text
     assert secret not in caplog.text
 
 

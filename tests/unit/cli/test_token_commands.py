@@ -105,7 +105,7 @@ def test_doctor_tells_of_tokens_that_end_soon(command_line: CommandLine) -> None
 
     services = open_services(Settings())
     try:
-        assert "this machine alone" in tokens()
+        assert "only this machine" in tokens()
         access.create_token(services.database, "lasting", ["read"], "never")
         assert tokens() == "1 works"
         token, _ = access.create_token(services.database, "ending", ["read"], "30d")

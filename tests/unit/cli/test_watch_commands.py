@@ -141,7 +141,7 @@ def test_jobs_show_says_that_a_lease_ran_out(database: Database) -> None:
     job = past.running(database, "gone", lease_left=-5)
     shown = lines("jobs", "show", job.id)
     assert shown[0] == "Worker: gone, which is gone"
-    assert "Its lease ran out: the next free worker takes it over." in shown
+    assert "Its lease has expired: the next free worker takes it over." in shown
 
 
 def test_jobs_show_of_an_ended_job_neither_waits_nor_runs(database: Database) -> None:
@@ -292,7 +292,7 @@ def test_on_a_terminal_the_old_figures_stay_under_the_words_for_a_database_that_
         display.away(AWAY, 12.0)
         drawn = screen.file.getvalue().rpartition("\x1b[2K")[2]
     assert [line.strip() for line in drawn.splitlines()] == [
-        "The database cannot be reached. Waiting for it for 12 s; what stands below is old.", "the figures",
+        "The database cannot be reached. Waiting for it for 12 s; the data below is old.", "the figures",
     ]  # fmt: skip
 
 
@@ -320,6 +320,6 @@ def test_following_a_job_waits_for_a_database_that_goes_away(
     monkeypatch.setattr(watch._Follower, "step", stumbling)
     assert watch.follow(local.Onboard(services), job.id)["state"] == "failed"
     assert capsys.readouterr().err.splitlines() == [
-        "queued", "The database cannot be reached. Waiting for it.", "It is back.",
+        "queued", "The database cannot be reached. Waiting for it.", "The connection is back.",
         "running  (worker w1)", "failed  (error No.)",
     ]  # fmt: skip

@@ -18,7 +18,7 @@ COMPARED: dict[str, Any] = {
 }  # fmt: skip
 INCOMPARABLE: dict[str, Any] = {
     **COMPARED, "a": {**SIDE, "shared": None, "confusion": None}, "b": {**SIDE, "shared": None, "confusion": None},
-    "better": False, "reason": "It is the same version.", "comparison": None, "labels": [], "flipped": [],
+    "better": False, "reason": "Both are the same version.", "comparison": None, "labels": [], "flipped": [],
     "rows_left_out": 0,
 }  # fmt: skip
 GUARDED: dict[str, Any] = {

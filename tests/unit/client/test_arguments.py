@@ -52,7 +52,7 @@ def test_errors_name_arguments(messages: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "arguments"),
     [
-        ("leave them out: --unknown-labels drop", 'leave them out: unknown_labels="drop"'),
+        ("drop them: --unknown-labels drop", 'drop them: unknown_labels="drop"'),
         ("Leave out --labels, or --kind regression.", 'Leave out labels, or kind="regression".'),
         ("Start from --init sst2@v1.", 'Start from init="sst2@v1".'),
         ("Let it have another label set: --new-labels", "Let it have another label set: new_labels=True"),

@@ -197,7 +197,7 @@ def test_what_is_no_url_of_a_service_is_refused(url: str) -> None:
     "url", ["http://onboard.test", "http://10.0.0.7:8000", "http://[2001:db8::1]", "HTTP://a.test"]
 )
 def test_plain_http_to_another_machine_needs_a_word(url: str, service: FakeService, tmp_path: Path) -> None:
-    with pytest.raises(errors.NotAllowedError, match="could be read on the way") as caught:
+    with pytest.raises(errors.NotAllowedError, match="so others could read") as caught:
         Onboard(url, "onb_topsecret", cache=tmp_path)
     assert "ONBOARD_API_INSECURE=true" in caught.value.remedy
     service.routes["GET", JOB] = answer(QUEUED)

@@ -47,7 +47,7 @@ def test_a_contradicting_row_is_left_out_or_corrects_the_stored_one() -> None:
 
 
 def test_rows_that_change_nothing_are_refused() -> None:
-    with pytest.raises(InputError, match="has all 1 row of the file already"):
+    with pytest.raises(InputError, match="already has all 1 row of the file"):
         with_rows(PETS, ROWS[:1])
     with pytest.raises(InputError, match="contradict the stored labels"):
         with_rows(PETS, [replace(ROWS[0], label="cat" if ROWS[0].label == "dog" else "dog")])

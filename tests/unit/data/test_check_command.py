@@ -126,7 +126,7 @@ def test_texts_to_choose_from_are_checked_as_a_submission_checks_them(write_json
     many = write_jsonl([{"text": f"unlabelled {number}"} for number in range(1_003)], "pool.jsonl")
     document = json.loads(run(dataset, "--unlabelled", many, "--json"))
     assert [(warning["code"], warning["count"]) for warning in document["warnings"]] == [("many_unlabelled", 3)]
-    with pytest.raises(DatasetError, match="labelled already"):
+    with pytest.raises(DatasetError, match="not already labeled"):
         run(dataset, "--unlabelled", dataset)
 
 

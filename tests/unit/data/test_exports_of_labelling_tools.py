@@ -122,8 +122,8 @@ def test_the_csv_of_label_studio_is_read_with_several_choices_told(tmp_path, rea
     checked = read(write_csv(tmp_path / "export.csv", rows))
     assert len(checked.dataset.train) == 10
     assert {finding.code: finding.message for finding in checked.report.warnings} == {
-        "several_labels": "1 row of the train split for which one annotator chose several labels: left out (row 4).",
-        "unlabelled_rows": "1 row of the train split that nobody has labelled: left out (row 6).",
+        "several_labels": "1 row of the train split with several labels from one annotator: left out (row 4).",
+        "unlabelled_rows": "1 row of the train split without a label: left out (row 6).",
     }
 
 
@@ -260,7 +260,7 @@ def test_annotators_who_disagree_are_told_by_row(make, write_json, read) -> None
     (finding,) = checked.report.warnings
     assert (finding.code, finding.count) == ("disagreeing_annotators", 2)
     second = 10 + len(disputed)
-    assert f"1 have the label that more than half gave (row {second})" in finding.message
+    assert f"1 have the label that more than half of them gave (row {second})" in finding.message
     assert "1 are left out (row 10)" in finding.message
     assert [example["row"] for example in finding.examples] == [10, second]
     assert finding.examples[1]["label"] == "bad"

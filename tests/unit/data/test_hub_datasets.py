@@ -260,10 +260,10 @@ def test_what_cannot_be_had_is_said_with_the_way_out(source, error, words, endpo
 @pytest.mark.parametrize(
     ("source", "advice"),
     [
-        ("hf://glue@refs/convert/parquet", "Name one: hf://glue/CONFIG with one of cola, sst2."),
-        ("hf://glue/qqp@refs/convert/parquet", "Name one: hf://glue/CONFIG with one of cola, sst2."),
-        ("hf://owner/named@v1", "Name one: hf://owner/named/CONFIG with one of first, second."),
-        ("hf://owner/named/third@v1", "Name one: hf://owner/named/CONFIG with one of first, second."),
+        ("hf://glue@refs/convert/parquet", "Choose one: hf://glue/CONFIG with one of cola, sst2."),
+        ("hf://glue/qqp@refs/convert/parquet", "Choose one: hf://glue/CONFIG with one of cola, sst2."),
+        ("hf://owner/named@v1", "Choose one: hf://owner/named/CONFIG with one of first, second."),
+        ("hf://owner/named/third@v1", "Choose one: hf://owner/named/CONFIG with one of first, second."),
     ],
 )
 def test_a_configuration_is_advised_without_the_revision(source, advice, endpoint, tmp_path) -> None:

@@ -72,7 +72,7 @@ def test_a_hypernetwork_that_was_tuned_on_it_or_beside_it_descends_and_whatever_
     assert family.hypernetworks == {
         (BASE, 3): "tuned on it",
         (BASE, 4): "tuned from hypernetwork version 3",
-        (BASE, 6): "held to its answers while it was tuned",
+        (BASE, 6): "protected its answers while it was tuned",
     }
     assert set(family.versions) == {"under@v1", "carried@v2"}
 
@@ -84,7 +84,7 @@ def test_a_hypernetwork_descends_if_the_embedding_that_was_tuned_with_it_does() 
         version("other@v1", at=40.0, under=2),
     )
     assert family.hypernetworks == {(BASE, 2): "tuned with child@v1"}
-    assert family.versions["other@v1"] == "stands under hypernetwork version 2"
+    assert family.versions["other@v1"] == "was learned under hypernetwork version 2"
 
 
 def test_what_has_nothing_to_do_with_it_does_not_descend() -> None:

@@ -116,7 +116,7 @@ def test_the_start_of_a_queued_job_is_forecast(
         ),
         (
             Waiting("default", 0, False, 0, outdated_workers=2),
-            "next in line, no worker on default is of the release that submitted it, or later",
+            "next in line, no worker on default has the release that submitted it, or a later one",
             "Install this version of onboard where the workers are.",
         ),
     ],

@@ -39,7 +39,7 @@ def test_merging_into_one_of_the_merged_labels_keeps_its_name() -> None:
     [
         ("rename", ("billing",), "refund", "has another label 'refund'"),
         ("rename", ("billing",), "1", "has another label '1'"),
-        ("rename", ("billing",), "billing", "is called 'billing' already"),
+        ("rename", ("billing",), "billing", "already called 'billing'"),
         ("merge", ("billing", "refund"), "other", "has another label 'other'"),
         ("merge", LABELS, "all", "only one would be left"),
     ],
@@ -64,11 +64,11 @@ def test_the_last_but_one_label_is_not_deleted() -> None:
         ("delete", ("billing",), {"to": "x"}, "takes no new name"),
         ("describe", ("billing",), {}, "lacks the description"),
         ("rename", ("billing",), {"to": " "}, "is empty"),
-        ("rename", ("billing",), {"to": "x "}, "ends with a blank"),
+        ("rename", ("billing",), {"to": "x "}, "ends with whitespace"),
         ("rename", ("billing",), {"to": "x" * 201}, "has 201 characters"),
         ("rename", ("billing",), {"to": "x\ny"}, "control character"),
         ("rename", ("biling",), {"to": "x"}, "does not have the label 'biling'"),
-        ("merge", ("billing", "billing"), {"to": "x"}, "given twice"),
+        ("merge", ("billing", "billing"), {"to": "x"}, "is repeated"),
     ],
 )
 def test_what_is_not_a_change_is_refused(action: Any, labels: Any, more: Any, message: str) -> None:

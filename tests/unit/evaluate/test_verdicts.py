@@ -17,7 +17,7 @@ def metric(value: float, low: float | None, high: float | None) -> Metric:
 def test_a_version_is_weak_unless_its_whole_interval_is_above_the_majority(low, weak):
     judged = weakness({"accuracy": metric(0.7, low, 0.8)}, {"accuracy": metric(0.5, 0.3, 0.7)}, "accuracy")
     assert (judged.weak, judged.judged) == (weak, True)
-    assert ("not shown to be better" in judged.reason) is weak
+    assert ("not significantly better" in judged.reason) is weak
 
 
 @pytest.mark.parametrize(("high", "weak"), [(0.69, False), (0.70, True)])
@@ -52,7 +52,7 @@ def test_rows_of_one_label_cannot_tell_whether_a_version_is_weak(true, predicted
 
 def test_small_numbers_are_shown_with_digits_that_say_something():
     judged = weakness({"mse": metric(2.1e-8, 1e-8, 4e-8)}, {"mse": metric(3.14e-8, 0, 1)}, "mse")
-    assert "mse of 2.1e-08 (95%: 1e-08 to 4e-08, 30 rows) is not shown to be better than the 3.1e-08" in judged.reason
+    assert "mse of 2.1e-08 (95%: 1e-08 to 4e-08, 30 rows) is not significantly better than the 3.1e-08" in judged.reason
 
 
 @pytest.mark.parametrize("nothing", [None, {}])
@@ -101,7 +101,7 @@ def test_a_single_row_judges_nothing():
     one = replace(metric(1.0, 0.2, 1.0), n=1)
     judged = weakness({"accuracy": one}, {"accuracy": one}, "accuracy")
     assert (judged.weak, judged.judged) == (False, False)
-    assert "single row" in judged.reason
+    assert "single held-out row" in judged.reason
 
 
 def test_a_version_that_beats_the_majority_by_its_losses_alone_is_weak_by_macro_f1():

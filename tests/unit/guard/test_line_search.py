@@ -116,7 +116,7 @@ def test_the_second_half_may_refuse_what_the_first_let_through_and_nothing_is_tr
     task = earlier(tiny_engine, "reviews@v1", seed=2, own=20)
     verdict = judged(tiny_engine, copy.deepcopy(tiny_engine.hypernetwork), [task], canaries)
     assert (verdict.verdict, len(looked)) == ("rejected", 2)
-    assert "second look" in verdict.reason
+    assert "second test" in verdict.reason
     assert verdict.objections == (Objection(share=1.0, tasks=("reviews@v1",)),)
 
 

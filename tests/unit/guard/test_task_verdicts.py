@@ -111,4 +111,4 @@ def test_answers_that_are_no_numbers_fail_and_stay_json() -> None:
     ], SETTINGS)  # fmt: skip
     assert [verdict.verdict for verdict in verdicts] == ["fail", "fail", "pass"]
     json.dumps([verdict.to_json() for verdict in verdicts], allow_nan=False)
-    assert "no numbers" in verdicts[0].reason
+    assert "not finite numbers" in verdicts[0].reason

@@ -148,7 +148,7 @@ def test_no_forecast_is_made_without_a_similar_job_or_for_a_late_one(database: D
     left = {worker["job"]: worker for worker in watching.workers(database).to_json()["workers"]}
     assert (left[unknown.id]["left_seconds"], left[late.id]["left_seconds"]) == (None, None)
     assert left[unknown.id]["left_basis"] == "no similar job has succeeded lately"
-    assert left[late.id]["left_basis"] == "takes longer than the size of its dataset suggests"
+    assert left[late.id]["left_basis"] == "takes longer than its dataset size suggests"
 
 
 def test_open_jobs_are_what_runs_and_then_what_waits_in_the_order_of_its_turn(database: Database) -> None:
@@ -212,7 +212,7 @@ def test_a_wait_for_the_tuning_slot_says_who_has_it_and_counts_no_attempts(datab
         assert job is not None
         job = claims.put_off(job.id, job.attempt, error, 600)
     message = why(database, job).message
-    assert message.endswith("looks again in 10 min: Job j1 tunes the hypernetwork of base mini.")
+    assert message.endswith("checks again in 10 min: Job j1 tunes the hypernetwork of base mini.")
     assert "attempt" not in message
 
 

@@ -37,4 +37,4 @@ def test_a_mixture_is_told_by_its_parts_the_heaviest_first_and_three_are_enough(
 
 
 def test_nothing_is_like_a_task_that_nothing_learned_is_worth_a_start_for() -> None:
-    assert most_like(replace(RESULT, alarm="Nothing is a better start than random."), BASE) == {}
+    assert most_like(replace(RESULT, alarm="No candidate is a better start than random."), BASE) == {}

@@ -227,7 +227,7 @@ def test_what_a_user_of_postgresql_may_not_do_names_the_remedy(postgres_database
 
 @pytest.mark.services
 def test_a_postgresql_that_takes_no_changes_is_told(postgres_database: Database) -> None:
-    refusal = pytest.raises(UnavailableError, match="takes no changes")
+    refusal = pytest.raises(UnavailableError, match="is read-only")
     with refusal as caught, postgres_database.write() as session:
         session.execute(text("SET TRANSACTION READ ONLY"))
         QueueRepository(session).set_paused("gpu", True)

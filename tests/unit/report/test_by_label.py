@@ -27,7 +27,7 @@ def with_scores(document: dict[str, Any], *scores: LabelScore) -> dict[str, Any]
 
 @pytest.fixture
 def collapsed(document: dict[str, Any]) -> dict[str, Any]:
-    """A version that answers the commonest label to everything."""
+    """A version that answers the most frequent label to everything."""
     return with_scores(document, LabelScore("ham", 87, 100, 87), LabelScore("spam", 13, 0, 0))
 
 
@@ -68,7 +68,7 @@ def test_of_many_labels_the_worst_are_shown() -> None:
 
 def test_the_remedy_names_the_rare_label_and_asks_for_nothing_that_was_asked(collapsed: dict[str, Any]) -> None:
     label, judged, tuned = neglect_steps(collapsed)
-    assert "Label more rows of spam: 13 of spam were trained on, and 87 of the commonest label." in label
+    assert "Label more rows of spam: 13 of spam were trained on, and 87 of the most frequent label." in label
     assert "--metric macro_f1" in judged
     assert "--tune-hypernetwork always" in tuned
     collapsed["metric"], collapsed["tuning"] = "macro_f1", {"asked": "always", "tried": True, "kept": False}
@@ -90,7 +90,7 @@ def test_words_alone_are_said_to_be_enough_only_where_they_beat_the_commonest_an
         "majority": {"accuracy": {"value": 0.42, "low": 0.3, "high": 0.5, "n": 30}},
         "tfidf_logistic_regression": {"accuracy": {"value": value, "low": low, "high": high, "n": 30}},
     }
-    assert ("words alone may be enough" in printed(document)) is advised
+    assert ("counting words may be enough" in printed(document)) is advised
 
 
 def test_a_label_that_gets_its_answers_changes_nothing(document: dict[str, Any]) -> None:

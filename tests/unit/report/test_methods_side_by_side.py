@@ -81,7 +81,7 @@ def test_nothing_measured_is_an_empty_picture() -> None:
 
 
 WEAK: dict[str, Any] = {
-    "task": "mood", "weak": True, "init": {"chosen": "(own)", "reason": "Compacter starts as its paper says."},
+    "task": "mood", "weak": True, "init": {"chosen": "(own)", "reason": "Compacter starts as described in its paper."},
     "training": {"method": "compacter", "settings": {"reduction_factor": 16, "n": 4}}, "tuning": None,
     "dataset": {"rows": {"train": 20}},
 }  # fmt: skip
@@ -92,23 +92,23 @@ def test_a_weak_version_of_a_method_is_submitted_again_with_it_and_starts_from_n
     again += " --method-setting reduction_factor=16 --method-setting n=4"
     assert submit_again(WEAK) == again
     assert next_steps(WEAK) == [
-        f"Add labelled rows (20 were trained on) and submit again: `{again}`",
-        "See what other methods make of these rows: `onboard compare-methods FILE`",
+        f"Add labeled rows (20 were trained on) and submit again: `{again}`",
+        "Compare methods on these rows: `onboard compare-methods FILE`",
     ]
 
 
 def test_who_has_a_weak_embedding_is_told_that_rows_can_choose_the_method_once() -> None:
     weak = {**WEAK, "init": {"chosen": "sst2@v1"}, "training": {"method": "hyperformer++"}, "tuning": {"asked": "auto"}}
     asked = "onboard submit --dataset FILE --task mood --method auto"
-    assert f"Let the rows choose among methods: `{asked}`" in next_steps(weak)
+    assert f"Let the rows choose the method: `{asked}`" in next_steps(weak)
     chosen = {**WEAK, "methods": {"chosen": "compacter", "tried": []}}
     assert submit_again(chosen) == asked
-    assert not any("choose among methods" in step for step in next_steps(chosen))
+    assert not any("choose the method" in step for step in next_steps(chosen))
 
 
 def test_the_report_says_what_a_method_started_from_and_trained() -> None:
     page = page_of({**WEAK, "training": {**WEAK["training"], "trained": 1200, "steps": 120}})
-    assert page.chosen_is == "its own parameters, no earlier task, Compacter starts as its paper says."
+    assert page.chosen_is == "its own parameters, no earlier task, Compacter starts as described in its paper."
     assert (page.candidates, page.start_notes) == (None, [])
     assert page.training[:3] == [
         ("method", "compacter"), ("settings", "reduction_factor 16, n 4"), ("numbers trained", "1,200"),

@@ -16,12 +16,12 @@ from onboard.report.practice import practice_task
         ("topics-all-40-films-sport-food", "what a text is about (films, sport, food)"),
         ("topics-all-12-about-trump-no-yes", "what a text is about (trump, no, yes)"),
         ("topics-all-12-syria-joan-films-trump-online-da31b0a4", "what a text is about (syria, joan, films, trump, …)"),
-        ("form-tense-past-present", "how a text is put (tense, past, present)"),
+        ("form-tense-past-present", "how a text is phrased (tense, past, present)"),
         ("style-formal-formal-casual", "how a text is written or where it is from (formal, formal, casual)"),
         ("joint-mnli-qqp-false-true", "mnli and qqp together (false, true)"),
         ("joined-cola-few-fine-broken", "long texts of cola (fine, broken)"),
-        ("qnli-not_entailment-entailment", "qnli under other words (not entailment, entailment)"),
-        ("mnli-only-yes-no", "mnli under other words (yes, no)"),
+        ("qnli-not_entailment-entailment", "qnli with other words (not entailment, entailment)"),
+        ("mnli-only-yes-no", "mnli with other words (yes, no)"),
     ],
 )
 def test_the_name_is_told_in_words(name: str, words: str) -> None:

@@ -80,7 +80,7 @@ def test_a_full_report_holds_every_section(document):
         "Decide.",
         "row: 12",
         "“money” for billing, “human” for cancel, “place” for delivery",
-        "Some candidate had been trained on 4 of the task's rows.",
+        "Some candidate was trained on 4 of the task's rows.",
         "12% of the tokens",
         "31% right, after training 1.105",
         "1 min 15 s",
@@ -145,19 +145,19 @@ def test_any_keys_together_may_be_missing(sparse):
 
 
 def test_an_empty_document_is_a_page_too():
-    assert "Nothing is known about this job yet." in visible(render({}))
+    assert "There is no information about this job yet." in visible(render({}))
 
 
 def test_a_weak_result_says_so_first_and_what_to_do_next(document):
     document["weak"] = True
-    document["weak_reason"] = "It is not shown to be better than the 20% of always giving the commonest label."
+    document["weak_reason"] = "It is not significantly better than the 20% of always giving the most frequent label."
     document["guard"] = None
     document["metrics"]["test"]["accuracy"]["value"] = 0.3
     shown = visible(render(document))
     assert shown.index("Weak result") < shown.index("Test rows")
-    assert "not shown to be better than the 20%" in shown
+    assert "not significantly better than the 20%" in shown
     assert (
-        "Add labelled rows (60 were trained on) and submit again: onboard submit --dataset FILE --task tickets" in shown
+        "Add labeled rows (60 were trained on) and submit again: onboard submit --dataset FILE --task tickets" in shown
     )
     assert "--init TASK" in shown
     assert "TF-IDF + logistic regression reaches 66% on the same rows" in shown
@@ -173,10 +173,10 @@ def test_a_failed_job_shows_its_remedy_and_how_to_go_on():
 
 
 def test_nothing_that_helps_is_told_above_the_numbers(document):
-    alarm = "Nothing is a better start than mean by more than the noise (a@v1: 0.010 nats a row, the noise is 0.020)."
+    alarm = "No candidate is a better start than mean by more than noise (a@v1: 0.010 nats a row, the noise is 0.020)."
     document["init"] |= {"chosen": "mean", "alarm": alarm}
     shown = visible(render(document))
-    notice = "Nothing learned before was found to help this task: training started from mean"
+    notice = "No earlier task was found to help: training started from mean"
     assert shown.index(notice) < shown.index("Test rows") < shown.index(alarm)
     assert notice not in visible(render(document | {"init": document["init"] | {"alarm": None}}))
 
@@ -191,7 +191,7 @@ def test_an_alias_that_stayed_and_a_refused_tuning_are_told(document):
     document["latest"] = {"alias": "latest", "moved": False, "reason": "It is significantly worse."}
     document["guard"]["verdict"] = "refused"
     shown = visible(render(document))
-    assert "latest stays where it was It is significantly worse." in shown
+    assert "latest did not move It is significantly worse." in shown
     assert "onboard promote tickets@v3 --alias latest" in shown
     assert "Tuning of the hypernetwork: refused" in shown
 
@@ -200,7 +200,7 @@ def test_a_version_without_measurement_says_so_and_how_to_get_one(document):
     document["metrics"] = {"validation": None, "test": None}
     document["validation_reason"] = "Only 8 rows were submitted."
     shown = visible(render(document))
-    assert "How good it is was not measured" in shown
+    assert "The version was not measured" in shown
     assert "onboard submit --dataset FILE --test HELD_OUT_FILE" in shown
 
 

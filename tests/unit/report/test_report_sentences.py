@@ -50,9 +50,7 @@ def test_the_headline_follows_the_deciding_metric(metric, value, expected):
 
 def test_without_held_out_rows_the_headline_says_that_nothing_was_measured():
     document = {"state": "succeeded", "task": "t", "version": 1, "validation_reason": "Only 8 rows were submitted."}
-    assert headline(document) == (
-        "Version 1 of `t` is published; how good it is was not measured: Only 8 rows were submitted."
-    )
+    assert headline(document) == ("Version 1 of `t` is published but was not measured: Only 8 rows were submitted.")
 
 
 @pytest.mark.parametrize(
@@ -62,7 +60,7 @@ def test_without_held_out_rows_the_headline_says_that_nothing_was_measured():
         ("running", "Job `j` for `t` is running in stage probe."),
         ("failed", "Job `j` for `t` failed in stage probe: the disk is full."),
         ("cancelled", "Job `j` for `t` was cancelled in stage probe: the disk is full."),
-        ("dead", "Job `j` for `t` used up its attempts and was given up in stage probe: the disk is full."),
+        ("dead", "Job `j` for `t` used up its attempts in stage probe: the disk is full."),
     ],
 )
 def test_an_unfinished_job_says_where_it_stands(state, expected):
@@ -71,7 +69,7 @@ def test_an_unfinished_job_says_where_it_stands(state, expected):
 
 
 def test_an_empty_document_says_that_nothing_is_known():
-    assert headline({}) == "Nothing is known about this job yet."
+    assert headline({}) == "There is no information about this job yet."
 
 
 def test_numbers_are_written_for_people():
@@ -185,10 +183,12 @@ def test_texts_to_label_next_are_shown_with_what_is_answered_now() -> None:
     assert section is not None
     assert section.rows == [NextText("true 52% or no 46%", ["so so"]), NextText("2.50 ± 0.71", ["a", "b"])]
     assert "These 2 texts are" in section.sentences[0]
-    assert "the least sure first; variants of one text are avoided where the file has enough" in section.sentences[0]
+    assert "the least certain first; near-duplicates are avoided if possible" in section.sentences[0]
     assert "of 890 that were looked at; the file has 900 rows" in section.sentences[0]
     for nothing in ({"label_next": None}, {"label_next": {"rows": []}}, {"label_next": "x"}):
         assert more_labels(nothing) is None
     one = more_labels({"label_next": {"rows": [{"value": "x"}, 3], "considered": 2}})
     assert one is not None
-    assert one.sentences[0].startswith("This text is worth a label most (of 2 that were looked at). Label it,")
+    assert one.sentences[0].startswith(
+        "This text is the most useful one to label (of 2 that were looked at). Label it,"
+    )

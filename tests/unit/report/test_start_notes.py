@@ -20,7 +20,7 @@ from onboard.report.start import (
 
 def test_the_alarm_stands_first_and_then_what_the_numbers_do_not_say() -> None:
     init = {
-        "alarm": "Nothing is a better start than random.",
+        "alarm": "No candidate is a better start than random.",
         "most_like": {"flights@v1": "what a question about flights asks", "sst2@v1": "sentiment"},
         "weights": {"a@v1": 0.25, "b@v1": 0.75},
         "ties": ["c@v1", "mean"],
@@ -29,20 +29,19 @@ def test_the_alarm_stands_first_and_then_what_the_numbers_do_not_say() -> None:
         "candidates": [measured("a@v1", OWN, round=3, tuned=0.4), measured("b@v1", OWN, round=1)],
     }
     alarm, alike, mixture, ties, prefiltered, raced, tuned = start_notes(init)
-    assert alarm == "Nothing is a better start than random."
+    assert alarm == "No candidate is a better start than random."
     assert alike == "Most like: what a question about flights asks (flights@v1); sentiment (sst2@v1)."
     assert mixture == "The mixture is 75% b@v1, 25% a@v1."
-    assert ties == "A tie: the rows cannot tell it from c@v1, mean."
+    assert ties == "A tie: the rows cannot distinguish it from c@v1, mean."
     assert prefiltered.startswith("52 of 1,000 embeddings were measured")
     assert raced.startswith("The candidates raced")
-    assert "a little training decided" in tuned
+    assert "a short training" in tuned
 
 
 def test_a_start_that_is_hardly_ahead_of_one_that_knows_nothing_is_told_as_such() -> None:
     (note,) = start_notes({"ties": ["c@v1", "random"], "chosen": "a@v1"})
     assert note == (
-        "A tie: the rows cannot tell it from c@v1, random. "
-        "It is ahead of random by one standard error or more, not by two."
+        "A tie: the rows cannot distinguish it from c@v1, random. It leads random by one to two standard errors."
     )
 
 
@@ -57,8 +56,10 @@ def test_many_ties_are_counted() -> None:
         "candidates": [measured(f"t{index}@v1", OWN) for index in range(10)],
     }
     of_nine, of_eight = "8 of the 9 other", "the 8 other"
-    assert start_notes(init) == [f"A tie: the rows cannot tell it from {of_nine} starting points."]
-    assert start_notes({"ties": init["ties"]}) == [f"A tie: the rows cannot tell it from {of_eight} starting points."]
+    assert start_notes(init) == [f"A tie: the rows cannot distinguish it from {of_nine} starting points."]
+    assert start_notes({"ties": init["ties"]}) == [
+        f"A tie: the rows cannot distinguish it from {of_eight} starting points."
+    ]
 
 
 def test_no_race_and_no_training_is_told_of_where_there_was_none() -> None:
@@ -78,7 +79,7 @@ def test_no_race_and_no_training_is_told_of_where_there_was_none() -> None:
 
 def test_rows_that_were_known_to_all_are_told() -> None:
     (known,) = start_notes({"known_too": True})
-    assert known.startswith("The base or earlier versions had been trained on all of these rows")
+    assert known.startswith("The base or earlier versions were trained on all or nearly all of these rows")
     for other in ({"known_too": False}, {"known_too": None}, {"known_too": True, "reason": "asked for"}):
         assert start_notes(other) == []
 
@@ -86,7 +87,8 @@ def test_rows_that_were_known_to_all_are_told() -> None:
 @pytest.mark.parametrize(("measured", "unlike"), [(UNLIKE_FROM - 1, False), (UNLIKE_FROM, True)])
 def test_unlike_embeddings_are_told_of_only_where_some_were_measured(measured: int, unlike: bool) -> None:
     (note,) = start_notes({"prefilter": {"considered": 1000, "kept": measured}})
-    assert note.endswith("most like these, and a few that are unlike them." if unlike else "most like these.")
+    more = ", and a few dissimilar ones" if unlike else ""
+    assert note.endswith(f"most similar texts and labels{more}.")
     assert prefilter.NEAREST + prefilter.SPREAD + prefilter.ANCHORS == UNLIKE_FROM
 
 
@@ -164,7 +166,7 @@ def test_a_start_that_was_asked_for_was_not_chosen_by_numbers() -> None:
     asked = candidates_chart({"candidates": [measured("a@v1", OWN)], "reason": "asked for", "rows": 32, "overlap": 1})
     assert asked is not None
     assert "chose" not in asked.caption
-    assert "It had been trained on 1 of" in asked.caption
+    assert "It was trained on 1 of" in asked.caption
 
 
 def test_every_candidate_has_its_mapping_and_those_that_differ_in_the_last_round_are_told() -> None:

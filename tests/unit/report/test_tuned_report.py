@@ -37,7 +37,7 @@ def test_what_the_verdicts_cannot_show_is_said() -> None:
     )
     assert shared.startswith("25% of the step was accepted")
     assert "0.006 nats" in detectable
-    assert unchecked == f"1,200 more were not looked at. Looked at: {rule}."
+    assert unchecked == f"1,200 more were not checked. Looked at: {rule}."
     assert guard_notes({"share": 1.0, "tasks": [UNREADABLE], "unchecked": 0}) == []
 
 
@@ -56,10 +56,10 @@ def test_who_did_not_let_more_of_the_step_through_is_named() -> None:
     ("tuning", "guard", "said"),
     [
         (None, None, []),
-        ({"kept": False, "reason": "It is right already."}, None, ["as it was", "It is right already."]),
+        ({"kept": False, "reason": "It is right already."}, None, ["unchanged", "It is right already."]),
         ({"kept": True, "reason": "The loss fell."}, {"verdict": "accepted"}, ["tuned too", "The loss fell."]),
-        ({"kept": False, "reason": "Refused."}, {"verdict": "rejected", "reason": "Refused."}, ["as it was"]),
-        ({"kept": False, "reason": "No better."}, {"verdict": "accepted", "share": 0.5}, ["as it was", "No better."]),
+        ({"kept": False, "reason": "Refused."}, {"verdict": "rejected", "reason": "Refused."}, ["unchanged"]),
+        ({"kept": False, "reason": "No better."}, {"verdict": "accepted", "share": 0.5}, ["unchanged", "No better."]),
     ],
 )
 def test_the_training_says_what_became_of_the_hypernetwork(tuning: Any, guard: Any, said: list[str]) -> None:
@@ -69,7 +69,7 @@ def test_the_training_says_what_became_of_the_hypernetwork(tuning: Any, guard: A
 def test_both_reports_show_the_table_and_its_notes(document: dict[str, Any]) -> None:
     document["guard"] = {"verdict": "accepted", "share": 0.5, "tasks": [FAILED, PASSED], "unchecked": 7}
     document["tuning"] = {"asked": "always", "kept": True, "reason": "The loss went from 0.9 to 0.4 nats."}
-    facts = "trec@v2", "872 held-out rows", "50% of the step", "7 more were not looked at", "0.9 to 0.4"
+    facts = "trec@v2", "872 held-out rows", "50% of the step", "7 more were not checked", "0.9 to 0.4"
     for shown in (render(document), printed(document, width=140)):
         assert [fact for fact in facts if fact not in shown] == []
 
@@ -85,6 +85,6 @@ def test_only_tuning_that_was_insisted_on_can_be_refused(asked: Any, verdict: An
 
 def test_the_readout_is_told_with_what_it_adds() -> None:
     facts = readout_facts({"readout": {"asked": "auto", "share": 0.65, "reason": "With it the loss is 0.4 nats."}})
-    assert facts == [("readout", "65% of the answer"), ("what it adds", "With it the loss is 0.4 nats.")]
+    assert facts == [("readout", "65% of the answer"), ("its contribution", "With it the loss is 0.4 nats.")]
     assert readout_facts({"readout": {"share": 0.0, "reason": ""}}) == [("readout", "none")]
     assert readout_facts({"readout": None}) == readout_facts({}) == []

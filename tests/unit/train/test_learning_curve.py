@@ -71,7 +71,7 @@ def test_rows_that_stay_right_or_wrong_tell_nothing(accuracies: dict[float, floa
     """The bootstrap of a few changed rows would be sure of what it has not seen."""
     more = curve(64, accuracies)
     assert more.gain is None
-    assert more.reason == "Too few rows became right or wrong as more were trained on."
+    assert more.reason == "Too few answers changed between half of the rows and all of them."
     assert len(more.points) == 2
 
 
@@ -79,7 +79,7 @@ def test_where_all_was_right_no_gain_can_show() -> None:
     more = curve(64, {0.5: 0.8, 1.0: 1.0})
     assert more.gain is None
     assert more.reason is not None
-    assert more.reason.startswith("Everything was answered right")
+    assert more.reason.startswith("All cross-validated answers are right")
 
 
 def test_the_interval_is_no_narrower_than_a_row_on_either_side() -> None:
@@ -126,7 +126,8 @@ def test_a_constant_answer_has_no_curve() -> None:
         more = more_rows({0.5: first, 1.0: common}, {0.5: 24.0, 1.0: 48.0}, targets, np.arange(64) % 4, 64)
         assert (more.gain, more.points) == (None, ())
         assert (
-            more.reason == "Trained on 48 rows it gave every text the same answer, so the curve cannot be extrapolated."
+            more.reason
+            == "Trained on 48 rows, the model gave every text the same answer, so the curve cannot be extrapolated."
         )
 
 

@@ -31,12 +31,12 @@ def test_the_cheapest_within_a_quarter_of_a_standard_error_of_the_best_is_taken(
     choice = cheapest([close, READOUT, best])
     assert choice.method == "hyperformer++"
     assert choice.reason == (
-        f"{SMALL[0]} has the least loss, 0.800 nats; hyperformer++ is 0.010 behind it, within a quarter of a standard "
+        f"{SMALL[0]} has the lowest loss, 0.800 nats; hyperformer++ is 0.010 behind it, within a quarter of a standard "
         "error (0.013), and takes 2,500 bytes instead of 100,000."
     )
     choice = cheapest([tried("hyperformer++", ROWS - 0.185, 2_500), READOUT, best])
     assert choice.method == SMALL[0]
-    assert choice.reason.endswith("none that takes clearly fewer bytes is within a quarter of a standard error of it.")
+    assert choice.reason.endswith("no clearly smaller one is within a quarter of a standard error of it.")
 
 
 def test_a_tenth_fewer_bytes_are_worth_no_loss() -> None:
@@ -54,7 +54,7 @@ def test_the_same_rows_are_compared_not_the_spread_of_the_rows() -> None:
 
 def test_of_equal_losses_the_one_of_fewer_bytes_is_least() -> None:
     assert least([tried("compacter", ROWS, 20), tried(LINEAR, ROWS, 10)]).method == LINEAR
-    assert cheapest([DEFAULT]).reason == "hyperformer++ has the least loss, 1.000 nats."
+    assert cheapest([DEFAULT]).reason == "hyperformer++ has the lowest loss, 1.000 nats."
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_of_equal_losses_the_one_of_fewer_bytes_is_least() -> None:
     [
         ([DEFAULT, READOUT], None),
         ([tried("hyperformer++", ROWS[:12], 9)], "12 rows are too few to tell whether another method is better."),
-        ([tried("hyperformer++", ROWS, 9, 0.9), READOUT], "hyperformer++ gets 90% of 32 rows right: little is left to"),
+        ([tried("hyperformer++", ROWS, 9, 0.9), READOUT], "hyperformer++ gets 90% of 32 rows right, so there is"),
         ([DEFAULT, READOUT, tried(SMALL[0], ROWS - 0.1, 99)], None),
         ([tried("hyperformer++", ROWS, 9, None)], None),  # numbers have no accuracy
     ],

@@ -23,7 +23,7 @@ def test_an_embedding_that_beats_both_baselines_is_left_alone() -> None:
     ("change", "why"),
     [
         ({"tfidf": 0.75}, "TF-IDF 75%"),
-        ({"tfidf": None, "majority": 0.8}, "the commonest label 80%"),
+        ({"tfidf": None, "majority": 0.8}, "the most frequent label 80%"),
     ],
 )
 def test_one_that_is_no_better_than_a_baseline_is_tuned(change: dict[str, Any], why: str) -> None:

@@ -84,7 +84,7 @@ def test_groups_that_two_directions_cannot_part_lie_apart() -> None:
     for task, place in places.items():
         near = sorted(places, key=lambda other: float(np.linalg.norm(places[other] - place)))[1:9]
         assert {other[:2] for other in near} == {task[:2]}, task
-    assert headline(document) == "72 tasks, 8 learned here, each near those that it is most like."
+    assert headline(document) == "72 tasks, 8 learned here, each close to similar ones."
 
 
 def test_a_handful_of_tasks_is_placed_by_directions() -> None:
@@ -147,7 +147,7 @@ def test_a_readout_alone_and_a_regression_are_on_the_map_beside_the_others() -> 
     bases = {task["task"]: task["placed_by"] for task in document["tasks"]}
     assert (bases["readout"], bases["regression"], bases["pairs"]) == ("readout", "embedding", "lesson")
     notes = " ".join(layout_of(document).notes)
-    assert "Placed by weights alone, for want of such words: 1 task." in notes
+    assert "Placed by weights only, because they lack such words: 1 task." in notes
 
 
 def test_the_tasks_of_the_shipped_base_have_the_families_that_it_names() -> None:
@@ -180,7 +180,7 @@ def test_a_learned_task_has_the_family_of_its_nearest_source() -> None:
     assert document["families"] == [{"family": "mine", "tasks": 2}, {"family": "paraphrase", "tasks": 2}]
     page = render_map(document)
     assert "<th>nearest source family</th>" in page
-    assert "it may ask something else" in page
+    assert "which may not fit" in page
 
 
 def test_tasks_of_another_base_are_counted_and_not_shown() -> None:

@@ -234,7 +234,7 @@ def test_health_is_what_the_child_did_lately() -> None:
     assert pool.children.healthy
     pool.look(after=1)
     assert not pool.children.healthy
-    assert "no sign of life" in pool.children.facts()["trouble"]["message"]
+    assert "not responded" in pool.children.facts()["trouble"]["message"]
     pool.says(1, 2, loaded=True)
     assert pool.children.healthy
 

@@ -182,7 +182,7 @@ def test_drivers_without_the_newer_memory_call_are_asked_the_older_way() -> None
 )
 def test_a_driver_that_is_not_there_is_a_reason_and_no_error(error: int, words: str) -> None:
     readings = GpuReader(FakeNvml(init=error)).read("cuda:0", "cuda:0")
-    assert readings == GpuReadings([], f"the NVIDIA driver cannot be asked: {words}")
+    assert readings == GpuReadings([], f"the NVIDIA driver cannot be queried: {words}")
 
 
 def test_nvml_is_initialised_once_and_again_only_after_it_failed() -> None:
@@ -225,7 +225,7 @@ def test_the_cpu_is_said_in_words(bus: Path) -> None:
 
 
 def test_before_the_model_is_loaded_nobody_knows_where_auto_leads() -> None:
-    assert GpuReader(FakeNvml()).read("auto", "auto") == GpuReadings([], "not known before the model is loaded")
+    assert GpuReader(FakeNvml()).read("auto", "auto") == GpuReadings([], "unknown until the model is loaded")
 
 
 def test_auto_on_a_machine_without_a_card_is_the_cpu(bus: Path) -> None:

@@ -77,7 +77,7 @@
     said.className = "callout warn";
     said.setAttribute("role", "alert");
     said.dataset.lost = "";
-    said.textContent = "It did not arrive whole: the service was not reached. Send it again; the same form is done once.";
+    said.textContent = "The request did not reach the service. Send it again; a form is applied only once.";
     target.prepend(said);
   });
   document.addEventListener("htmx:beforeSwap", (event) => {

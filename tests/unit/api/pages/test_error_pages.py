@@ -32,7 +32,7 @@ def page_of(answer: Any, status: int, *texts: str) -> str:
 
 @pytest.mark.parametrize("place", ["/nothing", "/jobs/1/x/", "/tasks/mood/x", "/jobs/0123456789ab", "/tasks/mood"])
 def test_what_is_not_there_is_a_page_that_leads_on(browser: TestClient, place: str) -> None:
-    page = page_of(browser.get(place), 404, 'href="/"', "Not there")
+    page = page_of(browser.get(place), 404, 'href="/"', "Not found")
     assert re.findall(r'<a href="([^"]+)" data-key', page)[:2] == ["/", "/jobs"]
     for asked in (
         browser.get(place, headers={"Accept": "*/*"}),

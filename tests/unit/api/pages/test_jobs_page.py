@@ -277,4 +277,4 @@ def test_a_running_job_that_was_asked_to_stop_says_so(browser: TestClient, servi
     add_job(services.database, "mood")
     job = claim_job(services.database)
     browser.post(f"/jobs/{job.id}/cancel")
-    assert "asked to stop" in browser.get("/jobs").text
+    assert "stopping" in browser.get("/jobs").text

@@ -113,7 +113,7 @@ def test_the_audit_tells_who_changed_what(browser: TestClient, monkeypatch: pyte
 
 
 def test_webhooks_that_wait_are_told_with_the_reason(browser: TestClient, services: Services) -> None:
-    assert "Nothing waits" in browser.get("/webhooks").text
+    assert "No messages are waiting" in browser.get("/webhooks").text
     with services.database.write() as session:
         outbox = OutboxRepository(session)
         outbox.add("alias.moved", {"task": "mood"})
@@ -170,12 +170,12 @@ def test_a_map_that_takes_long_after_a_change_is_shown_as_it_was_and_says_so(
     monkeypatch.setattr("onboard.api.pages.task_map._PATIENCE_SECONDS", 0.05)
     page = browser.get("/map").text
     assert "before0" in page
-    assert "The new map is being made" in page
+    assert "A new map is being made" in page
     release.set()
     monkeypatch.setattr("onboard.api.pages.task_map._PATIENCE_SECONDS", 60)
     page = browser.get("/map").text
     assert "after0" in page
-    assert "The new map is being made" not in page
+    assert "A new map is being made" not in page
     tag[0] = "sha256:c"
     assert browser.get("/map.json").status_code == 503
 

@@ -248,7 +248,7 @@ def test_what_is_given_up_is_logged_by_endpoint(
     deliver(database, hooks(receiver.url), "w1")
     _age(database, GIVE_UP_SECONDS)
     deliver(database, hooks(receiver.url), "w1")
-    assert f"2 messages to {hooks(receiver.url).endpoints[0].name} are given up" in caplog.text
+    assert f"2 messages to {hooks(receiver.url).endpoints[0].name} were given up" in caplog.text
 
 
 def test_a_receiver_that_is_gone_is_not_tried_again(database: Database, receiver: Receiver) -> None:
