@@ -14,7 +14,11 @@ from onboard.storage.embedding import embedding_digest, embedding_facts, pack_em
 
 
 def register_base(services: Services, base: Base) -> BaseRecord:
-    """Make the base known to the registry if it is not; cheap when it is. Safe when many do it at once."""
+    """Make the base known to the registry if it is not; cheap when it is. Safe when many do it at once.
+
+    Raises:
+        BaseDamagedError: it is not known, and one of its files is incomplete.
+    """
     with services.database.read() as session:
         try:
             known = BaseRepository(session).get(base.digest)
@@ -22,6 +26,7 @@ def register_base(services: Services, base: Base) -> BaseRecord:
             known = None
     if known is not None and known.location == str(base.folder):
         return known
+    base.require_whole()
     hypernetwork = _hypernetwork(services, base)
     sources = [_source(services, base, hypernetwork, source) for source in base.sources]
     record = BaseRecord(base.digest, base.name, str(base.folder), base.backbone_digest, base.document)
