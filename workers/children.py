@@ -50,6 +50,7 @@ class Children:
         self._beat: Beat | None = None
         self._beaten_at = self.clock()
         self._beats = False  # whether the present child has beaten at all
+        self._stopped_by: Trouble | None = None  # what kept a child from its work, until one has loaded everything
         self._loaded: set[int] = set()
         self._spared: set[int] = set()
         self._early, self._said = 0, ""
@@ -66,9 +67,13 @@ class Children:
             self._ended(pid)
         self._missed, self._started = missed, present | (missed - self._missed)
         beat = None if self.plan.pulse is None else read_beat(self.plan.pulse)
-        if beat is None or beat == self._beat:
+        if beat is None or beat == self._beat or beat.pid in self._spared:
             return
         self._beat, self._beaten_at, self._beats = beat, self.clock(), True
+        if beat.trouble is not None and beat.trouble.stops:
+            self._stopped_by = beat.trouble
+        elif beat.loaded:
+            self._stopped_by = None
         if beat.loaded:
             self._loaded.add(beat.pid)
             self._early = 0
@@ -87,6 +92,7 @@ class Children:
         """End the pool's processes; Celery replaces them while it runs."""
         present = self.pids()
         self.spare(present)
+        self._faulty_since = None  # a successor gets its time, also before this end is noticed
         for pid in present:
             with suppress(ProcessLookupError):  # it was quicker
                 os.kill(pid, signal.SIGKILL)
@@ -103,11 +109,9 @@ class Children:
     @property
     def trouble(self) -> Trouble | None:
         """The reason why the child cannot work."""
-        if not self._beats:
-            last = self._beat.trouble if self._beat is not None else None
-            if last is not None and last.stops:  # until its successor knows better
-                return last
-        elif self._beat is not None and self._beat.trouble is not None:
+        if self._stopped_by is not None:  # a successor that is still loading has no better information
+            return self._stopped_by
+        if self._beats and self._beat is not None and self._beat.trouble is not None:
             return self._beat.trouble
         silence = self.clock() - self._beaten_at
         if self.plan.pulse is None or silence < (SILENT_SECONDS if self._beats else _LOADING_SECONDS):

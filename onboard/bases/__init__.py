@@ -119,6 +119,20 @@ class Base:
         """`sha256:…` over names and bytes of all its files: the base's identity."""
         return folder_digest(self.folder)
 
+    def require_whole(self) -> None:
+        """Read the headers of its weights: a copy that was cut short would count as another base.
+
+        Raises BaseDamagedError.
+        """
+        from safetensors import SafetensorError, safe_open
+
+        for path in sorted(self.folder.rglob("*.safetensors")):
+            try:
+                with safe_open(path, "numpy"):
+                    pass
+            except (SafetensorError, OSError) as error:
+                raise BaseDamagedError("base-file-unreadable", path=path, reason=error) from error
+
     @cached_property
     def backbone_digest(self) -> str:
         """`sha256:…` over the backbone's files."""

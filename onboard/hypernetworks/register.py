@@ -14,7 +14,11 @@ from onboard.storage.embedding import embedding_digest, embedding_facts, pack_em
 
 
 def register_base(services: Services, base: Base) -> BaseRecord:
-    """Register the base unless it is registered already; then this is fast. Concurrent calls are safe."""
+    """Register the base unless it is registered already; then this is fast. Concurrent calls are safe.
+
+    Raises:
+        BaseDamagedError: it is not registered, and one of its files is incomplete.
+    """
     with services.database.read() as session:
         try:
             registered = BaseRepository(session).get(base.digest)
@@ -22,6 +26,7 @@ def register_base(services: Services, base: Base) -> BaseRecord:
             registered = None
     if registered is not None and registered.location == str(base.folder):
         return registered
+    base.require_whole()
     hypernetwork = _hypernetwork(services, base)
     sources = [_source(services, base, hypernetwork, source) for source in base.sources]
     record = BaseRecord(base.digest, base.name, str(base.folder), base.backbone_digest, base.document)

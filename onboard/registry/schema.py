@@ -52,7 +52,7 @@ def make_home(home: Path) -> Path:
     except OSError as error:
         raise home_trouble(home, error) from error
     if not writable:
-        raise _not_writable(home, "it is read-only")
+        raise _not_writable(home, "this user may not read and write there")
     return home
 
 

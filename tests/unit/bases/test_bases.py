@@ -17,6 +17,9 @@ from onboard.bases.tokens import token_counter, verbaliser_of
 from onboard.data.verbaliser import verbalise
 from onboard.domain.dataset import Label
 from onboard.errors import DamagedError, InputError, NotAllowedError, OnboardError, UnavailableError
+from onboard.hypernetworks.register import register_base
+from onboard.registry.bases import BaseRepository
+from onboard.registry.services import Services
 
 
 @pytest.fixture
@@ -47,6 +50,21 @@ def test_a_copy_has_the_same_digest_and_one_changed_byte_anywhere_another(tiny_b
         assert (folder_digest(copy / "backbone") != tiny_base.backbone_digest) == ("backbone" in path.parts)
         path.write_bytes(content)
     assert folder_digest(copy) == tiny_base.digest
+
+
+def test_a_copy_that_was_cut_short_does_not_become_another_base(services: Services, copy: Path) -> None:
+    whole = sorted(copy.rglob("*.safetensors"))
+    assert {"hypernetwork.safetensors", "model.safetensors"} <= {path.name for path in whole}
+    for path in whole:
+        content = path.read_bytes()
+        path.write_bytes(content[: len(content) // 2])
+        with refused("base-file-unreadable", path=str(path)):
+            register_base(services, find_base(str(copy)))
+        path.write_bytes(content)
+    register_base(services, find_base(str(copy)))
+    with services.database.read() as session:
+        (known,) = BaseRepository(session).list()
+    assert known.digest == find_base(str(copy)).digest
 
 
 def test_a_renamed_file_changes_the_digest(copy: Path, tiny_base: Base) -> None:

@@ -269,6 +269,33 @@ def test_a_child_that_cannot_load_is_replaced_after_longer_and_longer_pauses() -
     assert pool.children.hopeless() is None, "it stays, to be seen and to be mended"
 
 
+def test_a_worker_in_trouble_is_well_again_when_a_child_has_loaded_everything_and_not_while_one_loads() -> None:
+    pool = Pool()
+    pool.says(1, 1, trouble=TROUBLE)
+    pool.children.spare(pool.present)
+    pool.replace(2)
+    pool.says(2, 1)
+    assert pool.children.trouble == TROUBLE
+    pool.says(2, 2, loaded=True)
+    assert pool.children.trouble is None
+
+
+def test_a_child_that_could_not_load_is_replaced_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    killed: list[int] = []
+    monkeypatch.setattr("workers.children.os.kill", lambda pid, _: killed.append(pid))
+    pool = Pool()
+    pool.says(1, 1, trouble=TROUBLE)
+    pool.look(after=5.0)
+    assert pool.children.has_to_try_again()
+    pool.children.kill()
+    assert killed == [1]
+    pool.says(1, 2, trouble=TROUBLE)  # its last word
+    pool.present = {2}  # the pool has replaced it already
+    for _ in range(3):
+        pool.look(after=0.5)
+        assert not pool.children.has_to_try_again()
+
+
 def test_a_worker_that_comes_and_goes_by_itself_leaves_after_three_attempts() -> None:
     pool = Pool(idle_exit=60.0)
     for number in range(1, 4):
