@@ -15,6 +15,7 @@ OnboardError                     exit  HTTP  retryable
 │   │   └── OtherBaseError         4    409   no     a worker has another base than the job pins (another may have it)
 │   ├── NotBetterError             4    409   no     a version is worse than the present one, or not better
 │   ├── PreconditionFailedError    4    412   no     it was changed since it was looked at (If-Match)
+│   ├── QuotaError                 4    429   no     an owner has as many jobs or bytes as it may have
 │   └── FencedError                4    409   no     another attempt owns the job now
 ├── UnavailableError               5    503   yes    database, broker, artifact store or hub cannot be reached
 │   ├── SlotTakenError             5    503   yes    what only one job may have at a time is another one's now
@@ -66,6 +67,7 @@ __all__ = [
     "PinMismatchError",
     "PreconditionFailedError",
     "PreconditionRequiredError",
+    "QuotaError",
     "RateLimitError",
     "ScopeError",
     "SignInError",
@@ -230,6 +232,13 @@ class NotBetterError(ConflictError, code="not_better"):
 
 class PreconditionFailedError(ConflictError, code="precondition_failed", http_status=412):
     """The resource has changed since it was read."""
+
+
+class QuotaError(ConflictError, code="quota", http_status=429):
+    """The owner has as many open jobs or stored bytes as it may have. `data` says how many are left.
+
+    Repeating the request does not help before a job ends, something is deleted, or the quota is raised.
+    """
 
 
 class FencedError(ConflictError, code="fenced"):

@@ -11,10 +11,11 @@ from onboard.api.access import requires
 from onboard.api.deps import ClientLeft, Cursor, Limit, OpenServices, decode_name, encode_cursor, wrong_cursor
 from onboard.api.following import Reading, event_stream, identifying, while_signed_in
 from onboard.api.forms import JobForm, described
+from onboard.api.quotas import SubmitterWithRoom
 from onboard.api.receiving import ReceivedJob
 from onboard.api.remedies import findings_over_http, job_over_http
 from onboard.contract.jobs import NAME, Accepted, JobBrief, JobDocument, JobList, JobLog, Name, Retry
-from onboard.domain.access import Identity, Scope
+from onboard.domain.access import Scope
 from onboard.domain.job import JobState
 from onboard.domain.job_search import JobOrder, JobSearch
 from onboard.errors import InputError, NotFoundError
@@ -29,7 +30,6 @@ LogCursor = Annotated[
     str | None,
     Query(max_length=MOST_CURSOR_CHARACTERS, description="`next` of the part before; from the beginning without it."),
 ]
-Submitter = Annotated[Identity, Depends(requires(Scope.SUBMIT))]
 Key = Annotated[
     str | None,
     Header(min_length=1, max_length=200, description="The same key never makes a second job."),
@@ -40,7 +40,7 @@ _EVENTS: Final = {"description": "`id`, `event` (the kind), `data` (the event as
 
 @router.post("", status_code=202, response_model=Accepted, openapi_extra=described(JobForm))
 def submit_job(
-    identity: Submitter,
+    identity: SubmitterWithRoom,
     received: ReceivedJob,
     services: OpenServices,
     request: Request,
