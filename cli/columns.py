@@ -5,10 +5,11 @@ Where no terminal is they are bare columns of whatever width, one line per row (
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from onboard.domain.moment import rough_text, seconds_text
+from onboard.domain.quota import size_text
 
 if TYPE_CHECKING:
     from rich.box import Box
@@ -28,6 +29,13 @@ _GAP: Final = 2  # blanks between columns
 _FOLDED: Final = 24  # characters that a folded column needs at least
 
 Cell = str | Sequence[str]
+
+
+def limits_text(facts: Mapping[str, Any]) -> str:
+    """The limits of a token or an owner: "20 jobs, 1 GB"; empty without any. Older services do not say."""
+    jobs, size = facts.get("max_jobs"), facts.get("max_bytes")
+    said = [] if jobs is None else ["1 job" if jobs == 1 else f"{jobs:,} jobs"]
+    return ", ".join(said if size is None else [*said, size_text(size)])
 
 
 class Columns:

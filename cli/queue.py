@@ -11,6 +11,7 @@ from cli.connection import connected
 from cli.live import INTERVAL, Interval, Watch, present
 from cli.output import AsJson, Document, emit, say
 from onboard.domain.moment import seconds_text
+from onboard.domain.quota import size_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,7 +57,8 @@ def _rendered(seen: Document) -> RenderableType:
     troubles = [Text(_unserved(queue), "bold red") for queue in queues if queue["unserved"]]
     window = seconds_text(queues[0]["recent"]["window_seconds"])
     title = Text(f"Jobs that ended in the last {window}; wait and run as median / 95th percentile", "bold")
-    return Group(*troubles, _open(queues), title, _recent(queues))
+    owners = seen.get("owners") or ()  # older services do not say
+    return Group(*troubles, _open(queues), *([_owners(owners)] if owners else []), title, _recent(queues))
 
 
 def _unserved(queue: Document) -> str:
@@ -77,6 +79,22 @@ def _open(queues: Sequence[Document]) -> Columns:
             age(queue["oldest_running_seconds"]),
             "none" if queue["unserved"] else str(queue["live_workers"]),
             "paused" if queue["paused"] else "",
+        )
+    return columns
+
+
+def _owners(owners: Sequence[Document]) -> Columns:
+    columns = Columns("owner", "queued", "running", "job limit", "jobs left", "stored", "byte limit", "bytes left")
+    for owner in owners:
+        columns.add(
+            owner["owner"],
+            f"{owner['queued']:,}",
+            f"{owner['running']:,}",
+            *("" if owner[field] is None else f"{owner[field]:,}" for field in ("max_jobs", "jobs_left")),
+            *(
+                "" if owner[field] is None else size_text(owner[field])
+                for field in ("bytes", "max_bytes", "bytes_left")
+            ),
         )
     return columns
 

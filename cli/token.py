@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.columns import Columns
+from cli.columns import Columns, limits_text
 from cli.connection import connected
 from cli.output import AsJson, Document, emit, say
 
@@ -24,11 +24,21 @@ def create(
     expires: Annotated[
         str, typer.Option(metavar="TIME", help="Lifetime, such as 30d, 12h, 2w or 45m; or never.")
     ] = "90d",
+    max_jobs: Annotated[
+        int | None, typer.Option(metavar="NUMBER", help="Limit of queued and running jobs; 0 allows none.")
+    ] = None,
+    max_bytes: Annotated[
+        str | None, typer.Option(metavar="SIZE", help="Limit of stored datasets and versions, such as 500MB or 1GB.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Create a token. It is shown only once and not stored."""
+    """Create a token. It is shown only once and not stored. Limits apply to all tokens with this name."""
+    from onboard.domain.quota import read_size, require_limits
+
+    size = None if max_bytes is None else read_size(max_bytes)
+    require_limits({"max_jobs": max_jobs})
     with connected(register=False) as service:
-        made = service.create_token(name, scope, expires)
+        made = service.create_token(name, scope, expires, max_jobs=max_jobs, max_bytes=size)
     if not as_json:
         say(f"{_described(made)}. Save it now; it is not shown again:")
     emit(made, as_json, lambda: str(made["secret"]))
@@ -43,6 +53,27 @@ def list_tokens(
     with connected(register=False) as service:
         tokens = service.tokens(include_ended)
     emit({"tokens": tokens}, as_json, lambda: _table(tokens))
+
+
+@app.command()
+def limit(
+    owner: Annotated[str, typer.Argument(help="Name of the tokens; the limits apply to all of them together.")],
+    max_jobs: Annotated[
+        str | None, typer.Option(metavar="NUMBER", help="Limit of queued and running jobs; none lifts it.")
+    ] = None,
+    max_bytes: Annotated[
+        str | None, typer.Option(metavar="SIZE", help="Limit of stored bytes, such as 1GB; none lifts it.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Change the limits of all tokens with this name; an option that is left out changes nothing."""
+    from onboard.domain.quota import read_limit
+
+    given = {"max_jobs": max_jobs, "max_bytes": max_bytes}
+    limits = {field: read_limit(text, field) for field, text in given.items() if text is not None}
+    with connected(register=False) as service:
+        use = service.set_quota(owner, limits)
+    emit(use, as_json, lambda: f"{use['owner']}: {limits_text(use) or 'no limits'}")
 
 
 @app.command()
@@ -89,11 +120,14 @@ def audit(
 
 def _described(token: Document) -> str:
     until = "never expires" if token["expires_at"] is None else f"expires {_time(token['expires_at'])} UTC"
-    return f"token {token['name']} ({token['id']}): {', '.join(token['scopes'])}; {until}"
+    limits = limits_text(token)
+    return f"token {token['name']} ({token['id']}): {', '.join(token['scopes'])}; {until}" + (
+        f"; {limits}" if limits else ""
+    )
 
 
 def _table(tokens: Sequence[Document]) -> Columns:
-    columns = Columns("id", "name", "scopes", "created", "expires", "last use", "")
+    columns = Columns("id", "name", "scopes", "created", "expires", "last use", "limits", "")
     for token in tokens:
         columns.add(
             token["id"],
@@ -102,6 +136,7 @@ def _table(tokens: Sequence[Document]) -> Columns:
             _time(token["created_at"]),
             _time(token["expires_at"]),
             _time(token["last_used_at"]),
+            limits_text(token),
             "" if token["revoked_at"] is None else f"revoked {_time(token['revoked_at'])}",
         )
     return columns

@@ -15,6 +15,7 @@ OnboardError                     exit  HTTP  retryable
 │   │   └── OtherBaseError         4    409   no     a worker has another base than the one of the job
 │   ├── NotBetterError             4    409   no     a version is worse than the current one, or not better
 │   ├── PreconditionFailedError    4    412   no     it has changed since it was read (If-Match)
+│   ├── QuotaError                 4    429   no     an owner has reached its limit of jobs or bytes
 │   └── FencedError                4    409   no     another attempt owns the job now
 ├── UnavailableError               5    503   yes    database, broker, artifact store or hub cannot be reached
 │   ├── SlotTakenError             5    503   yes    another job holds what only one job may hold
@@ -66,6 +67,7 @@ __all__ = [
     "PinMismatchError",
     "PreconditionFailedError",
     "PreconditionRequiredError",
+    "QuotaError",
     "RateLimitError",
     "ScopeError",
     "SignInError",
@@ -231,6 +233,13 @@ class NotBetterError(ConflictError, code="not_better"):
 
 class PreconditionFailedError(ConflictError, code="precondition_failed", http_status=412):
     """The resource has changed since it was read."""
+
+
+class QuotaError(ConflictError, code="quota", http_status=429):
+    """The owner has as many open jobs or stored bytes as it may have. `data` says how many are left.
+
+    Repeating the request does not help before a job ends, something is deleted, or the quota is raised.
+    """
 
 
 class FencedError(ConflictError, code="fenced"):

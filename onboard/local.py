@@ -26,7 +26,7 @@ from onboard.client.frames import as_files
 from onboard.client.service import not_ended, require_success
 from onboard.client.tasks import PublishedVersion, published
 from onboard.client.uploads import taking
-from onboard.contract.access import SessionDocument, TokenCreated, TokenDocument
+from onboard.contract.access import QuotaUse, SessionDocument, TokenCreated, TokenDocument
 from onboard.contract.changes import TaskLabel
 from onboard.contract.checks import CheckDocument
 from onboard.contract.document import Document as Contract
@@ -277,11 +277,40 @@ class Onboard:
         """Let a worker finish its job and exit. Raises NotFoundError."""
         control.drain(self.services.database, worker)
 
-    def create_token(self, name: str | None, scopes: str | Sequence[str], expires: str) -> Document:
-        """Create a token; the result has its `secret`. Raises InputError."""
+    def create_token(
+        self,
+        name: str | None,
+        scopes: str | Sequence[str],
+        expires: str,
+        *,
+        max_jobs: int | None = None,
+        max_bytes: int | None = None,
+    ) -> Document:
+        """Create a token; the result has its `secret`.
+
+        Args:
+            name: of it; None names it after its scopes.
+            scopes: of it; one text may hold several with commas between.
+            expires: "90d", "never", ….
+            max_jobs: limit of queued and running jobs of all tokens of this name; None leaves it as it is.
+            max_bytes: limit of their stored bytes, likewise.
+
+        Raises:
+            InputError: the name, a scope, the time or a limit is invalid.
+        """
         named = [scopes] if isinstance(scopes, str) else scopes
-        token, secret = access.create_token(self.services.database, name, named, expires)
+        limits = {"max_jobs": max_jobs, "max_bytes": max_bytes}
+        token, secret = access.create_token(self.services.database, name, named, expires, limits)
         return _document(TokenCreated.of(token, secret=secret).to_json())
+
+    def set_quota(self, owner: str, limits: Mapping[str, int | None]) -> Document:
+        """Change limits of all tokens of a name: `max_jobs`, `max_bytes`; None lifts one.
+
+        Raises:
+            InputError: a limit is invalid, or none is given.
+            NotFoundError: no valid token has that name.
+        """
+        return _document(QuotaUse.of(access.set_quota(self.services.database, owner, limits)).to_json())
 
     def tokens(self, include_ended: bool = False) -> list[Document]:
         """Valid tokens, or all."""

@@ -21,6 +21,7 @@ from pydantic_settings import (
 
 from onboard.domain.database_url import embedded_url, server_url
 from onboard.domain.hub_terms import HubTerms
+from onboard.domain.open_id import OpenIdTerms, read_terms
 from onboard.domain.root_path import read_root_path
 from onboard.domain.webhook import Webhooks
 from onboard.errors import InputError, NotAllowedError
@@ -117,6 +118,29 @@ class Settings(BaseSettings):
     )
     root_path: _RootPath = Field(
         default="", description="Path below which a proxy offers `onboard serve`, such as /onboard."
+    )
+    oidc_issuer: str = Field(
+        default="",
+        description="URL of the OpenID provider that people sign in to the pages with, as its tokens name it.",
+    )
+    oidc_client_id: str = Field(default="", description="Client id of this service at the OpenID provider.")
+    oidc_client_secret: SecretStr = Field(
+        default=SecretStr(""), description="Client secret of this service at the OpenID provider."
+    )
+    oidc_redirect_url: str = Field(
+        default="",
+        description="Address of `/login/oidc/callback` as browsers see it, registered at the OpenID provider.",
+    )
+    oidc_groups: str = Field(
+        default="",
+        description="Scopes of groups at the OpenID provider: `engineers=read,submit; operators=read,ops`.",
+    )
+    oidc_groups_claim: str = Field(default="groups", description="Claim of the ID token with a person's groups.")
+    oidc_name_claim: str = Field(
+        default="email", description="Claim of the ID token with a person's name; a verified `email` or another one."
+    )
+    oidc_scopes: str = Field(
+        default="openid email profile", description="OAuth scopes to request from the OpenID provider."
     )
     hub_owners: str = Field(
         default="",
@@ -216,7 +240,7 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _know_webhooks(self) -> Self:
-        _ = self.webhooks, self.hub_terms  # raises InputError if they are invalid, before anything starts
+        _ = self.webhooks, self.hub_terms, self.open_id  # raises InputError if they are invalid, before anything starts
         return self
 
     @field_validator("trusted_proxies")
@@ -248,9 +272,22 @@ class Settings(BaseSettings):
         """Owners on the Hugging Face hub whose datasets may be read over HTTP."""
         return HubTerms.parse(self.hub_owners, self.hub_token_owners)
 
+    @property
+    def open_id(self) -> OpenIdTerms | None:
+        """How people sign in by OpenID Connect; None without."""
+        given = {
+            "oidc_issuer": self.oidc_issuer,
+            "oidc_client_id": self.oidc_client_id,
+            "oidc_client_secret": self.oidc_client_secret.get_secret_value(),
+            "oidc_redirect_url": self.oidc_redirect_url,
+        }
+        claims = {"groups_claim": self.oidc_groups_claim, "name_claim": self.oidc_name_claim}
+        return read_terms(given, asks=self.oidc_scopes, groups=self.oidc_groups, **claims)
+
     def for_worker(self) -> dict[str, Any]:
         """The settings of a worker as JSON-compatible values. They contain secrets, so use them only for a pipe."""
-        facts = self.model_dump(mode="json", exclude=set(_OF_A_SERVICE))
+        of_pages = {name for name in type(self).model_fields if name.startswith("oidc_")}
+        facts = self.model_dump(mode="json", exclude={*_OF_A_SERVICE, *of_pages})
         return {**facts, "webhook_secret": self.webhook_secret.get_secret_value()}
 
     @property

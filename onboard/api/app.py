@@ -32,6 +32,7 @@ from onboard.api.uploads import MAX_AT_ONCE
 from onboard.bases import find_base
 from onboard.errors import OnboardError
 from onboard.hypernetworks.register import register_base
+from onboard.operations.open_id import OpenIdProvider
 from onboard.operations.prometheus import make_registry
 from onboard.registry.services import open_services
 from onboard.settings import Settings
@@ -63,6 +64,8 @@ def create_app(settings: Settings | None = None, *, preload: bool = False) -> Fa
     app.state.settings, app.state.preload = settings, preload
     errors.install(app)
     openapi.install(app)
+    terms = app.state.settings.open_id
+    app.state.open_id = OpenIdProvider(terms) if terms else None
     guarding.install(app, app.state.settings, errors.answer)
     root_path.install(app, settings.root_path)
     heads.install(app)

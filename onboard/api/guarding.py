@@ -25,7 +25,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from onboard.api.access import SESSION_COOKIE, is_open
 from onboard.api.headers import with_headers
 from onboard.api.limits import RateLimit
-from onboard.api.sign_in_page import sign_in_page
+from onboard.api.sign_in_page import provider_of, sign_in_page
 from onboard.api.uploads import MAX_UPLOAD_BYTES
 from onboard.domain.access import Identity, acting
 from onboard.errors import HeadTooLargeError, HostError, NotAllowedError, OnboardError, SignInError, TooLargeError
@@ -107,13 +107,14 @@ class Guard:
         wants_page = (safe and scope["path"] == "/") or "text/html" in Headers(scope=scope).get("accept", "")
         if not isinstance(error, SignInError) or not wants_page:
             return self._answer(Request(scope), error)
-        root = scope["app"].state.settings.root_path
+        settings = scope["app"].state.settings
+        look = {"root": settings.root_path, "provider": provider_of(settings)}
         if not safe:
             said = "You are not signed in (any more); nothing was changed."
-            return sign_in_page(error.http_status, said, root=root)
+            return sign_in_page(error.http_status, said, **look)
         query = scope["query_string"].decode("latin-1")
         place = f"{scope['path']}?{query}" if query else scope["path"]
-        return sign_in_page(error.http_status, place=place, root=root)
+        return sign_in_page(error.http_status, place=place, **look)
 
     async def _note_use(self, services: Services, identity: Identity) -> None:
         """Record the use of a token. One write per token at a time: if the database is blocked, only one

@@ -305,7 +305,9 @@ def _require_token(token: str) -> str:
 def _may_pass(outcome: httpx.Response | httpx.RequestError, repeatable: bool) -> bool:
     """Return whether a failure may be temporary and the request may be repeated."""
     if isinstance(outcome, httpx.Response):
-        return outcome.status_code == 429 or (repeatable and outcome.status_code in _PASSING)
+        if outcome.status_code == 429:
+            return problem_of(outcome).retryable  # a quota is not
+        return repeatable and outcome.status_code in _PASSING
     return (repeatable or isinstance(outcome, _NEVER_SENT)) and not is_certificate_error(outcome)
 
 

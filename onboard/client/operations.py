@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from urllib.parse import quote
 
 from onboard.client.asking import Asking, get, pages, send
@@ -71,22 +71,52 @@ class Operations(Asking):
         yield from send("POST", f"/v1/workers/{quote(worker, safe='')}/drain")
 
     @operation
-    def create_token(self, name: str | None, scopes: str | Sequence[str], expires: str) -> Steps[Document]:
+    def create_token(
+        self,
+        name: str | None,
+        scopes: str | Sequence[str],
+        expires: str,
+        *,
+        max_jobs: int | None = None,
+        max_bytes: int | None = None,
+    ) -> Steps[Document]:
         """Create a token; the result contains its `secret`. Needs the scope admin.
 
         Args:
+            name: of the token; None names it after its scopes.
             scopes: of the token; one text may contain several, separated by commas.
             expires: "90d", "never", ….
+            max_jobs: limit of queued and running jobs of all tokens of this name; None leaves it as it is.
+            max_bytes: limit of their stored bytes, likewise.
 
         Raises:
-            InputError: a scope or the lifetime is invalid.
+            InputError: a scope, the lifetime or a limit is invalid.
         """
+        limits = {"max_jobs": max_jobs, "max_bytes": max_bytes}
         body = {
             "name": name,
             "scopes": sorted_scopes(read_scopes([scopes] if isinstance(scopes, str) else scopes)),
             "expires": expires,
+            **{field: limit for field, limit in limits.items() if limit is not None},
         }
         return send("POST", "/v1/tokens", body)
+
+    @operation
+    def set_quota(self, owner: str, limits: Mapping[str, int | None]) -> Steps[Document]:
+        """Change limits of all tokens of a name. Needs the scope admin.
+
+        Args:
+            owner: the name.
+            limits: `max_jobs`, `max_bytes`, or both; None lifts a limit.
+
+        Returns:
+            The limits and what is used of them.
+
+        Raises:
+            InputError: a limit is invalid, or none is given.
+            NotFoundError: no valid token has that name.
+        """
+        return send("PATCH", f"/v1/quotas/{quote(owner, safe='')}", dict(limits))
 
     @operation
     def tokens(self, include_ended: bool = False) -> Steps[list[Document]]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import BaseModel, Field
 
+from onboard.contract.access import QuotaUse
 from onboard.contract.document import Document, Name
 from onboard.domain.figures import ENDED_STATES
 from onboard.domain.moment import rounded, to_iso
@@ -75,6 +76,9 @@ class QueueList(Document):
 
     at: str
     queues: tuple[QueueDocument, ...]
+    owners: Annotated[
+        tuple[QuotaUse, ...], Field(description="Who has open jobs or a quota, by name of the token.")
+    ] = ()
 
 
 class Progress(Document):

@@ -39,7 +39,8 @@ class Identity:
     """The identity behind a request.
 
     Args:
-        name: name of the token, or "local" for the link that `onboard serve` printed.
+        name: name of the token, of the person that an OpenID provider signed in (with an @), or "local" for the link
+            that `onboard serve` printed.
         token: id of the token; None without one.
         session: id of the browser session if a cookie identified it, which other sites can make the browser send.
         use_due: whether to record the use of the token or session again.
@@ -69,6 +70,8 @@ class Token:
         created_by: actor.
         expires_at: epoch seconds, like all times here; None means never.
         last_used_at: to the minute.
+        max_jobs: limit of open jobs of all tokens of this name; None means no limit.
+        max_bytes: limit of their stored bytes.
     """
 
     id: str
@@ -79,6 +82,8 @@ class Token:
     expires_at: float | None = None
     revoked_at: float | None = None
     last_used_at: float | None = None
+    max_jobs: int | None = None
+    max_bytes: int | None = None
 
     def state(self, now: float) -> str:
         """Return active, expired or revoked."""
@@ -92,9 +97,11 @@ class BrowserSession:
     """A signed-in browser.
 
     Args:
-        name: name of its token, or "local" for the link that `onboard serve` printed.
-        token: id of that token; None for the link.
-        expires_at: when the link expires if it is not used.
+        name: name of its token, of the person that an OpenID provider signed in, or "local" for the link that
+            `onboard serve` printed.
+        token: id of that token; None for the others.
+        expires_at: when it ends; a link's session if it is not used.
+        is_of_link: whether the link began it.
     """
 
     id: str
@@ -103,6 +110,7 @@ class BrowserSession:
     scopes: frozenset[Scope]
     created_at: float
     expires_at: float
+    is_of_link: bool = False
 
 
 @dataclass(frozen=True, slots=True)

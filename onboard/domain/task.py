@@ -289,6 +289,11 @@ class SnapshotRecord:
     name: str = ""
     created_at: float = 0.0
 
+    @property
+    def artifacts(self) -> tuple[str, str]:
+        """The digests of its bytes."""
+        return self.artifact, self.row_hashes
+
 
 def marks(version: Mapping[str, Any]) -> str:
     """Return the marks of a version's document that follow its number: " weak provisional", or "".

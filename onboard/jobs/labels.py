@@ -18,8 +18,9 @@ from onboard.domain.job import JobState
 from onboard.domain.label_set import labels_of
 from onboard.errors import ConflictError, InputError
 from onboard.jobs.add import Added, Made, Queueing, queue_change
+from onboard.jobs.room import require_room
 from onboard.jobs.standing import Standing, standing, until_unmoved
-from onboard.jobs.submit import store_snapshot
+from onboard.jobs.submit import pack
 from onboard.registry.audit import actor
 from onboard.registry.versions import VersionRepository
 from onboard.versions.rename import publish_renamed
@@ -130,10 +131,11 @@ def change_labels(
         InputError: the task does not have the label, or has no labels.
         ConflictError: the name is in use, only one label would remain, a job of the task is unfinished, or its rows are
             not stored here.
+        QuotaError: the owner has as many jobs or bytes as it may have.
         NotFoundError: the task does not exist or was deleted meanwhile.
     """
     if asked.action == "rename":
-        return _renamed(services, task, asked)
+        return _renamed(services, task, asked, how.owner if how else None)
 
     def made(stands: Standing, dataset: Dataset) -> Made:
         return _made(stands, dataset, asked, fast=fast)
@@ -142,7 +144,7 @@ def change_labels(
     return Relabeled(task, queued.change, queued=queued)
 
 
-def _renamed(services: Services, task: str, asked: LabelChange) -> Relabeled:
+def _renamed(services: Services, task: str, asked: LabelChange, owner: str | None) -> Relabeled:
     def attempt() -> Relabeled:
         stands = standing(services, task)
         dataset = stands.dataset(services)
@@ -151,10 +153,10 @@ def _renamed(services: Services, task: str, asked: LabelChange) -> Relabeled:
         if version is None:
             raise _open(stands)
         change = _change(stands, known)
-        snapshot = store_snapshot(
-            services, with_labels(dataset, known.become, known.after(dataset.labels)).dataset, task
-        )
-        published = publish_renamed(services, version, known, snapshot, change, stands.require_unchanged)
+        packed = pack(with_labels(dataset, known.become, known.after(dataset.labels)).dataset, task)
+        require_room(services.database, owner, packed.sizes, jobs=0)
+        snapshot = packed.stored(services)
+        published = publish_renamed(services, version, known, snapshot, change, stands.require_unchanged, owner)
         return Relabeled(task, change, version=published)
 
     return until_unmoved(task, attempt)

@@ -11,6 +11,7 @@ from typing import Final
 
 from sqlalchemy.orm import Session
 
+from onboard.contract.access import QuotaUse
 from onboard.contract.operations import (
     OpenJobs,
     QueuedDocument,
@@ -36,6 +37,7 @@ from onboard.registry.clock import read_clock
 from onboard.registry.database import Database
 from onboard.registry.events import EventRepository
 from onboard.registry.job_figures import JobFigures
+from onboard.registry.quotas import QuotaRepository
 from onboard.registry.versions import VersionRepository
 from onboard.registry.workers import QueueRepository, WorkerRepository
 
@@ -196,7 +198,8 @@ class _Moment:
             )
             for name in sorted({*statuses, *served, *recent})
         ]
-        return QueueList(at=to_iso(self.now), queues=tuple(documents))
+        owners = tuple(map(QuotaUse.of, QuotaRepository(self._session).list()))
+        return QueueList(at=to_iso(self.now), queues=tuple(documents), owners=owners)
 
     def workers(self) -> WorkerList:
         # Only jobs that the worker still holds: after its lease, another worker may take a job.

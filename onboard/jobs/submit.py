@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from onboard.bases import Base, find_base
@@ -21,12 +21,14 @@ from onboard.hypernetworks.register import register_base
 from onboard.jobs.doorbell import ring_or_warn
 from onboard.jobs.methods import as_queued, require_method
 from onboard.jobs.request import Request as Request
+from onboard.jobs.room import require_room
 from onboard.jobs.superset import as_addition
 from onboard.registry.jobs import JobRepository
 from onboard.registry.snapshots import SnapshotRepository
 from onboard.registry.tasks import TaskRepository
 from onboard.registry.versions import VersionRepository
 from onboard.registry.workers import QueueRepository
+from onboard.storage.artifacts import digest_of
 
 if TYPE_CHECKING:
     from onboard.jobs.doorbell import Doorbell
@@ -54,6 +56,7 @@ def submit(
             name or time limit is invalid.
         ConflictError: the task has another label set, the key belongs to another request, or the init is a version that
             is being rebuilt without a deleted task.
+        QuotaError: the owner has as many jobs or bytes as it may have.
         NotFoundError: the base does not exist.
     """
     require_name(request.queue, "name of a queue")
@@ -69,15 +72,18 @@ def submit(
         if not request.spec.new_labels:
             TaskRepository(session).require_labels(request.spec.task, dataset.kind, dataset.labels)
     accepted()
-    snapshot, queued = store_snapshot(services, dataset, request.spec.task), as_queued(request.spec, dataset)
+    pool, queued = request.checked.unlabelled, as_queued(request.spec, dataset)
+    parts = dataset, None if pool is None else pool.dataset, request.rows
+    packed = [pack(part, request.spec.task) for part in parts if part is not None]
+    sizes = {digest: size for one in packed for digest, size in one.sizes.items()}
+    require_room(services.database, request.owner, sizes, key=request.key)
+    snapshots = [one.stored(services) for one in packed]
+    snapshot, *others = snapshots
     options = {**queued.options, "base_digest": base.digest, "dataset_report": request.checked.report.to_json()}
-    snapshots, pool = [snapshot], request.checked.unlabelled
     if pool is not None:
-        snapshots.append(store_snapshot(services, pool.dataset, request.spec.task))
-        options["unlabelled"] = {**pool.to_json(), "digest": snapshots[-1].digest}
+        options["unlabelled"] = {**pool.to_json(), "digest": others.pop(0).digest}
     if request.rows is not None:
-        snapshots.append(store_snapshot(services, request.rows, request.spec.task))
-        options["change"] = {**options["change"], "rows": snapshots[-1].digest}
+        options["change"] = {**options["change"], "rows": others.pop(0).digest}
     spec = replace(queued, dataset=snapshot.digest, options=options)
     spec = spec.pinned_to(start if spec.start.kind is InitKind.NAMED else None)
     with services.database.write() as session:
@@ -87,6 +93,7 @@ def submit(
         job, _ = JobRepository(session).add(
             spec, queue=request.queue, priority=request.priority, key=request.key, owner=request.owner,
             time_limit_seconds=request.time_limit_seconds,
+            artifacts=[artifact for stored in snapshots for artifact in stored.artifacts],
         )  # fmt: skip
     warnings = added, warn_of_queue(services, request.queue), ring_or_warn(doorbell, request.queue)
     return job, " ".join(filter(None, warnings)) or None
@@ -131,15 +138,43 @@ def _version_to_start_from(versions: VersionRepository, start: Init, base: Base)
     return version.reference
 
 
-def store_snapshot(services: Services, dataset: Dataset, name: str) -> SnapshotRecord:
-    """Store the bytes of a dataset; the caller adds the row of the snapshot."""
+@dataclass(frozen=True)
+class Packed:
+    """A dataset as bytes that are not stored yet.
+
+    Args:
+        record: the row of its snapshot.
+        content: the rows.
+        hashes: their hashes.
+    """
+
+    record: SnapshotRecord
+    content: bytes
+    hashes: bytes
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Bytes by digest."""
+        return {self.record.artifact: len(self.content), self.record.row_hashes: len(self.hashes)}
+
+    def stored(self, services: Services) -> SnapshotRecord:
+        """Store the bytes; the caller adds the row of the snapshot."""
+        services.store(self.content, "snapshot")
+        services.store(self.hashes, "row_hashes")
+        return self.record
+
+
+def pack(dataset: Dataset, name: str) -> Packed:
+    """Return the snapshot of a dataset, without storing anything."""
     rows = {"train": dataset.train, "validation": dataset.validation, "test": dataset.test}
-    return SnapshotRecord(
+    content, hashes = save_snapshot(dataset), pack_hashes(row_hashes(dataset.train))
+    record = SnapshotRecord(
         digest=snapshot_digest(dataset),
-        artifact=services.store(save_snapshot(dataset), "snapshot"),
-        row_hashes=services.store(pack_hashes(row_hashes(dataset.train)), "row_hashes"),
+        artifact=digest_of(content),
+        row_hashes=digest_of(hashes),
         kind=dataset.kind,
         labels=dataset.labels,
         rows={split: len(examples) for split, examples in rows.items()},
         name=name,
     )
+    return Packed(record, content, hashes)

@@ -16,6 +16,28 @@ DOMAIN: Final[Mapping[str, Message]] = {
     ),
     "bound-not-finite": Message("{at_least} is not a value that a metric could reach.", "Pass a finite number."),
     "bound-without-metric": Message("A minimum value needs a metric.", "Name one: --metric accuracy"),
+    "job-limit-invalid": Message(
+        "{text!r} is not a number of jobs.",
+        "Use a whole number such as 20, 0 to allow none, or none to lift the limit.",
+    ),
+    "quota-too-large": Message("{field} is {value}, which is more than {most}.", "Use a smaller number, or no limit."),
+    "quota-negative": Message(
+        "A limit cannot be negative, but {field} is {value}.",
+        "Use 0 to allow nothing, or leave the limit out to allow everything.",
+    ),
+    "oidc-group-without-scopes": Message(
+        "ONBOARD_OIDC_GROUPS has {group!r}, which gives a group no scopes.",
+        "Set it to GROUP=SCOPE,SCOPE, with semicolons between groups: engineers=read,submit; operators=read,ops",
+    ),
+    "oidc-setting-missing": Message(
+        "ONBOARD_{setting} is not set, but other settings of OpenID Connect are.",
+        "Set ONBOARD_OIDC_ISSUER, _CLIENT_ID, _CLIENT_SECRET, _REDIRECT_URL and _GROUPS, or none of them.",
+    ),
+    "oidc-url-insecure": Message(
+        "ONBOARD_{setting} is {url!r}, which is not an https:// address.",
+        "Use https://; http:// works with localhost only.",
+    ),
+    "size-invalid": Message("{text!r} is not a size.", "Use a number of bytes such as 500MB, 1.5GB or 2GiB."),
     "extra-not-installed": Message("{module} is not installed.", "Install it: pip install 'onboard[{extra}]'"),
     "hub-owner-not-allowed": Message(
         "This service does not read {repository} from the hub for others.",

@@ -8,6 +8,33 @@ from typing import Final
 from onboard.messages.message import Message
 
 OPERATIONS: Final[Mapping[str, Message]] = {
+    "oidc-not-configured": Message(
+        "This service has no OpenID provider to sign in with.", "Sign in with a token, or set ONBOARD_OIDC_ISSUER."
+    ),
+    "oidc-provider-wrong": Message(
+        "The OpenID provider {provider} cannot be used: {reason}.",
+        "Check ONBOARD_OIDC_ISSUER and the provider, or sign in with a token.",
+    ),
+    "oidc-refused": Message(
+        "The OpenID provider {provider} did not sign you in: {reason}.", "Sign in again, or with a token."
+    ),
+    "oidc-state-wrong": Message(
+        "This sign-in was begun in another browser or more than ten minutes ago.", "Sign in again."
+    ),
+    "oidc-token-invalid": Message(
+        "The ID token of {provider} is not valid here: {reason}.",
+        "Sign in again. If that does not help, compare the clocks, issuer and client id of provider and service.",
+    ),
+    "oidc-unreachable": Message(
+        "The OpenID provider {provider} cannot be reached: {reason}.", "Try again later, or sign in with a token."
+    ),
+    "oidc-without-scopes": Message(
+        "{name} is signed in, but none of the groups in the claim {claim!r} may do anything here.",
+        "Ask the operator of the service to name one of your groups in ONBOARD_OIDC_GROUPS.",
+    ),
+    "quota-without-limits": Message(
+        "No limit is given.", "Give a number of jobs, a number of bytes, or both: --max-jobs 20 --max-bytes 1GB"
+    ),
     "artifact-not-in-backup": Message("The artifact {digest} is not in {path}.", "Use another backup."),
     "backup-broken-off": Message(
         "The backup in {place} was interrupted before it was complete.", "Repeat it: onboard backup {place}"

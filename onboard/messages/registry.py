@@ -17,6 +17,20 @@ REGISTRY: Final[Mapping[str, Message]] = {
         "{task}@{alias} has no version before v{present} to go back to.",
         "Name a version: onboard promote {task}@vN --alias {alias}",
     ),
+    "quota-bytes": Message(
+        "{owner} may store {max_bytes} bytes here and has {bytes_left} left; this needs {needed_bytes}.",
+        "Delete tasks that are no longer needed, or let an operator raise the limit: "
+        "onboard token limit {owner} --max-bytes SIZE",
+    ),
+    "quota-jobs": Message(
+        "{owner} may have {max_jobs} queued and running jobs and has {jobs}.",
+        "Wait until one of them ends, cancel one, or let an operator raise the limit: "
+        "onboard token limit {owner} --max-jobs NUMBER",
+    ),
+    "unknown-owner": Message(
+        "Neither a valid token nor a signed-in person has the name {owner!r}.",
+        "List the names with: onboard token list",
+    ),
     "attempt-fenced": Message(
         "Attempt {attempt} no longer owns job {job}.", "No action is needed: the later attempt continues."
     ),

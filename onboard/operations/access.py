@@ -7,7 +7,8 @@ import logging
 import os
 import secrets
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,15 +26,19 @@ from onboard.domain.access import (
     sorted_scopes,
 )
 from onboard.domain.names import require_name
-from onboard.errors import NotAllowedError, OnboardError, SignInError
+from onboard.domain.quota import Quota, Use, require_limits
+from onboard.errors import InputError, NotAllowedError, OnboardError, SignInError
 from onboard.registry import audit
 from onboard.registry.database import Database
+from onboard.registry.quotas import QuotaRepository
 from onboard.registry.sessions import LOCAL, SessionRepository
 from onboard.registry.tokens import USE_SHOWN_SECONDS, TokenRepository
 from onboard.settings import SECRETS, Settings
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
+
+    from onboard.domain.open_id import Person
 
 BOOTSTRAP: Final = "bootstrap"
 CODE_SECONDS: Final = 3600.0  # lifetime of a start link
@@ -45,20 +50,29 @@ _logger = logging.getLogger(__name__)
 
 
 def create_token(
-    database: Database, name: str | None, scopes: Iterable[str], expires: str = LIFETIME
+    database: Database,
+    name: str | None,
+    scopes: Iterable[str],
+    expires: str = LIFETIME,
+    limits: Mapping[str, int | None] | None = None,
 ) -> tuple[Token, str]:
     """Create a token.
 
     Args:
+        database: where it is kept.
         name: None names it after its scopes.
+        scopes: of the token.
         expires: lifetime, such as 30d; `never` for a token that does not expire.
+        limits: `max_jobs` and `max_bytes` of the name; a limit that is None or missing does not change.
 
     Returns:
         The token, and its secret, which is not stored anywhere.
 
     Raises:
-        InputError: the name is invalid, a scope is unknown, or the lifetime cannot be read.
+        InputError: the name or a limit is invalid, a scope is unknown, or the lifetime cannot be read.
     """
+    given = {name: limit for name, limit in (limits or {}).items() if limit is not None}
+    require_limits(given)
     granted = read_scopes(scopes)
     named = require_name("-".join(sorted_scopes(granted)) if name is None else name, "name of a token")
     lives_seconds = read_lifetime(expires)
@@ -67,14 +81,44 @@ def create_token(
         token = TokenRepository(session).add(
             _new_id(), named, _digest(secret), granted, created_by=audit.actor(), lives_seconds=lives_seconds
         )
-    assert token is not None  # 256 random bits do not repeat
-    return token, secret
+        assert token is not None  # 256 random bits do not repeat
+        quotas = QuotaRepository(session)
+        if given:
+            quotas.put(named, given)
+        return _limited([token], quotas)[0], secret
 
 
 def list_tokens(database: Database, *, include_ended: bool = False) -> Sequence[Token]:
     """Return active tokens, or all of them, oldest first."""
     with database.read() as session:
-        return TokenRepository(session).list(include_ended=include_ended)
+        return _limited(TokenRepository(session).list(include_ended=include_ended), QuotaRepository(session))
+
+
+def set_quota(database: Database, owner: str, limits: Mapping[str, int | None]) -> Use:
+    """Change limits of an owner; those that are not named stay.
+
+    Args:
+        database: where they are kept.
+        owner: name of its tokens.
+        limits: `max_jobs` and `max_bytes`; None lifts a limit.
+
+    Raises:
+        InputError: a limit is negative, or none is given.
+        NotFoundError: no valid token has that name.
+    """
+    if not limits:
+        raise InputError("quota-without-limits", field="max_jobs")
+    require_limits(limits)
+    with database.write() as session:
+        quotas = QuotaRepository(session)
+        quota = quotas.put(owner, limits)
+        return quotas.use(owner) or Use(quota.owner)
+
+
+def quota_of(database: Database, owner: str) -> Use | None:
+    """An owner's limits and what is used of them; None without a quota."""
+    with database.read() as session:
+        return QuotaRepository(session).use(owner)
 
 
 def revoke_token(database: Database, which: str) -> Token:
@@ -85,7 +129,7 @@ def revoke_token(database: Database, which: str) -> Token:
         ConflictError: several tokens have that name.
     """
     with database.write() as session:
-        return TokenRepository(session).revoke(which)
+        return _limited([TokenRepository(session).revoke(which)], QuotaRepository(session))[0]
 
 
 def identify(database: Database, secret: str) -> Identity:
@@ -161,6 +205,14 @@ def sign_in_by_code(database: Database, code: str) -> str:
         if SessionRepository(session).take(_digest(code)):
             return _begin_session(session, None, IDLE_SECONDS)
     raise SignInError("sign-in-link-used")
+
+
+def sign_in_person(database: Database, person: Person) -> str:
+    """Begin a session for whoever an OpenID provider signed in; returns what the cookie shall say."""
+    with acting(person.name), database.write() as session:
+        cookie = secrets.token_urlsafe(32)
+        SessionRepository(session).open(_digest(cookie), None, SESSION_SECONDS, name=person.name, scopes=person.scopes)
+    return cookie
 
 
 def sign_out(database: Database, cookie: str) -> None:
@@ -244,6 +296,16 @@ def _read_secret(file: Path) -> str:
     if readable_by_all and not file.is_relative_to(SECRETS):  # in a container, nobody else can read its secrets
         _logger.warning("Everyone on this machine can read the bootstrap token: chmod 600 %s", file)
     return content.decode("utf-8", "replace").strip()
+
+
+def _limited(tokens: Sequence[Token], quotas: QuotaRepository) -> list[Token]:
+    """The tokens with the limits of their names."""
+    known = quotas.of([token.name for token in tokens])
+    with_limits = []
+    for token in tokens:
+        quota = known.get(token.name) or Quota(token.name)
+        with_limits.append(replace(token, max_jobs=quota.max_jobs, max_bytes=quota.max_bytes))
+    return with_limits
 
 
 def _begin_session(session: Session, token: str | None, lives_seconds: float = SESSION_SECONDS) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import ForeignKey
+from sqlalchemy import JSON, ForeignKey
 from sqlalchemy.orm import Mapped, mapped_column
 
 from onboard.registry.declared import BigNumber, Table
@@ -26,11 +26,16 @@ class TokenRow(Table):
 
 
 class SessionRow(Table):
-    """A browser session, started with a token, or (without one) with the link printed at startup."""
+    """A browser session, started with a token, with an OpenID provider, or with the link printed at startup.
+
+    Only those of a provider have a name and scopes; those of a token have the token's.
+    """
 
     __tablename__ = "sessions"
     hash: Mapped[str] = mapped_column(primary_key=True)
     token: Mapped[str | None] = mapped_column(ForeignKey("tokens.id", ondelete="CASCADE"))
+    name: Mapped[str | None]
+    scopes: Mapped[list[Any] | None] = mapped_column(JSON(none_as_null=True))
     created_at: Mapped[float]
     expires_at: Mapped[float]
 

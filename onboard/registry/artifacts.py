@@ -9,6 +9,7 @@ from sqlalchemy import Column, ColumnElement, and_, delete, exists, select, true
 
 from onboard.registry.clock import database_now
 from onboard.registry.database import allow_pauses
+from onboard.registry.quota_tables import OwnedArtifactRow
 from onboard.registry.repository import Repository
 from onboard.registry.tables import ArtifactRow, Table
 from onboard.registry.upsert import insert_for
@@ -110,7 +111,10 @@ class ArtifactRepository(Repository):
             .where(ArtifactRow.digest.in_(locked), due)  # a new statement sees commits from before the lock
             .returning(ArtifactRow.digest, ArtifactRow.kind, ArtifactRow.size_bytes)
         )
-        return [ArtifactRecord(*row) for row in self._session.execute(statement)]
+        collected = [ArtifactRecord(*row) for row in self._session.execute(statement)]
+        digests = [artifact.digest for artifact in collected]
+        self._session.execute(delete(OwnedArtifactRow).where(OwnedArtifactRow.artifact.in_(digests)))
+        return collected
 
     def users(self, digest: str) -> list[str]:
         """Return the rows that refer to the artifact, as table and primary key: "embedding_versions mood 3"."""

@@ -10,6 +10,7 @@ from sqlalchemy import Column, Integer, Table, func, select, text
 from sqlalchemy.orm import Session
 
 from onboard.registry.artifacts import is_referenced
+from onboard.registry.quota_tables import OwnedArtifactRow
 from onboard.registry.tables import ArtifactRow, BaseRow, EmbeddingVersionRow
 from onboard.registry.tables import Table as Declared
 
@@ -28,6 +29,8 @@ def rows(session: Session, table: Table) -> Iterator[dict[str, Any]]:
     statement = select(table).order_by(*table.primary_key.columns)
     if table is ArtifactRow.__table__:
         statement = statement.where(is_referenced())
+    if table is OwnedArtifactRow.__table__:
+        statement = statement.where(OwnedArtifactRow.artifact.in_(select(ArtifactRow.digest).where(is_referenced())))
     result = session.execute(statement.execution_options(yield_per=_FETCHED))
     return (dict(row) for row in result.mappings())
 

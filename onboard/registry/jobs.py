@@ -27,6 +27,7 @@ from onboard.errors import ConflictError, NotFoundError
 from onboard.registry.audit import record
 from onboard.registry.clock import database_now
 from onboard.registry.events import EventRepository
+from onboard.registry.quotas import QuotaRepository
 from onboard.registry.repository import Repository, record_of
 from onboard.registry.shards import ShardRepository
 from onboard.registry.tables import RUN_OF_JOB, WAIT_OF_JOB, JobRow
@@ -54,15 +55,18 @@ class JobRepository(Repository):
         owner: str | None = None,
         max_attempts: int = MAX_ATTEMPTS,
         time_limit_seconds: float | None = None,
+        artifacts: Collection[str] = (),
     ) -> tuple[Job, bool]:
         """Queue a job. Returns it, and whether it is new.
 
         Args:
             key: idempotency key: the same key with the same spec returns the earlier job.
             time_limit_seconds: time limit of an attempt; None uses the worker's default.
+            artifacts: digests of the files stored for the job, which count for its owner.
 
         Raises:
             ConflictError: another spec was submitted with this key.
+            QuotaError: the owner has reached its limit of jobs or bytes.
             InputError: the queue name or the time limit is invalid.
         """
         require_name(queue, "name of a queue")
@@ -73,6 +77,7 @@ class JobRepository(Repository):
         if row is None:
             assert key is not None  # only a key can conflict
             return self._earlier(key, spec), False
+        QuotaRepository(self._session).admit_job(owner, artifacts)
         self._events.append(row.id, 0, "state", JobState.QUEUED)
         record(self._session, "job.submit", row.id, task=spec.task, queue=queue)
         return to_job(row), True
@@ -202,6 +207,7 @@ class JobRepository(Repository):
         Raises:
             NotFoundError: the job does not exist.
             ConflictError: it has not ended, it succeeded, or its task was deleted.
+            QuotaError: the owner has reached its limit of open jobs.
             InputError: the time limit is invalid.
         """
         require_time_limit(time_limit_seconds)
@@ -213,7 +219,7 @@ class JobRepository(Repository):
             raise ConflictError("job-task-deleted", job=job_id)
         record(self._session, "job.retry", job_id, task=job.spec.task)
         ShardRepository(self._session).renew(job_id)
-        return self._change(
+        queued = self._change(
             job,
             JobState.QUEUED,
             cancel_requested=False,
@@ -227,6 +233,8 @@ class JobRepository(Repository):
             time_limit_seconds=time_limit_seconds or job.time_limit_seconds,
             error=None,
         )
+        QuotaRepository(self._session).admit_job(job.owner)
+        return queued
 
     def _locked(self, job_id: str) -> Job:
         return to_job(self._row(select(JobRow).where(JobRow.id == job_id).with_for_update(), job_id))

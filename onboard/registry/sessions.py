@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Final
 
-from sqlalchemy import Row, Select, case, delete, insert, or_, select, update
+from sqlalchemy import Row, Select, and_, case, delete, func, insert, or_, select, update
 
-from onboard.domain.access import ALL_SCOPES, BrowserSession, Identity, Scope
+from onboard.domain.access import ALL_SCOPES, BrowserSession, Identity, Scope, sorted_scopes
 from onboard.errors import NotFoundError
 from onboard.registry.access_tables import SessionRow, SignInCodeRow, TokenRow
 from onboard.registry.audit import record
@@ -15,6 +15,7 @@ from onboard.registry.clock import database_now, read_clock
 from onboard.registry.repository import Repository
 from onboard.registry.tokens import is_live
 
+_IS_OF_LINK: Final = and_(SessionRow.token.is_(None), SessionRow.name.is_(None))
 LOCAL = "local"  # name of users who signed in with the link printed at startup
 _ID_LETTERS: Final = 12  # of the digest, which does not reveal the cookie
 _HEX: Final = frozenset("0123456789abcdef")
@@ -34,20 +35,32 @@ class SessionRepository(Repository):
         expires_at = self._session.scalars(statement).one_or_none()
         return expires_at is not None and expires_at > read_clock(self._session)
 
-    def open(self, digest: str, token: str | None, lives_seconds: float) -> None:
+    def open(
+        self,
+        digest: str,
+        token: str | None,
+        lives_seconds: float,
+        *,
+        name: str | None = None,
+        scopes: Collection[Scope] = (),
+    ) -> None:
         """Start a session and delete expired ones.
 
         Args:
             digest: digest of the cookie's value.
-            token: id of the token that signed in; None for the link on this machine.
+            token: id of the token that signed in; None for the link on this machine and for an OpenID provider.
+            lives_seconds: lifetime.
+            name: of the person who signed in with an OpenID provider.
+            scopes: of that person.
         """
         self._session.execute(delete(SessionRow).where(SessionRow.expires_at <= database_now()))
         self._session.execute(
             insert(SessionRow).values(
-                hash=digest, token=token, created_at=database_now(), expires_at=database_now() + lives_seconds
+                hash=digest, token=token, name=name, scopes=None if name is None else sorted_scopes(scopes),
+                created_at=database_now(), expires_at=database_now() + lives_seconds,
             )
-        )
-        record(self._session, "session.open", token or LOCAL, id=_id_of(digest))
+        )  # fmt: skip
+        record(self._session, "session.open", token or name or LOCAL, id=_id_of(digest))
 
     def identity(self, digest: str, idle_seconds: float) -> Identity | None:
         """Return the identity of a cookie; None if the session has ended or its token is no longer valid.
@@ -65,7 +78,7 @@ class SessionRepository(Repository):
             scopes=session.scopes,
             token=session.token,
             session=session.id,
-            use_due=session.token is None and left_seconds < idle_seconds / 2,
+            use_due=session.is_of_link and left_seconds < idle_seconds / 2,
         )
 
     def list(self) -> Sequence[BrowserSession]:
@@ -76,7 +89,7 @@ class SessionRepository(Repository):
     def used(self, id_: str, idle_seconds: float, longest_seconds: float) -> None:
         """Extend a link's session by the idle timeout, at most to its maximum lifetime."""
         again, at_most = database_now() + idle_seconds, SessionRow.created_at + longest_seconds
-        statement = update(SessionRow).where(SessionRow.hash.startswith(id_), SessionRow.token.is_(None))
+        statement = update(SessionRow).where(SessionRow.hash.startswith(id_), _IS_OF_LINK)
         self._session.execute(statement.values(expires_at=case((at_most < again, at_most), else_=again)))
 
     def end(self, digest: str) -> None:
@@ -93,8 +106,10 @@ class SessionRepository(Repository):
 
     def _end(self, beginning: str) -> None:
         statement = delete(SessionRow).where(SessionRow.hash.startswith(beginning))
-        for ended in self._session.execute(statement.returning(SessionRow.hash, SessionRow.token)).all():
-            record(self._session, "session.end", ended.token or LOCAL, id=_id_of(ended.hash))
+        for ended in self._session.execute(
+            statement.returning(SessionRow.hash, SessionRow.token, SessionRow.name)
+        ).all():
+            record(self._session, "session.end", ended.token or ended.name or LOCAL, id=_id_of(ended.hash))
 
 
 def _open() -> Select[Any]:
@@ -102,7 +117,8 @@ def _open() -> Select[Any]:
     return (
         select(
             SessionRow.hash, SessionRow.token, SessionRow.created_at, SessionRow.expires_at,
-            TokenRow.name, TokenRow.scopes, database_now().label("now"),
+            func.coalesce(TokenRow.name, SessionRow.name).label("name"), SessionRow.scopes.label("own_scopes"),
+            TokenRow.scopes, database_now().label("now"),
         )
         .select_from(SessionRow)
         .outerjoin(TokenRow, TokenRow.id == SessionRow.token)
@@ -116,9 +132,12 @@ def _open() -> Select[Any]:
 
 
 def _session_of(row: Row[Any]) -> BrowserSession:
-    scopes = ALL_SCOPES if row.token is None else frozenset(map(Scope, row.scopes))
-    name = LOCAL if row.token is None else row.name
-    return BrowserSession(_id_of(row.hash), name, row.token, scopes, row.created_at, row.expires_at)
+    if row.name is None:
+        return BrowserSession(
+            _id_of(row.hash), LOCAL, None, ALL_SCOPES, row.created_at, row.expires_at, is_of_link=True
+        )
+    scopes = frozenset(map(Scope, row.own_scopes if row.token is None else row.scopes))
+    return BrowserSession(_id_of(row.hash), row.name, row.token, scopes, row.created_at, row.expires_at)
 
 
 def _id_of(digest: str) -> str:

@@ -23,6 +23,7 @@ from onboard.registry import (  # noqa: F401 - they declare the rest of the tabl
     drift_tables,
     feature_tables,
     prior_tables,
+    quota_tables,
     webhook_tables,
 )
 from onboard.registry.declared import BigNumber, partial_index
@@ -154,6 +155,8 @@ class JobRow(Table):
         ),
         # the last turn among an owner's waiting jobs
         partial_index("ix_jobs_turn", "queue", "owner", "priority", "turn", where="state = 'queued'"),
+        # how many open jobs an owner has
+        partial_index("ix_jobs_owner", "owner", "state", where="state IN ('queued', 'running')"),
         # recently finished jobs; covers all columns of the statistics, to avoid reading the wide rows
         partial_index(
             "ix_jobs_ended", "finished_at", "queue", "state", "attempt", "created_at", "not_before_at", "started_at",

@@ -128,4 +128,4 @@ def _given(token: Token) -> dict[str, object]:
 
 
 def _token(row: TokenRow) -> Token:
-    return record_of(Token, row, scopes=frozenset(map(Scope, row.scopes)))
+    return record_of(Token, row, scopes=frozenset(map(Scope, row.scopes)), max_jobs=None, max_bytes=None)

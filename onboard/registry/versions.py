@@ -21,6 +21,7 @@ from onboard.registry.claims import ClaimRepository
 from onboard.registry.clock import database_now
 from onboard.registry.hypernetworks import hold_hypernetwork
 from onboard.registry.outbox import OutboxRepository
+from onboard.registry.quotas import QuotaRepository
 from onboard.registry.repository import Repository, record_of
 from onboard.registry.states import IS_OPEN
 from onboard.registry.tables import AliasRow, ArtifactRow, EmbeddingVersionRow, JobRow, TaskRow
@@ -159,6 +160,8 @@ class VersionRepository(Repository):
         values = {**asdict(draft), "version": number, "created_at": database_now(), "stored_bytes": size}
         row = self._session.scalars(insert(EmbeddingVersionRow).values(values).returning(EmbeddingVersionRow)).one()
         self._session.execute(update(TaskRow).where(TaskRow.name == task.name).values(last_version=number))
+        if draft.job is not None:
+            QuotaRepository(self._session).charge_job(draft.job, files_of(draft))
         if move_latest or self._aliases.find(task.name, LATEST) is None:
             announce = draft.kind != "source"  # no webhooks for versions that a base ships with
             self._aliases.move(task.name, LATEST, number, expected=present, reason="published", announce=announce)
@@ -297,6 +300,11 @@ class VersionRepository(Repository):
         row = EmbeddingVersionRow
         first = self._session.scalars(select(row).where(row.job == job_id, row.provisional)).one_or_none()
         return None if first is None else version_of(first)
+
+
+def files_of(version: EmbeddingVersion) -> list[str]:
+    """The digests of the artifacts that a version is made of."""
+    return [digest for digest in (version.artifact, version.readout, version.lesson) if digest is not None]
 
 
 def published_facts(version: EmbeddingVersion) -> dict[str, Any]:

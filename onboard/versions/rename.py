@@ -15,8 +15,9 @@ from onboard.errors import DamagedError
 from onboard.registry.audit import record
 from onboard.registry.bases import BaseRepository
 from onboard.registry.outbox import OutboxRepository
+from onboard.registry.quotas import QuotaRepository
 from onboard.registry.snapshots import SnapshotRepository
-from onboard.registry.versions import VersionRepository, published_facts
+from onboard.registry.versions import VersionRepository, files_of, published_facts
 from onboard.storage.embedding import as_strings, embedding_facts, read_metadata
 from onboard.storage.weights import pack_weights
 
@@ -40,6 +41,7 @@ def publish_renamed(
     snapshot: SnapshotRecord,
     change: ChangeJson,
     unchanged: Callable[[Session], object],
+    owner: str | None = None,
 ) -> EmbeddingVersion:
     """Publish a version with the same answers and a renamed label. No alias moves.
 
@@ -50,8 +52,10 @@ def publish_renamed(
         snapshot: the same rows with the new name.
         change: the recorded change.
         unchanged: raises an error if the task has changed; called in the publishing transaction.
+        owner: owner that the stored bytes count for.
 
     Raises:
+        QuotaError: the owner has reached its limit of bytes.
         DamagedError: the version's bytes are missing.
         StorageError: the new file cannot be stored.
     """
@@ -77,7 +81,7 @@ def publish_renamed(
         packed = _with_facts(content, facts)
         numbered = replace(draft, artifact=services.store(packed, "embedding" if draft.has_embedding else "weights"))
         try:
-            return _commit(services, numbered, number, snapshot, unchanged)
+            return _commit(services, numbered, number, snapshot, unchanged, owner)
         except _NumberTakenError:
             continue
 
@@ -119,6 +123,7 @@ def _commit(
     number: int,
     snapshot: SnapshotRecord,
     unchanged: Callable[[Session], object],
+    owner: str | None,
 ) -> EmbeddingVersion:
     task = Task(draft.task, draft.task_kind, draft.labels, draft.words, draft.low, draft.high)
     with services.database.write() as session:
@@ -127,6 +132,7 @@ def _commit(
         added = VersionRepository(session).add(draft, task, move_latest=False, new_labels=True)
         if added.version != number:
             raise _NumberTakenError
+        QuotaRepository(session).admit_bytes(owner, [*snapshot.artifacts, *files_of(added)])
         OutboxRepository(session).add(PUBLISHED, published_facts(added))
         change: Mapping[str, Any] = draft.change or {}
         changed = {"change": change.get("action"), "labels": change.get("labels"), "to": change.get("to")}

@@ -14,7 +14,7 @@ from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, create_engine, inspect, text, update
+from sqlalchemy import Connection, create_engine, inspect, select, text, update
 from support import watched_jobs as past
 from support.real_services import PostgresServer
 from support.refusals import refused
@@ -22,7 +22,7 @@ from support.registry_samples import ARTIFACT, BASE, register_sample_base, sampl
 
 import migrations
 from onboard.domain.job import Job, JobSpec, JobState, Stage
-from onboard.domain.task import HypernetworkVersion
+from onboard.domain.task import HypernetworkVersion, SnapshotRecord
 from onboard.operations.access import create_token, identify, sign_in
 from onboard.registry import schema
 from onboard.registry.aliases import AliasRepository
@@ -38,6 +38,8 @@ from onboard.registry.events import EventRepository
 from onboard.registry.job_figures import JobFigures
 from onboard.registry.jobs import JobRepository
 from onboard.registry.outbox import OutboxRepository
+from onboard.registry.quota_tables import OwnedArtifactRow
+from onboard.registry.snapshots import SnapshotRepository
 from onboard.registry.tables import OF_EXPRESSIONS, BaseRow, HypernetworkRow, Table
 from onboard.registry.tasks import TaskRepository
 from onboard.registry.versions import VersionRepository
@@ -262,6 +264,32 @@ def add_job_of(database: Database, spec: JobSpec) -> Job:
 
 
 @pytest.mark.services
+def test_the_upgrade_counts_what_is_stored_for_the_owners_of_earlier_jobs(database: Database) -> None:
+    register_sample_base(database)
+    sizes = {f"sha256:{letter * 64}": 10 ** (1 + place) for place, letter in enumerate("abcd")}
+    rows, hashes, file, readout = sizes
+    with database.write() as session:
+        for digest, size in sizes.items():
+            ArtifactRepository(session).add(digest, "test", size)
+        spec = sample_spec("mood")
+        snapshot = SnapshotRecord(spec.dataset, rows, hashes, "classification", ("a", "b"), {"train": 1})
+        SnapshotRepository(session).add(snapshot)
+        job, _ = JobRepository(session).add(spec, owner="shop")
+        JobRepository(session).add(spec, owner="shop")
+        JobRepository(session).add(spec)
+        JobRepository(session).add(replace(spec, dataset=""), owner="lab")
+        version = replace(sample_version("mood", job=job.id), artifact=file, readout=readout)
+        VersionRepository(session).add(version, sample_task("mood"))
+    with schema.migrating(database.url) as migration:
+        migration.downgrade("20261129l")
+    schema.upgrade(database.url)
+    with database.read() as session:
+        counted = {row.artifact: row.size_bytes for row in session.scalars(select(OwnedArtifactRow))}
+        owners = session.scalars(select(OwnedArtifactRow.owner).distinct()).all()
+    assert counted == sizes
+    assert set(owners) == {"shop"}
+
+
 def test_upgrades_of_a_server_at_once_wait_for_one_another(postgres: PostgresServer) -> None:
     url = postgres.create("upgraded_at_once") + "?options=-c%20lock_timeout%3D20s"  # fail rather than hang
     with ThreadPoolExecutor(4) as pool:

@@ -12,11 +12,22 @@ from onboard.api.deps import OpenServices, decode_number
 from onboard.api.pages.frame import page, to
 from onboard.contract.access import SessionDocument, TokenDocument
 from onboard.domain.access import LIFETIME, Scope
-from onboard.operations.access import changes, create_token, end_session, list_sessions, list_tokens, revoke_token
+from onboard.domain.quota import read_limit
+from onboard.operations.access import (
+    changes,
+    create_token,
+    end_session,
+    list_sessions,
+    list_tokens,
+    revoke_token,
+    set_quota,
+)
 
 PAGE: Final = 100  # changes
 _MOST_LETTERS: Final = 64
 _ADMIN: Final = [Depends(requires(Scope.ADMIN))]
+
+Limit = Annotated[str, Form(max_length=_MOST_LETTERS)]
 
 router = APIRouter(include_in_schema=False, dependencies=_ADMIN)
 
@@ -40,10 +51,25 @@ def make_token(
     scope: Annotated[list[str] | None, Form(max_length=len(Scope))] = None,
     name: Annotated[str, Form(max_length=_MOST_LETTERS)] = "",
     expires: Annotated[str, Form(max_length=_MOST_LETTERS)] = LIFETIME,
+    max_jobs: Limit = "",
+    max_bytes: Limit = "",
 ) -> Response:
     """Create a token; its secret is shown only once."""
-    token, secret = create_token(services.database, name.strip() or None, scope or [], expires.strip())
+    limits = _limits(max_jobs, max_bytes)
+    token, secret = create_token(services.database, name.strip() or None, scope or [], expires.strip(), limits)
     return page(request, "token.html", TokenDocument.of(token), secret=secret)
+
+
+@router.post("/tokens/limit")
+def limit_owner(
+    services: OpenServices,
+    owner: Annotated[str, Form(max_length=_MOST_LETTERS)],
+    max_jobs: Limit = "",
+    max_bytes: Limit = "",
+) -> Response:
+    """Change the limits of all tokens of a name; an empty field changes nothing, `none` lifts a limit."""
+    set_quota(services.database, owner.strip(), _limits(max_jobs, max_bytes))
+    return to("/tokens")
 
 
 @router.post("/tokens/revoke")
@@ -67,3 +93,9 @@ def show_changes(
 ) -> Response:
     """Show who changed what, newest first."""
     return page(request, "audit.html", changes(services.database, PAGE, decode_number(before)), before=before)
+
+
+def _limits(max_jobs: str, max_bytes: str) -> dict[str, int | None]:
+    """The limits of a form. Raises InputError."""
+    given = {"max_jobs": max_jobs.strip(), "max_bytes": max_bytes.strip()}
+    return {field: read_limit(text, field) for field, text in given.items() if text}

@@ -12,6 +12,7 @@ from onboard.api.access import requires
 from onboard.api.deps import ClientLeft, OpenServices
 from onboard.api.intake import Intake
 from onboard.api.pages.frame import page, to
+from onboard.api.quotas import SubmitterWithRoom
 from onboard.api.receiving import ReceivedAddition
 from onboard.api.routes.tasks import TaskName
 from onboard.data.descriptions import MOST_CHARACTERS
@@ -40,7 +41,7 @@ def show_changes(task: TaskName, request: Request, services: OpenServices) -> Re
 @router.post("/rows")
 def add_rows(
     task: TaskName,
-    identity: Submitter,
+    identity: SubmitterWithRoom,
     received: ReceivedAddition,
     services: OpenServices,
     request: Request,

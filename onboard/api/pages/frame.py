@@ -19,6 +19,7 @@ from onboard.contract.document import Document
 from onboard.domain.access import Identity, Scope
 from onboard.domain.methods import AUTO, OWN_START, WITHOUT_EMBEDDING
 from onboard.domain.moment import seconds_text
+from onboard.domain.quota import size_text
 from onboard.report.html import make_environment
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ def place_of(path: str, given: Mapping[str, Any]) -> str:
 def environment() -> Environment:
     """Return the templates of the pages and the charts of reports; values are escaped."""
     environment = make_environment(_TEMPLATES)
-    environment.filters.update(moment=moment, duration=duration, count=count, size=size)
+    environment.filters.update(moment=moment, duration=duration, count=count, size=size, decimal_size=size_text)
     environment.globals.update(
         asset=address, unknown=NOT_KNOWN, own_start=OWN_START, own=WITHOUT_EMBEDDING, auto_method=AUTO
     )

@@ -15,8 +15,9 @@ from onboard.api.deps import ClientLeft, OpenServices
 from onboard.api.intake import Intake
 from onboard.api.pages.frame import CameFrom, page, to
 from onboard.api.pages.timeline import timeline
+from onboard.api.quotas import SubmitterWithRoom
 from onboard.api.routes.jobs import JobId
-from onboard.domain.access import Identity, Scope
+from onboard.domain.access import Scope
 from onboard.domain.addition import Addition
 from onboard.domain.job import Job
 from onboard.jobs.control import cancel, find_job, full_document, retry
@@ -29,7 +30,6 @@ from onboard.report.page import page_of
 _READ: Final = [Depends(requires(Scope.READ))]
 _SUBMIT: Final = [Depends(requires(Scope.SUBMIT))]
 
-Submitter = Annotated[Identity, Depends(requires(Scope.SUBMIT))]
 _MOST_SUSPECTS: Final = 10_000
 _MOST_DIGITS: Final = 10
 
@@ -60,7 +60,7 @@ def show_job(job: JobId, request: Request, services: OpenServices) -> Response:
 @router.post("/relabel")
 def learn_relabeled(
     job: JobId,
-    identity: Submitter,
+    identity: SubmitterWithRoom,
     request: Request,
     services: OpenServices,
     left: ClientLeft,

@@ -12,17 +12,19 @@ from onboard.api.access import requires
 from onboard.api.deps import ClientLeft, OpenServices
 from onboard.api.intake import Intake
 from onboard.api.pages.frame import page, to
+from onboard.api.quotas import SubmitterWithRoom
 from onboard.api.receiving import TypedJob
+from onboard.contract.access import QuotaUse
 from onboard.domain.access import Identity, Scope
 from onboard.domain.submission import Field, Submission, fields_of
 from onboard.jobs.pace import pace_of
 from onboard.jobs.waking import start_worker
+from onboard.operations.access import quota_of
 from onboard.report.warned import dataset_warnings
 
 _FIRST: Final = ("dataset", "task", "labels", "label_description")  # the others are rarely changed
 _MOST_LETTERS: Final = 200
 _SUBMIT: Final = [Depends(requires(Scope.SUBMIT))]
-Submitter = Annotated[Identity, Depends(requires(Scope.SUBMIT))]
 Key = Annotated[str, Query(min_length=1, max_length=_MOST_LETTERS)]
 
 router = APIRouter(include_in_schema=False)
@@ -30,10 +32,17 @@ router = APIRouter(include_in_schema=False)
 
 @router.get("/submit", dependencies=_SUBMIT)
 @router.get("/submit.json", dependencies=_SUBMIT)
-def show_form(request: Request, task: Annotated[str, Query(max_length=_MOST_LETTERS)] = "") -> Response:
-    """Show the form of a submission, generated from its declaration."""
+def show_form(
+    request: Request,
+    services: OpenServices,
+    identity: Annotated[Identity, Depends(requires(Scope.SUBMIT))],
+    task: Annotated[str, Query(max_length=_MOST_LETTERS)] = "",
+) -> Response:
+    """Show the form of a submission, generated from its declaration, and what is left of the caller's quota."""
     shown = [field for field in fields_of(Submission) if field.option.form is not None and not field.option.instead]
-    document = {"fields": [_described(field) for field in shown]}
+    use = quota_of(services.database, identity.name)
+    quota = None if use is None else QuotaUse.of(use).to_json()
+    document = {"fields": [_described(field) for field in shown], "quota": quota}
     return page(request, "submit.html", document, first=_FIRST, task=task, key=secrets.token_hex(12))
 
 
@@ -49,7 +58,12 @@ def check_dataset(received: TypedJob, services: OpenServices, request: Request, 
 
 @router.post("/submit")
 def submit_job(
-    identity: Submitter, received: TypedJob, services: OpenServices, request: Request, left: ClientLeft, key: Key
+    identity: SubmitterWithRoom,
+    received: TypedJob,
+    services: OpenServices,
+    request: Request,
+    left: ClientLeft,
+    key: Key,
 ) -> Response:
     """Submit a dataset; sending the same form twice creates one job."""
     intake: Intake = request.app.state.intake

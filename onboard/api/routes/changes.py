@@ -10,6 +10,7 @@ from onboard.api.access import requires
 from onboard.api.deps import ClientLeft, OpenServices
 from onboard.api.forms import AdditionForm, described
 from onboard.api.intake import Intake
+from onboard.api.quotas import SubmitterWithRoom
 from onboard.api.receiving import ReceivedAddition
 from onboard.api.remedies import findings_over_http
 from onboard.api.routes.jobs import Key
@@ -30,7 +31,7 @@ _READ = [Depends(requires(Scope.READ))]
 @router.post("/rows", status_code=202, response_model=AcceptedRows, openapi_extra=described(AdditionForm, Addition))
 def add_rows(
     task: TaskName,
-    identity: Submitter,
+    identity: SubmitterWithRoom,
     received: ReceivedAddition,
     services: OpenServices,
     request: Request,

@@ -11,11 +11,12 @@ from onboard.api.access import requires
 from onboard.api.deps import ClientLeft, Cursor, Limit, OpenServices, decode_name, encode_cursor, wrong_cursor
 from onboard.api.following import Reading, event_stream, identifying, while_signed_in
 from onboard.api.forms import JobForm, described
+from onboard.api.quotas import SubmitterWithRoom
 from onboard.api.receiving import ReceivedJob
 from onboard.api.remedies import findings_over_http, job_over_http
 from onboard.contract.document import Name
 from onboard.contract.jobs import NAME, Accepted, JobBrief, JobDocument, JobList, JobLog, Retry
-from onboard.domain.access import Identity, Scope
+from onboard.domain.access import Scope
 from onboard.domain.job import JobState
 from onboard.domain.job_search import JobOrder, JobSearch
 from onboard.errors import InputError, NotFoundError
@@ -33,7 +34,6 @@ LogCursor = Annotated[
         description="`next` of the previous part; omit it to start from the beginning.",
     ),
 ]
-Submitter = Annotated[Identity, Depends(requires(Scope.SUBMIT))]
 Key = Annotated[
     str | None,
     Header(
@@ -50,7 +50,7 @@ _EVENTS: Final = {
 
 @router.post("", status_code=202, response_model=Accepted, openapi_extra=described(JobForm))
 def submit_job(
-    identity: Submitter,
+    identity: SubmitterWithRoom,
     received: ReceivedJob,
     services: OpenServices,
     request: Request,

@@ -10,6 +10,8 @@ from onboard.api.access import requires
 from onboard.api.deps import Cursor, Limit, OpenServices, decode_number
 from onboard.contract.access import (
     ChangeList,
+    QuotaRequest,
+    QuotaUse,
     SessionDocument,
     SessionList,
     TokenCreated,
@@ -36,7 +38,8 @@ def list_tokens(
 @router.post("/tokens", status_code=201)
 def create_token(body: TokenRequest, services: OpenServices) -> TokenCreated:
     """Create a token; its secret is returned only once."""
-    token, secret = access.create_token(services.database, body.name, body.scopes, body.expires)
+    limits = {"max_jobs": body.max_jobs, "max_bytes": body.max_bytes}
+    token, secret = access.create_token(services.database, body.name, body.scopes, body.expires, limits)
     return TokenCreated.of(token, secret=secret)
 
 
@@ -47,6 +50,16 @@ def revoke_token(
 ) -> TokenDocument:
     """Revoke a token permanently, effective from the next request."""
     return TokenDocument.of(access.revoke_token(services.database, token))
+
+
+@router.patch("/quotas/{owner}")
+def set_quota(
+    owner: Annotated[str, Path(max_length=64, description="Name of a valid token.")],
+    body: QuotaRequest,
+    services: OpenServices,
+) -> QuotaUse:
+    """Change the limits of all tokens of this name. Fields that are left out keep their value; null lifts a limit."""
+    return QuotaUse.of(access.set_quota(services.database, owner, body.limits()))
 
 
 @router.get("/sessions")

@@ -37,6 +37,7 @@ CHANGES: Final = {  # method and path of every route that changes something, and
     ("POST", "/v1/hypernetworks/{version}/revert"): "hypernetwork.revert",
     ("DELETE", "/v1/tasks/{task}"): "task.delete",
     ("POST", "/v1/tokens"): "token.create",
+    ("PATCH", "/v1/quotas/{owner}"): "quota.set",
     ("DELETE", "/v1/tokens/{token}"): "token.revoke",
     ("DELETE", "/v1/sessions/{session}"): "session.end",
     ("POST", "/login"): "session.open",
@@ -109,6 +110,7 @@ def test_every_change_over_http_leaves_one_line_that_says_who_what_and_when(
     new_lines()
     (local,) = door.get("/v1/sessions").json()["sessions"]
     check("DELETE", "/v1/sessions/{session}", "local", door.delete(f"/v1/sessions/{local['id']}"))
+    check("PATCH", "/v1/quotas/{owner}", "shop", door.patch("/v1/quotas/shop", json={"max_jobs": 3}))
     check("DELETE", "/v1/tokens/{token}", token, door.delete("/v1/tokens/shop"))
     assert {f"{method} {path}" for method, path in CHANGES} == done.keys() - {"at"}
     with stage.database.read() as session:
@@ -175,6 +177,7 @@ COMMANDS: Final = (  # {job} and {token} are those that earlier lines made
     ("hypernetwork.revert", "{base} v1", "hypernetwork revert 1"),
     ("task.delete", "mood", "tasks delete mood"),
     ("token.create", "{token}", "token create shop --scope read"),
+    ("quota.set", "shop", "token limit shop --max-jobs 3"),
     ("token.revoke", "{token}", "token revoke shop"),
 )
 # Those that look, or work on this machine alone; and the upkeep, which only the owner of the machine can do.

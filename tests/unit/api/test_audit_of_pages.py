@@ -32,6 +32,7 @@ CHANGES: Final = {  # path of every form that changes something, and what its li
     "/tasks/{task}/rollback": {"alias.rollback"},
     "/hypernetworks/{version}/revert": {"hypernetwork.revert"},
     "/tokens": {"token.create"},
+    "/tokens/limit": {"quota.set"},
     "/tokens/revoke": {"token.revoke"},
     "/sessions/end": {"session.end"},
 }
@@ -101,6 +102,7 @@ def test_every_change_by_a_form_leaves_one_line_that_says_who_did_what_to_what(
     tokens = browser.get("/tokens.json").json()["tokens"]
     (token,) = [token["id"] for token in tokens if token["name"] == "shop"]
     check("/tokens", "token.create", [token], made)
+    post("/tokens/limit", "quota.set", "shop", owner="shop", max_jobs="3")
     post("/tokens/revoke", "token.revoke", token, token=token)
     sign_in_by_code(stage.database, offer_code(stage.database))
     new_lines()

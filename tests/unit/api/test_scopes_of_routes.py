@@ -25,6 +25,8 @@ TABLE: Final = """
     GET     /readyz                                         open
     GET     /login                                          open
     POST    /login                                          open
+    GET     /login/oidc                                     open
+    GET     /login/oidc/callback                            open
     GET     /                                               any token
     GET     /static/{name}                                  open
     GET     /favicon.ico                                    open
@@ -79,6 +81,7 @@ TABLE: Final = """
     GET     /tokens                                         admin
     GET     /tokens.json                                    admin
     POST    /tokens                                         admin
+    POST    /tokens/limit                                   admin
     POST    /tokens/revoke                                  admin
     POST    /sessions/end                                   admin
     GET     /audit                                          admin
@@ -144,6 +147,7 @@ TABLE: Final = """
     GET     /v1/tokens                                      admin
     POST    /v1/tokens                                      admin
     DELETE  /v1/tokens/{token}                              admin
+    PATCH   /v1/quotas/{owner}                              admin
     GET     /v1/sessions                                    admin
     DELETE  /v1/sessions/{session}                          admin
     GET     /v1/audit                                       admin
@@ -197,9 +201,9 @@ def test_every_route_of_the_application_is_in_the_table_and_no_other(client: Tes
     assert routes == set(NEEDED)
 
 
-def test_the_open_paths_are_five() -> None:
+def test_the_open_paths_are_seven() -> None:
     assert {path for path in (*GUARDED, *(path for _, path in NEEDED)) if is_open(path)} == {
-        "/healthz", "/readyz", "/login", "/static/{name}", "/favicon.ico",
+        "/healthz", "/readyz", "/login", "/login/oidc", "/login/oidc/callback", "/static/{name}", "/favicon.ico",
     }  # fmt: skip
     assert is_open("/static/logo.svg")
     assert not any(map(is_open, ("/statics", "/healthz/x", "/Login", "")))

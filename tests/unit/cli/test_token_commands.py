@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 from support.command_line import CommandLine, Said
+from support.refusals import require
 
 from onboard.errors import SignInError
 from onboard.operations import access
@@ -116,3 +117,37 @@ def test_doctor_tells_of_tokens_that_end_soon(command_line: CommandLine) -> None
         assert tokens() == "2 work; ending ends in 3.0 d"
     finally:
         services.close()
+
+
+def test_limits_are_given_with_a_token_changed_and_shown(say: CommandLine) -> None:
+    words = "token create --scope submit --max-jobs 20 --max-bytes 1.5GB --json"
+    made = document(say(*words.split()))
+    assert (made["name"], made["max_jobs"], made["max_bytes"]) == ("submit", 20, 1_500_000_000)
+    assert "20 jobs, 1.5 GB" in say("token", "list").out
+    (owner,) = document(say("queue", "show", "--json"))["owners"]
+    assert (owner["owner"], owner["jobs_left"], owner["bytes_left"]) == ("submit", 20, 1_500_000_000)
+    assert "jobs left" in say("queue", "show").out
+    changed = document(say("token", "limit", "submit", "--max-jobs", "1", "--max-bytes", "none", "--json"))
+    assert (changed["max_jobs"], changed["max_bytes"]) == (1, None)
+    assert say("token", "limit", "submit", "--max-jobs", "0").out.strip() == "submit: 0 jobs"
+    assert say("token", "limit", "submit", "--max-jobs", "none").out.strip() == "submit: no limits"
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "type_"),
+    [
+        ("create --scope submit --max-jobs -1", 2, "quota-negative"),
+        ("create --scope submit --max-bytes 1.5", 2, "size-invalid"),
+        ("create --scope submit --max-bytes 99999TB", 2, "size-invalid"),
+        ("limit submit --max-jobs few", 2, "job-limit-invalid"),
+        ("limit submit --max-jobs -1", 2, "quota-negative"),
+        ("limit submit --max-bytes -1GB", 2, "size-invalid"),
+        ("limit submit", 2, "quota-without-limits"),
+        ("limit nobody --max-jobs 3", 3, "unknown-owner"),
+    ],
+)
+def test_limits_that_are_none_are_refused_by_the_commands(say: CommandLine, words: str, code: int, type_: str) -> None:
+    document(say("token", "create", "--scope", "submit", "--json"))
+    said = say("token", *words.split(), "--json")
+    assert said.code == code
+    require(said.document["error"], type_)

@@ -41,6 +41,15 @@ def test_what_may_be_asked_twice_is_asked_again(service: FakeService, tmp_path: 
     assert len(service.requests) == 3
 
 
+def test_a_refusal_by_a_quota_is_final_and_says_what_is_left(service: FakeService, tmp_path: Path) -> None:
+    full = problem(429, "quota", "shop may have 1 queued and running jobs and has 1.", jobs_left=0)
+    service.troubles = [lambda _: full]
+    with pytest.raises(errors.QuotaError) as caught:
+        service.client(tmp_path).retry("0" * 12)
+    assert (caught.value.exit_code, caught.value.data["jobs_left"]) == (4, 0)
+    assert len(service.requests) == 1
+
+
 def test_attempts_come_to_an_end_and_pauses_grow_but_not_for_ever(service: FakeService, tmp_path: Path) -> None:
     pauses: list[float] = []
     service.troubles = [status(503)] * 10

@@ -169,6 +169,18 @@ def test_every_alert_says_what_to_do_in_a_section_that_exists() -> None:
         assert rule["alert"] in (ROOT / file).read_text()
 
 
+def test_every_alert_has_a_runbook_that_says_what_it_means_how_to_confirm_what_to_do_and_how_to_undo() -> None:
+    page = (ROOT / "docs" / "how-to" / "runbooks.md").read_text()
+    _, *sections = re.split(r"^## ", page, flags=re.MULTILINE)
+    runbooks = {section.splitlines()[0]: section for section in sections}
+    assert list(runbooks) == [rule["alert"] for rule in alerts()]
+    for rule in alerts():
+        assert rule["annotations"]["runbook"] == f"docs/how-to/runbooks.md#{rule['alert'].lower()}"
+        parts = re.split(r"^\*\*(\w+)\.\*\*", runbooks[rule["alert"]], flags=re.MULTILINE)
+        assert parts[1::2] == ["Means", "Confirm", "Do", "Undo"], rule["alert"]
+        assert all(len(part.split()) >= 1 for part in parts[2::2]), rule["alert"]
+
+
 def anchors(markdown: str) -> set[str]:
     """What GitHub makes of the headings."""
     headings = re.findall(r"^#+ (.+)$", markdown, re.MULTILINE)

@@ -1,0 +1,118 @@
+"""How people sign in by OpenID Connect: the provider, this service as its client, and what their groups may do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from onboard.domain.access import Scope, read_scopes
+from onboard.errors import InputError
+
+_LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
+_MOST_NAME: Final = 200  # characters of a person's name
+
+
+@dataclass(frozen=True, slots=True)
+class OpenIdTerms:
+    """An OpenID provider, and the scopes of its groups.
+
+    Args:
+        issuer: URL of the provider, exactly as its tokens name it.
+        redirect_url: URL of `/login/oidc/callback` as browsers see it.
+        asks: OAuth scopes to request, separated by spaces.
+        groups_claim: claim that lists a person's groups.
+        name_claim: claim with a person's name.
+        groups: scopes by group.
+    """
+
+    issuer: str
+    client_id: str
+    client_secret: str = field(repr=False)
+    redirect_url: str
+    asks: str
+    groups_claim: str
+    name_claim: str
+    groups: Mapping[str, frozenset[Scope]]
+
+    @property
+    def host(self) -> str:
+        """Host of the provider, for people."""
+        return urlsplit(self.issuer).hostname or self.issuer
+
+    def scopes_of(self, claims: Mapping[str, Any]) -> frozenset[Scope]:
+        """Return the scopes of all groups of a person; none if no group has any."""
+        given = claims.get(self.groups_claim)
+        groups = [given] if isinstance(given, str) else given if isinstance(given, list) else []
+        granted = (self.groups.get(group) for group in groups if isinstance(group, str))
+        return frozenset().union(*filter(None, granted))
+
+    def name_of(self, claims: Mapping[str, Any]) -> str:
+        """Return a person's name. It contains an @, which names of tokens cannot, so it never means a token.
+
+        An address that the provider has not verified may be another person's, so the subject stands in for it.
+        """
+        name = claims.get(self.name_claim)
+        if self.name_claim == "email" and claims.get("email_verified") is not True:
+            name = None
+        if not (isinstance(name, str) and name.isprintable() and 0 < len(name.strip()) <= _MOST_NAME):
+            name = str(claims["sub"])
+        name = name.strip()[:_MOST_NAME]
+        return name if "@" in name else f"{name}@{self.host}"
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Somebody who signed in at the provider."""
+
+    name: str
+    scopes: frozenset[Scope]
+
+
+def read_terms(
+    given: Mapping[str, str], *, asks: str, groups: str, groups_claim: str, name_claim: str
+) -> OpenIdTerms | None:
+    """Parse the settings; None if none is set.
+
+    Args:
+        given: issuer, client_id, client_secret and redirect_url, by the name of the setting.
+        asks: OAuth scopes.
+        groups: `GROUP=SCOPE,SCOPE`, separated by semicolons.
+        groups_claim: claim that lists a person's groups.
+        name_claim: claim with a person's name.
+
+    Raises:
+        InputError: one is missing, a URL is not https, or a group has no scope or an unknown one.
+    """
+    if not any(given.values()):
+        return None
+    for name, value in given.items():
+        if not value:
+            raise InputError("oidc-setting-missing", setting=name.upper())
+    for name in ("oidc_issuer", "oidc_redirect_url"):
+        _require_secure(name, given[name])
+    return OpenIdTerms(
+        issuer=given["oidc_issuer"], client_id=given["oidc_client_id"], client_secret=given["oidc_client_secret"],
+        redirect_url=given["oidc_redirect_url"], asks=asks, groups_claim=groups_claim, name_claim=name_claim,
+        groups=dict(_groups(groups.split(";"))),
+    )  # fmt: skip
+
+
+def _require_secure(name: str, url: str) -> None:
+    """Raise InputError unless nobody on the way can read a URL's traffic: https, or this machine."""
+    split = urlsplit(url)
+    if not split.hostname or not (split.scheme == "https" or (split.scheme == "http" and split.hostname in _LOOPBACK)):
+        raise InputError("oidc-url-insecure", setting=name.upper(), url=url)
+
+
+def _groups(parts: Iterable[str]) -> Iterable[tuple[str, frozenset[Scope]]]:
+    found = False
+    for part in filter(None, map(str.strip, parts)):
+        group, mark, scopes = part.rpartition("=")  # names of groups in a directory contain the sign, too
+        if not mark or not group.strip() or not scopes.strip():
+            raise InputError("oidc-group-without-scopes", group=part)
+        found = True
+        yield group.strip(), read_scopes([scopes])
+    if not found:
+        raise InputError("oidc-setting-missing", setting="OIDC_GROUPS")
