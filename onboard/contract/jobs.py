@@ -129,7 +129,9 @@ class LoggedEvent(JobEventDocument):
 
 
 class WaitingDocument(Document):
-    """Why a queued job waits."""
+    """Why a queued job waits; over HTTP the remedy is a request, and `command` the command that it stands for."""
+
+    model_config = ConfigDict(extra="allow")
 
     message: str
     remedy: Annotated[str, Field(description="The command that ends the wait; empty if waiting does.")]

@@ -4,27 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal
 
+from onboard.contract.checks import CheckedLabel
 from onboard.data.limits import FEWEST_FOLDED_ROWS
 from onboard.data.problems import Finding
 from onboard.data.splits import holdout, is_folded
-from onboard.domain.dataset import Dataset, Example, Kind, Label, label_key
+from onboard.domain.dataset import Dataset, Example, Kind, label_key
 from onboard.domain.label_set import all_labels
 
 ValidationMethod = Literal["submitted", "held_out", "cross_validated", "none"]
-
-
-@dataclass(frozen=True, slots=True)
-class LabelRows:
-    """A class label, its words, and its rows in each split."""
-
-    label: Label
-    word: str
-    train: int
-    validation: int
-    test: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +45,7 @@ class CheckReport:
     label_field: str
     rows_read: dict[str, int]
     rows: dict[str, int]
-    labels: tuple[LabelRows, ...]
+    labels: tuple[CheckedLabel, ...]
     low: float | None
     high: float | None
     mean_characters: float
@@ -75,7 +65,7 @@ class CheckReport:
             "fields": {"text": list(self.text_fields), "label": self.label_field},
             "rows_read": self.rows_read,
             "rows": self.rows,
-            "labels": [asdict(counts) for counts in self.labels],
+            "labels": [label.to_json() for label in self.labels],
             "low": self.low,
             "high": self.high,
             "characters": {"mean": round(self.mean_characters, 1), "longest": self.longest_characters},
@@ -85,13 +75,19 @@ class CheckReport:
         }
 
 
-def label_rows(dataset: Dataset, words: Sequence[str]) -> tuple[LabelRows, ...]:
+def label_rows(dataset: Dataset, words: Sequence[str]) -> tuple[CheckedLabel, ...]:
     """Return every class label with its words, given in the order of the labels, and its rows by split."""
     train, validation, test = (
         _counts(dataset.kind, rows) for rows in (dataset.train, dataset.validation, dataset.test)
     )
     return tuple(
-        LabelRows(label, word, train[label_key(label)], validation[label_key(label)], test[label_key(label)])
+        CheckedLabel(
+            label=label,
+            word=word,
+            train=train[label_key(label)],
+            validation=validation[label_key(label)],
+            test=test[label_key(label)],
+        )
         for label, word in zip(dataset.labels, words, strict=True)
     )
 
