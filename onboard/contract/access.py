@@ -92,8 +92,10 @@ class Me(Document):
     name: str
     actor: Annotated[str, Field(description="The name of this token in the audit log and in the history of aliases.")]
     scopes: Scopes
-    quota: Annotated[QuotaUse | None, Field(description="Its limits and what is used of them; null without any.")]
     onboard: Annotated[str, Field(description="Version of the service.")]
+    quota: Annotated[QuotaUse | None, Field(description="Its limits and what is used of them; null without any.")] = (
+        None
+    )
 
 
 class TokenList(Document):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from sqlalchemy import ColumnElement, SQLColumnExpression, exists, func, literal, or_, select
@@ -58,8 +58,9 @@ class QuotaRepository(Repository):
             open_jobs[str(owner)][state] = count
         statement = select(QuotaRow).where(or_(_is_anybody(QuotaRow.owner), QuotaRow.owner.in_(open_jobs)))
         quotas = {row.owner: record_of(Quota, row) for row in self._session.scalars(statement)}
+        stored = self._bytes(quota.owner for quota in quotas.values() if quota.max_bytes is not None)
         return [
-            self._with_bytes(quotas.get(owner) or Quota(owner), **open_jobs.get(owner, {}))
+            _use(quotas.get(owner) or Quota(owner), open_jobs.get(owner, {}), stored)
             for owner in sorted({*open_jobs, *quotas})
         ]
 
@@ -135,15 +136,16 @@ class QuotaRepository(Repository):
     def _use(self, quota: Quota) -> Use:
         counted = select(JobRow.state, func.count()).where(IS_OPEN, JobRow.owner == quota.owner).group_by(JobRow.state)
         counts = {str(state): int(count) for state, count in self._session.execute(counted)}
-        return self._with_bytes(quota, **counts)
+        return _use(quota, counts, self._bytes([quota.owner] if quota.max_bytes is not None else ()))
 
-    def _with_bytes(self, quota: Quota, queued: int = 0, running: int = 0) -> Use:
-        stored = None if quota.max_bytes is None else self._bytes(quota.owner)
-        return Use(quota.owner, queued, running, quota.max_jobs, stored, quota.max_bytes)
-
-    def _bytes(self, owner: str) -> int:
-        total = select(func.coalesce(func.sum(OwnedArtifactRow.size_bytes), 0)).where(OwnedArtifactRow.owner == owner)
-        return int(self._session.execute(total).scalar_one())
+    def _bytes(self, owners: Iterable[str]) -> dict[str, int]:
+        """What is stored for each of these owners."""
+        named = list(owners)
+        if not named:
+            return {}
+        row = OwnedArtifactRow
+        total = select(row.owner, func.sum(row.size_bytes)).where(row.owner.in_(named)).group_by(row.owner)
+        return dict.fromkeys(named, 0) | {owner: int(size) for owner, size in self._session.execute(total)}
 
     def _not_yet_owned(self, owner: str, sizes: Mapping[str, int]) -> int:
         known = select(OwnedArtifactRow.artifact).where(
@@ -151,6 +153,12 @@ class QuotaRepository(Repository):
         )
         counted = set(self._session.scalars(known))
         return sum(size for digest, size in sizes.items() if digest not in counted)
+
+
+def _use(quota: Quota, open_jobs: Mapping[str, int], stored: Mapping[str, int]) -> Use:
+    """The use of a quota, from the numbers of open jobs by state and the stored bytes of limited owners."""
+    queued, running = open_jobs.get("queued", 0), open_jobs.get("running", 0)
+    return Use(quota.owner, queued, running, quota.max_jobs, stored.get(quota.owner), quota.max_bytes)
 
 
 def _is_anybody(name: SQLColumnExpression[str]) -> ColumnElement[bool]:

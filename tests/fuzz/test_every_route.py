@@ -95,11 +95,12 @@ def _filled(services: Services, base: Base) -> dict[str, list[Any]]:
             "one", WorkerState.RUNNING, queues=["default"], host="here", device="cpu", pid=1
         )
     token, _ = create_token(services.database, "spare", ["read"])
+    create_token(services.database, "limited", ["submit"])
     return {
         "task": ["mood", "sst2"], "ref": ["latest", "v1", "v2"], "alias": ["latest", "production"], "version": [1, 2],
         "job": [job.id, "mood"], "digest": [base.digest], "base": [base.digest], "worker": ["one"],
-        "file": ["base.json", "backbone/config.json"], "token": [token.id], "a": ["v1", "latest"], "b": ["v2"],
-        "If-Match": ['"v1"', '"v2"', "*"], "Last-Event-ID": ["0", "1", "99"],
+        "file": ["base.json", "backbone/config.json"], "token": [token.id], "owner": ["limited"],
+        "a": ["v1", "latest"], "b": ["v2"], "If-Match": ['"v1"', '"v2"', "*"], "Last-Event-ID": ["0", "1", "99"],
     }  # fmt: skip
 
 

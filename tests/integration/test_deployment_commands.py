@@ -256,7 +256,7 @@ def test_the_health_check_of_postgresql_tells_whether_it_is_up(postgres: Postgre
 STATES = ("queued", "running", "succeeded", "failed", "cancelled", "dead")
 
 
-@pytest.mark.parametrize("path", kubernetes_of("ScaledObject"))
+@pytest.mark.parametrize("path", [*kubernetes_of("ScaledObject"), *kubernetes_of("ScaledJob")])
 def test_keda_counts_what_is_queued_and_running_in_the_queue_of_its_workers(
     path: str, postgres_database: Database, postgres_url: str
 ) -> None:

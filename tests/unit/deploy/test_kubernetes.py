@@ -29,10 +29,18 @@ WITH_SCHEMA = [
     for path, document in kubernetes().items()
     if "." not in (group := document["apiVersion"].partition("/")[0]) or group == "networking.k8s.io"
 ]
-PODS = {**kubernetes_of("Job"), **kubernetes_of("Deployment")}
+JOBS = {  # what KEDA makes of its templates
+    path: {
+        "apiVersion": "batch/v1", "kind": "Job", "metadata": document["metadata"],
+        "spec": document["spec"]["jobTargetRef"],
+    }
+    for path, document in kubernetes_of("ScaledJob").items()
+}  # fmt: skip
+PODS = {**kubernetes_of("Job"), **kubernetes_of("Deployment"), **JOBS}
 DEPLOYMENTS = kubernetes_of("Deployment")
 API = "api/deployment.yaml"
-WORKERS = [path for path in DEPLOYMENTS if path != API]
+WORKERS = [path for path in DEPLOYMENTS if path != API] + [*JOBS]
+IN_PLACE_OF_OTHERS = {"gpu-large-jobs"}  # folders that an overlay has instead of another one
 SECRET = kubernetes()["secret-example.yaml"]
 
 
@@ -67,6 +75,17 @@ KEDA = {
         minReplicaCount=COUNT, maxReplicaCount=COUNT, pollingInterval=COUNT, cooldownPeriod=COUNT,
         advanced=exactly({"horizontalPodAutoscalerConfig": exactly({"behavior": exactly({"scaleDown": SCALE_DOWN})})}),
     ),
+    "ScaledJob": exactly(
+        {
+            "jobTargetRef": {"type": "object", "required": ["template"]},  # by its own schema, as a Job
+            "triggers": {"type": "array", "minItems": 1, "items": exactly(
+                {"type": TEXT, "metadata": {"type": "object", "additionalProperties": TEXT}}, authenticationRef=NAMED
+            )},
+        },
+        minReplicaCount=COUNT, maxReplicaCount=COUNT, pollingInterval=COUNT, successfulJobsHistoryLimit=COUNT,
+        failedJobsHistoryLimit=COUNT, rollout=exactly({"strategy": {"enum": ["default", "gradual"]}}),
+        scalingStrategy=exactly({"strategy": {"enum": ["default", "custom", "accurate", "eager"]}}),
+    ),
     "TriggerAuthentication": exactly({"secretTargetRef": {"type": "array", "minItems": 1, "items": exactly(
         {"parameter": TEXT, "name": TEXT, "key": TEXT}
     )}}),
@@ -91,7 +110,8 @@ def names(kind: str) -> set[str]:
 
 @pytest.mark.parametrize("path", [*WITH_SCHEMA, *PODS])
 def test_a_manifest_is_what_the_cluster_takes(path: str) -> None:
-    kubernetes_validate.validate(kubernetes()[path], kubernetes_validate.latest_version(), strict=True)
+    document = PODS.get(path) or kubernetes()[path]
+    kubernetes_validate.validate(document, kubernetes_validate.latest_version(), strict=True)
 
 
 @pytest.mark.parametrize("path", SCALING)
@@ -229,6 +249,38 @@ def test_a_scaler_counts_the_queue_of_a_deployment_that_exists_and_whose_size_is
     assert trigger["authenticationRef"]["name"] in names("TriggerAuthentication")
 
 
+@pytest.mark.parametrize("path", JOBS)
+def test_workers_of_a_job_each_are_those_of_the_deployment_but_leave_when_idle(path: str) -> None:
+    deployment = path.replace("-jobs/", "/")
+    mine, theirs = pod(path), pod(deployment)
+    (container,) = mine["containers"]
+    assert [argument for argument in container["args"] if argument not in theirs["containers"][0]["args"]] == [
+        "--idle-exit=60"
+    ]
+    container = {**container, "args": theirs["containers"][0]["args"]}
+    assert {**mine, "containers": [container]} == {**theirs, "restartPolicy": "Never"}
+    assert kubernetes()[path]["metadata"] == PODS[deployment]["metadata"]
+    labels = [PODS[manifest]["spec"]["template"]["metadata"]["labels"] for manifest in (path, deployment)]
+    assert labels[0] == labels[1]
+
+
+@pytest.mark.parametrize("path", JOBS)
+def test_a_job_for_each_waiting_job_scales_to_zero_by_the_same_query_and_is_never_stopped(path: str) -> None:
+    spec = kubernetes()[path]["spec"]
+    scaler = kubernetes()["keda/gpu-large.yaml"]["spec"]
+    assert spec["triggers"] == scaler["triggers"]
+    assert (spec["minReplicaCount"], spec["maxReplicaCount"]) == (0, scaler["maxReplicaCount"])
+    assert spec["scalingStrategy"] == {"strategy": "default"}  # it subtracts the running ones, which the query counts
+    assert spec["rollout"] == {"strategy": "gradual"}  # the other one ends running workers
+    assert spec["jobTargetRef"]["backoffLimit"] == 0
+
+
+def test_the_documented_query_is_that_of_the_scalers() -> None:
+    page = (KUBERNETES.parents[1] / "docs" / "how-to" / "deploy.md").read_text()
+    (trigger,) = kubernetes()["keda/cpu.yaml"]["spec"]["triggers"]
+    assert trigger["metadata"]["query"].strip() in " ".join(page.split())
+
+
 def test_keda_connects_with_the_secret_of_the_workers() -> None:
     (document,) = kubernetes_of("TriggerAuthentication").values()
     (reference,) = document["spec"]["secretTargetRef"]
@@ -238,7 +290,7 @@ def test_keda_connects_with_the_secret_of_the_workers() -> None:
 
 def test_the_documented_overlay_applies_every_folder_and_patches_what_exists() -> None:
     overlay = yaml.safe_load(documented("# overlay/kustomization.yaml"))
-    folders = {path.rpartition("/")[0] for path in kubernetes()} - {""}
+    folders = {path.rpartition("/")[0] for path in kubernetes()} - {""} - IN_PLACE_OF_OTHERS
     assert set(overlay["resources"]) == {f"../onboard/deploy/kubernetes/{folder}" for folder in folders}
     assert [image["name"] for image in overlay["images"]] == [*{container(path)["image"] for path in PODS}]
     (patch,) = overlay["patches"]
