@@ -18,7 +18,7 @@ from support.real_services import PostgresServer, free_port
 from support.refusals import refused
 
 import migrations
-from onboard.errors import InputError, NotAllowedError, StorageError, UnavailableError
+from onboard.errors import InputError, StorageError, UnavailableError
 from onboard.registry.artifacts import ArtifactRepository
 from onboard.registry.database import Database
 from onboard.registry.schema import check, open_database, upgrade
@@ -65,7 +65,7 @@ def test_a_read_only_home_names_the_remedy() -> None:
     try:
         if me == 0:
             os.seteuid(65534)  # root may write everywhere
-        with pytest.raises(NotAllowedError, match="read-only"):
+        with refused("home-not-writable", home="/usr", reason="this user may not read and write there"):
             open_database(Settings(home=Path("/usr")))
     finally:
         os.seteuid(me)

@@ -112,6 +112,15 @@ def test_the_loss_is_drawn_while_it_trains(browser: TestClient, services: Servic
     assert "From 1 to 0.333 in 30 steps" in page
 
 
+def test_rows_of_an_event_are_shown_as_numbers(browser: TestClient, services: Services) -> None:
+    job = running_job(services.database, "mood")
+    numbers = {"rows": {"train": 60, "validation": 0, "test": 7}, "labels": 2, "why": {"message": EVIL}}
+    with services.database.write() as session:
+        ClaimRepository(session).append(job.id, job.attempt, "note", "checked", stage=Stage.CHECK, numbers=numbers)
+    page = without_quoted_scripts(browser.get(f"/jobs/{job.id}").text)
+    assert "rows 60/0/7, labels 2, why &lt;script" in page
+
+
 def test_only_the_present_attempt_is_drawn() -> None:
     def said(attempt: int, loss: float, part: str = "embedding") -> dict[str, Any]:
         message = f"{part} step 10/20"

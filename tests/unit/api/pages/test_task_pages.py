@@ -210,6 +210,7 @@ def test_two_versions_side_by_side(browser: TestClient, database: Database, monk
         "-0.100",
         "onboard compare mood@v1 mood@v2",
         "8 rows right",
+        "1 the other way round. log_loss changes by -0.100 (too few rows for an interval); below zero is better.",
     ):
         assert text in page
     assert browser.get("/tasks/mood/compare.json?a=v1&b=v2").json() == made
