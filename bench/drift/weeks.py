@@ -20,8 +20,8 @@ from onboard.statistics.drift import (
     Sums,
     Training,
     answers_of,
+    beyond_level,
     compare,
-    level_of_look,
     look_at,
     sums_of_answers,
     sums_of_features,
@@ -81,10 +81,11 @@ def texts_until_alarm(
         if look != texts:
             continue
         now, done = now + version.sums(week[done:texts]), texts
-        level = level_of_look(look)
         against = [(version.training.sums, version.training.names, "training")]
         against += [] if before is None else [(before, EVERY, "week before")]
-        beyond = [f"{name}, {of}" for sums, names, of in against for name in compare(now, sums).beyond(level, names)]
+        comparisons = [(compare(now, sums), names) for sums, names, _ in against]
+        alarms = zip(beyond_level(comparisons, look), against, strict=True)
+        beyond = [f"{name}, {of}" for names, (_, _, of) in alarms for name in names]
         if beyond:
             for name in beyond if found is not None else ():
                 assert found is not None

@@ -33,7 +33,6 @@ EVERY: Final = ("labels", "confidence", "unknown", "features")  # the difference
 OF_TEXTS: Final = ("unknown", "features")  # those that depend on no answer
 _CHANCE: Final = 0.95  # the level up to which a difference is called chance where it is shown
 _SMOOTHING: Final = 0.5  # added to each count of a stability index (Jeffreys)
-_TESTS: Final = 8  # four, against the training rows and against the week before
 _LEAST_SPREAD: Final = 1e-9  # of a direction, relative to the largest: below it the direction says nothing
 _DIGITS: Final = 9  # of stored sums
 _ROUNDED: Final = 1e-7  # of the mean square of the features: a spread below this may come from rounded sums
@@ -249,14 +248,29 @@ def look_at(texts: int) -> int:
     return max((look for look in _LOOKS if look <= texts), default=0)
 
 
-def level_of_look(look: int) -> float:
+def level_of_look(look: int, tests: int) -> float:
     """The level of each test at one of a week's looks, so that all looks of a week together keep `FALSE_ALARMS`.
 
     The looks share it: a third at 500 texts, and half as much for every halving or doubling. Each look shares its part
-    among the tests (Bonferroni).
+    among its tests (Bonferroni). How many of them there are depends on the numbers of texts and rows alone.
+
+    Args:
+        tests: how many are made at this look.
     """
     away = abs(round(math.log2(look / MIDDLE)))
-    return FALSE_ALARMS / 3 * 2.0**-away / _TESTS
+    return FALSE_ALARMS / 3 * 2.0**-away / max(tests, 1)
+
+
+def beyond_level(comparisons: Sequence[tuple[Differences, Sequence[str]]], look: int) -> list[list[str]]:
+    """Which differences of each comparison are an alarm at a look.
+
+    Args:
+        comparisons: of the same texts, each with the names of the differences that may be an alarm.
+        look: as of `look_at`.
+    """
+    tests = sum(name in differences.named() for differences, names in comparisons for name in names)
+    level = level_of_look(look, tests)
+    return [differences.beyond(level, names) for differences, names in comparisons]
 
 
 def _smoothed(counts: np.ndarray, size: int) -> np.ndarray:

@@ -20,7 +20,7 @@ from onboard.errors import DamagedError, NotFoundError, StorageError
 from onboard.registry.clock import read_clock
 from onboard.registry.drift import DriftRepository
 from onboard.registry.outbox import OutboxRepository
-from onboard.statistics.drift import EVERY, Sums, Training, compare, level_of_look, look_at
+from onboard.statistics.drift import EVERY, Sums, Training, beyond_level, compare, look_at
 from onboard.storage.drift import training_in
 from onboard.versions.describe import resolve
 
@@ -93,11 +93,9 @@ def _look(session: Session, repository: DriftRepository, day: int, texts: Texts)
     significant: dict[str, list[str]] = {}
     if not alarmed:
         days = repository.days(*number, days_of(week - 1)[0], days_of(week)[-1])
-        significant = {
-            compared.against: beyond
-            for compared in _comparisons(days, week, texts)
-            if (beyond := compared.differences.beyond(level_of_look(look), compared.names))
-        }
+        comparisons = _comparisons(days, week, texts)
+        beyond = beyond_level([(compared.differences, compared.names) for compared in comparisons], look)
+        significant = {compared.against: names for compared, names in zip(comparisons, beyond, strict=True) if names}
     alarm = {"at": read_clock(session), "texts": counted, "found": significant} if significant else None
     repository.set_look(number, day, look, alarm)
     if alarm is not None:

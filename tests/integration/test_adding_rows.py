@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -165,6 +166,22 @@ def test_rows_of_another_form_or_kind_are_refused(desk: Desk) -> None:
         adding(desk, pairs, remove=True)
     with pytest.raises(DatasetError, match="is a number"):
         adding(desk, [{"text": "one", "label": 0.5}, {"text": "two", "label": 0.75}], new_labels=True)
+
+
+def test_sets_of_labels_are_no_rows_of_a_task_with_one_label_each(desk: Desk) -> None:
+    desk.learn(opinions(24), method="linear")
+    rows = [{"text": f"a new text {place}", "labels": ["yes", "no"][: place + 1]} for place in range(2)]
+    with pytest.raises(DatasetError) as refused:
+        adding(desk, rows)
+    assert [problem["code"] for problem in refused.value.data["problems"]] == ["label_type", "label_type"]
+
+
+def test_a_task_of_another_base_gets_no_rows(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    desk.learn(opinions(24), method="linear")
+    monkeypatch.setattr("onboard.jobs.standing.find_base", lambda _: SimpleNamespace(digest="sha256:other"))
+    with pytest.raises(ConflictError) as refused:
+        adding(desk, NEW)
+    assert (refused.value.type, refused.value.data["digest"]) == ("task-of-other-base", "sha256:other")
 
 
 def test_rows_that_change_nothing_are_refused(desk: Desk) -> None:

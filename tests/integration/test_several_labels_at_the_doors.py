@@ -23,6 +23,7 @@ from onboard.domain.access import ALL_SCOPES
 from onboard.domain.addition import Addition
 from onboard.domain.dataset import Dataset
 from onboard.domain.label_change import LabelChange
+from onboard.errors import DatasetError
 from onboard.jobs.add import Added, add
 from onboard.jobs.labels import Relabeled, change_labels, list_labels
 from onboard.operations.access import create_token
@@ -178,6 +179,24 @@ def test_new_labels_in_sets_come_only_where_they_are_welcome(learned: Desk) -> N
     learned.run(learned.claim())
     assert rows_of(learned, "tags@v3").labels == ("actor", "film", "great", "plot")
     assert {row.label for row in rows_of(learned, "tags@v3").train if "actor" in row.text_a} == {'["actor", "plot"]'}
+
+
+@pytest.mark.parametrize(
+    ("labels", "problem"),
+    [
+        (["film", " "], "missing_label"),
+        (["film", None], "missing_label"),
+        ([["film"]], "label_type"),
+        (None, "missing_label"),
+    ],
+)
+def test_unusable_sets_are_not_added(learned: Desk, labels: Any, problem: str) -> None:
+    with pytest.raises(DatasetError) as caught:
+        adding(learned, [*sets_of(3, 2000), {"text": "a new text", "labels": labels}])
+    assert [(one["code"], one["row"]) for one in caught.value.data["problems"]] == [(problem, 4)]
+    added = adding(learned, [{"text": "a newer text", "labels": ["great", "film", "great"]}])
+    warnings = {one["code"] for one in added.job.spec.options["dataset_report"]["warnings"]}
+    assert (added.change["counts"], "repeated_labels" in warnings) == ({"added": 1}, True)
 
 
 def test_rows_that_would_leave_nothing_to_learn_stay(learned: Desk) -> None:

@@ -17,6 +17,7 @@ from onboard.statistics.drift import (
     Sums,
     Training,
     answers_of,
+    beyond_level,
     chance_index,
     compare,
     directions,
@@ -132,8 +133,23 @@ def test_all_looks_of_a_week_together_keep_the_level() -> None:
     looks = sorted({look_at(count) for count in range(100_000)} - {0})
     assert looks[:5] == [62, 125, 250, 500, 1000]
     assert [look_at(count) for count in (0, 61, 62, 124, 499, 500, 999)] == [0, 0, 62, 62, 250, 500, 500]
-    assert 8 * sum(map(level_of_look, looks)) <= FALSE_ALARMS
-    assert level_of_look(500) == 2 * level_of_look(250) == 2 * level_of_look(1000)
+    for tests in (1, 2, 8):
+        assert tests * sum(level_of_look(look, tests) for look in looks) <= FALSE_ALARMS
+    assert level_of_look(500, 8) == 2 * level_of_look(250, 8) == 2 * level_of_look(1000, 8)
+    assert level_of_look(500, 0) == level_of_look(500, 1)
+
+
+def test_only_tests_that_are_made_share_the_level_of_a_look() -> None:
+    before, after = replace(Sums.empty(2), judged=200, unknown=10), replace(Sums.empty(2), judged=500)
+    rare = next(
+        unknown for unknown in range(25, 100) if compare(replace(after, unknown=unknown), before).unknown.p < 0.01
+    )  # type: ignore[union-attr]
+    alone = compare(replace(after, unknown=rare), before)
+    many = compare(texts(1, 500), texts(2, 600))
+    assert beyond_level([(alone, OF_TEXTS)], 500) == [["unknown"]]
+    assert beyond_level([(alone, OF_TEXTS), (many, EVERY)], 500) == [[], []]  # five tests share it
+    assert beyond_level([(alone, OF_TEXTS), (many, ())], 500) == [["unknown"], []]
+    assert beyond_level([], 500) == []
 
 
 @pytest.mark.parametrize("rows", [32, 400])
@@ -146,7 +162,7 @@ def test_texts_like_the_training_rows_hardly_ever_raise_an_alarm(rows: int) -> N
 
 def test_a_new_topic_is_noticed_by_everything() -> None:
     differences = compare(texts(1, 500, new=0.2), texts(2, 600))
-    assert set(differences.beyond(level_of_look(500))) == set(EVERY)
+    assert set(differences.beyond(level_of_look(500, 8))) == set(EVERY)
     assert all(one.value > one.chance for one in differences.named().values())
     labels = [index for index, chance in differences.by_label if index > chance]
     assert labels[0] == differences.by_label[0][0]  # the label that new texts are answered with
