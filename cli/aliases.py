@@ -1,4 +1,4 @@
-"""`onboard promote` and `onboard rollback`: which version a name such as `latest` means."""
+"""`onboard promote` and `onboard rollback`: move an alias such as `latest`."""
 
 from __future__ import annotations
 

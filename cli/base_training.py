@@ -1,4 +1,4 @@
-"""What `onboard base train` does with its options: recipe, processes, signals, then one of the two ways to a base."""
+"""The implementation of `onboard base train`: recipe, processes, signals, and the two ways of making a base."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def train_base(order: Order) -> Base | None:
     """Train and write the base; None in every process but the first.
 
     Raises:
-        OnboardError: each of its kinds, with what mends it.
-        StoppedError: SIGTERM or SIGINT; what was done so far is saved.
+        OnboardError: with a remedy.
+        StoppedError: SIGTERM or SIGINT; the progress is saved.
     """
     settings, recipe = Settings(), read_order(order)
     work = order.work or private_folder(settings.resolved_home / "training") / recipe.name
@@ -80,10 +80,10 @@ def train_base(order: Order) -> Base | None:
 
 
 def read_order(order: Order) -> AnyRecipe:
-    """The recipe with what the options say instead; without a recipe its defaults for `--backbone`.
+    """Return the recipe with the values of the options; without a recipe, the defaults for `--backbone`.
 
     Raises:
-        InputError: neither recipe nor backbone, or a field is wrong.
+        InputError: neither recipe nor backbone, or a field is invalid.
     """
     if order.recipe is None and order.backbone is None:
         raise InputError("base-train-without-source")
@@ -109,11 +109,11 @@ def read_order(order: Order) -> AnyRecipe:
 
 
 def _given(backbone: Any) -> dict[str, Any]:
-    """What of [backbone] stays when --backbone names another one."""
+    """Return the part of [backbone] that stays when --backbone names another one."""
     return {"max_tokens": backbone["max_tokens"]} if isinstance(backbone, dict) and "max_tokens" in backbone else {}
 
 
 def _kept(entry: Any) -> dict[str, Any]:
-    """What of a [sources.NAME] stays when --sources brings its rows: all but where they were and how split."""
+    """Return the part of [sources.NAME] that stays when --sources provides its rows: all but their origin and split."""
     dropped = ("from", "splits", "held_out_rows")
     return {key: value for key, value in entry.items() if key not in dropped} if isinstance(entry, dict) else {}

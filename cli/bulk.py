@@ -1,4 +1,4 @@
-"""`onboard predict` over files of any size: shards in a folder, and how far it is."""
+"""`onboard predict` for files of any size: writes shards to a folder, and shows progress."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _SUFFIXES: Final = frozenset({".jsonl", ".json", ".csv", ".tsv", ".txt"})
 
 @dataclass(frozen=True, slots=True)
 class Apart:
-    """What `onboard predict` is asked besides the question.
+    """Options of `onboard predict` that are not part of the question.
 
     Args:
-        unknown: whether answers are to say which texts are unlike the task's data, which a folder is not told.
-        on_error: skip or refuse: what becomes of rows that cannot be answered.
+        unknown: whether answers say which texts are unlike the task's data; not supported with a folder.
+        on_error: "skip" or "refuse", for rows that cannot be predicted.
     """
 
     unknown: bool = False
@@ -56,14 +56,14 @@ def answered_in_bulk(
     asked: Mapping[str, Any],
     apart: Apart,
 ) -> bool:
-    """Answer, or queue, where the answers go to a folder. Returns whether that was so.
+    """Predict, or queue a job, if the output is a folder. Returns whether that was the case.
 
     Args:
         asked: fields of a `BulkQuestion`.
-        apart: what is asked besides.
+        apart: the other options.
 
     Raises:
-        InputError: it is to be a job, and something is missing; or what `_predicted` and `submit_bulk` raise.
+        InputError: it is to be a job, and an option is missing; or as raised by `_predicted` and `submit_bulk`.
     """
     if queue is not None and (source is None or output is None):
         raise InputError("bulk-needs-folders")
@@ -81,7 +81,7 @@ def answered_in_bulk(
 
 
 def _is_bulk(source: str, output: str | None) -> bool:
-    """Whether answers go to a folder: what is there decides; a new place is a file if it has the suffix of one.
+    """Return whether the output is a folder. A path that does not exist is a file if it has a file suffix.
 
     Raises:
         InputError: the source is a folder, a pattern or a URL, and the output is missing, or a file.
@@ -108,7 +108,7 @@ def _is_bulk(source: str, output: str | None) -> bool:
 def _predict(
     references: Sequence[Reference], source: str, output: str, as_json: bool, asked: Mapping[str, Any], on_error: str
 ) -> None:
-    """Answer every row of the source. Raises as `predict_files`."""
+    """Predict every row of the source. Raises as `predict_files`."""
     with connected() as service:
         fields = fields_of(service, references, source, tuple(asked["text_fields"]))
         done = _predicted(service, references, source, output, {**asked, "text_fields": fields}, on_error)
@@ -129,7 +129,7 @@ def _queue(
     asked: Mapping[str, Any],
     refuses_bad_rows: bool,
 ) -> None:
-    """The same as a job that the workers of a queue share. Raises as `onboard.serving.bulk.submit.submit_bulk`."""
+    """Queue a job that the workers of a queue share. Raises as `onboard.serving.bulk.submit.submit_bulk`."""
     require_here("onboard predict --queue")
     from onboard import local
 
@@ -179,7 +179,7 @@ def _predicted(
 
 
 def _require_fitting(plan: Plan, versions: Mapping[str, Document]) -> None:
-    """Raise InputError where the rows are not what a version takes, or it has not the labels to choose from."""
+    """Raise InputError if a version does not accept the rows, or does not have the requested labels."""
     from onboard.serving.bulk.plan import require_form, require_labels
 
     require_form(plan.pairs, {reference: version["pairs"] for reference, version in versions.items()})
@@ -190,7 +190,7 @@ def _require_fitting(plan: Plan, versions: Mapping[str, Document]) -> None:
 
 
 def require_references(task: str | None, tasks: str) -> list[Reference]:
-    """The references of TASK or of --tasks. Raises InputError: both or none are given, or one twice."""
+    """The references of TASK or of --tasks. Raises InputError: both or neither are given, or one is repeated."""
     from onboard.domain.names import Reference
 
     if (task is None) == (not tasks):

@@ -1,4 +1,4 @@
-"""`onboard check FILE`: the checks and a time estimate. Nothing is queued, nothing is written."""
+"""`onboard check FILE`: checks a dataset and estimates the time. It queues and writes nothing."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def check(submission: Submission, as_json: AsJson = False) -> None:
 
 
 def require_names(submission: Submission) -> None:
-    """What can be told without reading a row, before anything is opened or sent. Raises InputError."""
+    """Check the names without reading rows, before anything is opened or sent. Raises InputError."""
     from onboard.jobs.submission import split_labels, task_name
 
     if str(submission.dataset) != STANDARD_INPUT:
@@ -86,7 +86,7 @@ def _facts(report: Document) -> dict[str, str]:
     facts["digest"] = report["digest"]
     basis = report.get("estimate_basis", "on a laptop")
     facts["time"] = f"about {_duration(report['estimated_seconds'])} {basis} if the hypernetwork is not tuned"
-    tuned = report.get("estimated_seconds_tuned")  # a service of before does not tell it
+    tuned = report.get("estimated_seconds_tuned")  # services of earlier releases do not send it
     facts["time"] += f", about {_duration(tuned)} if it is" if tuned else ""
     first = report.get("estimated_seconds_first")
     facts["time"] += f"; a first version after about {_duration(first)}" if first else ""

@@ -1,6 +1,6 @@
-"""Columns of figures: a table where the terminal is wide enough, else a paragraph per row, so that nothing is cut off.
+"""Columns of figures: a table on a wide terminal, otherwise one paragraph per row, so that nothing is cut off.
 
-Where no terminal is they are bare columns of whatever width, one line per row (for grep and for logs).
+Without a terminal, the output is plain columns of any width, one line per row (for grep and logs).
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ STYLES: Final = {
     "paused": "yellow", "draining": "yellow", "starting": "yellow",
 }  # fmt: skip
 _MEBIBYTE: Final = 2**20
-_WIDE: Final = 1000  # characters; nothing is cut or wrapped where no terminal is
-_GAP: Final = 2  # blanks between columns
-_FOLDED: Final = 24  # characters that a folded column needs at least
+_WIDE: Final = 1000  # characters; without a terminal, nothing is cut or wrapped
+_GAP: Final = 2  # spaces between columns
+_FOLDED: Final = 24  # minimum characters of a folded column
 
 Cell = str | Sequence[str]
 
 
 class Columns:
-    """Rows under heads. A cell of several lines is one line, with commas, wherever it is not in a table.
+    """Rows under heads. Outside a table, the lines of a cell are joined with commas.
 
     Args:
-        folded: heads of the columns whose lines may be broken where the terminal is narrow.
+        folded: heads of the columns with lines that may be wrapped on a narrow terminal.
     """
 
     def __init__(self, *heads: str, folded: Sequence[str] = ()) -> None:
@@ -43,13 +43,13 @@ class Columns:
         self._rows: list[list[list[str]]] = []
 
     def add(self, *cells: Cell) -> None:
-        """One row; a cell is a text, or its lines."""
+        """Add a row. Each cell is a text, or a list of lines."""
         self._rows.append([[line for line in ([cell] if isinstance(cell, str) else cell) if line] for cell in cells])
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         from rich import box
 
-        if options.no_wrap:  # what is printed where no terminal is; a colour may be asked for there as well
+        if options.no_wrap:  # without a terminal; colors may be requested there, too
             options = options.update(width=_WIDE, no_wrap=True)
             yield from console.render(self._table(None, ", "), options)  # type: ignore[misc]  # segments are fine here
         elif self._width() <= options.max_width:
@@ -58,7 +58,7 @@ class Columns:
             yield from (self._paragraph(row) for row in self._rows)
 
     def _width(self) -> int:
-        """How wide a table has to be for everything to be read."""
+        """Return the width that a table needs to show everything."""
         from rich.cells import cell_len
 
         widths = [cell_len(head) for head in self._heads]
@@ -80,7 +80,7 @@ class Columns:
         return table
 
     def _paragraph(self, row: Sequence[Sequence[str]]) -> RenderableType:
-        """The first cell, and below it the others that are not empty, each after its head."""
+        """Return a row as a paragraph: the first cell, then the other cells that are not empty, each after its head."""
         from rich.console import Group
         from rich.padding import Padding
         from rich.text import Text
@@ -91,22 +91,22 @@ class Columns:
 
 
 def _cell(lines: Sequence[str], separator: str) -> Text:
-    """Texts only: a name may hold brackets, which rich would take for markup."""
+    """Return a cell as plain text: names may contain brackets, which rich would read as markup."""
     from rich.text import Text
 
     return Text(separator).join(Text(line, STYLES.get(line, "")) for line in lines)
 
 
 def age(seconds: float | None) -> str:
-    """A duration, or nothing."""
+    """Format a duration; empty for None."""
     return "" if seconds is None else seconds_text(seconds)
 
 
 def pair(first: float | None, second: float | None) -> str:
-    """Two durations such as p50 and p95 in two digits each, or nothing."""
+    """Format two durations, such as p50 and p95, with two digits each; empty for None."""
     return "" if first is None or second is None else f"{rough_text(first)} / {rough_text(second)}"
 
 
 def mebibytes(count: float | None) -> str:
-    """Bytes as nvidia-smi writes them."""
+    """Format bytes in MiB, as nvidia-smi does."""
     return "" if count is None else f"{count / _MEBIBYTE:,.0f} MiB"

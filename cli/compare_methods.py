@@ -1,4 +1,4 @@
-"""`onboard compare-methods`: the same rows and seed learned once with each method, and what each came to."""
+"""`onboard compare-methods`: learn the same rows with each method and the same seed, and compare the results."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from onboard.client.protocol import Service
     from onboard.report.methods import MethodResult, MethodsCompared
 
-DEFAULT: Final = "default"  # the base's own: an embedding
+DEFAULT: Final = "default"  # the default method of the base: an embedding
 _ROWS: Final = 32
 _ENDING: Final = ".svg"
 
@@ -63,7 +63,7 @@ def compare_methods(
 
 
 def _named(methods: str) -> list[str]:
-    """The methods of --methods, each once; all where none is named. Raises InputError: one is empty."""
+    """The methods of --methods, without repetitions; all methods if it is empty. Raises InputError: a name is empty."""
     if not methods:
         return [DEFAULT, *WITHOUT_EMBEDDING]
     names = [name.strip() for name in methods.split(",")]
@@ -73,7 +73,7 @@ def _named(methods: str) -> list[str]:
 
 
 def _of_all(submission: Submission) -> Submission:
-    """The same for all methods: a task of their own, so that no alias of another is moved, and few rows."""
+    """Return the submission for all methods: few rows, and its own task, so that no alias of another task is moved."""
     from onboard.jobs.submission import task_name
 
     ending = "-methods"
@@ -82,7 +82,7 @@ def _of_all(submission: Submission) -> Submission:
 
 
 def _compared(service: Service, submission: Submission, names: Sequence[str]) -> MethodsCompared:
-    """Queue a job for each method, follow them one after the other, and read what they came to."""
+    """Queue a job for each method, follow one job after another, and read the results."""
     from onboard.report.methods import MethodResult
 
     queued: list[tuple[str, str | MethodResult]] = []
@@ -93,7 +93,7 @@ def _compared(service: Service, submission: Submission, names: Sequence[str]) ->
             asked = replace(asked, init="auto", tune_hypernetwork="never", probe="race", readout="auto")
         try:
             queued.append((name, _submitted(service, asked)))
-        except DatasetError:  # which no method can learn from
+        except DatasetError:  # no method can learn from these rows
             raise
         except InputError as error:
             say(f"{name}: {error.message} {error.remedy}")
@@ -111,14 +111,14 @@ def _compared(service: Service, submission: Submission, names: Sequence[str]) ->
 
 
 def _submitted(service: Service, submission: Submission) -> str:
-    """The id of the queued job."""
+    """Queue a job and return its id."""
     status = service.submit(**asked_of(submission))
     say_warnings(status.document)
     return status.id
 
 
 def _followed(service: Service, task: str, queued: Sequence[tuple[str, str | MethodResult]]) -> MethodsCompared:
-    """Follow the jobs of methods one after the other, and read what they came to."""
+    """Follow the jobs of methods one after another, and read the results."""
     from cli.watch import follow
     from onboard.report.methods import MethodResult, MethodsCompared
 

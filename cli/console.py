@@ -1,4 +1,4 @@
-"""The terminal that commands draw on: texts steer it in no way, brackets in them are no markup."""
+"""The console of commands. Texts cannot control the terminal, and brackets in them are not markup."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from onboard.domain.printable import printable
 
 
 class CleanConsole(Console):
-    """Rich's console, whose own control codes are the only ones that come out of it."""
+    """A rich console that removes control codes from texts."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(highlight=False, markup=False, emoji=False, **options)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """What is drawn, piece by piece; only pieces that rich made as control codes are such."""
+        """Render segments. Only segments that rich created as control codes may contain them."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else Segment(printable(segment.text), segment.style)

@@ -1,4 +1,4 @@
-"""`onboard doctor`: what is reachable, which device, which base, and the command that mends what is wrong."""
+"""`onboard doctor`: check the services, the device and the base, and name the command that fixes each problem."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ Check = Callable[["Settings"], str]
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at.
+    """The result of one check.
 
     Args:
-        what: its name.
-        ok: whether it is as it should be.
-        found: what was found.
-        remedy: the command that mends it, empty when nothing is wrong.
-        exit_code: what the command exits with when this is wrong.
+        what: name of the check.
+        ok: whether there is no problem.
+        found: the result, for people.
+        remedy: the command that fixes the problem; empty if there is none.
+        exit_code: exit code of the command if this check fails.
     """
 
     what: str
@@ -50,7 +50,7 @@ def doctor(as_json: AsJson = False) -> None:
 
 
 def _checks(settings: Settings) -> Mapping[str, Check]:
-    """Of this environment, or of what a remote service shows."""
+    """The checks of this environment, or of a remote service."""
     if settings.api_url:
         from cli import remote_doctor
 

@@ -1,4 +1,4 @@
-"""`onboard export`: a version for programs that know nothing of Onboard."""
+"""`onboard export`: export a version for use without Onboard."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cli.services import local_only, opened
 
 
 class Format(StrEnum):
-    """What is written."""
+    """Format of the exported files."""
 
     ADAPTERS = "adapters"
     ONNX = "onnx"
@@ -35,7 +35,7 @@ def export(
     from onboard.versions.describe import resolve
 
     with opened() as services:
-        (version,) = resolve(services.database, task)  # what is wrong is told before a model is loaded
+        (version,) = resolve(services.database, task)  # errors are reported before a model is loaded
         from onboard.versions.export.adapters import export_adapters
         from onboard.versions.export.onnx import export_onnx
 

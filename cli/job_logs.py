@@ -1,4 +1,4 @@
-"""What `onboard jobs logs` shows: a job's events and, where it can be read from here, its part of the worker's log."""
+"""The output of `onboard jobs logs`: a job's events, and its part of the worker's log if that can be read here."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An event of a job, or a line that a worker logged about it; `at` is ISO 8601 in UTC."""
+    """An event of a job, or a line in the worker's log about it; `at` is ISO 8601 in UTC."""
 
     at: str
     attempt: int
@@ -31,14 +31,14 @@ class Entry:
 
 
 def show_logs(service: Service, name: str, *, attempt: int | None, follow: bool, as_json: bool) -> None:
-    """Print events and lines in the order of time; with `follow` as they come, until the job has ended.
+    """Print events and log lines by time. With `follow`, continue until the job has ended.
 
     Args:
         name: the job's id, or a task's name for its newest job.
         attempt: only this one; None means all.
 
     Raises:
-        NotFoundError: no such job, or not so many attempts.
+        NotFoundError: no such job, or no such attempt.
     """
     tell = say if as_json else print_line
     entries: list[Entry] = []
@@ -61,7 +61,7 @@ def show_logs(service: Service, name: str, *, attempt: int | None, follow: bool,
 
 
 def _entries(part: Document) -> list[Entry]:
-    """A part of a log in the order of time."""
+    """Return the entries of a part of a log by time."""
     entries = [_entry_of_event(event) for event in part["events"]]
     entries += [_entry_of_line(line) for line in part["lines"]]
     return sorted(entries, key=attrgetter("at"))

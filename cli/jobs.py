@@ -1,4 +1,4 @@
-"""`onboard jobs`: what was asked, how far it is, what came of it."""
+"""`onboard jobs`: list, show, follow, cancel and retry jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Texts to label next as labelling tools import them, with what the version would answer as a suggestion."""
+"""Texts to label next in the import formats of labeling tools, with the version's answers as suggestions."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any, Final
 from onboard.domain.dataset import label_text
 from onboard.errors import InputError
 
-QUESTION: Final = "label"  # what the suggestions answer; the tool's question has to be called like it
+QUESTION: Final = "label"  # the question that suggestions answer; the tool must have a question of this name
 
 _Row = Mapping[str, Any]
 
 
 def label_studio_task(job: Mapping[str, Any], row: _Row, _: int) -> dict[str, Any]:
-    """A task of Label Studio; the suggestion is a prediction, which it shows as a pre-annotation."""
+    """Return a task of Label Studio. The suggestion is a prediction, which is shown as a pre-annotation."""
     texts = texts_of(row)
     task: dict[str, Any] = {"data": {**texts, "onboard": doubt(row)}}
     if "value" in row:
@@ -47,10 +47,10 @@ def argilla_record(job: Mapping[str, Any], row: _Row, place: int) -> dict[str, A
 
 
 def doccano_example(job: Mapping[str, Any], row: _Row, _: int) -> dict[str, Any]:
-    """An example of doccano, which shows the labels that it comes with, to be corrected or confirmed.
+    """Return an example of doccano. Its labels are shown, to be corrected or confirmed.
 
     Raises:
-        InputError: the task takes pairs of texts, or numbers; doccano has one text, and labels.
+        InputError: the task has pairs of texts or numeric labels, which doccano does not support.
     """
     if "text" not in row or "value" in row:
         raise InputError("label-tool-unfit", task=job["task"])
@@ -64,7 +64,7 @@ WRITERS: Final[dict[str, Callable[[Mapping[str, Any], _Row, int], dict[str, Any]
 
 
 def require_label_tool(tool: str | None) -> None:
-    """Raise InputError where it is not a tool that texts to label next are written for."""
+    """Raise InputError if the labeling tool is not supported."""
     if tool is not None and tool not in WRITERS:
         raise InputError("unknown-label-tool", label_tool=tool, writers=list(WRITERS))
 
@@ -75,7 +75,7 @@ def texts_of(row: _Row) -> dict[str, str]:
 
 
 def doubt(row: _Row) -> str:
-    """What the version would answer now, for whoever labels: `good 0.52, bad 0.48`, or `3.4 ± 0.8`."""
+    """Return the version's current answer for people, such as `good 0.52, bad 0.48`, or `3.4 ± 0.8`."""
     if "value" in row:
         return f"{row['value']} ± {row['spread']}"
     return ", ".join(f"{label_text(answer['label'])} {answer['probability']:.2f}" for answer in row.get("answers", ()))

@@ -1,4 +1,4 @@
-"""`onboard labels TASK`: a task's labels, listed, renamed, merged, deleted and described."""
+"""`onboard labels TASK`: list, rename, merge, delete and describe a task's labels."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def labels(
 
 
 def parsed(words: Sequence[str]) -> LabelChange:
-    """The change that the words of a command line ask for. Raises InputError."""
+    """Parse a change of labels from the command line. Raises InputError."""
     action, *named = words
     if action == "rename" and len(named) == 2:
         return LabelChange("rename", (named[0],), named[1])

@@ -1,4 +1,4 @@
-"""Looking once, or again and again: redrawn in place on a terminal, blocks or JSON lines elsewhere; Ctrl-C ends it."""
+"""Output that is printed once or repeatedly: in place on a terminal, otherwise as blocks or JSON lines."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Render = Callable[[dict[str, Any]], "RenderableType"]
 
 
 def present(look: Look, render: Render, as_json: bool, watch: bool, interval: float) -> None:
-    """Print what there is now; with `watch` again and again, as `keep_looking` does."""
+    """Print the current output; with `watch`, repeat as `keep_looking` does."""
     if watch:
         keep_looking(look, render, as_json, interval)
     else:
@@ -42,9 +42,9 @@ def present(look: Look, render: Render, as_json: bool, watch: bool, interval: fl
 
 
 def keep_looking(look: Look, render: Render, as_json: bool, interval: float) -> None:
-    """Show what there is every `interval` seconds until Ctrl-C, which exits with 130.
+    """Print the output every `interval` seconds until Ctrl-C, which exits with 130.
 
-    A database that goes away is said and waited for.
+    If the database is not available, print a message and wait.
     """
     display = _display(as_json, interval)
     away_since: float | None = None
@@ -65,7 +65,7 @@ def keep_looking(look: Look, render: Render, as_json: bool, interval: float) -> 
 
 
 class _Display:
-    """JSON lines, one document each; with an `error` while the database is away."""
+    """JSON lines, one document each; with an `error` while the database is not available."""
 
     def __enter__(self) -> _Display:
         return self
@@ -84,7 +84,7 @@ class _Display:
 
 
 class _Blocks(_Display):
-    """A block of text per look, headed by its moment."""
+    """A block of text for each output, with its time as heading."""
 
     def show(self, seen: dict[str, Any], render: Render) -> None:
         from cli.console import CleanConsole
@@ -97,7 +97,7 @@ class _Blocks(_Display):
 
 
 class _InPlace(_Display):
-    """One display that is drawn over itself. What was seen last stays while the database is away, and at the end."""
+    """A display that is redrawn in place. The last output stays while the database is not available, and at the end."""
 
     def __init__(self, interval: float) -> None:
         from rich.live import Live
@@ -134,7 +134,7 @@ def _display(as_json: bool, interval: float) -> _Display:
         return _Display()
     from cli.console import CleanConsole
 
-    # not rich's idea of a terminal: FORCE_COLOR asks for colours in a pipe, not for a cursor that moves
+    # not `is_terminal` of rich: FORCE_COLOR requests colors in a pipe, but not cursor movement
     return _InPlace(interval) if sys.stdout.isatty() and not CleanConsole().is_dumb_terminal else _Blocks()
 
 

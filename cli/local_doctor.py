@@ -1,4 +1,4 @@
-"""What `onboard doctor` can tell of the service of this environment."""
+"""The checks of `onboard doctor` for the service of this environment."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from onboard.bases import Base
     from onboard.settings import Settings
 
-_NAMED_TASKS: Final = 5  # of a base; a cell of the table has room for so many
-_SOON_SECONDS: Final = 14 * 86_400.0  # in which a token's end is told
+_NAMED_TASKS: Final = 5  # number of a base's tasks that are listed, because of the table's width
+_SOON_SECONDS: Final = 14 * 86_400.0  # warn of tokens that expire within this time
 
 
 def _home(settings: Settings) -> str:
@@ -50,7 +50,7 @@ def _database(settings: Settings) -> str:
 
 
 def _broker(settings: Settings) -> str:
-    CeleryDoorbell(settings).ring(DEFAULT_QUEUE)  # a bell without work is harmless
+    CeleryDoorbell(settings).ring(DEFAULT_QUEUE)  # a message without work is harmless
     return settings.resolved_broker_url.rpartition("@")[2] + " takes bells"
 
 
@@ -65,7 +65,7 @@ def _base(settings: Settings) -> str:
     from onboard.bases.load import fresh_engine
 
     base = find_base(settings.base)
-    _ = base.embeddings, base.trained_rows, base.fingerprints  # each raises where its file is broken
+    _ = base.embeddings, base.trained_rows, base.fingerprints  # each raises an error if its file is damaged
     fresh_engine(base)
     require_as_installed(base)
     _require_registered(settings, base)
@@ -73,7 +73,7 @@ def _base(settings: Settings) -> str:
 
 
 def _require_registered(settings: Settings, base: Base) -> None:
-    """Raise OtherBaseError where its files are not those that were registered from this very folder.
+    """Raise OtherBaseError if a base's files differ from those registered from the same folder.
 
     A shipped base may change with the package.
     """
@@ -82,7 +82,7 @@ def _require_registered(settings: Settings, base: Base) -> None:
     try:
         with open_database(settings) as database:
             registered = base_at(database, str(base.folder))
-    except OnboardError:  # another check says what is wrong with the database
+    except OnboardError:  # another check reports problems of the database
         return
     if registered is not None and registered.digest != base.digest:
         raise OtherBaseError(
@@ -95,7 +95,7 @@ def _require_registered(settings: Settings, base: Base) -> None:
 
 
 def _named(base: Base) -> str:
-    """How many tasks it has, and the first few by name."""
+    """The number of a base's tasks, and the first few names."""
     names = [source.name for source in base.sources]
     more = ", …" if len(names) > _NAMED_TASKS else ""
     return f"{counted(len(names), 'task')}" + (f": {', '.join(names[:_NAMED_TASKS])}{more}" if names else "")
@@ -137,7 +137,7 @@ def _workers(settings: Settings) -> str:
 
 
 def _dead(settings: Settings) -> set[str]:
-    """Workers whose process is gone though their heartbeat is fresh: on one machine that is known at once."""
+    """Names of workers that have died although their last heartbeat is recent; only known on the same machine."""
     if not settings.embedded:
         return set()
     with open_database(settings) as database:

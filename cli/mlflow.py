@@ -1,4 +1,4 @@
-"""`onboard mlflow`: what jobs came to, beside other experiments of a team."""
+"""`onboard mlflow`: log the results of jobs to MLflow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What runs and what waits: all open jobs together, and the lines that `jobs show` says about one of them."""
+"""The running and waiting jobs, and the lines of `jobs show` about one of them."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ _MOST_QUEUED: Final = 20
 
 
 def watch_open_jobs(service: Service, as_json: bool, interval: float) -> None:
-    """All open jobs, again and again until Ctrl-C."""
+    """Show all open jobs repeatedly until Ctrl-C."""
     keep_looking(lambda: service.open_jobs(_MOST_QUEUED), _rendered, as_json, interval)
 
 
 def waiting_lines(waiting: dict[str, Any]) -> list[str]:
-    """Why a job waits, and what ends that; of the document."""
+    """The reason why a job waits, and the remedy, as lines of text."""
     return [f"Waits: {waiting['message']}", *([f"  → {waiting['remedy']}"] if waiting["remedy"] else [])]
 
 
 def running_lines(running: dict[str, Any]) -> list[str]:
-    """Who works on a job, how far it is, and how long it still takes; of the document."""
+    """The worker of a job, its progress and its remaining time, as lines of text."""
     age = running["heartbeat_age_seconds"]
     host = f" on {running['host']}" if running["host"] else ""
     beat = f", heartbeat {seconds_text(age)} ago" if age is not None else ", which is gone"

@@ -1,4 +1,4 @@
-"""What a submission is, as options of a command: `onboard.domain.submission` declares them, once."""
+"""Command-line options for submissions, generated from the fields declared in `onboard.domain.submission`."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from onboard.domain.evaluation import Evaluation
 from onboard.domain.submission import Field, Submission, fields_of
 from onboard.errors import InputError
 
-NOTHING: Final[Mapping[str, Any]] = {"unknown_labels": "refuse"}  # options of labeled rows where none is given
+NOTHING: Final[Mapping[str, Any]] = {"unknown_labels": "refuse"}  # options of labeled rows if none are given
 
 
 def submit_options(declaration: type[Any] = Submission) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Gives a command, whose first argument is a submission, the argument FILE and an option for each of its fields."""
+    """Add the argument FILE and an option per field to a command. Its first argument is the submission."""
     dataset, *others = fields_of(declaration)
     named = replace(
         dataset, default=None, option=replace(dataset.option, help="FILE, as an option instead of an argument.")
@@ -27,18 +27,21 @@ def submit_options(declaration: type[Any] = Submission) -> Callable[[Callable[..
 
 
 def check_options(declaration: type[Any] = Submission) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """The same with those fields that say what the rows are; the dataset is the command's argument FILE."""
+    """Like `submit_options`, but only with fields that describe the rows.
+
+    The dataset is the command's argument FILE.
+    """
     dataset, *others = [declared for declared in fields_of(declaration) if declared.option.checked]
     return _with_options(declaration, [_file(dataset, None), *map(_option, others)])
 
 
 def labelled_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Gives a command, whose last argument is `options`, an option for each field of a file of labeled rows."""
+    """Add an option per field of a labeled file to a command. Its last argument is `options`."""
     return _with_fields(command, Evaluation)
 
 
 def addition_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Gives a command, whose last argument is `options`, an option for each field of rows that are added."""
+    """Add an option per field of added rows to a command. Its last argument is `options`."""
     return _with_fields(command, Addition)
 
 
@@ -85,7 +88,7 @@ def _file(dataset: Field, default: Any) -> Parameter:
 
 
 def _dataset(file: str | None, named: str | None, *, labels: bool) -> str | None:
-    """The dataset; None where a label set stands for it."""
+    """Return the dataset; None if a label set replaces it."""
     if file is None and named is None and not labels:
         raise InputError("dataset-missing")
     if file is not None and named is not None:
@@ -96,7 +99,7 @@ def _dataset(file: str | None, named: str | None, *, labels: bool) -> str | None
 def _option(declared: Field) -> Parameter:
     kind, default = _type(declared), None if declared.repeated else declared.default
     metavar = "FILE" if declared.is_file else None
-    names = [declared.flag] if kind is bool else []  # no --no-… beside it
+    names = [declared.flag] if kind is bool else []  # without a --no-… option
     return Parameter(
         declared.name,
         Parameter.KEYWORD_ONLY,

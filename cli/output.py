@@ -1,4 +1,4 @@
-"""How commands speak: tables for people, one JSON document with --json, errors once and with their remedy."""
+"""The output of commands: tables for people, one JSON document with --json, and errors with their remedy."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from cli.columns import Cell, Columns
     from onboard.contract.document import Document as Contract
 
-Document = dict[str, Any]  # what `--json` prints
+Document = dict[str, Any]  # the document that `--json` prints
 _PROBLEMS_SHOWN = 20
 AsJson = Annotated[bool, typer.Option("--json", help="Print only a JSON document to standard output.")]
 
 
 def emit(document: dict[str, Any] | Contract, as_json: bool, render: Callable[[], RenderableType]) -> None:
-    """Print the document with --json, else what `render` makes for people."""
+    """Print the document with --json, otherwise the result of `render`."""
     if as_json:
         write_json(document if isinstance(document, dict) else document.document, indent=2)
         return
@@ -36,14 +36,14 @@ def emit(document: dict[str, Any] | Contract, as_json: bool, render: Callable[[]
 
 
 def write_json(document: dict[str, Any], indent: int | None = None) -> None:
-    """A document on standard output; on one line unless it is indented. It steers no terminal."""
+    """Print a document on standard output, on one line unless it is indented. Control characters are escaped."""
     print_line(printable_json(json.dumps(document, ensure_ascii=False, indent=indent, allow_nan=False)))
 
 
 def print_line(text: str) -> None:
-    """A line on standard output, without what could steer a terminal."""
+    """Print a line on standard output, without control characters."""
     sys.stdout.write(printable(text.expandtabs()) + "\n")
-    sys.stdout.flush()  # `onboard serve` goes on for days after its document
+    sys.stdout.flush()  # `onboard serve` continues to run after its document
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[Cell]], folded: Sequence[str] = ()) -> Columns:
@@ -57,7 +57,7 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[Cell]], folded: Sequence
 
 
 def write_file(path: Path, content: bytes, what: str, remedy: str) -> None:
-    """Write what a command was asked for, and say so. Raises NotAllowedError."""
+    """Write a file that a command was to write, and print its path. Raises NotAllowedError."""
     try:
         path.write_bytes(content)
     except OSError as error:
@@ -68,7 +68,7 @@ def write_file(path: Path, content: bytes, what: str, remedy: str) -> None:
 
 
 def say_warnings(document: Document) -> None:
-    """The warnings of a document about a queued job."""
+    """Print the warnings of a document about a queued job."""
     for finding in document.get("warnings", ()):
         say(f"warning: {finding['message']} {finding['remedy']}")
     if document.get("warning"):
@@ -76,14 +76,14 @@ def say_warnings(document: Document) -> None:
 
 
 def say(message: str) -> None:
-    """A line of progress or advice, on standard error, without what could steer a terminal."""
-    with suppress(OSError):  # nobody reads it, or its disk is full: no reason to leave the work undone
+    """Print a line of progress or advice on standard error, without control characters."""
+    with suppress(OSError):  # standard error is closed or its disk is full: the command continues
         sys.stderr.write(printable(message.expandtabs()) + "\n")
         sys.stderr.flush()
 
 
 def report_error(error: OnboardError, as_json: bool) -> int:
-    """Say what is wrong and what mends it; returns the exit code."""
+    """Print an error and its remedy; returns the exit code."""
     if as_json:
         document = json.dumps({"error": error.to_json()}, ensure_ascii=False, indent=2, default=str)
         print_line(printable_json(document))

@@ -1,4 +1,4 @@
-"""`onboard predict`: answers of a task's version."""
+"""`onboard predict`: predict texts with a task's version."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 _INPUT: Final = "JSONL, CSV, TSV or Parquet file with texts, a folder, an s3:// URL, or a pattern; - is standard input."
 _OUTPUT: Final = "Write the answers to a CSV or JSONL file, or in shards to a folder (…/) or an s3:// URL."
 _QUEUE: Final = "Let the workers of this queue share the work as a job. They must be able to access the paths."
-_ROWS_AT_ONCE: Final = 1_024  # of many that are answered between two lines of progress
-_MOST_OTHERS: Final = 5  # labels that are shown with --probabilities, the answer among them
+_ROWS_AT_ONCE: Final = 1_024  # number of inputs per request, if progress is shown
+_MOST_OTHERS: Final = 5  # maximum labels shown with --probabilities, including the answer
 
 
 def predict(
@@ -93,7 +93,7 @@ AskedRow = tuple[TextRow | BadRow, "Reference"]
 def _read(
     source: str, references: Sequence[Reference], fields: tuple[str, ...], on_error: str
 ) -> Sequence[TextRow | BadRow]:
-    """The rows of a file, by the columns that the task was trained with where none are named."""
+    """Read the rows of a file. The default columns are those that the task was trained with."""
     if not fields and source != STANDARD_INPUT:
         with connected() as service:
             fields = fields_of(service, references, source, fields)
@@ -113,12 +113,12 @@ def _outcomes(
     source: str | None,
     target: Path | None,
 ) -> Iterator[Outcome]:
-    """Answers of the rows that can be answered, in their order."""
+    """Return the answers to the rows that can be predicted, in their order."""
     from onboard.contract.requests import parse_requests
 
     good = [(row, named) for row, named in rows if isinstance(row, TextRow)]
     inputs = [{**row.texts, "task": named.task, "ref": named.ref, **more} for row, named in good]
-    parse_requests(inputs)  # what is wrong is told before anything is opened
+    parse_requests(inputs)  # errors are reported before anything is opened
     if target is not None:
         require_output(target, None if source is None else Path(source))
     several = len({named for _, named in rows}) > 1
@@ -132,9 +132,9 @@ def _outcomes(
 
 
 def _answered(service: Service, inputs: list[dict[str, Any]], several: bool, probabilities: bool) -> Sequence[Outcome]:
-    """Few inputs are asked at once; many in parts, so that one can see how far it is.
+    """Send few inputs in one request, and many in several requests with progress.
 
-    An alias may move meanwhile: of many inputs the versions that it means now answer all.
+    An alias may move meanwhile. All inputs are answered by the versions that it named at the start.
     """
     ask = service.outcomes if several else service.predict
     if len(inputs) <= _ROWS_AT_ONCE:
@@ -154,7 +154,7 @@ def _answered(service: Service, inputs: list[dict[str, Any]], several: bool, pro
 def _show(
     rows: Sequence[AskedRow], answers: Iterator[Outcome], target: Path | None, probabilities: bool, as_json: bool
 ) -> None:
-    """Raises typer.Exit where a task could not answer: the others have."""
+    """Print the answers. Raises typer.Exit if a task could not answer, after printing those of the others."""
     from onboard.domain.prediction import Unanswered
 
     outcomes = [row if isinstance(row, BadRow) else next(answers) for row, _ in rows]
@@ -192,7 +192,7 @@ def _require_one_source(given: Mapping[str, str], path: str | None, text_fields:
 
 
 def _remedy(error: InputError, task: str, path: str | None, several: bool) -> str:
-    """Of an error about the number of texts the options that mend it; of any other what it says itself."""
+    """Return the options that fix an error about the number of texts; for other errors, their own remedy."""
     fields = error.data.get("fields")
     if not isinstance(fields, list) or several:
         return error.remedy
@@ -215,7 +215,7 @@ def _table(rows: Sequence[AskedRow], documents: Sequence[Document]) -> Renderabl
             answers.append(("–", "–", *["–"] * len(more + strange), str(named), text))
             continue
         listed = sorted(answer.get("probabilities", ()), key=lambda share: -share["probability"])
-        listed = listed if "labels" in answer else listed[1:]  # a score by itself may be of a label of the answer
+        listed = listed if "labels" in answer else listed[1:]  # a single score may be of a label in the answer
         others = ", ".join(
             f"{_shown(share['label'])} {share['probability']:.3f}" for share in listed[: _MOST_OTHERS - 1]
         )

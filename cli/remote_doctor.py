@@ -1,4 +1,4 @@
-"""What `onboard doctor` can tell of the service at ONBOARD_API_URL from outside."""
+"""The checks of `onboard doctor` for a remote service at ONBOARD_API_URL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`onboard serve`: the HTTP door."""
+"""`onboard serve`: the HTTP service."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The services that commands work with on this machine, and the commands that work nowhere else."""
+"""The services that commands use on this machine, and a decorator for commands that work only there."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _Result = TypeVar("_Result")
 
 
 def local_only(name: str) -> Callable[[Callable[_Given, _Result]], Callable[_Given, _Result]]:
-    """Refuse the command of that name where ONBOARD_API_URL names a remote service: it works beside the database only.
+    """Refuse the command with this name if ONBOARD_API_URL names a remote service, as it needs the database.
 
     Raises:
         NotAllowedError: when it is called.
@@ -44,7 +44,7 @@ def require_here(what: str = "This command") -> None:
 
 @contextmanager
 def opened(register: bool = True) -> Iterator[Services]:
-    """Services as the environment names them; the base's source tasks are registered unless told otherwise.
+    """Open the services of the environment. The base's source tasks are registered, unless `register` is false.
 
     Raises:
         NotAllowedError: ONBOARD_API_URL names a remote service.

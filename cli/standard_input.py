@@ -1,4 +1,4 @@
-"""What comes from standard input, as a file for as long as it is read."""
+"""Standard input as a temporary file."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from onboard.domain.submission import Submission
 
 STANDARD_INPUT: Final = "-"
-NAME: Final = "stdin"  # of the file
-_SHOWN: Final = "standard input"  # to people
+NAME: Final = "stdin"  # name of the file
+_SHOWN: Final = "standard input"  # its name in messages
 
 
 @contextmanager
 def spooled() -> Iterator[Path]:
-    """A file with the JSON lines of standard input; gone when the block ends."""
+    """Return a temporary file with the JSON lines of standard input."""
     with temporary_folder("onboard-input-") as folder:
         copy = folder / f"{NAME}.jsonl"
         with copy.open("wb") as stream:
@@ -33,20 +33,20 @@ def spooled() -> Iterator[Path]:
 
 @contextmanager
 def readable(submission: Submission) -> Iterator[Submission]:
-    """The submission, whose dataset is a file where it was standard input."""
+    """Yield the submission, with standard input replaced by a temporary file."""
     if str(submission.dataset) != STANDARD_INPUT:
         yield submission
         return
     with spooled() as copy:
         try:
             yield replace(submission, dataset=copy)
-        except InputError as error:  # of the rows, near or far
+        except InputError as error:  # an error about the rows, from this machine or a remote service
             _name_standard_input(error, copy)
             raise
 
 
 def _name_standard_input(error: InputError, copy: Path) -> None:
-    """Let an error name standard input where it names the file that nobody knows of."""
+    """Replace the name of the temporary file in an error by "standard input"."""
 
     def named(text: str) -> str:
         return text.replace(str(copy), _SHOWN).replace(copy.name, _SHOWN)

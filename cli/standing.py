@@ -1,4 +1,4 @@
-"""What `onboard doctor` makes of a service's workers and queues: one judgement, near and far, of the same documents."""
+"""The judgment of `onboard doctor` on a service's workers and queues, the same for local and remote services."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _WHERE = "where the service is: "
 
 
 def workers_standing(seen: Document, release: int, dead: Collection[str] = ()) -> str:
-    """The live workers in a line; empty when there is none.
+    """Return the live workers in one line; empty if there are none.
 
     Args:
         seen: the document of `onboard workers list --json`.
-        release: of the service's code; older workers leave its jobs alone.
-        dead: names of workers whose process is known to be gone, whatever their heartbeat says.
+        release: of the service's code; older workers do not take its jobs.
+        dead: names of workers with a process that has died, even if their heartbeat is recent.
 
     Raises:
-        UnavailableError: one takes no jobs as it cannot load what they need, or is deaf.
-        ConflictError: one is older than the service.
+        UnavailableError: a worker takes no jobs because it cannot load what they need, or does not receive messages.
+        ConflictError: a worker is older than the service.
     """
     live = [worker for worker in seen["workers"] if worker["state"] != "lost" and worker["worker"] not in dead]
     _require_able(live)
@@ -38,16 +38,16 @@ def workers_standing(seen: Document, release: int, dead: Collection[str] = ()) -
 
 
 def require_served(seen: Document, *, near: bool, embedded: bool = False, dead: bool = False) -> None:
-    """Whether somebody takes the jobs that wait, those that a dead worker left among them.
+    """Check that a worker takes the waiting jobs, including those of a dead worker.
 
     Args:
         seen: the document of `onboard queue show --json`.
         near: whether a worker can be started here.
-        embedded: whether one that has nothing left to do should leave.
+        embedded: whether the suggested worker should exit when idle.
         dead: whether the only workers are known to be dead.
 
     Raises:
-        UnavailableError: nobody does.
+        UnavailableError: there is no such worker.
     """
     stranded = [
         queue
@@ -77,7 +77,7 @@ def _line(worker: Document) -> str:
 
 
 def _require_able(live: list[Document]) -> None:
-    """Raise UnavailableError where a worker takes no jobs, or leaves some to others, and say why."""
+    """Raise UnavailableError with the reason if a worker takes no jobs, or leaves some to others."""
     troubled = [(worker["worker"], trouble) for worker in live if (trouble := worker["facts"].get("trouble"))]
     if troubled:
         name, trouble = troubled[0]

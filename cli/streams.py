@@ -1,4 +1,4 @@
-"""Standard input, output and error as they really are: closed, full, or in an encoding that lacks what is said."""
+"""Standard input, output and error, even if they are closed, full, or have an encoding that lacks characters."""
 
 from __future__ import annotations
 
@@ -14,20 +14,21 @@ from onboard.errors import StorageError
 _PLAIN: Final = {"→": "->", "…": "...", "–": "-", "—": "-", "−": "-", "·": "*", "×": "x", "’": "'", "“": '"', "”": '"'}
 _DRAWN: Final = {**dict.fromkeys("─━═╌┄", "-"), **dict.fromkeys("│┃║", "|"), **dict.fromkeys("┌┐└┘├┤┬┴┼╭╮╰╯╞╡╪", "+")}
 _UNWRITABLE: Final = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EBADF, errno.EFBIG)
-_NAMES: Final = ("stdin", "stdout", "stderr")  # by descriptor
+_NAMES: Final = ("stdin", "stdout", "stderr")  # by file descriptor
 _FOR_PEOPLE, _FOR_PROGRAMS = "onboard.people", "onboard.programs"
 
 
 def open_standard_streams(*, as_json: bool) -> None:
-    """Make all three usable, before anything is opened.
+    """Make all three usable before anything is opened.
 
-    A closed one is opened on the null device: else the next file, the database for example, would take its place and
-    be written to by whatever prints. What the encoding of an output lacks is replaced: by JSON's escapes in documents,
-    by something that reads alike for people.
+    A closed stream is opened on the null device. Otherwise the next opened file, such as the database, would get its
+    descriptor, and printing would write to it. Characters that the encoding lacks are replaced: by JSON escapes in
+    documents, and by similar characters in other output.
     """
     for descriptor in range(len(_NAMES)):
         if _is_closed(descriptor):
-            os.open(os.devnull, os.O_WRONLY if descriptor else os.O_RDONLY)  # the lowest that is free: this one
+            # the lowest free descriptor, which is this one
+            os.open(os.devnull, os.O_WRONLY if descriptor else os.O_RDONLY)
     for descriptor, name in enumerate(_NAMES):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.dup(descriptor), "w" if descriptor else "r", encoding="utf-8"))
@@ -39,10 +40,10 @@ def open_standard_streams(*, as_json: bool) -> None:
 
 
 def unwritable(error: OSError) -> StorageError | None:
-    """What it means if standard output cannot take what is printed; None for any other failure."""
+    """Return the error if standard output cannot be written; None for any other failure."""
     if error.errno not in _UNWRITABLE or error.filename is not None:
         return None
-    sys.stdout = io.StringIO()  # Python would try again as it ends, and exit with 120
+    sys.stdout = io.StringIO()  # otherwise Python would write again on exit, and exit with 120
     return StorageError("output-stream-failed", reason=os.strerror(error.errno))
 
 
@@ -62,7 +63,7 @@ def _for_people(error: UnicodeError) -> tuple[str, int]:
 
 
 def _for_programs(error: UnicodeError) -> tuple[str, int]:
-    """JSON's own escapes, in pairs beyond the first 65,536 signs."""
+    """Encode characters as JSON escapes, as surrogate pairs above U+FFFF."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     units = error.object[error.start : error.end].encode("utf-16-be", "surrogatepass")

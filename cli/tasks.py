@@ -1,4 +1,4 @@
-"""`onboard tasks`: what has been learned, the shipped source tasks included."""
+"""`onboard tasks`: learned tasks and shipped source tasks."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def show(task: Annotated[str, typer.Argument(help="Name of a task.")], as_json: 
 
 
 def headline(version: Document) -> tuple[str, ...]:
-    """The version's headline metric, and the rows that it was measured on."""
+    """The version's most important metric, and the rows that it was measured on."""
     for split in ("test", "validation"):
         metrics = version["metrics"].get(split) or {}
         for name in ("accuracy", "micro_f1", "spearman", "pearson"):
@@ -57,7 +57,7 @@ def headline(version: Document) -> tuple[str, ...]:
 
 
 def _table(tasks: Sequence[Document], everything: bool) -> Any:
-    """Learned tasks, then those that the base ships with, or how many they are."""
+    """Learned tasks, then those shipped with the base, or their number."""
     from rich.console import Group
 
     learned, shipped = ([task for task in tasks if task["source"] is source] for source in (False, True))

@@ -1,4 +1,4 @@
-"""`onboard tasks map`: where the tasks lie beside one another, as a table, a page or a picture."""
+"""`onboard tasks map`: a map of tasks by similarity, as a table, a page or a picture."""
 
 from __future__ import annotations
 

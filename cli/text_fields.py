@@ -1,4 +1,4 @@
-"""Which columns of a file are its texts where no option says it: those of the task's training, if they are there."""
+"""The default text columns of a file: those that the task was trained with, if the file has them."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ if TYPE_CHECKING:
     from onboard.client.protocol import Service
     from onboard.domain.names import Reference
 
-_MOST_CARRIED = 20  # versions that were carried from one another, back to the one that a job published
+_MOST_CARRIED = 20  # maximum carried versions between a version and the one that a job published
 
 
 def fields_of(
     service: Service, references: Sequence[Reference], source: str, given: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """The columns to read: the given ones, else those of the tasks' training, else none, which means the usual names.
+    """The columns to read: the given ones, otherwise those of the tasks' training, otherwise none, for the usual names.
 
     Args:
-        references: the versions that answer; where they were trained with different columns, nothing is remembered.
-        source: what is read.
+        references: the versions that answer; if they were trained with different columns, the usual names are used.
+        source: the file, folder, pattern or URL that is read.
     """
     if given or source == STANDARD_INPUT:
         return given
@@ -36,7 +36,7 @@ def fields_of(
 
 
 def trained_fields(service: Service, reference: str) -> tuple[str, ...]:
-    """The columns of the texts that a version was trained with; none where nobody knows any more."""
+    """The text columns that a version was trained with; empty if they are unknown."""
     version = service.version_document(reference)
     for _ in range(_MOST_CARRIED):
         if version["kind"] != "carried":
@@ -46,13 +46,13 @@ def trained_fields(service: Service, reference: str) -> tuple[str, ...]:
         return ()
     try:
         fields = service.job(version["job"]).document.get("fields") or {}
-    except NotFoundError:  # jobs are given up in time
+    except NotFoundError:  # jobs are deleted after a while
         return ()
     return tuple(fields.get("text", ()))
 
 
 def _columns(source: str) -> tuple[str, ...]:
-    """The columns of the first file; none of files elsewhere, or where they cannot be told."""
+    """The columns of the first file; empty for remote files, or if they cannot be read."""
     from onboard.data.formats import FileProblems, UnreadableError, open_reader
     from onboard.data.problems import Problems
     from onboard.serving.bulk.inputs import inputs_of
@@ -64,7 +64,7 @@ def _columns(source: str) -> tuple[str, ...]:
         inputs = inputs_of(source)
         path = Path(inputs.path(inputs.files()[0].name))
         return open_reader(path, FileProblems(Problems(), str(path))).columns()
-    except (OnboardError, UnreadableError, OSError, ValueError, EOFError):  # whoever reads it says what is wrong
+    except (OnboardError, UnreadableError, OSError, ValueError, EOFError):  # reported later, when the file is read
         return ()
 
 

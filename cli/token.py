@@ -1,4 +1,4 @@
-"""`onboard token`: who may use the HTTP door; and `onboard audit`: who changed what."""
+"""`onboard token`: tokens for the HTTP API; and `onboard audit`: the audit log."""
 
 from __future__ import annotations
 
@@ -124,5 +124,5 @@ def _log(changes: Sequence[dict[str, Any]]) -> Columns:
 
 
 def _time(iso: str | None) -> str:
-    """A document's time to the second, for people."""
+    """A document's time for people, to the second."""
     return "never" if iso is None else iso[:19].replace("T", " ")

@@ -1,4 +1,4 @@
-"""`onboard gc`, `onboard backup`, `onboard restore`: what a service needs of those who run it."""
+"""`onboard gc`, `onboard backup` and `onboard restore`: maintenance of a service."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`onboard versions TASK`: everything that was published for a task."""
+"""`onboard versions TASK`: the versions of a task."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ def _table(document: Document) -> Columns:
 
 
 def _origin(version: Document) -> tuple[str, ...]:
-    """What it started from, and the hypernetwork that it is served with; its method where it has neither."""
+    """The start and the hypernetwork of a version; if it has neither, its method."""
     if version["parent"] == OWN_START:
         return ("–", version["method"])
     return version["parent"], f"hypernetwork v{version['hypernetwork_version']}"
 
 
 def _size(version: Document) -> str:
-    """Of its files; a service of an earlier release does not say it."""
+    """The size of a version's files; services of earlier releases do not send it."""
     size = version.get("stored_bytes")
     return "" if size is None else size_text(size)

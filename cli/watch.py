@@ -1,4 +1,4 @@
-"""Following a job: live stages on a terminal, plain lines elsewhere; always on standard error."""
+"""Following a job on standard error: live stages on a terminal, otherwise plain lines."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from onboard.errors import ConflictError, UnavailableError
 if TYPE_CHECKING:
     from onboard.client.protocol import Service
 
-_WAIT_SECONDS = 2.0  # how often it is asked why the job waits
-_SILENT_SECONDS = 20.0  # after so long without news of a running job it is asked whether its worker is there
+_WAIT_SECONDS = 2.0  # interval between requests for why the job waits
+_SILENT_SECONDS = 20.0  # seconds without news of a running job, after which its worker is checked
 _WORKER_CHECK_SECONDS = 10.0
 _AWAY_SECONDS = 1.0
 _DOCUMENT = (
@@ -30,8 +30,9 @@ _OF_FILES = ("job", "state", "task", "versions", "output", "files", "rows", "bad
 def wait_for(service: Service, job: str, as_json: bool) -> None:
     """Show the stages until the job has ended, then its result.
 
-    Exits 1 when it did not succeed, 4 when the guard refused the tuning that was asked for: then the version is that of
-    the embedding alone.
+    Exits with 1 if the job did not succeed, and with 4 if the guard refused the requested tuning. The version is then
+    that
+    of the embedding alone.
     """
     try:
         document = follow(service, job)
@@ -47,13 +48,13 @@ def wait_for(service: Service, job: str, as_json: bool) -> None:
 
 
 def result_document(job: Document) -> Document:
-    """The document that `submit --wait --json` prints, of what `jobs show --json` prints."""
+    """Return the document that `submit --wait --json` prints, from the one that `jobs show --json` prints."""
     options = (job.get("spec") or {}).get("options") or {}
     return {key: job.get(key) for key in (_OF_FILES if BULK in options else _DOCUMENT)}
 
 
 def follow(service: Service, job: str) -> Document:
-    """Print the job's events as they come until it has ended, and return it. What goes away is said and waited for."""
+    """Print the job's events until it has ended, and return it. If the service is not available, wait for it."""
     display = _Live() if sys.stderr.isatty() else _Plain()
     follower = _Follower(service, job)
     away = False
@@ -75,7 +76,7 @@ def follow(service: Service, job: str) -> Document:
 
 
 class _Follower:
-    """Remembers what of a job was shown already."""
+    """Follows a job, and remembers which events were shown."""
 
     def __init__(self, service: Service, job: str) -> None:
         self._service = service
@@ -84,7 +85,7 @@ class _Follower:
         self._worker_at = self._wait_at = time.monotonic()
 
     def step(self, display: _Plain | _Live) -> bool:
-        """Show what is new, and see to it that there is a worker. Returns whether it ended. Raises UnavailableError."""
+        """Show new events, and start a worker if needed. Returns whether the job has ended. Raises UnavailableError."""
         news = self._service.job(self._job, self._seen).document
         for event in news["events"]:
             self._seen = event["id"]
@@ -139,7 +140,7 @@ class _Plain:
         say(event_line(event))
 
     def wait(self, waiting: Document) -> None:
-        """A line only where somebody has to do something, and once: the figures change all the time."""
+        """Print one line if the user has to do something, but only once, because its figures change all the time."""
         remedy = waiting["remedy"]
         if remedy and remedy != self._remedy:
             say(f"waiting: {waiting['message']}\n  → {remedy}")
@@ -147,7 +148,7 @@ class _Plain:
 
 
 class _Live:
-    """A spinner with the present stage; finished stages stay as lines."""
+    """A spinner with the current stage; finished stages stay as lines."""
 
     def __init__(self) -> None:
         from cli.console import CleanConsole

@@ -1,4 +1,4 @@
-"""`onboard worker`: learns what is queued, until it is stopped."""
+"""`onboard worker`: run queued jobs until it is stopped."""
 
 from __future__ import annotations
 
@@ -57,6 +57,6 @@ def worker(
         if url:
             _logger.info("Metrics at %s", url)
         code = run_worker(plan)
-    if as_json:  # people have been told by the log
+    if as_json:  # without --json, the log shows this
         emit({"worker": plan.name, "queues": list(plan.queues), "state": "stopped"}, as_json, str)
     raise typer.Exit(code)
