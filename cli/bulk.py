@@ -133,10 +133,10 @@ def _queue(
     require_here("onboard predict --queue")
     from onboard import local
 
-    with local.Onboard(notify=say) as here:
-        fields = fields_of(here, references, source, tuple(asked["text_fields"]))
+    with local.Onboard(notify=say) as service:
+        fields = fields_of(service, references, source, tuple(asked["text_fields"]))
         names = [str(reference) for reference in references]
-        document = here.submit_bulk(
+        document = service.submit_bulk(
             names, source, output, queue, {**asked, "text_fields": fields}, refuses_bad_rows=refuses_bad_rows
         ).document
     queued = {name: document[name] for name in ("job", "state", "task")}
@@ -165,8 +165,8 @@ def _predicted(
             if on_error == REFUSE:
                 require_all_answerable(plan)
             answering = {reference: service.version_document(reference) for reference in plan.question.pinned}
-            for reference, called in zip(plan.question.pinned, plan.question.names, strict=False):
-                labels = labels_called(answering[reference]["labels"], called)
+            for reference, label_names in zip(plan.question.pinned, plan.question.names, strict=False):
+                labels = labels_called(answering[reference]["labels"], label_names)
                 answering[reference]["labels"] = list(labels)
             _require_fitting(plan, answering)
             say(f"{plan.rows:,} rows of {counted(len(plan.files), 'file')}, by {', '.join(plan.question.pinned)}")

@@ -35,8 +35,8 @@ def carry(
 def _said(page: CarriedTasks) -> None:
     """Print the progress of --all."""
     for outcome in page.carried + page.refused:
-        what = "cleared" if outcome.version is None else f"v{outcome.version}"
-        say(f"{outcome.task}: {what if outcome in page.carried else 'refused'}")
+        result = "cleared" if outcome.version is None else f"v{outcome.version}"
+        say(f"{outcome.task}: {result if outcome in page.carried else 'refused'}")
 
 
 def _shown(document: CarriedTasks, task: str | None) -> RenderableType:

@@ -56,8 +56,8 @@ def _shown(report: Document) -> RenderableType:
     facts = Table.grid(padding=(0, 2))
     facts.add_column()
     facts.add_column(overflow="fold")
-    for what, value in _facts(report).items():
-        facts.add_row(Text(what, style="bold"), Text(value))
+    for name, value in _facts(report).items():
+        facts.add_row(Text(name, style="bold"), Text(value))
     labels = [_label_table(report["labels"])] if report["labels"] else []
     warnings = [
         Text.assemble(("warning ", "yellow"), finding["message"], " ", (finding["remedy"], "dim"))

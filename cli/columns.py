@@ -85,8 +85,10 @@ class Columns:
         from rich.padding import Padding
         from rich.text import Text
 
-        first, *others = zip(self._heads, row, strict=True)
-        parts = (Text.assemble((f"{head} " if head else "", "dim"), _cell(cell, ", ")) for head, cell in others if cell)
+        first, *further = zip(self._heads, row, strict=True)
+        parts = (
+            Text.assemble((f"{head} " if head else "", "dim"), _cell(cell, ", ")) for head, cell in further if cell
+        )
         return Group(Text(", ".join(first[1]), "bold"), Padding(Text("; ").join(parts), (0, 0, 0, 2)))
 
 

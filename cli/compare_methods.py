@@ -88,11 +88,11 @@ def _compared(service: Service, submission: Submission, names: Sequence[str]) ->
     queued: list[tuple[str, str | MethodResult]] = []
     for name in names:
         key = None if submission.key is None else f"{submission.key}-{name}"
-        asked = replace(submission, method="" if name == DEFAULT else name, key=key)
+        of_method = replace(submission, method="" if name == DEFAULT else name, key=key)
         if name not in (DEFAULT, AUTO):
-            asked = replace(asked, init="auto", tune_hypernetwork="never", probe="race", readout="auto")
+            of_method = replace(of_method, init="auto", tune_hypernetwork="never", probe="race", readout="auto")
         try:
-            queued.append((name, _submitted(service, asked)))
+            queued.append((name, _submitted(service, of_method)))
         except DatasetError:  # no method can learn from these rows
             raise
         except InputError as error:

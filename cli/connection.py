@@ -31,6 +31,6 @@ def connected(register: bool = True) -> Iterator[Service]:
         return
     from onboard import local
 
-    with local.Onboard(register=register, notify=say) as here:
-        here.in_commands = True
-        yield here
+    with local.Onboard(register=register, notify=say) as service:
+        service.in_commands = True
+        yield service

@@ -43,7 +43,7 @@ def doctor(as_json: AsJson = False) -> None:
     from onboard.settings import Settings
 
     settings = Settings()
-    findings = [_looked_at(what, check, settings) for what, check in _checks(settings).items()]
+    findings = [_looked_at(name, check, settings) for name, check in _checks(settings).items()]
     document = {"ok": all(finding.ok for finding in findings), "checks": [asdict(finding) for finding in findings]}
     emit(document, as_json, lambda: _table(findings))
     raise typer.Exit(next((finding.exit_code for finding in findings if not finding.ok), 0))

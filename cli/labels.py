@@ -34,13 +34,13 @@ def labels(
     as_json: AsJson = False,
 ) -> None:
     """List or change a task's labels. Each change makes a new version; no alias moves."""
-    asked = parsed(change) if change else None
+    label_change = parsed(change) if change else None
     with connected() as service:
-        if asked is None:
+        if label_change is None:
             document = service.labels_document(task)
             emit(document, as_json, lambda: _listed(document))
             return
-        changed = service.change_labels(task, asked, fast=fast)
+        changed = service.change_labels(task, label_change, fast=fast)
         say_warnings(changed)
         changed.pop("warning", None)
         if wait and changed["job"] is not None:
@@ -79,11 +79,11 @@ def _listed(document: Document) -> RenderableType:
 
 
 def _sentences(changed: Document) -> str:
-    said = change_sentence(changed["change"])
+    sentence = change_sentence(changed["change"])
     if changed["job"] is None:
         reference = f"{changed['task']}@v{changed['version']}"
         return (
-            f"{said}\n{reference} is published. Aliases stay where they are; to move one: "
+            f"{sentence}\n{reference} is published. Aliases stay where they are; to move one: "
             f"onboard promote {reference} --alias latest"
         )
-    return f"{said}\njob {changed['job']} is {changed['state']}\nonboard jobs watch {changed['job']}"
+    return f"{sentence}\njob {changed['job']} is {changed['state']}\nonboard jobs watch {changed['job']}"

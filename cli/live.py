@@ -37,8 +37,8 @@ def present(look: Look, render: Render, as_json: bool, watch: bool, interval: fl
     if watch:
         keep_looking(look, render, as_json, interval)
     else:
-        seen = look()
-        emit(seen, as_json, lambda: render(seen))
+        document = look()
+        emit(document, as_json, lambda: render(document))
 
 
 def keep_looking(look: Look, render: Render, as_json: bool, interval: float) -> None:
@@ -52,13 +52,13 @@ def keep_looking(look: Look, render: Render, as_json: bool, interval: float) -> 
         with display:
             while True:
                 try:
-                    seen = look()
+                    document = look()
                 except UnavailableError as error:
                     away_since = away_since or time.monotonic()
                     display.away(error, time.monotonic() - away_since)
                 else:
                     away_since = None
-                    display.show(seen, render)
+                    display.show(document, render)
                 time.sleep(interval)
     except KeyboardInterrupt:
         raise typer.Exit(130) from None

@@ -109,8 +109,8 @@ def _prior(settings: Settings) -> str:
     if left_out:
         raise DamagedError("lessons-not-finite", left_out=list(left_out))
     shown = [f"{head['form']} v{head['version']} of {head['lessons']} lessons" for head in heads]
-    other = [str(head["form"]) for head in heads if not head["same"]]
-    note = f"; other numbers here than where it was fitted: {', '.join(other)}" if other else ""
+    differing = [str(head["form"]) for head in heads if not head["same"]]
+    note = f"; other numbers here than where it was fitted: {', '.join(differing)}" if differing else ""
     return (", ".join(shown) or "none yet; the first is fitted after a task is published") + note
 
 
@@ -127,8 +127,8 @@ def _device(settings: Settings) -> str:
 
 def _workers(settings: Settings) -> str:
     with open_database(settings) as database:
-        seen = status.workers(database).to_json()
-    standing = workers_standing(seen, release_number(), _dead(settings))
+        workers = status.workers(database).to_json()
+    standing = workers_standing(workers, release_number(), _dead(settings))
     if standing:
         return standing
     if settings.embedded:
@@ -146,10 +146,10 @@ def _dead(settings: Settings) -> set[str]:
 
 def _queues(settings: Settings) -> str:
     with open_database(settings) as database:
-        seen = status.queues(database).to_json()
+        queues = status.queues(database).to_json()
         waiting = claimable(database)
         alive = any(worker.name not in _dead(settings) for worker in live_workers(database))
-    require_served(seen, near=True, embedded=settings.embedded, dead=settings.embedded and not alive)
+    require_served(queues, near=True, embedded=settings.embedded, dead=settings.embedded and not alive)
     return ", ".join(f"{count} to be claimed in {queue}" for queue, count in waiting.items()) or "no job waits"
 
 

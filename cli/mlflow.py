@@ -37,5 +37,5 @@ def log(
         document = service.job(job).document
     run, new = log_job(document, uri, experiment)
     logged = {"run": run, "new": new, "job": document["job"], "task": document["task"], "version": document["version"]}
-    said = "is now" if new else "is already"
-    emit(logged, as_json, lambda: f"{document['task']}@v{document['version']} {said} run {run}")
+    state = "is now" if new else "is already"
+    emit(logged, as_json, lambda: f"{document['task']}@v{document['version']} {state} run {run}")

@@ -19,11 +19,11 @@ NOTHING: Final[Mapping[str, Any]] = {"unknown_labels": "refuse"}  # options of l
 
 def submit_options(declaration: type[Any] = Submission) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Add the argument FILE and an option per field to a command. Its first argument is the submission."""
-    dataset, *others = fields_of(declaration)
+    dataset, *further = fields_of(declaration)
     named = replace(
         dataset, default=None, option=replace(dataset.option, help="FILE, as an option instead of an argument.")
     )
-    return _with_options(declaration, [_file(dataset, None), _option(named), *map(_option, others)])
+    return _with_options(declaration, [_file(dataset, None), _option(named), *map(_option, further)])
 
 
 def check_options(declaration: type[Any] = Submission) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -31,8 +31,8 @@ def check_options(declaration: type[Any] = Submission) -> Callable[[Callable[...
 
     The dataset is the command's argument FILE.
     """
-    dataset, *others = [declared for declared in fields_of(declaration) if declared.option.checked]
-    return _with_options(declaration, [_file(dataset, None), *map(_option, others)])
+    dataset, *further = [declared for declared in fields_of(declaration) if declared.option.checked]
+    return _with_options(declaration, [_file(dataset, None), *map(_option, further)])
 
 
 def labelled_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -47,7 +47,7 @@ def addition_options(command: Callable[..., None]) -> Callable[..., None]:
 
 def _with_fields(command: Callable[..., None], declaration: type[Any]) -> Callable[..., None]:
     _, *described = fields_of(declaration)
-    *own, _ = signature(command, eval_str=True).parameters.values()
+    *parameters, _ = signature(command, eval_str=True).parameters.values()
 
     def run(**values: Any) -> None:
         options = {declared.name: values.pop(declared.name) for declared in described}
@@ -55,7 +55,7 @@ def _with_fields(command: Callable[..., None], declaration: type[Any]) -> Callab
 
     run.__name__, run.__doc__ = command.__name__, command.__doc__
     run.__annotations__ = {}
-    named = [parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in own]
+    named = [parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in parameters]
     run.__signature__ = Signature([*named, *map(_option, described)])  # type: ignore[attr-defined]  # what typer reads
     return run
 
@@ -64,18 +64,18 @@ def _with_options(
     declaration: type[Any], options: list[Parameter]
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        _, *own = signature(command, eval_str=True).parameters.values()
+        _, *parameters = signature(command, eval_str=True).parameters.values()
 
         def run(**values: Any) -> None:
-            rest = {parameter.name: values.pop(parameter.name) for parameter in own}
+            rest = {parameter.name: values.pop(parameter.name) for parameter in parameters}
             dataset = _dataset(values.pop("file"), values.pop("dataset", None), labels=bool(values.get("labels")))
-            given = {name: value for name, value in values.items() if value is not None}
-            command(declaration(dataset=dataset, **given), **rest)
+            fields = {name: value for name, value in values.items() if value is not None}
+            command(declaration(dataset=dataset, **fields), **rest)
 
         run.__name__, run.__doc__ = command.__name__, command.__doc__
         run.__annotations__ = {}
         run.__signature__ = Signature(  # type: ignore[attr-defined]  # what typer reads
-            [*options, *(parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in own)]
+            [*options, *(parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in parameters)]
         )
         return run
 

@@ -105,5 +105,5 @@ def report_error(error: OnboardError, as_json: bool) -> int:
 def _problem_line(problem: dict[str, Any]) -> str:
     place = ", ".join(f"{key} {problem[key]}" for key in ("file", "row", "field") if problem.get(key) is not None)
     remedy = f" → {problem['remedy']}" if problem.get("remedy") else ""
-    said = f"{problem['message']}{remedy}"
-    return one_line(f"{place}: {said}" if place else said)
+    text = f"{problem['message']}{remedy}"
+    return one_line(f"{place}: {text}" if place else text)

@@ -72,18 +72,18 @@ def predict(
     from onboard.jobs.submission import split_labels
 
     references = require_references(task, tasks)
-    chosen = split_labels(labels)
+    label_choice = split_labels(labels)
     texts = {"text": text, "text_a": text_a, "text_b": text_b}
-    given = {name: value for name, value in texts.items() if value is not None}
+    given_texts = {name: value for name, value in texts.items() if value is not None}
     fields = tuple(text_field or ())
-    _require_one_source(given, source, fields)
-    asked = {"text_fields": fields, "labels": chosen, "probabilities": probabilities}
+    _require_one_source(given_texts, source, fields)
+    asked = {"text_fields": fields, "labels": label_choice, "probabilities": probabilities}
     if answered_in_bulk(references, source, output, queue, as_json, asked, Apart(unknown, _on_error(on_error))):
         return
     target = None if output is None else Path(output)
-    rows = [TextRow(given, dict(given))] if source is None else _read(source, references, fields, on_error)
+    rows = [TextRow(given_texts, dict(given_texts))] if source is None else _read(source, references, fields, on_error)
     asked_rows = [(row, reference) for row in rows for reference in references]
-    more = {**({"labels": list(chosen)} if chosen else {}), **({"unknown": True} if unknown else {})}
+    more = {**({"labels": list(label_choice)} if label_choice else {}), **({"unknown": True} if unknown else {})}
     _show(asked_rows, _outcomes(asked_rows, more, probabilities, source, target), target, probabilities, as_json)
 
 
@@ -216,12 +216,12 @@ def _table(rows: Sequence[AskedRow], documents: Sequence[Document]) -> Renderabl
             continue
         listed = sorted(answer.get("probabilities", ()), key=lambda share: -share["probability"])
         listed = listed if "labels" in answer else listed[1:]  # a single score may be of a label in the answer
-        others = ", ".join(
+        runners_up = ", ".join(
             f"{_shown(share['label'])} {share['probability']:.3f}" for share in listed[: _MOST_OTHERS - 1]
         )
         answers.append((
             _set_shown(answer["labels"]) if "labels" in answer else _shown(answer["label"]),
-            f"{answer['probability']:.3f}", *([others] if more else []),
+            f"{answer['probability']:.3f}", *([runners_up] if more else []),
             *(("yes" if answer.get("unknown") else "no") for _ in strange),
             f"{answer['task']}@v{answer['version']}", preview_texts(list(row.texts.values())),
         ))  # fmt: skip

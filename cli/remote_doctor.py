@@ -52,11 +52,11 @@ def _workers(settings: Settings) -> str:
 def _queues(settings: Settings) -> str:
     with _asked(settings) as client:
         try:
-            seen = client.queues()
+            queues = client.queues()
         except ScopeError as error:
             return f"not looked at: {error.message}"
-    require_served(seen, near=False)
-    waiting = [f"{queue['queued']} queued in {queue['queue']}" for queue in seen["queues"] if queue["queued"]]
+    require_served(queues, near=False)
+    waiting = [f"{queue['queued']} queued in {queue['queue']}" for queue in queues["queues"] if queue["queued"]]
     return ", ".join(waiting) or "no job waits"
 
 

@@ -54,8 +54,8 @@ class RowProgress:
         rate = self._rate(now)
         if not rate:
             return f"{self._done:,} of {self._rows:,} rows"
-        left = seconds_text((self._rows - self._done) / rate)
-        return f"{self._done:,} of {self._rows:,} rows, {rate:,.0f} rows/s, about {left} left"
+        remaining = seconds_text((self._rows - self._done) / rate)
+        return f"{self._done:,} of {self._rows:,} rows, {rate:,.0f} rows/s, about {remaining} left"
 
     def _rate(self, now: float) -> float | None:
         answered, seconds = self._done - self._before, now - self._began

@@ -30,15 +30,15 @@ def serve(
     from onboard.jobs.doorbell import DEFAULT_QUEUE
     from workers.logs import set_up_logging
 
-    with local.Onboard(notify=say) as here:
-        settings = here.services.settings
+    with local.Onboard(notify=say) as service:
+        settings = service.services.settings
         set_up_logging(settings.log_format, "serve")
         listening = listen(host, port)
-        code = admit(here.services.database, settings, host)
+        code = admit(service.services.database, settings, host)
         if no_worker:
             settings = settings.model_copy(update={"start_worker": False})
         else:
-            here.start_worker(DEFAULT_QUEUE)
+            service.start_worker(DEFAULT_QUEUE)
     url = url_of(host, listening)
     link = None if code is None else f"{url}/login?code={code}"
     emit({"url": url, "sign_in": link}, as_json, lambda: link or url)

@@ -52,5 +52,5 @@ def opened(register: bool = True) -> Iterator[Services]:
     from onboard import local
 
     local.require_here()
-    with local.Onboard(register=register, notify=say) as here:
-        yield here.services
+    with local.Onboard(register=register, notify=say) as service:
+        yield service.services

@@ -58,12 +58,12 @@ def require_served(seen: Document, *, near: bool, embedded: bool = False, dead: 
         return
     names = ", ".join(queue["queue"] for queue in stranded)
     lost = sum(queue["running"] if dead else queue["lost"] for queue in stranded)
-    left = f"; {lost} of them were in the hands of a worker that died" if lost else ""
+    lost_text = f"; {lost} of them were in the hands of a worker that died" if lost else ""
     idle = " --idle-exit 60" if embedded else ""
     raise UnavailableError(
         "queue-without-worker",
         names=names,
-        left=left,
+        left=lost_text,
         where="" if near else _WHERE,
         queue=stranded[0]["queue"],
         idle=idle,

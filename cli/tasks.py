@@ -32,8 +32,8 @@ def list_tasks(
 ) -> None:
     """List tasks with their latest version. Shipped tasks are only counted, unless an option selects them."""
     with connected() as service:
-        found = service.tasks(label=label, metric=metric, at_least=at_least)
-    tasks = [task.document for task in found]
+        matching = service.tasks(label=label, metric=metric, at_least=at_least)
+    tasks = [task.document for task in matching]
     everything = shipped or label is not None or metric is not None
     emit({"tasks": tasks}, as_json, lambda: _table(tasks, everything))
 

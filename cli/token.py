@@ -28,10 +28,10 @@ def create(
 ) -> None:
     """Create a token. It is shown only once and not stored."""
     with connected(register=False) as service:
-        made = service.create_token(name, scope, expires)
+        document = service.create_token(name, scope, expires)
     if not as_json:
-        say(f"{_described(made)}. Keep it now, it is not shown again:")
-    emit(made, as_json, lambda: str(made["secret"]))
+        say(f"{_described(document)}. Keep it now, it is not shown again:")
+    emit(document, as_json, lambda: str(document["secret"]))
 
 
 @app.command("list")

@@ -41,9 +41,9 @@ def gc(
         say("  → Copy these files back from a backup: docs/how-to/troubleshoot.md, An artifact is missing or damaged")
         raise typer.Exit(_DAMAGED)
     if garbage.foreign.count:
-        unknown, known = garbage.foreign.count, garbage.known
+        unknown, total = garbage.foreign.count, garbage.known
         say(
-            f"error: {unknown} stored artifacts are unknown to this database, which knows {known}; they were left alone"
+            f"error: {unknown} stored artifacts are unknown to this database, which knows {total}; they were left alone"
         )
         say("  → Is ONBOARD_ARTIFACT_URL the store of another service? Give every service its own")
         raise typer.Exit(_REFUSED)
@@ -68,14 +68,14 @@ def backup(
         "artifacts": manifest.artifacts, "copied": {"count": copied.copied, "bytes": copied.copied_bytes},
         "present": copied.present, "absent": copied.absent, "bases": manifest.bases,
     }  # fmt: skip
-    said = (
+    summary = (
         f"{target}: {sum(rows.values())} rows, {manifest.artifacts['count']} artifacts "
         f"({copied.copied} copied, {size_text(copied.copied_bytes)}; {copied.present} were there)"
     )
-    emit(document, as_json, lambda: said)
+    emit(document, as_json, lambda: summary)
     for artifact in copied.absent:
-        what = f"{artifact['digest']} ({artifact['kind']})"
-        say(f"error: {what} is {artifact['problem']} in the service, so not in the backup")
+        file = f"{artifact['digest']} ({artifact['kind']})"
+        say(f"error: {file} is {artifact['problem']} in the service, so not in the backup")
     if copied.absent:
         say("  → onboard gc names what needs them; an earlier backup may still have them")
         raise typer.Exit(_DAMAGED)

@@ -109,11 +109,11 @@ def event_line(event: Document) -> str:
     if event["numbers"].get("provisional"):
         return str(event["message"])
     numbers = ", ".join(f"{key} {_short(value)}" for key, value in event["numbers"].items() if value is not None)
-    what: str = {
+    text: str = {
         "stage_started": f"{event['stage']}: started",
         "stage_finished": f"{event['stage']}: done in {event['seconds'] or 0:.1f} s",
     }.get(str(event["kind"]), str(event["message"]))
-    return f"{what}  ({numbers})" if numbers else what
+    return f"{text}  ({numbers})" if numbers else text
 
 
 def _short(value: object) -> str:
