@@ -11,7 +11,7 @@ from onboard.domain.access import LIFETIME, Scope, sorted_scopes
 
 
 def _in_order(scopes: Any) -> Any:
-    """A record's set in the order of the scopes, and a list of an answer as it is."""
+    """Sort a record's set of scopes; return the list of a response unchanged."""
     if isinstance(scopes, frozenset | list):
         return tuple(map(Scope, sorted_scopes(scopes) if isinstance(scopes, frozenset) else scopes))
     return scopes
@@ -21,7 +21,7 @@ Scopes = Annotated[tuple[Scope, ...], BeforeValidator(_in_order)]
 
 
 class TokenRequest(BaseModel, extra="forbid"):
-    """A token that is wanted."""
+    """A request for a new token."""
 
     name: Annotated[str | None, Field(max_length=64, description="Whose it is; names may repeat.")] = None
     scopes: Annotated[list[Scope], Field(min_length=1, max_length=len(Scope), description="What it allows.")]
@@ -42,7 +42,7 @@ class TokenDocument(Document):
 
 
 class TokenCreated(TokenDocument):
-    """A new token. Its secret is shown this once."""
+    """A new token. Its secret is only shown here."""
 
     secret: str
 
@@ -80,7 +80,7 @@ class SessionList(Document):
 
 
 class Change(Document):
-    """One change that somebody made."""
+    """One change, and who made it."""
 
     id: int
     at: str

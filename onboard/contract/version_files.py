@@ -1,4 +1,4 @@
-"""The folder of a fetched version: names of its files, and writing them, each whole or not at all."""
+"""The folder of a fetched version: file names, and writing the files, each completely or not at all."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from onboard.errors import NotAllowedError, StorageError
 EMBEDDING: Final = "embedding.safetensors"
 WEIGHTS: Final = "weights.safetensors"  # of a version without an embedding
 READOUT: Final = "readout.safetensors"
-BASE: Final = "base"  # what a bundle calls the folder of the base
-HYPERNETWORK: Final = "hypernetwork.safetensors"  # and a hypernetwork that the base does not bring
+BASE: Final = "base"  # folder of the base in a bundle
+HYPERNETWORK: Final = "hypernetwork.safetensors"  # a hypernetwork that is not part of the base
 _REMEDY: Final = "free some space, or --output elsewhere"
 
 
@@ -69,7 +69,7 @@ def made_folder(output: Path) -> None:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all. Raises OSError."""
+    """Write a file completely or not at all. Raises OSError."""
     part = part_beside(path)
     try:
         with open_new(part) as stream:
