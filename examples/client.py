@@ -1,5 +1,5 @@
 # ruff: noqa: T201 - an example prints
-"""What a downstream service does: fetch the latest embedding of a task, verified, and ask for a prediction.
+"""An example of a downstream service: fetch the latest embedding of a task, verify it, and request a prediction.
 
 ONBOARD_API_URL=http://127.0.0.1:8000 ONBOARD_TOKEN=onb_… python examples/client.py sst2 "A joy to use."
 """
@@ -13,9 +13,9 @@ from onboard.client import Onboard
 
 
 def main(task: str, text: str) -> None:
-    """Print what `latest` means for a task, and what that version answers for a text."""
+    """Print the version that `latest` names for a task, and its answer to a text."""
     with Onboard(os.environ["ONBOARD_API_URL"], os.environ["ONBOARD_TOKEN"]) as service:
-        embedding = service.embedding(task)  # verified by its digest, and kept in ~/.cache/onboard
+        embedding = service.embedding(task)  # verified by its digest, and cached in ~/.cache/onboard
         age = f"from the cache, {embedding.age_seconds:.0f} s old" if embedding.stale else "just confirmed"
         print(f"{embedding.reference}: {embedding.vector.size} numbers, {embedding.digest[:19]}…, {age}")
         print(

@@ -1,8 +1,8 @@
-"""What a cell of a Markdown table may hold."""
+"""Cells of Markdown tables."""
 
 from __future__ import annotations
 
 
 def cell(text: str) -> str:
-    """A text on one line, without what would end the cell or begin a tag."""
+    """Return a text on one line, with escapes for characters that would end the cell or begin a tag."""
     return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")

@@ -1,4 +1,4 @@
-"""Every command with its arguments and options, from the program itself."""
+"""The page of all commands with their arguments and options, generated from the program."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from reference.cells import cell
 
 
 def page() -> str:
-    """The page, in the order of `onboard --help`."""
+    """Return the page, in the order of `onboard --help`."""
     command = typer.main.get_command(app)
     head = [
         "# Commands",
@@ -48,7 +48,7 @@ def _command(command: Any, path: tuple[str, ...]) -> Iterator[str]:
 
 def _row(parameter: Any, context: Any) -> str:
     record = parameter.get_help_record(context)
-    if record is None:  # an argument without words of its own
+    if record is None:  # an argument without a help text
         return ""
     name, meaning = record
     return f"| `{name.replace('|', '/')}` | {cell(meaning)} |"

@@ -1,4 +1,4 @@
-"""Every route of the HTTP door, from its OpenAPI document."""
+"""The page of all routes of the HTTP API, generated from its OpenAPI document."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from reference.cells import cell
 
 
 def page() -> str:
-    """The page: a section a route, with the scope that it asks for."""
-    app = create_app(Settings(home=Path(gettempdir()) / "onboard"))  # nothing is opened before it is served
+    """Return the page: a section per route, with the scope that it requires."""
+    # the application opens nothing before it is started
+    app = create_app(Settings(home=Path(gettempdir()) / "onboard"))
     scopes = {
         (route.path_format, method): scope_of(route) for route in routes_of(app) for method in route.methods or ()
     }
@@ -59,7 +60,7 @@ def _answer(status: str, answer: Mapping[str, Any]) -> str:
     if "$ref" in answer:
         return f"| {status} | a problem document |"
     kinds = ", ".join(f"`{kind}` ({_schema(content)})" for kind, content in answer.get("content", {}).items())
-    said = answer.get("description", "").replace("Successful Response", "")  # FastAPI's word for nothing
+    said = answer.get("description", "").replace("Successful Response", "")  # the default description of FastAPI
     return f"| {status} | {': '.join(filter(None, [cell(said), kinds]))} |"
 
 

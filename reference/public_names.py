@@ -1,4 +1,4 @@
-"""The public Python names, what they say of themselves, and docs/reference/python.md, which lists them.
+"""The public Python names and their docstrings, and docs/reference/python.md, which lists them.
 
 After a change: python -m reference.public_names
 """
@@ -28,9 +28,9 @@ MODULES: Final = (
     "onboard.testing",
     "onboard",
 )
-_COMMON: Final = (Document, Partial)  # what every document has: the docstring of onboard.client says it once
-_MADE: Final = ("model_post_init",)  # by pydantic
-MOST_ARGUMENTS: Final = 9  # shown of a call; its docstring tells of the others
+_COMMON: Final = (Document, Partial)  # members of every document, described once in the docstring of onboard.client
+_MADE: Final = ("model_post_init",)  # made by pydantic
+MOST_ARGUMENTS: Final = 9  # number of arguments shown of a call; its docstring describes the others
 _VALUES: Final = {"__version__": "The release, as text."}
 PAGE: Final = Path(__file__).parent.parent / "docs" / "reference" / "python.md"
 _HEAD: Final = """\
@@ -47,8 +47,8 @@ class PublicName:
     """A name, or a member of a class.
 
     Args:
-        name: as one writes it after importing it, a call with its arguments.
-        docstring: its own; empty where it has none.
+        name: the name after its import; a call with its arguments.
+        docstring: its docstring without inherited ones; empty if it has none.
     """
 
     name: str
@@ -61,7 +61,7 @@ class PublicName:
 
 
 def public_names(module: ModuleType) -> Iterator[PublicName]:
-    """What `__all__` of a module names, classes followed by their public members.
+    """Yield the names in `__all__` of a module. Classes are followed by their public members.
 
     A method that several classes share is listed with the last of them.
     """
@@ -94,9 +94,9 @@ def _section(name: str) -> str:
 
 
 def _members(thing: type, public: set[Any]) -> Iterator[tuple[str, Any]]:
-    """Public methods and properties that a class defines, or one above it that is not listed itself.
+    """Yield public methods and properties that a class or an unlisted parent class defines.
 
-    What a class only fills in for a library's own machinery (a class method that the library calls) is left out.
+    Class methods that a class only overrides for a library are omitted.
     """
     ours = [parent for parent in thing.__mro__ if parent.__module__.startswith("onboard.")]
     theirs = [parent for parent in thing.__mro__ if parent not in ours]
@@ -110,14 +110,14 @@ def _members(thing: type, public: set[Any]) -> Iterator[tuple[str, Any]]:
 
 
 def own_docstring(thing: Any) -> str:
-    """A class's or a function's docstring; what Python writes by itself, or a class above, does not count."""
+    """The docstring of a class or a function; docstrings that Python generates or that are inherited are omitted."""
     docstring = vars(thing).get("__doc__") if inspect.isclass(thing) else thing.__doc__
     made_by_dataclass = inspect.isclass(thing) and (docstring or "").startswith(f"{thing.__name__}(")
     return "" if made_by_dataclass else inspect.cleandoc(docstring or "")
 
 
 def _call(name: str, thing: Any) -> str:
-    """A name with its arguments; those that may be left out as `argument=…`."""
+    """A name with its arguments; optional ones as `argument=…`."""
     if isinstance(thing, property):
         return name
     if inspect.isclass(thing) and issubclass(thing, Document):

@@ -1,4 +1,4 @@
-"""Hooks of MkDocs: pages made from the code, and links from docs/ to files that lie elsewhere in the repository."""
+"""Hooks of MkDocs: generated pages, and links from docs/ to other files in the repository."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from reference.redirects import redirects
 
 ROOT: Final = Path(__file__).parent.parent
 MADE: Final = {"commands": commands.page, "errors": errors.page, "http": http.page}
-ELSEWHERE: Final = "repository"  # where in the site what lies beside docs/ is shown
+ELSEWHERE: Final = "repository"  # folder of the site for files outside docs/
 _CODE: Final = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
 _LINK: Final = re.compile(r"(\]\()([^)\s#]+)((?:#[^)\s]*)?\))")
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Fill in the navigation: `folder/` is every page of it."""
+    """Fill in the navigation: `folder/` stands for all pages of the folder."""
     assert config.nav is not None
     config.nav = [_filled(entry) for entry in config.nav]
     return config
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages that are made, and the files that pages link to, whatever these link to included."""
+    """Add generated pages, and the files that pages link to, directly or through such files."""
     for name, make in MADE.items():
         files.append(File.generated(config, f"reference/{name}.md", content=make()))
     waiting = [path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md")]
@@ -49,13 +49,13 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_post_build(config: MkDocsConfig) -> None:
-    """Write a page at every address that earlier releases had, which leads to the present one."""
+    """Write a redirect to the current page at every address of earlier releases."""
     for address, document in redirects():
         (Path(config.site_dir) / address).write_text(document, encoding="utf-8")
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Let links lead where the files are in the site. `config` and `files` are named by MkDocs."""
+    """Replace links by the addresses of the files in the site. MkDocs requires the names `config` and `files`."""
     del config, files
     here = page.file.src_uri
     path = here.removeprefix(f"{ELSEWHERE}/") if here.startswith(f"{ELSEWHERE}/") else f"docs/{here}"
@@ -71,12 +71,12 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def place_of(path: str) -> str:
-    """Where a file of the repository lies in the site."""
+    """The path of a file of the repository in the site."""
     return path.removeprefix("docs/") if path.startswith("docs/") else f"{ELSEWHERE}/{path}"
 
 
 def _linked(path: str) -> Iterator[str]:
-    """The files of the repository that a page of it links to."""
+    """The files of the repository that a page links to."""
     text = _CODE.sub("", (ROOT / path).read_text(encoding="utf-8"))
     for _, target, _ in _LINK.findall(text):
         file = _file_at(posixpath.dirname(path), target)
@@ -85,7 +85,7 @@ def _linked(path: str) -> Iterator[str]:
 
 
 def _file_at(folder: str, target: str) -> str | None:
-    """The file that a relative link means; a folder means its README. None for what is no file of ours."""
+    """The file of a relative link; for a folder, its README. None if the repository does not have the file."""
     if re.match(r"[a-z]+:|/", target):
         return None
     path = posixpath.normpath(posixpath.join(folder, target))
@@ -111,6 +111,6 @@ def _filled(entry: Any) -> Any:
 
 
 def _pages(pattern: str) -> list[str]:
-    """Pages of docs/, a folder's README first."""
+    """Pages of docs/, with the README of each folder first."""
     paths = [path.relative_to(ROOT / "docs") for path in (ROOT / "docs").glob(pattern)]
     return [path.as_posix() for path in sorted(paths, key=lambda path: (path.name != "README.md", path))]
