@@ -48,14 +48,14 @@ class Config:
         return len(self.fields) > 1
 
     def text_of(self, data: object) -> Text | None:
-        """The text of a task's data; None where there is none, as in a task of an image."""
+        """The text of a task's data; None if there is none, as in a task with an image."""
         values = [data.get(field) if isinstance(data, Mapping) else None for field in self.fields]
         if not all(isinstance(value, str) and value.strip() and _is_storable(value) for value in values):
             return None
         return str(values[0]), str(values[1]) if self.pairs else None
 
     def label_in(self, results: object) -> str | None:
-        """The one choice for the whole text among an annotation's results; None where there is none, or several."""
+        """The choice for the whole text among an annotation's results; None if there is none, or several."""
         chosen: list[str] = []
         for result in results if isinstance(results, list) else ():
             if not isinstance(result, Mapping) or result.get("from_name") != self.control_name:
@@ -176,12 +176,12 @@ def annotations_in(body: Payload, config: Config | None) -> Iterator[Annotation 
 
 
 def texts_in(tasks: object, config: Config) -> Sequence[Text | None]:
-    """The text of each task; None where it has none."""
+    """The text of each task; None for tasks without one."""
     return [config.text_of(task.get("data")) for task in _listed(tasks)]
 
 
 def config_in(body: Payload) -> Config | None:
-    """The configuration of a webhook's project; None where it carries none. Raises InputError as `read_config`."""
+    """The configuration of a webhook's project; None if it has none. Raises InputError as `read_config`."""
     project = body.get("project")
     config = project.get("label_config") if isinstance(project, Mapping) else None
     return read_config(config) if isinstance(config, str) and config.strip() else None
@@ -206,7 +206,7 @@ def _number(value: object) -> str | None:
 
 
 def _moment(value: object) -> float:
-    """Epoch seconds of an ISO time; 0 where it is missing or cannot be read."""
+    """Epoch seconds of an ISO time; 0 if it is missing or cannot be read."""
     try:
         moment = datetime.fromisoformat(str(value))
     except ValueError:

@@ -1,4 +1,4 @@
-"""Use case: a job learns the annotations of a task, and with it the task's other rows. The first one makes the task."""
+"""Use case: queue a job that learns the annotations of a task and its other rows. The first job makes the task."""
 
 from __future__ import annotations
 
@@ -28,27 +28,28 @@ if TYPE_CHECKING:
     from onboard.jobs.doorbell import Doorbell
     from onboard.registry.services import Services
 
-SOURCE: Final = "annotations"  # what reports name where others name a file
+SOURCE: Final = "annotations"  # name of the rows' source in reports, which otherwise name a file
 _IN_VAIN: Final = (JobState.FAILED, JobState.CANCELLED, JobState.DEAD)
 
 
 def publish(services: Services, doorbell: Doorbell, task: str, *, fast: bool, owner: str | None = None) -> Job | None:
-    """Queue a job that learns the newest annotations; asked again for the same ones, it gives the same job.
+    """Queue a job that learns the newest annotations; if there is such a job already, return it.
 
-    A job that has learned them in full need not learn them fast, and one that failed is not given again.
+    A job that has learned them in full is also returned with `fast`. A failed job is not returned.
 
-    Annotated rows are added to those of the task, and correct labels of texts that it has. Texts that were published
-    and that nobody labels any more are removed.
+    Annotated rows are added to those of the task, and correct the labels of its texts. Published texts without a
+    current
+    annotation are removed.
 
     Args:
         services: of the service.
-        doorbell: that is rung.
+        doorbell: wakes a worker.
         task: its name.
         fast: stop after the readout.
-        owner: who asks, for audit.
+        owner: the requester, for the audit log.
 
     Returns:
-        None where there is nothing to learn: no annotation, or rows of fewer than two labels for a new task.
+        The job; None if there is nothing to learn: no annotation, or rows of fewer than two labels for a new task.
 
     Raises:
         ConflictError: the task cannot be labeled here, as of `require_labelable`.
@@ -75,7 +76,7 @@ def publish(services: Services, doorbell: Doorbell, task: str, *, fast: bool, ow
 
 
 def published_under(session: Session, task: str, revision: int) -> Job | None:
-    """The job that learned this revision of a task's annotations, or is to; None where none does."""
+    """Return the job that learns this revision of a task's annotations; None if there is none."""
     return _under(session, task, revision, fast=False) or _under(session, task, revision, fast=True)
 
 
@@ -93,13 +94,13 @@ def standing_of(services: Services, task: str) -> Standing | None:
 
 
 def require_labelable(task: str, kind: str, has_pairs: bool | None, *, pairs: bool) -> None:
-    """Raise ConflictError unless each row of a task has one class, and texts of this form.
+    """Raise ConflictError unless each row of a task has one class and texts of this form.
 
     Args:
         task: its name.
         kind: of its rows.
-        has_pairs: whether these are pairs; None where nobody knows.
-        pairs: whether those that people label are.
+        has_pairs: whether these are pairs; None if unknown.
+        pairs: whether people label pairs.
     """
     if kind == MULTILABEL:
         raise ConflictError("task-with-sets", task=task)
@@ -111,10 +112,10 @@ def require_labelable(task: str, kind: str, has_pairs: bool | None, *, pairs: bo
 
 
 def require_connectable(services: Services, task: str, *, pairs: bool) -> None:
-    """Raise unless a project with texts of this form can be labeled for a task, which need not exist yet.
+    """Raise an error unless a project with texts of this form can be labeled for a task, which may not exist yet.
 
     Raises:
-        InputError: no name of a task.
+        InputError: invalid task name.
         ConflictError: as `standing_of` and `require_labelable`, or the task was learned on another base.
     """
     stands = standing_of(services, task)
@@ -135,7 +136,7 @@ def _key(task: str, revision: int, *, fast: bool) -> str:
 def _first(
     services: Services, doorbell: Doorbell, task: str, labels: Mapping[Text, str], how: Queueing, *, fast: bool
 ) -> Job | None:
-    """The job that makes the task; None with rows of fewer than two labels."""
+    """Return the job that makes the task; None if the rows have fewer than two labels."""
     if len(set(labels.values())) < 2:
         return None
     with tempfile.TemporaryDirectory() as folder:
@@ -171,7 +172,7 @@ def _examples(labels: Mapping[Text, str], known: Sequence[Label]) -> tuple[Examp
 
 
 def _amended(stored: Dataset, rows: Sequence[Example], gone: Sequence[Text]) -> Amended:
-    """The dataset with the rows and without the texts that are gone; as it is where that changes nothing."""
+    """Return the dataset with the rows and without the removed texts; if nothing changes, the dataset itself."""
     amended = Amended(stored, {})
     if rows:
         try:
