@@ -1,1 +1,1 @@
-"""The command line: `onboard`, one file a command group."""
+"""The command line: `onboard`, with one file per command group."""

@@ -1,4 +1,4 @@
-"""`onboard add`: a task gets more rows, corrected labels or fewer rows, and a new version learns them."""
+"""`onboard add`: add, correct or remove rows of a task, and learn a new version."""
 
 from __future__ import annotations
 

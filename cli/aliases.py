@@ -1,4 +1,4 @@
-"""`onboard promote` and `onboard rollback`: which version a name such as `latest` means."""
+"""`onboard promote` and `onboard rollback`: move an alias such as `latest`."""
 
 from __future__ import annotations
 
@@ -52,5 +52,5 @@ def rollback(
 
 def _sentence(move: AliasMoveDocument) -> str:
     before = f" (was v{move.previous})" if move.previous else ""
-    called = "".join(f"\nanswers {name!r} for {label!r}" for label, name in move.names or ())
-    return f"{move.task}@{move.alias} is v{move.version}{before}{called}"
+    names = "".join(f"\nanswers {name!r} for {label!r}" for label, name in move.names or ())
+    return f"{move.task}@{move.alias} is v{move.version}{before}{names}"

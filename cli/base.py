@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from onboard.bases import Base
 
 _HEADS = ("base", "sources", "digest", "licence")
-_MOST_NAMED = 8  # sources in a list of bases
+_MOST_NAMED = 8  # number of sources in a list of bases
 app = typer.Typer(
     help="Manage bases, the frozen models that tasks are learned on.", no_args_is_help=True, rich_markup_mode=None
 )
@@ -171,7 +171,7 @@ def _tell(base: Base, as_json: bool) -> None:
 
 
 def _bases(name: str | None) -> list[Document]:
-    """The bases that can be used by name, or the one of that name or folder. Raises NotFoundError."""
+    """The bases that can be used by name, or the one with this name or folder. Raises NotFoundError."""
     with connected() as service:
         return list[Document](service.bases(name))
 
@@ -181,7 +181,7 @@ def _row(base: Document) -> tuple[str, ...]:
 
 
 def _sources(names: Iterable[str]) -> str:
-    """ "sst2 mnli", or "127: annomi_client app_review_kind arct_warrant …"."""
+    """Join the names of sources, such as "sst2 mnli", or "127: annomi_client app_review_kind arct_warrant …"."""
     first = list(names)
     return " ".join(first) if len(first) <= _MOST_NAMED else f"{len(first)}: {' '.join(first[:3])} …"
 
@@ -203,5 +203,5 @@ def _text_of_card(base: Document) -> str:
     with connected() as service:
         try:
             return service.base_card(base["digest"])
-        except NotFoundError:  # it was never used there, so its files are not given out
+        except NotFoundError:  # it was never used on that service, which therefore does not send its files
             return f"# {base['base']}"

@@ -1,4 +1,4 @@
-"""`onboard tasks carry`: tasks that are pinned to another hypernetwork than the head move to it, where none loses."""
+"""`onboard tasks carry`: move tasks from earlier hypernetworks to the head, unless the guard refuses."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def carry(
 
 
 def _said(page: CarriedTasks) -> None:
-    """The progress of --all."""
+    """Print the progress of --all."""
     for outcome in page.carried + page.refused:
-        what = "cleared" if outcome.version is None else f"v{outcome.version}"
-        say(f"{outcome.task}: {what if outcome in page.carried else 'refused'}")
+        result = "cleared" if outcome.version is None else f"v{outcome.version}"
+        say(f"{outcome.task}: {result if outcome in page.carried else 'refused'}")
 
 
 def _shown(document: CarriedTasks, task: str | None) -> RenderableType:

@@ -1,4 +1,4 @@
-"""`onboard compare`: two versions of a task, on rows that neither was trained on or on those of a file."""
+"""`onboard compare`: compare two versions of a task on rows that neither was trained on, or on the rows of a file."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _shown(document: ComparisonDocument) -> RenderableType:
 
 
 def _worth(document: ComparisonDocument) -> list[str]:
-    """How far the evidence can be trusted, and how to get better evidence."""
+    """Explain how reliable the evidence is, and how to get better evidence."""
     lines = [document.worth] if document.worth else []
     if document.relabeled:
         lines.append(f"{counted(document.relabeled, 'row')} with a changed label: not counted in the verdict.")
@@ -106,7 +106,7 @@ def _value(metric: dict[str, Any]) -> str:
 
 
 def _paired(comparison: PairedComparison | None) -> list[str]:
-    """The numbers of both tests; the sentence above them says which of the two decided."""
+    """The numbers of both tests. The sentence above them names the one that decides."""
     if comparison is None:
         return []
     lines = []

@@ -1,4 +1,4 @@
-"""Which service the commands of this environment talk to: its own, or the one at ONBOARD_API_URL."""
+"""Connects commands to a service: that of this environment, or the one at ONBOARD_API_URL."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 @contextmanager
 def connected(register: bool = True) -> Iterator[Service]:
-    """The service that the environment names.
+    """Open the service of the environment.
 
     Args:
-        register: make the base's source tasks known first, where the service is this environment's.
+        register: whether to register the base's source tasks first, if the service is that of this environment.
     """
     from onboard.settings import Settings
 
@@ -31,6 +31,6 @@ def connected(register: bool = True) -> Iterator[Service]:
         return
     from onboard import local
 
-    with local.Onboard(register=register, notify=say) as here:
-        here.in_commands = True
-        yield here
+    with local.Onboard(register=register, notify=say) as service:
+        service.in_commands = True
+        yield service

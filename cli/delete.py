@@ -1,4 +1,4 @@
-"""`onboard tasks delete`: a task goes for good, and what descends from it is named, or rebuilt without it."""
+"""`onboard tasks delete`: delete a task permanently, and list its descendants, or rebuild them without it."""
 
 from __future__ import annotations
 

@@ -58,19 +58,19 @@ def _headline(document: DriftDocument) -> str:
     week = f"{texts} in the week of {document.week}"
     if document.alarm is None:
         return f"{named}: no drift among {week}."
-    found = [
+    alarms = [
         f"{' and '.join(names)} from {_AGAINST[against]}"
         for against, names in (("training", document.alarm.training), ("week_before", document.alarm.week_before))
         if names
     ]
     return (
-        f"{named}: the texts have changed. After {document.alarm.texts:,} texts, {'; '.join(found)} differed. {week}."
+        f"{named}: the texts have changed. After {document.alarm.texts:,} texts, {'; '.join(alarms)} differed. {week}."
     )
 
 
 def _comparison(comparison: DriftComparison) -> list[RenderableType]:
     every = {name: getattr(comparison, name) for name in _NAMED}
-    rows = [_difference(name, one, comparison) for name, one in every.items() if one is not None]
+    rows = [_difference(name, difference, comparison) for name, difference in every.items() if difference is not None]
     head = f"against {_AGAINST[comparison.against]} ({comparison.rows:,})"
     parts: list[RenderableType] = [table((head, "difference", "chance", "p", ""), rows)] if rows else []
     labels = [label for label in comparison.by_label if label.index > label.chance]

@@ -1,4 +1,4 @@
-"""`onboard evaluate`: a version measured on a file of labeled rows."""
+"""`onboard evaluate`: measure a version on a file of labeled rows."""
 
 from __future__ import annotations
 

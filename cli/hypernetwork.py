@@ -1,4 +1,4 @@
-"""`onboard hypernetwork`: the line of a base's shared weights, what stands under each version, and going back."""
+"""`onboard hypernetwork`: list the versions of a base's hypernetwork, show one, and revert to one."""
 
 from __future__ import annotations
 

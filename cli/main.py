@@ -1,4 +1,4 @@
-"""`onboard`: one Typer application, a file per command group, heavy imports deferred into the commands."""
+"""`onboard`: one Typer application with a file per command group. Commands import large packages only when they run."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ app = typer.Typer(
     name="onboard",
     help="Learn one small text task after another on one frozen T5, cheaply and without forgetting.",
     no_args_is_help=True,
-    rich_markup_mode=None,  # brackets in help texts are meant as such
+    rich_markup_mode=None,  # brackets in help texts are not markup
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -110,7 +110,7 @@ for group, name in (
 
 
 def _shown_whole(group: typer.Typer) -> None:
-    """Lists of commands show first paragraphs whole, where they would be cut at the end of a line."""
+    """Show the whole first paragraph of each command's help in lists of commands, instead of one line."""
     for command in group.registered_commands:
         command.short_help = (getdoc(command.callback) or "").partition("\n\n")[0].replace("\n", " ")
     for below in group.registered_groups:
@@ -123,7 +123,7 @@ _shown_whole(app)
 
 
 def main() -> None:
-    """Entry point: errors become one message, its remedy and an exit code."""
+    """Entry point. An error is printed as one message with its remedy, and sets the exit code."""
     as_json = "--json" in sys.argv
     open_standard_streams(as_json=as_json)
     try:

@@ -1,4 +1,4 @@
-"""The files of `onboard predict`: texts in any format of a dataset; answers as JSONL, or as CSV for a spreadsheet."""
+"""The files of `onboard predict`: texts in any format of a dataset; answers as JSONL, or as CSV for spreadsheets."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ _CONTROLS: Final = ("Cc", "Cf", "Zl", "Zp")  # NUL, tab, line breaks, the byte o
 
 
 def read_inputs(path: Path, text_fields: tuple[str, ...], *, skip: bool = False) -> Sequence[TextRow | BadRow]:
-    """The texts to predict, with the other columns of their rows; `-` is standard input, as JSONL.
+    """Read the texts to predict, with the other columns of their rows. `-` is standard input, as JSONL.
 
     Args:
-        skip: whether rows that cannot be answered are given as such; else they are an error.
+        skip: whether to return rows that cannot be predicted as `BadRow`; otherwise they are an error.
 
     Raises:
-        DatasetError: the file cannot be read, or some of its rows cannot; with `skip`, none of them can.
+        DatasetError: the file cannot be read, or some of its rows cannot; with `skip`, no row can.
         InputError: more than two fields are named.
     """
     if len(text_fields) > 2:
@@ -58,7 +58,7 @@ def _read(path: Path, text_fields: tuple[str, ...], shown: str | None, skip: boo
 
 
 def require_output(path: Path, source: Path | None) -> None:
-    """Before anything is computed, as answers that cannot be written would be lost.
+    """Check that the answers can be written, before anything is computed.
 
     Raises:
         InputError: it is the file with the texts.
@@ -68,7 +68,7 @@ def require_output(path: Path, source: Path | None) -> None:
     if source is not None and not new and source.exists() and path.samefile(source):
         raise InputError("output-is-input", path=path)
     if not new and not path.is_file():
-        return  # a pipe, a terminal
+        return  # a pipe or a terminal
     try:
         with path.open("ab"):
             pass
@@ -81,11 +81,11 @@ def require_output(path: Path, source: Path | None) -> None:
 def write_answers(
     answers: Sequence[Mapping[str, Any]], path: Path, given: Sequence[Mapping[str, object]] | None = None
 ) -> None:
-    """Write answers, one a row: CSV where the name ends in .csv, else JSONL.
+    """Write answers, one per row: CSV if the name ends in .csv, otherwise JSONL.
 
     Args:
-        given: the columns of each row that was asked, which stand before its answer. One that is called like a part of
-            the answer is called `given_…`.
+        given: the columns of each input row, which are written before its answer. A column with the name of a part of
+            the answer is written as `given_…`.
 
     Raises:
         NotAllowedError: the file cannot be written.
@@ -114,12 +114,12 @@ def write_label_next(job: Mapping[str, Any], path: Path, tool: str | None = None
     """Write the texts that a job advises to label next, the most uncertain first.
 
     Args:
-        tool: label-studio or argilla: a JSON array that it imports; doccano: JSONL; None is a table with an empty
-            label each. For a tool each text comes with the version's answer as a suggestion.
+        tool: "label-studio" or "argilla" for a JSON array; "doccano" for JSONL; None for a table with empty labels.
+            Files for a tool include the version's answers as suggestions.
 
     Raises:
         InputError: no such tool, or it cannot label such rows.
-        NotFoundError: it advises none.
+        NotFoundError: the job advises no texts.
         NotAllowedError: the file cannot be written.
     """
     require_label_tool(tool)
@@ -155,7 +155,7 @@ def _unwritable(path: Path, error: OSError, remedy: str = "--output another file
 
 
 def _write_jsonl(rows: Iterable[Mapping[str, Any]], stream: TextIO) -> None:
-    """A row is a line to every reader, also to those that end one at a line separator of Unicode."""
+    """Write a JSON line per row, also for readers that end a line at Unicode line separators."""
     stream.writelines(printable_json(json.dumps(row, ensure_ascii=False)) + "\n" for row in rows)
 
 
@@ -165,7 +165,7 @@ def _write_array(rows: Sequence[Mapping[str, Any]], stream: TextIO) -> None:
 
 
 def _write_csv(rows: Sequence[Mapping[str, Any]], stream: TextIO) -> None:
-    """A column for each label's probability, where there are any."""
+    """Write CSV with a column for each label's probability, if there are any."""
     spread = [_spread(row) for row in rows]
     columns = list(dict.fromkeys(column for row in spread for column in row)) or list(COLUMNS)
     # every text is quoted: where ; separates (that depends on the country), none may fall apart into a formula
@@ -183,7 +183,7 @@ def _spread(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _cell(value: Any) -> str | int | float:
-    """A number as it is; a text behind an apostrophe where a spreadsheet would run it."""
+    """Return a cell: numbers unchanged, and texts after an apostrophe if a spreadsheet would evaluate them."""
     if value is None:
         return ""
     if isinstance(value, bool | dict | list):
@@ -195,10 +195,11 @@ def _cell(value: Any) -> str | int | float:
 
 
 def may_run(text: str) -> bool:
-    """Whether a spreadsheet may take a text for a formula (OWASP, CSV injection).
+    """Whether a spreadsheet may evaluate a text as a formula (OWASP, CSV injection).
 
-    Blanks, controls and what nobody sees are passed over before `=`, `+`, `-` or `@`, as some spreadsheets do; small,
-    raised and full-width forms of these count. So does any text that begins with a control.
+    Spaces, control characters and invisible characters before `=`, `+`, `-` or `@` are skipped, as some spreadsheets
+    do;
+    small, raised and full-width forms of these count. So does any text that begins with a control character.
     """
     if not text:
         return False

@@ -1,4 +1,4 @@
-"""`onboard prior`: what earlier tasks say of the words of labels, version by version."""
+"""`onboard prior`: the versions of a base's prior, which earlier tasks provide for the words of labels."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from onboard.contract.priors import PriorDetail, PriorDocument
 
-_MOST_SHOWN = 20  # tasks of a version
+_MOST_SHOWN = 20  # number of tasks of a version that are listed
 app = typer.Typer(
     help="Manage the prior of a base, which earlier tasks teach.", no_args_is_help=True, rich_markup_mode=None
 )

@@ -1,4 +1,4 @@
-"""`onboard queue`: how many jobs wait and run, how long they take; pausing."""
+"""`onboard queue`: waiting and running jobs and their durations; pause and resume."""
 
 from __future__ import annotations
 

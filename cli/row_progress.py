@@ -1,4 +1,4 @@
-"""How many rows are answered, how fast, and how long the rest takes: a bar on a terminal, elsewhere a line at times."""
+"""Progress of predicted rows with rate and remaining time: a bar on a terminal, otherwise a line every few seconds."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import Any, Final
 from cli.output import say
 from onboard.domain.moment import seconds_text
 
-LINE_SECONDS: Final = 5.0  # between two lines where no terminal shows a bar
+LINE_SECONDS: Final = 5.0  # interval of lines without a terminal
 _AT_ONCE_SECONDS: Final = 0.05
 
 
 class RowProgress:
-    """Rows that are answered, of all.
+    """The number of predicted rows, and of all rows.
 
     Args:
-        bar: of rich; None writes lines.
-        clock: seconds that only grow.
+        bar: a rich progress bar; None prints lines.
+        clock: monotonic time in seconds.
     """
 
     def __init__(self, bar: Any = None, clock: Callable[[], float] = time.monotonic) -> None:
@@ -30,17 +30,17 @@ class RowProgress:
         self._began = self._said = clock()
 
     def begin(self, rows: int) -> None:
-        """There are so many."""
+        """Set the number of all rows."""
         self._rows, self._began = rows, self._clock()
         self._said = self._began
         if self._bar is not None:
             self._task = self._bar.add_task("", total=rows, speed="")
 
     def add(self, rows: int) -> None:
-        """So many more are answered."""
+        """Add predicted rows."""
         now = self._clock()
         self._done += rows
-        if now - self._began < _AT_ONCE_SECONDS:  # no model is so fast: they were answered before
+        if now - self._began < _AT_ONCE_SECONDS:  # too fast for a model: these rows were predicted earlier
             self._before, self._began = self._done, now
         rate = self._rate(now)
         if self._bar is not None:
@@ -50,12 +50,12 @@ class RowProgress:
             say(self.sentence(now))
 
     def sentence(self, now: float) -> str:
-        """How far it is."""
+        """Return the progress as text."""
         rate = self._rate(now)
         if not rate:
             return f"{self._done:,} of {self._rows:,} rows"
-        left = seconds_text((self._rows - self._done) / rate)
-        return f"{self._done:,} of {self._rows:,} rows, {rate:,.0f} rows/s, about {left} left"
+        remaining = seconds_text((self._rows - self._done) / rate)
+        return f"{self._done:,} of {self._rows:,} rows, {rate:,.0f} rows/s, about {remaining} left"
 
     def _rate(self, now: float) -> float | None:
         answered, seconds = self._done - self._before, now - self._began
@@ -64,7 +64,7 @@ class RowProgress:
 
 @contextmanager
 def row_progress() -> Iterator[RowProgress]:
-    """Progress for as long as the block runs."""
+    """Show progress while the block runs."""
     if not sys.stderr.isatty():
         yield RowProgress()
         return

@@ -1,4 +1,4 @@
-"""`onboard submit`: a dataset, or a label set without rows, becomes a job, and with --wait a published version."""
+"""`onboard submit`: queue a job that learns a dataset, or a label set without rows; --wait waits for the version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`onboard tasks`: what has been learned, the shipped source tasks included."""
+"""`onboard tasks`: learned tasks and shipped source tasks."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def list_tasks(
 ) -> None:
     """List tasks with their latest version. Shipped tasks are only counted, unless an option selects them."""
     with connected() as service:
-        found = service.tasks(label=label, metric=metric, at_least=at_least)
-    tasks = [task.document for task in found]
+        matching = service.tasks(label=label, metric=metric, at_least=at_least)
+    tasks = [task.document for task in matching]
     everything = shipped or label is not None or metric is not None
     emit({"tasks": tasks}, as_json, lambda: _table(tasks, everything))
 
@@ -47,7 +47,7 @@ def show(task: Annotated[str, typer.Argument(help="Name of a task.")], as_json: 
 
 
 def headline(version: Document) -> tuple[str, ...]:
-    """The version's headline metric, and the rows that it was measured on."""
+    """The version's most important metric, and the rows that it was measured on."""
     for split in ("test", "validation"):
         metrics = version["metrics"].get(split) or {}
         for name in ("accuracy", "micro_f1", "spearman", "pearson"):
@@ -57,7 +57,7 @@ def headline(version: Document) -> tuple[str, ...]:
 
 
 def _table(tasks: Sequence[Document], everything: bool) -> Any:
-    """Learned tasks, then those that the base ships with, or how many they are."""
+    """Learned tasks, then those shipped with the base, or their number."""
     from rich.console import Group
 
     learned, shipped = ([task for task in tasks if task["source"] is source] for source in (False, True))

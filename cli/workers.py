@@ -1,4 +1,4 @@
-"""`onboard workers`: who works, on what, and how its machine is."""
+"""`onboard workers`: workers, their jobs and their machines."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _rendered(seen: Document) -> Columns:
 
 
 def _gpu(facts: dict[str, Any]) -> Sequence[str]:
-    """Its name and readings, and why some or all are missing."""
+    """The GPU's name and readings, and why some are missing."""
     lines = []
     for gpu in facts.get("gpus") or []:
         lines.append(str(gpu.get("name") or ""))
@@ -82,29 +82,29 @@ def _job(worker: Document) -> Sequence[str]:
 
 
 def _trouble(facts: dict[str, Any]) -> Sequence[str]:
-    """Why it takes no jobs, or which it leaves to others."""
+    """Why the worker takes no jobs, or which jobs it leaves to others."""
     trouble = facts.get("trouble")
     return (str(trouble.get("message")), f"→ {trouble.get('remedy')}") if isinstance(trouble, dict) else ()
 
 
 def stage_text(progress: dict[str, Any]) -> str:
-    """Where a running job is, and for how long: "train for 12 s". `progress` has the fields of `Progress`."""
+    """The stage of a running job and its duration: "train for 12 s". `progress` has the fields of `Progress`."""
     stage, seconds = progress["stage"], progress["stage_seconds"]
     return f"{stage} for {seconds_text(seconds)}" if stage and seconds is not None else "just claimed"
 
 
 def attempts_text(attempt: int, of: int) -> str:
-    """Which attempt it is, of how many; nothing before the first."""
+    """The attempt and the number of attempts; empty before the first."""
     return f"{attempt} of {of}" if attempt else ""
 
 
 def attempt_text(progress: dict[str, Any]) -> str:
-    """The same, as part of a sentence."""
+    """The attempt as part of a sentence."""
     return f"attempt {attempts_text(progress['attempt'], progress['max_attempts'])}"
 
 
 def time_left(progress: dict[str, Any]) -> str:
-    """The forecast, or that there is none."""
+    """The remaining time, or that it is unknown."""
     if progress["attempt"] is None:
         return ""
     seconds = progress["left_seconds"]

@@ -1,4 +1,4 @@
-"""Alembic's environment: runs on the connection it is handed, or (from alembic.ini) on the database of the settings."""
+"""Alembic's environment: runs on the connection that it gets, or (from alembic.ini) on the database of the settings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from onboard.settings import Settings
 
 
 def _run(connection: Connection) -> None:
-    # what changes a table of SQLite reads those that it refers to, too, and changes nothing of theirs
+    # changing a table of SQLite also reads the tables that it refers to, but does not change them
     warnings.filterwarnings("ignore", "Skipped unsupported reflection of expression-based index")
     context.configure(
         connection=connection,

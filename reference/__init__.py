@@ -1,1 +1,1 @@
-"""Pages of the documentation that are made from the code."""
+"""Pages of the documentation that are generated from the code."""

@@ -1,4 +1,4 @@
-"""Every command with its arguments and options, from the program itself."""
+"""The page of all commands with their arguments and options, generated from the program."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from reference.cells import cell
 
 
 def page() -> str:
-    """The page, in the order of `onboard --help`."""
+    """Return the page, in the order of `onboard --help`."""
     command = typer.main.get_command(app)
     head = [
         "# Commands",

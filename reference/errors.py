@@ -1,4 +1,4 @@
-"""Every error by its type, with its message, remedy and data, its exit code and HTTP status: the table of messages."""
+"""The page of all errors by type: message, remedy, data, exit code and HTTP status."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ROOMS: Final = ("onboard", "cli", "workers")
 
 
 def page() -> str:
-    """The page: the classes, then every type by its class."""
+    """Return the page: the classes, then every type by class."""
     kinds = sorted(error_classes().values(), key=lambda kind: (kind.exit_code, kind.http_status, kind.__name__))
     types: dict[str, list[str]] = defaultdict(list)
     for type_, names in classes_of_types().items():
@@ -47,7 +47,7 @@ def page() -> str:
 
 
 def error_classes() -> dict[str, type[OnboardError]]:
-    """Every class of errors by its name."""
+    """All classes of errors by name."""
     kinds = {name: getattr(errors, name) for name in errors.__all__}
     return {name: kind for name, kind in kinds.items() if isinstance(kind, type) and issubclass(kind, OnboardError)}
 
@@ -66,8 +66,8 @@ class Place:
     """A place in the source that makes an error.
 
     Args:
-        kind: the name of the class.
-        call: what makes it.
+        kind: name of the class.
+        call: the call of the class.
         where: file and line.
     """
 
@@ -77,11 +77,12 @@ class Place:
         first = call.args[0] if call.args else None
         self.type_ = first.value if isinstance(first, ast.Constant) and isinstance(first.value, str) else ""
         self.facts = {keyword.arg for keyword in call.keywords if keyword.arg is not None}
-        self.is_open = any(keyword.arg is None for keyword in call.keywords)  # **facts, which the source does not name
+        # **facts, with keys that the source does not name
+        self.is_open = any(keyword.arg is None for keyword in call.keywords)
 
 
 def raised() -> Iterator[Place]:
-    """Every call of a class of errors in the source."""
+    """Yield every call of an error class in the source."""
     for path in sorted(path for room in _ROOMS for path in (ROOT / room).rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in errors.__all__:

@@ -1,6 +1,7 @@
-"""Addresses that pages of the documentation had in earlier releases, and where they are today.
+"""Addresses of pages of the documentation in earlier releases, and their current addresses.
 
-mkdocs-redirects would install a second site generator and cannot send the sections of one page to several pages.
+The plugin mkdocs-redirects would install a second site generator and cannot redirect the sections of one page to
+several pages.
 """
 
 from __future__ import annotations
@@ -150,7 +151,7 @@ _PAGE: Final = """\
 
 
 def redirects() -> Iterator[tuple[str, str]]:
-    """Address of each old page in the site, and the HTML that leads to the new one."""
+    """Yield the address of each old page in the site, and the HTML that redirects to the new one."""
     for old, new in MOVED.items():
         folder, target = posixpath.dirname(old), address_of(new, posixpath.dirname(old))
         sections = {
@@ -164,7 +165,7 @@ def redirects() -> Iterator[tuple[str, str]]:
 
 
 def address_of(page: str, folder: str = "") -> str:
-    """The site's address of a page of docs/, with or without an anchor, relative to a folder of the site."""
+    """Return the site's address of a page of docs/, with or without an anchor, relative to a folder of the site."""
     path, mark, anchor = page.partition("#")
     file = posixpath.relpath(path, folder or ".").removesuffix(".md")
     return f"{file.removesuffix('README') + 'index' if file.endswith('README') else file}.html{mark}{anchor}"

@@ -1,4 +1,4 @@
-"""docs/reference/settings.md: every setting, from the class that reads them.
+"""docs/reference/settings.md: all settings, generated from their class.
 
 After a change: python -m reference.settings
 """
@@ -39,7 +39,7 @@ the usual `AWS_…` variables or a role, and install the extra: `pip install 'on
 
 
 def page() -> str:
-    """The page, with one row per variable."""
+    """Return the page, with a row per variable."""
     rows = [
         f"| `ONBOARD_{name.upper()}` | {_default(name, field.default)} | {cell(field.description or '')} |"
         for name, field in Settings.model_fields.items()

@@ -1,4 +1,4 @@
-"""What a fleet of workers and the people who watch it need: time limits, releases, GPUs, figures and counters.
+"""Columns and tables for fleets of workers: time limits, releases, GPUs, figures and counters.
 
 Revision: 20261121d, after 20261121a.
 """
@@ -86,7 +86,7 @@ def downgrade() -> None:
 
 
 def _rebuild_events(autoincrement: bool) -> None:
-    """SQLite gives the ids of deleted newest rows out again, unless the table was made with AUTOINCREMENT."""
+    """SQLite reuses the ids of deleted newest rows unless the table was made with AUTOINCREMENT."""
     if op.get_bind().dialect.name == "sqlite":
         with op.batch_alter_table(
             "job_events", recreate="always", table_kwargs={"sqlite_autoincrement": autoincrement}

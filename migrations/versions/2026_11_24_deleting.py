@@ -1,4 +1,4 @@
-"""Deleting for good: numbers outlive their versions, and what has to be unlearned is marked.
+"""Permanent deletion: version numbers are never reused, and versions that have to be unlearned are marked.
 
 Revision: 20261124b, after 20261124a.
 """

@@ -1,4 +1,4 @@
-"""Several hypernetworks at once: what an embedding was learned under, and hypernetworks that were collected.
+"""Several hypernetworks: the one that an embedding was learned under, and hypernetworks removed by garbage collection.
 
 Revision: 20261124a, after 20261123a.
 """
@@ -22,7 +22,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    # earlier code wants an artifact of every version, and serves none but the first
+    # earlier code needs an artifact for every version, and only serves the first one
     op.execute(
         "UPDATE hypernetwork_versions SET artifact = (SELECT first.artifact FROM hypernetwork_versions AS first"
         " WHERE first.base_digest = hypernetwork_versions.base_digest AND first.version = 1) WHERE artifact IS NULL"

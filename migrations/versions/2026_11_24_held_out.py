@@ -1,4 +1,4 @@
-"""Versions keep which rows were held out of their training.
+"""Versions record the rows that were held out of their training.
 
 Revision: 20261124c, after 20261124b.
 """

@@ -1,4 +1,4 @@
-"""Versions keep whether they take one text or two; of earlier ones their jobs' datasets say it, or the shipped base.
+"""Versions record whether they take pairs of texts; for earlier ones, from their jobs' datasets or the shipped base.
 
 Revision: 20261125a, after 20261124c.
 """
@@ -13,7 +13,7 @@ down_revision = "20261124c"
 branch_labels = None
 depends_on = None
 
-_SHIPPED: Final = {  # the tasks of `mini`, whose base.json does not say it
+_SHIPPED: Final = {  # the tasks of `mini`; its base.json does not have this fact
     "cola": False, "sst2": False, "mnli": True, "mrpc": True, "qnli": True, "qqp": True, "rte": True, "stsb": True,
 }  # fmt: skip
 _VERSIONS: Final = sa.table(
@@ -38,7 +38,10 @@ def downgrade() -> None:
 
 
 def _fill_by_datasets() -> None:
-    """By the columns that a job read as texts; what was carried has the dataset of what was learned."""
+    """Set the value from the columns that a job read as texts.
+
+    Carried versions have the dataset of the original one.
+    """
     connection, columns = op.get_bind(), _VERSIONS.c
     learned = sa.select(columns.dataset_digest, _JOBS.c.spec).join(_JOBS, _JOBS.c.id == columns.job)
     for digest, spec in connection.execute(learned).all():

@@ -1,4 +1,4 @@
-"""Jobs are listed by task, by how long they waited and by how long they ran.
+"""Indexes for listing jobs by task, waiting time and running time.
 
 Revision: 20261126b, after 20261126a.
 """

@@ -1,4 +1,4 @@
-"""Shards of jobs that answer files: claimed, leased and fenced one by one, by many workers at once.
+"""Shards of jobs that predict files: many workers claim, lease and fence them one by one.
 
 Revision: 20261126c, after 20261126b.
 """

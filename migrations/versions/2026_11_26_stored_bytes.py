@@ -1,4 +1,4 @@
-"""Versions say how many bytes their files take; those from before get theirs from the artifacts.
+"""Versions record the size of their files. Earlier versions get it from the artifacts.
 
 Revision: 20261126a, after 20261125b.
 """

@@ -1,4 +1,4 @@
-"""Versions have a temperature, which says how sure their answers sound; those from before answer as they did.
+"""Versions have a temperature for calibrated confidence. The answers of earlier versions do not change.
 
 Revision: 20261126d, after 20261126c.
 """

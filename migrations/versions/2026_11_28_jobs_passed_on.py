@@ -1,4 +1,4 @@
-"""Jobs remember the workers that could not run them, so that others come first.
+"""Jobs record the workers that could not run them, so that other workers run them first.
 
 Revision: 20261128i, after 20261126d.
 """

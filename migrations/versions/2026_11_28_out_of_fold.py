@@ -1,4 +1,4 @@
-"""Versions keep their cross-validated answers, so that two of them can be compared without held-out rows.
+"""Versions keep their cross-validated answers, so that two versions can be compared without held-out rows.
 
 Revision: 20261128u, after 20261128i.
 """

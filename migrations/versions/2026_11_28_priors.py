@@ -1,4 +1,4 @@
-"""Versions teach a prior, which has a line of versions, and name the one that their readout was drawn towards.
+"""Priors: their versions, the lessons of versions, and the prior that a version's readout was drawn towards.
 
 Revision: 20261128p, after 20261128f.
 """

@@ -22,7 +22,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Of a job with two versions, the provisional one forgets its job; it stays as it is otherwise."""
+    """If a job has two versions, the provisional one loses its job. Otherwise it does not change."""
     op.execute(
         f"UPDATE {_TABLE} SET job = NULL WHERE provisional AND job IN "
         f"(SELECT final.job FROM {_TABLE} AS final WHERE final.job IS NOT NULL AND NOT final.provisional)"

@@ -30,6 +30,6 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Annotations that no version was made with are lost."""
+    """Annotations that no version learned are lost."""
     op.drop_index("ix_annotations_task_revision", "annotations")
     op.drop_table("annotations")

@@ -1,4 +1,4 @@
-"""Jobs of one priority are claimed in turns, so that many jobs of one owner do not delay another's.
+"""Jobs of one priority are claimed alternately by owner, so that many jobs of one owner do not delay another's.
 
 Revision: 20261129r, after 20261129d.
 """
@@ -34,7 +34,7 @@ def downgrade() -> None:
 
 
 def _open_jobs(*order: str) -> None:
-    """The index that a claim looks through."""
+    """Make the index that claims use."""
     op.drop_index("ix_jobs_open", "jobs")
     op.create_index(
         "ix_jobs_open", "jobs",

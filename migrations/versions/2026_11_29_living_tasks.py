@@ -1,4 +1,4 @@
-"""A version says how it was changed from an earlier one, an alias may keep old label names, a task keeps its features.
+"""Versions record their change from an earlier one, aliases may keep old label names, tasks keep their features.
 
 Revision: 20261129a, after 20261128p.
 """

@@ -1,1 +1,1 @@
-"""The revisions, one dated file each."""
+"""The revisions, one file each, named by date."""

@@ -61,8 +61,8 @@ class Labelling:
 
         Args:
             task: its name.
-            owner: who asks, for audit.
-            again: begin to wait again where it waits already.
+            owner: the requester, for the audit log.
+            again: restart the wait if it has begun.
         """
         actor = current_actor()
 

@@ -1,5 +1,5 @@
-"""Every document that leaves the process, declared once.
+"""All documents that the service returns, each declared once.
 
-Routes return these, OpenAPI comes from them, the client parses into them, `--json` prints them, and reports and pages
-read them. A field's alias is its name in JSON where Python has another one.
+Routes return them, OpenAPI is generated from them, the client parses them, `--json` prints them, and reports and pages
+show them. A field has an alias if its name in JSON differs from the one in Python.
 """

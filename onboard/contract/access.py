@@ -12,7 +12,7 @@ from onboard.domain.quota import MOST
 
 
 def _in_order(scopes: Any) -> Any:
-    """A record's set in the order of the scopes, and a list of an answer as it is."""
+    """Sort a record's set of scopes; return the list of a response unchanged."""
     if isinstance(scopes, frozenset | list):
         return tuple(map(Scope, sorted_scopes(scopes) if isinstance(scopes, frozenset) else scopes))
     return scopes
@@ -32,7 +32,7 @@ MaxBytes = Annotated[
 
 
 class TokenRequest(BaseModel, extra="forbid"):
-    """A token that is wanted."""
+    """A request for a new token."""
 
     name: Annotated[str | None, Field(max_length=64, description="Name of the token; names may repeat.")] = None
     scopes: Annotated[list[Scope], Field(min_length=1, max_length=len(Scope), description="Scopes of the token.")]
@@ -81,7 +81,7 @@ class TokenDocument(Document):
 
 
 class TokenCreated(TokenDocument):
-    """A new token. Its secret is shown this once."""
+    """A new token. Its secret is only shown here."""
 
     secret: str
 
@@ -128,7 +128,7 @@ class SessionList(Document):
 
 
 class Change(Document):
-    """One change that somebody made."""
+    """One change, and who made it."""
 
     id: int
     at: str

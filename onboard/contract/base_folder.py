@@ -1,4 +1,4 @@
-"""The folder of a base: its digest, and putting one in place, whole or not at all."""
+"""The folder of a base: its digest, and writing it completely or not at all."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ RESTORE = "make the base again, or restore it"
 
 
 def place_base(target: Path, digest: str, fill: Callable[[Path], object]) -> Path:
-    """The folder with the base of that digest and nothing else; one that holds it already stays as it is.
+    """Return the folder with the base of this digest and no other files. An existing folder with it is left unchanged.
 
     Args:
-        fill: writes the base's files into the folder that it is given; that folder is to be made by it.
+        fill: makes the folder that is passed to it, and writes the base's files to it.
 
     Raises:
-        ConflictError: the folder holds something else.
-        DamagedError: what came is not the base.
+        ConflictError: the folder has other files.
+        DamagedError: the written files are not the base.
         OSError: it cannot be written.
     """
     if not holds_base(target, digest):
@@ -34,7 +34,7 @@ def place_base(target: Path, digest: str, fill: Callable[[Path], object]) -> Pat
 
 
 def holds_base(target: Path, digest: str) -> bool:
-    """Whether a folder exists; then it holds the base of that digest. Raises ConflictError."""
+    """Whether the folder exists and has the base of this digest. Raises ConflictError: it has other files."""
     if not target.exists():
         return False
     if folder_digest(target) != digest:
@@ -44,7 +44,7 @@ def holds_base(target: Path, digest: str) -> bool:
 
 @contextmanager
 def new_base(target: Path, digest: str) -> Iterator[Path]:
-    """A folder that becomes `target` if it holds the base of that digest at the end. Raises DamagedError."""
+    """Yield a folder that becomes `target` if it has the base of this digest at the end. Raises DamagedError."""
     with whole_folder(target) as part:
         yield part
         if folder_digest(part) != digest:
@@ -53,7 +53,7 @@ def new_base(target: Path, digest: str) -> Iterator[Path]:
 
 @contextmanager
 def whole_folder(target: Path) -> Iterator[Path]:
-    """Where to make a folder that becomes `target` when all went well, and else is gone."""
+    """Yield the path for a new folder that becomes `target` if the block succeeds, and is deleted otherwise."""
     part = part_beside(target)
     try:
         yield part
@@ -64,7 +64,7 @@ def whole_folder(target: Path) -> Iterator[Path]:
 
 @contextmanager
 def readable_base(folder: Path) -> Iterator[None]:
-    """Raise BaseForbiddenError, BaseDamagedError where a file of the folder may not, or cannot be read."""
+    """Raise BaseForbiddenError or BaseDamagedError if a file of the folder may not be read, or cannot be read."""
     try:
         yield
     except PermissionError as error:
@@ -77,7 +77,7 @@ def folder_digest(folder: Path) -> str:
     """`sha256:…` over the sorted relative names and the bytes of every file of a folder, without the lessons of a base.
 
     Raises:
-        BaseForbiddenError, BaseDamagedError: a file may not, or cannot be read.
+        BaseForbiddenError, BaseDamagedError: a file may not be read, or cannot be read.
     """
     with readable_base(folder):
         files = [path for path in sorted(folder.rglob("*")) if path.is_file() and path != folder / LESSONS]

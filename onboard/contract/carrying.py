@@ -13,13 +13,13 @@ from onboard.domain.limits import MAX_CARRIED
 
 
 class CarryTask(BaseModel, extra="forbid"):
-    """How a task is to be carried."""
+    """How to carry a task."""
 
     dry_run: Annotated[bool, Field(description="Only run the guard; change nothing.")] = False
 
 
 class CarrySome(CarryTask):
-    """How the tasks that are not at the head are to be carried."""
+    """How to carry the tasks that are not at the head."""
 
     limit: Annotated[
         int, Field(ge=1, le=MAX_CARRIED, description="Maximum number of tasks; the guard judges them together.")

@@ -1,4 +1,4 @@
-"""A task's rows and labels, as they are changed."""
+"""Changes of a task's rows and labels."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _Label = _Text | bool | int | Annotated[float, Field(allow_inf_nan=False)]
 
 
 class AcceptedRows(Accepted):
-    """A queued job that learns the task's rows as they are now."""
+    """A queued job that learns the changed rows of a task."""
 
     change: Change
 

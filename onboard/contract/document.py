@@ -32,7 +32,7 @@ _KINDS: Final = {
 
 
 class Document(BaseModel):
-    """A document: frozen, its fields in the order of its JSON."""
+    """A frozen document with the fields in the order of its JSON."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -94,14 +94,14 @@ def later(default: Any = None, description: str | None = None, alias: str | None
 
 
 def read(kind: type[Read], answer: Mapping[str, Any], place: str) -> Read:
-    """The document in an answer.
+    """Return the document in a response.
 
     Args:
         answer: parsed JSON.
-        place: the host that it came from.
+        place: the host that sent it.
 
     Raises:
-        AnswerError: a part is missing or of another kind; the error names it.
+        AnswerError: a field is missing or has another type; the error names it.
     """
     try:
         document = kind.model_validate_json(json.dumps(answer), strict=True)
@@ -120,13 +120,13 @@ def _unreadable(error: ValidationError, answer: Mapping[str, Any], place: str) -
 
 
 def shown(value: Any) -> str:
-    """A wrong value as JSON, cut where it is long."""
+    """Return an invalid value as JSON, shortened if it is long."""
     written = json.dumps(value)
     return written if len(written) <= _MOST_SHOWN else f"{written[: _MOST_SHOWN - 1]}…"
 
 
 def missing(key: str, place: str) -> AnswerError:
-    """The error for an answer that lacks a key."""
+    """Return the error for a response without the key."""
     return AnswerError("answer-key-missing", missing=key, place=place)
 
 

@@ -1,4 +1,4 @@
-"""Whether the texts of a task have changed: a week's sums compared with the training rows and with the week before."""
+"""Drift of a task's texts: the sums of a week, compared with the training rows and with the week before."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ DifferenceName = Literal["labels", "confidence", "unknown", "features"]
 
 
 class DriftDifference(Document):
-    """One comparison, and what chance alone brings."""
+    """One comparison, and the value expected by chance."""
 
     value: Annotated[float, Field(description="A stability index, a difference of shares, or a distance of means.")]
     chance: Annotated[float, Field(description="Chance alone exceeds this in 1 of 20 comparisons of that size.")]
@@ -31,7 +31,7 @@ class DriftLabel(Document):
 
 
 class DriftComparison(Document):
-    """A week of texts against the training rows, or against the week before. Null where one of them is too small."""
+    """A week of texts compared with the training rows, or with the week before. Null if one of them is too small."""
 
     against: Literal["training", "week_before"]
     rows: Annotated[int, Field(description="Training rows, or texts of the week before.")]

@@ -1,6 +1,6 @@
-"""How `embedding.safetensors` is read: the tensor `z` with its facts as string metadata.
+"""Reading `embedding.safetensors`: the tensor `z`, with metadata as strings.
 
-numpy is imported with the first one: a client may never read any.
+numpy is imported on the first read, because many clients never read an embedding.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ _STRINGS = {
 
 
 def embedding_digest(z: np.ndarray) -> str:
-    """`sha256:…` over the float32 numbers alone: equal numbers, equal digest."""
+    """Return `sha256:…` of the float32 numbers alone: equal numbers have the same digest."""
     import numpy as np
 
     return "sha256:" + hashlib.sha256(np.ascontiguousarray(z, dtype="<f4").tobytes()).hexdigest()
 
 
 def unpack_embedding(content: bytes) -> np.ndarray:
-    """z (t,) float32, read without the safetensors library: clients of a service need none.
+    """Return z (t,) float32. Does not need the safetensors library, so that clients do not have to install it.
 
     Raises:
-        DamagedError: the bytes hold no embedding, or numbers that are not finite.
+        DamagedError: the bytes have no embedding, or it is not finite.
     """
     import numpy as np
 
@@ -53,7 +53,7 @@ def unpack_embedding(content: bytes) -> np.ndarray:
 
 
 def read_facts(content: bytes) -> dict[str, Any]:
-    """The metadata of `embedding.safetensors`: strings as they are, everything else from its JSON.
+    """Return the metadata of `embedding.safetensors`: strings unchanged, other values parsed from JSON.
 
     Raises:
         DamagedError: the bytes are not a safetensors file.
@@ -62,7 +62,7 @@ def read_facts(content: bytes) -> dict[str, Any]:
 
 
 def read_metadata(content: bytes) -> dict[str, str]:
-    """The same as the strings that it is. Raises as `read_facts`."""
+    """Return the metadata with all values as strings. Raises as `read_facts`."""
     try:
         (length,) = struct.unpack("<Q", content[:8])
         metadata = dict(parse_json(content[8 : 8 + length]).get("__metadata__", {}))

@@ -1,4 +1,4 @@
-"""Versions measured on rows: one on those of a file, or two side by side."""
+"""Results of versions on rows: one version on the rows of a file, or two compared."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class Side(Document):
 
 
 class PairedComparison(Document):
-    """The later version compared with the earlier one; `increase` of the loss with its 95% interval, below zero is
-    better.
+    """The later version compared with the earlier one; `increase` of the loss with its 95% interval, a negative value
+    is better.
 
     `decided_by`: "answers" or the loss, for the verdicts better and worse.
     """
@@ -70,7 +70,10 @@ class PairedComparison(Document):
         return f"{later} is significantly {self.verdict} than {earlier} by its {by} {on_rows}: {self._numbers()}."
 
     def _numbers(self) -> str:
-        """Those of the test that decided; after a loss the answers, so that nobody takes the verdict for theirs."""
+        """The numbers of the test that decides.
+
+        If it is the test of the loss, also the numbers of the answers, because the verdict is not about them.
+        """
         changed = f"{self.newly_right} newly right, {self.newly_wrong} newly wrong"
         if self.decided_by == "answers":
             return f"{changed} (McNemar p = {self.p_value:.2g})"
@@ -134,14 +137,14 @@ class ComparisonDocument(Document):
 
 
 class Commonest(Document):
-    """The commonest label of the rows, and the share of rows that always answering it would get right."""
+    """The most frequent label of the rows, and its share: the accuracy of always answering it."""
 
     label: Label
     share: float
 
 
 class MistakenRow(Document):
-    """A row that was answered wrongly, with the beginnings of its texts."""
+    """A row with a wrong answer, and the beginnings of its texts."""
 
     text: str
     text_b: str | None

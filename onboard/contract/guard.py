@@ -1,4 +1,4 @@
-"""The guard's verdict about a tuned hypernetwork, and how the tuning went.
+"""The guard's verdict about a tuned hypernetwork, and the steps of the tuning.
 
 Both are stored with jobs and hypernetworks; earlier releases stored fewer facts.
 """
@@ -70,13 +70,15 @@ class Objection(Document):
 class GuardVerdict(Partial):
     """The result of tuning the hypernetwork: the verdict over all earlier tasks, and the reason.
 
-    verdict: accepted if every checked task passes. share: of the proposed step that was taken: 1, 1/2, 1/4, 1/8, or 0
-    where it was rejected. margin: the largest increase of the mean log-loss that is accepted, in nats. reason: one
-    sentence; what to do about it where it was rejected. tasks: one per checked task. When accepted, the figures are of
-    the half of the evidence that did not
-        choose the share; when rejected, of the last try.
-    unchecked: number of earlier tasks that were not checked; chosen: by what rule the others were, null where all were.
-    objections: larger shares that were tried and refused, the largest first.
+    verdict: accepted if every checked task passes.
+    share: the accepted share of the proposed step: 1, 1/2, 1/4, 1/8, or 0 if it was rejected.
+    margin: the largest accepted increase of the mean log-loss, in nats.
+    reason: one sentence; after a rejection with a remedy.
+    tasks: one per checked task. When accepted, the figures are from the half of the evidence that was not used to
+        choose the share; when rejected, from the last try.
+    unchecked: number of earlier tasks that were not checked.
+    chosen: the rule that selected the checked tasks; null if all were checked.
+    objections: larger shares that were refused, the largest first.
     """
 
     verdict: Literal["accepted", "rejected"]
@@ -97,15 +99,20 @@ class GuardVerdict(Partial):
 class Tuning(Partial):
     """Whether the hypernetwork was tuned together with the embedding, and the result.
 
-    asked: "auto" or "always"; tried: whether it was tuned; kept: whether the version is pinned to the result. reason:
-    why it was not tried, or why it was (not) kept. regulariser: of the earlier tasks; learning_rate: of the
-    hypernetwork's weights. loss: of the new task, penalty: of the regulariser; one number per step. drift: of the
-    earlier tasks' weights. proposed: share of the step that was put to the guard: the largest that does the new task as
-    much good as any. by_share: the new task's mean loss in nats on `rows` of the `evidence`, by share ("0" is the
-    embedding alone). before, after: the new task's mean loss in nats, of the embedding alone and of the accepted step,
-    on so many
-        `rows` of the `evidence` ("held-out rows", "cross-validated rows", "training rows").
-    looked: whether tuning ended after a first look of few `steps`; `by_share` has the losses of these steps.
+    asked: "auto" or "always".
+    tried: whether it was tuned.
+    kept: whether the version is pinned to the result.
+    reason: why it was not tried, or why it was (not) kept.
+    regulariser: the regularizer over earlier tasks.
+    learning_rate: that of the hypernetwork's weights.
+    loss: the loss of the new task, a number per step.
+    penalty: the regularizer's value, a number per step.
+    drift: the drift of the earlier tasks' weights.
+    proposed: share of the step that the guard judged: the largest that improves the new task as much as any.
+    by_share: the new task's mean loss in nats on `rows` of the `evidence`, by share ("0" is the embedding alone).
+    before, after: the new task's mean loss in nats with the embedding alone and with the accepted step, on `rows` of
+        the `evidence` ("held-out rows", "cross-validated rows", "training rows").
+    looked: whether tuning ended after a trial of few `steps`; `by_share` has the losses of the trial.
     """
 
     asked: str = ""
@@ -128,6 +135,6 @@ class Tuning(Partial):
 
 
 def refused_by_guard(document: Mapping[str, Any]) -> bool:
-    """Whether a job was to tune the hypernetwork in any case and was published without: its command exits 4."""
+    """Whether a job required tuning and was published without it. Its command exits with 4."""
     tuning, guard = document.get("tuning") or {}, document.get("guard") or {}
     return tuning.get("asked") == "always" and guard.get("verdict") == "rejected"

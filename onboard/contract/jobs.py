@@ -1,4 +1,4 @@
-"""Jobs, as requests and as answers."""
+"""Jobs in requests and responses."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ NAME: Final = NAME_PATTERN
 
 
 class JobStatus(Document):
-    """The fields that every document about a job has.
+    """The fields of every document about a job.
 
-    version: number of the version that it published, once it has.
+    version: number of its published version, if any.
     """
 
     id: Annotated[str, Field(alias="job")]
@@ -52,7 +52,7 @@ class Report(JobStatus):
 
 
 class Accepted(Document):
-    """A queued job; `warning` says what may keep it waiting, `warnings` what the checks found in the dataset."""
+    """A queued job. `warning` is a reason why it may have to wait; `warnings` are those of the dataset's checks."""
 
     job: str
     state: JobState
@@ -62,7 +62,7 @@ class Accepted(Document):
 
     @classmethod
     def of_job(cls, job: Job, warning: str | None, findings: Sequence[Any] | None = None, **more: Any) -> Self:
-        """The document of a queued job; `findings` are those of its dataset unless given."""
+        """Return the document of a queued job. The default of `findings` are those of its dataset."""
         found = job.spec.options["dataset_report"]["warnings"] if findings is None else findings
         return cls(job=job.id, state=job.state, task=job.spec.task, warning=warning, warnings=tuple(found), **more)
 
@@ -123,7 +123,7 @@ class JobEventDocument(Document):
 
 
 class LoggedEvent(JobEventDocument):
-    """The same with the worker of its attempt."""
+    """An event with the worker of its attempt."""
 
     worker: str | None
 
@@ -181,7 +181,7 @@ class JobLog(Document):
 
 
 class Retry(BaseModel):
-    """How a job is to be tried again."""
+    """How to repeat a job."""
 
     model_config = ConfigDict(extra="forbid")
 

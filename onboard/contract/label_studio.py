@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from onboard.contract.document import Document
 
-MOST_TASKS: Final = 10_000  # of one request
+MOST_TASKS: Final = 10_000  # in one request
 
 
 class _Sent(BaseModel):
@@ -18,20 +18,20 @@ class _Sent(BaseModel):
 
 
 class Setup(_Sent):
-    """A project that connects."""
+    """A project to connect."""
 
     schema_: Annotated[str, Field(alias="schema", description="The project's labeling configuration, XML.")]
 
 
 class PredictionTasks(_Sent):
-    """Tasks that wait for predictions."""
+    """Tasks for which predictions are requested."""
 
     tasks: Annotated[list[dict[str, Any]], Field(max_length=MOST_TASKS, description="The tasks, each with its `data`.")]
     label_config: Annotated[str, Field(description="The project's labeling configuration, XML.")]
 
 
 class Health(Document):
-    """Whether the backend answers."""
+    """The state of the backend."""
 
     status: str
     model_class: str
@@ -80,7 +80,7 @@ class Received(Document):
 
 
 class LabelingState(Document):
-    """How far a task is labeled."""
+    """The progress of labeling a task."""
 
     task: str
     annotations: Annotated[int, Field(description="Number of known annotations, including deleted and skipped ones.")]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class RecentFigures(Document):
-    """The jobs of a queue that ended within a window: how many, and how long they waited and ran."""
+    """Figures of the jobs of a queue that ended within a window: their number, waiting times and durations."""
 
     window_seconds: float
     ended: int
@@ -36,7 +36,7 @@ class RecentFigures(Document):
 
     @classmethod
     def of_ended(cls, ended: Ended) -> Self:
-        """The document of what the registry counted."""
+        """Return the document of the registry's counts."""
         counts = {state.value: ended.counts.get(state, 0) for state in ENDED_STATES}
         return cls(
             window_seconds=round(ended.window_seconds, 3), ended=ended.total, ended_per_hour=round(ended.per_hour, 3),
@@ -47,7 +47,7 @@ class RecentFigures(Document):
 
 
 class QueueDocument(Document):
-    """A queue: what waits and runs, who serves it, and what ended lately."""
+    """A queue: waiting and running jobs, its workers, and recently ended jobs."""
 
     queue: str
     paused: bool
@@ -82,7 +82,7 @@ class QueueList(Document):
 
 
 class Progress(Document):
-    """Where a running job is; null where none runs."""
+    """The progress of a running job; null if none is running."""
 
     stage: str | None
     attempt: int | None
@@ -95,7 +95,7 @@ class Progress(Document):
 
     @staticmethod
     def progress_of(running: RunningJob | None) -> dict[str, Any]:
-        """The fields of this class."""
+        """Return the fields of `Progress` for a running job."""
         if running is None:
             return dict.fromkeys(Progress.model_fields)
         attempt, left = running.attempt, running.left
@@ -108,7 +108,7 @@ class Progress(Document):
 
 
 class RunningDocument(Progress):
-    """A running job: who works on it, where it is, and how long it still takes."""
+    """A running job: worker, progress and remaining time."""
 
     job: str
     task: str
@@ -130,7 +130,7 @@ class RunningDocument(Progress):
 
 
 class QueuedDocument(Document):
-    """A job that waits."""
+    """A waiting job."""
 
     job: str
     task: str
@@ -162,7 +162,7 @@ class OpenJobs(Document):
 
 
 class QueueChoice(BaseModel, extra="forbid"):
-    """Which queue is meant."""
+    """The queue of a request."""
 
     queue: Annotated[Name, Field(description="Name of a queue.")] = "default"
 
@@ -176,7 +176,7 @@ class QueuePaused(Document):
 
 
 class WorkerDocument(Progress):
-    """A worker and what it is doing."""
+    """A worker and its job."""
 
     worker: str
     state: str
@@ -216,6 +216,6 @@ class WorkerDraining(Document):
 
 
 class Health(Document):
-    """That the service answers."""
+    """The response to a health check."""
 
     status: str

@@ -38,12 +38,13 @@ class Contribution(Document):
 class PriorUse(Partial):
     """The contributions of earlier tasks to a version's readout.
 
-    form, version, digest: of the prior; left_out: tasks that it was taken without: this one, and those that share rows
-        with it.
-    scale: how far the readout was drawn towards the prior; 0 where rows left out are better without. tasks: the five
-    that contributed most; lessons: how many there are. rows, metric, with_prior, without: accuracy, in points, of the
-    readout on so many rows that were predicted without
-        themselves, with the prior and without it; absent where there are too few of them.
+    form, version, digest: of the prior.
+    left_out: tasks that the prior was fitted without: this one, and those that share rows with it.
+    scale: how far the readout was drawn towards the prior; 0 if held-out rows are better predicted without it.
+    tasks: the five with the largest contributions.
+    lessons: number of tasks that the prior was fitted to.
+    rows, metric, with_prior, without: accuracy in points of the readout with the prior and without it, on `rows` that
+        were predicted without themselves; absent if there are too few of them.
     """
 
     form: Form = "single"
@@ -60,7 +61,7 @@ class PriorUse(Partial):
 
     @property
     def gain(self) -> float | None:
-        """Points of accuracy that the prior added; None where too few rows say so."""
+        """Accuracy in points that the prior added; None if too few rows were predicted."""
         return None if self.with_prior is None or self.without is None else self.with_prior - self.without
 
 
@@ -82,7 +83,7 @@ class PriorList(Document):
 
 
 class TaughtDocument(Document):
-    """A lesson that a version was fitted to."""
+    """A lesson that a version is fitted to."""
 
     task: str
     version: int
@@ -91,7 +92,7 @@ class TaughtDocument(Document):
 
 
 class PriorDetail(PriorDocument):
-    """One version with its lessons."""
+    """A version with its lessons."""
 
     base: str
     taught: tuple[TaughtDocument, ...]

@@ -21,11 +21,11 @@ class PredictionRequest:
     """One text for one task.
 
     Args:
-        reference: which version of which task.
+        reference: the version of the task.
         text_a: the text, or the first of a pair.
         text_b: the second of a pair, else None.
-        labels: that the answer is chosen from; empty means all that the version has.
-        unknown: whether the answer is to say that the text is unlike the task's data.
+        labels: the answer is chosen from these; empty means all labels of the version.
+        unknown: whether to detect texts that are unlike the task's data.
     """
 
     reference: Reference
@@ -40,7 +40,7 @@ class VersionInputs(Protocol):
 
     @property
     def pairs(self) -> bool | None:
-        """Whether it takes two texts; None where nobody knows."""
+        """Whether it takes pairs of texts; None if unknown."""
 
     @property
     def labels(self) -> tuple[Label, ...]:
@@ -48,10 +48,10 @@ class VersionInputs(Protocol):
 
 
 def parse_requests(inputs: Sequence[Mapping[str, Any]]) -> list[PredictionRequest]:
-    """Requests from `{"task", "ref"?, "labels"?, "unknown"?, "text" | "text_a", "text_b"}` documents.
+    """Parse requests from `{"task", "ref"?, "labels"?, "unknown"?, "text" | "text_a", "text_b"}` documents.
 
     Raises:
-        InputError: the first input that is wrong, by its position from 1, with field and remedy.
+        InputError: the first invalid input, by its position from 1, with field and remedy.
     """
     return [_parse(number, request) for number, request in enumerate(inputs, 1)]
 
@@ -72,7 +72,8 @@ def require_fitting(
             version does not have.
     """
     chosen: dict[int, tuple[int, ...]] = {}
-    looked_up: dict[tuple[str, tuple[str, ...]], tuple[int, ...]] = {}  # the same labels of very many rows, once
+    # the indices for the same labels are only looked up once
+    looked_up: dict[tuple[str, tuple[str, ...]], tuple[int, ...]] = {}
     for number, request in enumerate(requests, 1):
         version = versions.get(str(request.reference))
         if version is None:

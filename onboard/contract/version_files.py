@@ -1,4 +1,4 @@
-"""The folder of a fetched version: names of its files, and writing them, each whole or not at all."""
+"""The folder of a fetched version: file names, and writing the files, each completely or not at all."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def made_folder(output: Path) -> None:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all. Raises OSError."""
+    """Write a file completely or not at all. Raises OSError."""
     part = part_beside(path)
     try:
         with open_new(part) as stream:

@@ -22,7 +22,7 @@ _ALL_SENT: Final = ConfigDict(json_schema_serialization_defaults_required=True)
 
 
 class VersionDocument(Document):
-    """An immutable version with everything that it is pinned to; only the mark `provisional` may go."""
+    """An immutable version with everything that it is pinned to; only its mark `provisional` may be removed."""
 
     model_config = _ALL_SENT
 
@@ -131,14 +131,14 @@ class TaskDetail(TaskDocument):
 
 
 class TaskList(Document):
-    """A page of tasks; `next` is the cursor of the page after."""
+    """A page of tasks; `next` is the cursor of the following page."""
 
     tasks: tuple[TaskDocument, ...]
     next: str | None
 
 
 class VersionList(Document):
-    """The newest versions of a task, or those before the cursor; `next` leads to older ones."""
+    """The newest versions of a task, or those before the cursor; `next` is the cursor for older ones."""
 
     task: str
     aliases: dict[str, int]
@@ -190,7 +190,7 @@ class BaseFileDocument(Document):
 
 
 class BaseFacts(BaseModel, extra="allow"):
-    """A base as `onboard base show --json` prints it; its base.json adds members."""
+    """A base, as printed by `onboard base show --json`; its base.json adds members."""
 
     base: str
     digest: str
@@ -207,7 +207,7 @@ class BaseList(Document):
 
 
 class BaseDocument(Document):
-    """A base and its files; its digest follows from their names and digests."""
+    """A base and its files. Its digest is computed from their names and digests."""
 
     digest: str
     name: str

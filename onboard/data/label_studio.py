@@ -54,7 +54,7 @@ class Config:
         return len(self.fields) > 1
 
     def text_of(self, data: object) -> Text | None:
-        """The text of a task's data; None where there is none, as in a task of an image."""
+        """The text of a task's data; None if there is none, as in a task with an image."""
         values = [data.get(field) if isinstance(data, Mapping) else None for field in self.fields]
         if not all(isinstance(value, str) and value.strip() and _is_storable(value) for value in values):
             return None
@@ -209,12 +209,12 @@ def annotations_in(body: Payload, config: Config | None) -> Iterator[Annotation 
 
 
 def texts_in(tasks: object, config: Config) -> Sequence[Text | None]:
-    """The text of each task; None where it has none."""
+    """The text of each task; None for tasks without one."""
     return [config.text_of(task.get("data")) for task in _listed(tasks)]
 
 
 def config_in(body: Payload) -> Config | None:
-    """The configuration of a webhook's project; None where it carries none. Raises InputError as `read_config`."""
+    """The configuration of a webhook's project; None if it has none. Raises InputError as `read_config`."""
     project = body.get("project")
     config = project.get("label_config") if isinstance(project, Mapping) else None
     return read_config(config) if isinstance(config, str) and config.strip() else None
@@ -239,7 +239,7 @@ def _number(value: object) -> str | None:
 
 
 def _moment(value: object) -> float:
-    """Epoch seconds of an ISO time; 0 where it is missing or cannot be read."""
+    """Epoch seconds of an ISO time; 0 if it is missing or cannot be read."""
     try:
         moment = datetime.fromisoformat(str(value))
     except ValueError:

@@ -1,6 +1,7 @@
-"""Labeling in a tool that learns meanwhile: annotations are kept, answered from, and published as versions.
+"""Labeling in a tool, with learning at the same time: annotations are stored, used for answers, and published as
+versions.
 
-receiving.py   what the tool sends is kept
-learner.py     a readout of the annotations so far, made again whenever they change
+receiving.py   stores the annotations that the tool sends
+learner.py     a readout of the current annotations, updated after every change
 publishing.py  a job that learns the annotations
 """

@@ -1,6 +1,6 @@
-"""A readout of the labels so far, made again within a second after each annotation.
+"""A readout of the current annotations, updated within a second after each annotation.
 
-The database says which annotations there are, so all processes of a service answer alike. A process keeps features of
+Annotations are stored in the database, so all processes of a service give the same answers. A process keeps features of
 texts and the newest readout in memory.
 """
 
@@ -34,7 +34,7 @@ from onboard.statistics.prior import Prior
 from onboard.statistics.readout import Readout, fit_so_far
 from onboard.statistics.zero_rows import readout_of_names
 
-MOST_ROWS: Final = 512  # labeled rows that a readout is made of while people label; a published version takes more
+MOST_ROWS: Final = 512  # labeled rows of the readout while people label; a published version uses more
 
 Row = tuple[Text, str]
 
@@ -58,7 +58,7 @@ class Answered:
 
 @dataclass(frozen=True)
 class _Fit:
-    """A readout, and what it was made of: a revision of the annotations, a dataset, and the project's labels."""
+    """A readout and its inputs: a revision of the annotations, a dataset, and the project's labels."""
 
     made_of: tuple[int, str, tuple[str, ...]]
     labels: tuple[str, ...]
@@ -66,7 +66,7 @@ class _Fit:
 
 
 class Learner:
-    """Answers texts of one task while people label it. Safe in threads.
+    """Answers texts of one task while people label it. Thread-safe.
 
     Args:
         services: of the service.
@@ -104,7 +104,7 @@ class Learner:
         return Answered(chosen, probabilities.max(1), margin(probabilities), fit.made_of[0])
 
     def refit(self, labels: Sequence[str]) -> None:
-        """Make the readout of the newest annotations, so that the next answer does not wait for it."""
+        """Update the readout to the newest annotations, so that the next answer does not wait for it."""
         with self._lock:
             self._newest(tuple(labels))
 

@@ -1,4 +1,4 @@
-"""Use case: a job learns the annotations of a task, and with it the task's other rows. The first one makes the task."""
+"""Use case: queue a job that learns the annotations of a task and its other rows. The first job makes the task."""
 
 from __future__ import annotations
 
@@ -34,22 +34,23 @@ _IN_VAIN: Final = (JobState.FAILED, JobState.CANCELLED, JobState.DEAD)
 
 
 def publish(services: Services, doorbell: Doorbell, task: str, *, fast: bool, owner: str | None = None) -> Job | None:
-    """Queue a job that learns the newest annotations; asked again for the same ones, it gives the same job.
+    """Queue a job that learns the newest annotations; if there is such a job already, return it.
 
-    A job that has learned them in full need not learn them fast, and one that failed is not given again.
+    A job that has learned them in full is also returned with `fast`. A failed job is not returned.
 
-    Annotated rows are added to those of the task, and correct labels of texts that it has. Texts that were published
-    and that nobody labels any more are removed.
+    Annotated rows are added to those of the task, and correct the labels of its texts. Published texts without a
+    current
+    annotation are removed.
 
     Args:
         services: of the service.
-        doorbell: that is rung.
+        doorbell: wakes a worker.
         task: its name.
         fast: stop after the readout.
-        owner: who asks, for audit.
+        owner: the requester, for the audit log.
 
     Returns:
-        None where there is nothing to learn: no annotation, or rows of fewer than two labels for a new task.
+        The job; None if there is nothing to learn: no annotation, or rows of fewer than two labels for a new task.
 
     Raises:
         ConflictError: the task cannot be labeled here, as of `require_labelable`.
@@ -76,7 +77,7 @@ def publish(services: Services, doorbell: Doorbell, task: str, *, fast: bool, ow
 
 
 def published_under(session: Session, task: str, revision: int) -> Job | None:
-    """The job that learned this revision of a task's annotations, or is to; None where none does."""
+    """Return the job that learns this revision of a task's annotations; None if there is none."""
     return _under(session, task, revision, fast=False) or _under(session, task, revision, fast=True)
 
 
@@ -119,7 +120,7 @@ def require_connectable(services: Services, task: str, *, pairs: bool, several: 
     """Raise unless a project with such texts and choices can be labeled for a task, which need not exist yet.
 
     Raises:
-        InputError: no name of a task.
+        InputError: invalid task name.
         ConflictError: as `standing_of` and `require_labelable`, or the task was learned on another base.
     """
     stands = standing_of(services, task)
@@ -187,7 +188,7 @@ def _examples(labels: Mapping[Text, str], kind: Kind, known: Sequence[Label]) ->
 
 
 def _amended(stored: Dataset, rows: Sequence[Example], gone: Sequence[Text]) -> Amended:
-    """The dataset with the rows and without the texts that are gone; as it is where that changes nothing."""
+    """Return the dataset with the rows and without the removed texts; if nothing changes, the dataset itself."""
     amended = Amended(stored, {})
     if rows:
         try:

@@ -37,9 +37,9 @@ class Labelled:
     """A task's annotations.
 
     Args:
-        revision: how often they have changed.
+        revision: number of changes.
         annotations: all of them.
-        job: that learned this revision, or is to; None where none does.
+        job: the job that learns this revision; None if there is none.
     """
 
     revision: int
@@ -48,7 +48,7 @@ class Labelled:
 
     @property
     def texts(self) -> int:
-        """Texts with a label."""
+        """Number of labeled texts."""
         return len(labels_of_texts(self.annotations))
 
 

@@ -1,4 +1,4 @@
-"""Texts of a task that people label, as the encoder reads them: each is read once, and the newest stay in memory."""
+"""Features of the texts that people label. Each text is read once, and the newest stay in memory."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from onboard.statistics.zero_rows import FEWEST_TEXTS
 from onboard.storage.features import unpack_features
 
 MOST_KEPT: Final = 10_000  # texts whose features stay in memory
-MOST_CENTRE: Final = 512  # texts that say where the middle is
-GENERIC: Final = 64  # texts of all kinds that say so where a task has too few
+MOST_CENTRE: Final = 512  # number of texts that the center is computed from
+GENERIC: Final = 64  # generic texts for the center of a task with too few texts
 
 # Features (n, 6h) of texts; those that were read before, by `onboard.storage.features.features_key`, may be among them.
 Read = Callable[[Sequence[Text], Mapping[bytes, np.ndarray]], np.ndarray]
 
 
 class SeenTexts:
-    """Features of the texts of one task and of its labels' words. Not safe in threads.
+    """Features of the texts of one task and of its labels' words. Not thread-safe.
 
     Args:
         pairs: whether texts come in pairs.
-        read: reads texts.
-        kept: features that earlier jobs of the task have read.
+        read: computes the features of texts.
+        kept: features from earlier jobs of the task.
     """
 
     def __init__(self, read: Read, kept: Mapping[bytes, np.ndarray], *, pairs: bool) -> None:
@@ -46,11 +46,11 @@ class SeenTexts:
 
     @property
     def blocks(self) -> int:
-        """How many blocks the features of a text have."""
+        """Number of blocks in the features of a text."""
         return BLOCKS if self.pairs else NAME_BLOCKS
 
     def features(self, texts: Sequence[Text]) -> np.ndarray:
-        """(n, b·h) of texts of the task."""
+        """Return the features (n, b·h) of texts of the task."""
         unread = [text for text in dict.fromkeys(texts) if text not in self._texts]
         if unread:
             self._texts.update(zip(unread, self._of_blocks(unread, self.blocks), strict=True))
@@ -62,7 +62,7 @@ class SeenTexts:
         return found
 
     def names(self, words: Sequence[str]) -> np.ndarray:
-        """(K, 3h) of labels' words."""
+        """Return the features (K, 3h) of labels' words."""
         unread = [word for word in dict.fromkeys(words) if word not in self._words]
         if unread:
             read = self._of_blocks([(word, None) for word in unread], NAME_BLOCKS)
@@ -70,7 +70,7 @@ class SeenTexts:
         return np.stack([self._words[word] for word in words])
 
     def centre(self) -> np.ndarray:
-        """(m, b·h) of texts that say where the middle is: those seen so far, or generic ones where these are few."""
+        """Return features (m, b·h) for the center: those of the texts so far, or of generic ones if too few."""
         if len(self._texts) >= FEWEST_TEXTS:
             seen = list(self._texts.values())
             return np.stack([seen[place] for place in evenly_spaced(len(seen), MOST_CENTRE)])
