@@ -64,7 +64,7 @@ EARLIER: Final = ("earlier@v1", "sst2@v1", "stsb@v1")
 
 @dataclass(frozen=True)
 class Killed:
-    """One attempt that was killed, and what came of it.
+    """One attempt that was killed, and the result.
 
     Args:
         stage: that it was killed in.
@@ -146,7 +146,7 @@ def _take_few_steps() -> None:
 
 
 def kills(folder: Path, times: int, seed: int) -> list[Killed]:
-    """So many kills in each stage, each in a home of its own."""
+    """So many kills in each stage, each in a separate home."""
     base = make_tiny_base(folder / "base")
     template = folder / "template"
     in_a_process(lambda: _fill(template, base))
@@ -241,7 +241,7 @@ def _attempt(home: Path, base: Base, stage: Stage, place: int) -> Deadly:
 
 
 def _looked_at(services: Services, base: Base, before: dict[str, str]) -> tuple[int, list[str]]:
-    """The head, and what is wrong; `before` are the generated weights that were there before."""
+    """The head, and the problems; `before` are the generated weights that were there before."""
     with services.database.read() as session:
         bases, versions = BaseRepository(session), VersionRepository(session)
         head, line = bases.get(base.digest).head, bases.hypernetworks(base.digest)

@@ -110,7 +110,7 @@ def until(services: Services, task: str, reached: Any) -> Job:
 
 
 def take(page: Page, place: str, path: Path) -> None:
-    """What the reader sees of a page before he scrolls, with as many colours as it needs."""
+    """The part of a page that the reader sees before he scrolls, with as many colours as it needs."""
     page.goto(place)
     page.wait_for_timeout(1500)  # until times stand in the reader's zone and what is live has come
     picture = Image.open(io.BytesIO(page.screenshot())).convert("RGB").quantize(_COLOURS)

@@ -47,7 +47,7 @@ class Backups:
         self._finished: list[Path] = []
 
     def begin(self) -> Callable[[], None]:
-        """Make one beside everything else; what is returned waits for it."""
+        """Make one while everything else runs; what is returned waits for it."""
         target = self._folder / f"backup-{next(self._numbers)}"
         thread = threading.Thread(target=self._make, args=(target,), name=target.name)
         thread.start()
@@ -84,7 +84,7 @@ class Backups:
             return
 
     def _compared(self, restored: Services) -> tuple[list[str], int]:
-        """What differs, and how many answers were compared."""
+        """The differences, and the number of compared answers."""
         with restored.database.read() as session:
             jobs = list(session.scalars(select(JobRow.id)))
         wrong = [violation.what for violation in check(restored, jobs, finished=False).violations]

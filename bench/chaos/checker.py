@@ -1,7 +1,7 @@
 """Reads registry and artifacts when all is quiet, and tells what is not as it has to be.
 
 It knows which jobs were submitted and nothing else of what happened. Every row is read; every artifact that a row
-refers to is read and verified, and every file of the store has to have a row. What is unreferenced but has a row, and
+refers to is read and verified, and every file of the store has to have a row. Unreferenced files with a row, and
 what a killed writer left unfinished, gc deletes in time: it is counted, and no violation.
 """
 
@@ -70,7 +70,7 @@ class Kept:
 
 @dataclass
 class Verdict:
-    """What the checker found, and how much it looked at."""
+    """The findings of the checker, and how much it checked."""
 
     violations: list[Violation] = field(default_factory=list)
     facts: dict[str, Any] = field(default_factory=dict)
@@ -233,7 +233,7 @@ def _nobody_works(registry: Kept) -> Iterator[Violation]:
 
 
 def _artifacts(registry: Kept, services: Services) -> Iterator[Violation]:
-    """What a row refers to has a row of its own, of the right size, and bytes that match the digest."""
+    """Everything that a row refers to has its own row, of the right size, and bytes that match the digest."""
     for digest in sorted(registry.referenced):
         row = registry.artifacts.get(digest)
         if row is None:

@@ -43,7 +43,7 @@ _CLOCKS: Final = (0.0, 3600.0, 0.0, -3600.0)
 _AHEAD: Final = 12  # jobs that wait at most
 _TURN_SECONDS: Final = 0.05
 _PATIENCE_SECONDS: Final = 60.0
-_CHAOS_SHARE: Final = 0.75  # of the time; what is left is for the accepted jobs to end
+_CHAOS_SHARE: Final = 0.75  # of the time; the rest is for the accepted jobs to end
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ class Scene:
         return plan(options.seed, self._place.name, options.kills, options.faults)
 
     def told(self, verdict: Verdict) -> dict[str, Any]:
-        """What happened, as a JSON-compatible document."""
+        """The run as a JSON-compatible document."""
         journal, options = self._journal, self._options
         return {
             "place": self._place.name,
@@ -215,7 +215,7 @@ class Scene:
         return self._ended >= step.at * self._options.jobs or passed >= step.at
 
     def _turn(self) -> None:
-        """What goes on all the time, also while a kill waits for its moment."""
+        """The continuous work, also while a kill waits for its moment."""
         self._fleet.tend()
         self._mend_due()
         self._count()

@@ -34,7 +34,7 @@ _LIKE: Final = "mini"  # how a bare backbone is asked: its separator of pairs, i
 
 @dataclass(frozen=True)
 class Place:
-    """What tasks are learned on.
+    """The base that tasks are learned on.
 
     Args:
         base: with its hypernetwork; of a bare backbone what is needed to read texts, and no more.

@@ -1,4 +1,4 @@
-"""What the earlier tasks of an installation are worth to its later ones: series of related tasks.
+"""The benefit of earlier tasks of an installation for later ones: series of related tasks.
 
 plan.py      which runs there are
 material.py  the tasks of a series, and the rows of a run

@@ -34,7 +34,7 @@ def lora(backbone: Any, tasks: int) -> Any:
 
 
 def _add(layer: Any, name: str) -> None:
-    """What PEFT's `add_adapter` puts into a layer; it looks at all that are there each time, which takes hours."""
+    """The layer of PEFT's `add_adapter`; it looks at all that are there each time, which takes hours."""
     first = name_of(0)
     for parts in (layer.lora_A, layer.lora_B):
         like = parts[first]
@@ -63,7 +63,7 @@ def names_of(tasks: Iterable[int]) -> list[str]:
 class RecentLoras:
     """As many adapters as there are slots; another task's weights are written over those that were used longest ago.
 
-    That is less than a server does that reads them from a disk, and as little as PEFT can do: nothing is built anew.
+    That is less than a server does that reads them from a disk, and as little as PEFT can do: nothing is built again.
 
     Args:
         model: of PEFT with an adapter a slot.

@@ -1,4 +1,4 @@
-"""What the steps that are missing cost, from one short trial of each part on a task with texts of middling length.
+"""The cost of the missing steps, from one short trial of each part on a task with texts of middling length.
 
 A row costs more than in proportion to its tokens when it is long, and less when it is short: a task near the mean is
 right for the sum.
@@ -34,7 +34,7 @@ FOLDS_TUNED: Final = 3.0  # tunings on all rows that those of the folds come to:
 
 @dataclass(frozen=True)
 class Rates:
-    """Seconds of one core, whatever else runs beside it.
+    """Seconds of one core, whatever else runs at the time.
 
     Args:
         begin: probe and training, per token of a row on average.

@@ -39,7 +39,7 @@ class TaskRows:
 
     @cached_property
     def labelled(self) -> LabelledRows:
-        """What is trained on."""
+        """The trained parts on."""
         train = self.bench.dataset.train
         return LabelledRows(self.bench.encode(train, self.max_tokens), self.bench.targets(train))
 

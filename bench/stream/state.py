@@ -1,4 +1,4 @@
-"""Where a stream stands: the head, and what was learned of each task so far."""
+"""Where a stream stands: the head, and the learned tasks of each task so far."""
 
 from __future__ import annotations
 

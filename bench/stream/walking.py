@@ -27,7 +27,7 @@ def walk(
 ) -> None:
     """Measure what the file lacks of a stream, and append each step as soon as it is there.
 
-    A stream whose hypernetworks were not kept starts anew.
+    A stream whose hypernetworks were not kept starts again.
 
     Args:
         material: the rows.

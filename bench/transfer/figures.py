@@ -1,4 +1,4 @@
-"""What the runs say, and what their methods are called: means, paired differences, regret, Holm's correction.
+"""The results of the runs, and what their methods are called: means, paired differences, regret, Holm's correction.
 
 Intervals are those of `bench.harness.figures`.
 
@@ -63,7 +63,7 @@ def ungated() -> str:
 
 
 def with_rule(rows: Rows) -> dict[Run, Row]:
-    """The rows, and beside each tuned run what `--tune-hypernetwork auto` would have published, as a run of `BY_RULE`.
+    """The rows, and next to each tuned run what `--tune-hypernetwork auto` would have published, as a run of `BY_RULE`.
 
     Where the rule or the folds say no, those are the answers of the embedding alone.
     """
@@ -174,7 +174,7 @@ def _whole(cells: Mapping[Place, Matrix | None]) -> Figure | None:
 
 @dataclass(frozen=True)
 class Beside:
-    """Auto beside the hand-picked source.
+    """Auto next to the hand-picked source.
 
     Args:
         task, shots: where.

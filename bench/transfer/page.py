@@ -1,4 +1,4 @@
-"""bench/results/transfer.md: what was measured, how, and whether the numbers that were wanted came about."""
+"""bench/results/transfer.md: the measurements, how, and whether the numbers that were wanted came about."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ MOST_HOURS: Final = 16  # of one core: eight of two
 
 @dataclass(frozen=True)
 class Facts:
-    """What the page says of how it was made.
+    """The page's description of its making.
 
     Args:
         command: that makes it again.

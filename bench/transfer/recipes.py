@@ -2,7 +2,7 @@
 
 On the source tasks (`--suite source --grid`) recipes that train little win, since the backbone has learned them and
 answers them as they are. On a target, which it has not seen, such a recipe could be too little: the trained baselines
-get a usual one beside it. Both run once (n = 32, the first draw), and each baseline is credited with the one that is
+get a usual one next to it. Both run once (n = 32, the first draw), and each baseline is credited with the one that is
 better there on the mean over the targets.
 Ours are the service's own, which no target had a say in.
 """

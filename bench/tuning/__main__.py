@@ -7,8 +7,8 @@ it can, and both ends are measured: the new task's test rows, and what labelled 
 tuning nor the guard sees. The guard looks at as many of the sources as a job's does. Tasks are those of `bench.stream`,
 never the targets.
 
-Every run leaves a line of JSON in the work file; what is there is not done again.
-Needs the datasets beside the checkout (../shared/data) or in --data; says so and stops where they are missing.
+Every run leaves a line of JSON in the work file; existing results are kept.
+Needs the datasets next to the checkout (../shared/data) or in --data; says so and stops where they are missing.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def main() -> int:
     }  # fmt: skip
     place = Place(base, load_engine(base, "cpu"), asked.data, asked.shots)
     rows: list[Row] = []
-    for task, seed in cells:  # cell by cell, so that what is there after a break can be compared
+    for task, seed in cells:  # cell by cell, so that partial results after a break can be compared
         (alone,) = run_all([(task, seed)], place.learn_alone, asked.work, settings)
         rows.append(alone)
         for name in asked.recipes:

@@ -81,7 +81,7 @@ CLIENT: Final[Mapping[str, Message]] = {
         "{part} was announced as {promised}, but {came} was received.",
         "Report it to the operators of the service; they can check it with: onboard doctor",
     ),
-    "report-not-writable": Message("The report cannot be written to {file}: {reason}.", "Name another file."),
+    "report-not-writable": Message("The report cannot be written to {file}: {reason}.", "Choose another file."),
     "service-unreachable": Message("The service at {url} cannot be reached: {reason}.", "Check ONBOARD_API_URL."),
     "table-column-unfit": Message(
         "{field}: the {kind} cannot be written as rows: {reason}.", "Pass only the columns of text and label."

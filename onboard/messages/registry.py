@@ -15,7 +15,7 @@ REGISTRY: Final[Mapping[str, Message]] = {
     ),
     "alias-without-past": Message(
         "{task}@{alias} has no version before v{present} to go back to.",
-        "Name a version: onboard promote {task}@vN --alias {alias}",
+        "Promote a version: onboard promote {task}@vN --alias {alias}",
     ),
     "attempt-fenced": Message(
         "Attempt {attempt} no longer owns job {job}.", "No action is needed: the later attempt continues."
@@ -155,7 +155,7 @@ REGISTRY: Final[Mapping[str, Message]] = {
         "The database contains tables of another program: {tables}.",
         "Set ONBOARD_DATABASE_URL to a database that only Onboard uses.",
     ),
-    "token-name-ambiguous": Message("{count} tokens are named {which!r}.", "Name one by its id: {ids}"),
+    "token-name-ambiguous": Message("{count} tokens are named {which!r}.", "Use the id of one: {ids}"),
     "unknown-alias": Message("There is no {task}@{alias}.", "List them with: onboard versions {task}"),
     "unknown-dataset": Message("There is no dataset {digest}.", "Submit the dataset again: onboard submit FILE"),
     "unknown-hypernetwork-version": Message(
@@ -183,7 +183,7 @@ REGISTRY: Final[Mapping[str, Message]] = {
     "version-not-yet-learned": Message(
         "There is no {named} yet: a job is learning the task, {where}.", "Wait for it with: onboard jobs watch {job}"
     ),
-    "version-number-missing": Message("{reference!r} does not have a version number.", "Name a version: TASK@vN"),
+    "version-number-missing": Message("{reference!r} does not have a version number.", "Pass a version: TASK@vN"),
     "worker-name-taken": Message(
         "A worker called {worker!r} is already running (process {pid} on {host}).", "Choose another --name."
     ),
