@@ -71,7 +71,7 @@ class Killed:
         place: how many things the stage did before.
         head: after the kill; `final` when the second attempt had ended.
         published: whether the version was there when it was killed.
-        faults: what was not as it has to be, in words.
+        faults: the violations, in words.
     """
 
     stage: str
@@ -114,7 +114,7 @@ class Deadly:
         self._inside = False
 
     def reached(self, *_: Any, **__: Any) -> None:
-        """The stage is about to do something; the heartbeat's thread is no part of it."""
+        """The stage is about to do something; the heartbeat's thread does not belong to it."""
         if not self._inside or threading.current_thread() is not threading.main_thread():
             return
         if self.done == self._place:
@@ -175,7 +175,7 @@ def _fill(home: Path, base: Base) -> None:
 def _submit(services: Services, home: Path, task: str, count: int, tune: Any) -> None:
     rows = home / f"{task}.jsonl"
     rows.write_text("".join(json.dumps(row) + "\n" for row in opinions(count)), encoding="utf-8")
-    alone = {"readout": "never"}  # what is tuned and guarded are embeddings
+    alone = {"readout": "never"}  # embeddings are tuned and guarded
     spec = JobSpec(task, "", init="sst2", tune_hypernetwork=tune, base=services.settings.base, options=alone)
     submit(services, MemoryDoorbell(), Request(read_dataset(rows, ReadOptions(suspects=False)), spec))
 

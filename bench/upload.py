@@ -1,4 +1,4 @@
-"""What an upload of a gigabyte costs the service in memory: its own process, and the child that checks the rows.
+"""The memory that an upload of a gigabyte takes: its own process, and the child that checks the rows.
 
     python -m bench.upload --output bench/results/upload.json --table bench/results/upload.md
 
@@ -78,7 +78,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def measure(folder: Path, size: int) -> dict[str, Any]:
-    """Upload so many bytes of rows to a server of its own, and watch its memory."""
+    """Upload so many bytes of rows to a separate server, and watch its memory."""
     settings = Settings(home=folder / "home", base=str(make_tiny_base(folder / "base").folder), device="cpu")
     with closing(open_services(settings)) as services:
         token = create_token(services.database, "bench", [Scope.SUBMIT, Scope.READ])[1]

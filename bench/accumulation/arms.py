@@ -1,4 +1,4 @@
-"""What is answered after so many tasks: by a readout with their prior, or by the default with their starts too."""
+"""Answers after so many tasks: by a readout with their prior, or by the default with their starts too."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ class Backups:
 
 
 def _versions(services: Services) -> dict[tuple[str, int], tuple[str, str]]:
-    """What is stored of every version that was learned, in the order of learning."""
+    """The stored data of every version that was learned, in the order of learning."""
     row = EmbeddingVersionRow
     statement = select(row.task, row.version, row.artifact, row.embedding_digest).where(row.job.is_not(None))
     with services.database.read() as session:

@@ -1,4 +1,4 @@
-"""Reads registry and artifacts when all is quiet, and tells what is not as it has to be.
+"""Reads registry and artifacts when all is quiet, and reports every violation.
 
 It knows which jobs were submitted and nothing else of what happened. Every row is read; every artifact that a row
 refers to is read and verified, and every file of the store has to have a row. Unreferenced files with a row, and
@@ -84,7 +84,7 @@ def check(services: Services, submitted: Collection[str], *, finished: bool = Tr
     """Check a deployment at which nothing works any more.
 
     Args:
-        submitted: ids of the jobs that were accepted; there must be no others.
+        submitted: ids of the jobs that were accepted; others are violations.
         finished: whether all of them must have ended; they need not have in what a backup gives.
     """
     with services.database.read() as session:

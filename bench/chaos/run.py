@@ -203,7 +203,7 @@ class Scene:
         self._journal.write("out of time", counts=dict(self._counts))
 
     def _is_over(self) -> bool:
-        """The time has passed, and no job has ended for a minute: on a slow machine what was accepted takes longer."""
+        """The time has passed, and no job has ended for a minute: on a slow machine the accepted jobs take longer."""
         now = time.monotonic()
         if self._ended != self._ended_before:
             self._ended_before, self._ended_at = self._ended, now
@@ -221,7 +221,7 @@ class Scene:
         self._count()
 
     def _take(self, step: Step) -> bool:
-        """Whether it was done; what was not is tried again at the next turn."""
+        """Whether it was done; others are retried at the next turn."""
         if step.what == "kill":
             return self._hunter.kill(step.victim, step.aim)
         resource = step.what.partition(" ")[0]  # of two faults of one server the second waits for the end of the first

@@ -84,7 +84,7 @@ class Submitter(threading.Thread):
             self.error = error
 
     def enough(self) -> None:
-        """Begin nothing more: what was accepted so far, and perhaps the present one, is all."""
+        """Begin nothing more: the accepted jobs so far, and perhaps the present one, is all."""
         self._jobs = self._number
 
     def stop(self) -> None:

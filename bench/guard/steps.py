@@ -57,7 +57,7 @@ def judged(
 ) -> list[JudgedStep]:
     """Every direction in every size, judged with each seed; a line is appended for each that the file lacks.
 
-    The tasks have no held-out rows, as most have none: what is looked at are their own texts and canaries.
+    The tasks have no held-out rows, as most have none: the guard looks at their own texts and canaries.
 
     Args:
         engine, prepare, directions, work: as of `measured.measure_all`.

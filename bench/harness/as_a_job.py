@@ -40,7 +40,7 @@ class Lesson:
 
     Args:
         engine: under the hypernetwork that the task is learned with.
-        bench: of the task, what is to be held out held out.
+        bench: of the task, with its held-out rows.
         rows: its training rows.
         start: (t,) that training starts from.
         trie: of the label words.

@@ -19,7 +19,7 @@ def table_row(*cells: object) -> str:
 
 
 def table(head: str | Sequence[object], rows: Iterable[Iterable[object]] = (), rule: str = "---") -> list[str]:
-    """The lines of a table; a head may be told as "place | seed | jobs"."""
+    """The lines of a table; a head may be written as "place | seed | jobs"."""
     cells = head.split(" | ") if isinstance(head, str) else head
     return [table_row(*cells), f"|{f'{rule}|' * len(cells)}", *(table_row(*row) for row in rows)]
 

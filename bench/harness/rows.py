@@ -20,7 +20,7 @@ def plain(settings: Any) -> Any:
 
 
 def finished(work: Path) -> Iterator[Row]:
-    """The rows of the file; a last line that was cut off by a kill is no row."""
+    """The rows of the file; a last line that was cut off by a kill is ignored."""
     for line in work.read_text(encoding="utf-8").splitlines() if work.is_file() else []:
         try:
             yield json.loads(line)
@@ -70,5 +70,5 @@ def packed(right: np.ndarray) -> str:
 
 
 def unpacked(digits: str, count: int) -> np.ndarray:
-    """What `packed` told, as numbers (count,): 1 or 0."""
+    """The numbers that `packed` wrote, (count,): 1 or 0."""
     return np.unpackbits(np.frombuffer(bytes.fromhex(digits), dtype=np.uint8), count=count).astype(np.float64)

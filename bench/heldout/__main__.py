@@ -5,7 +5,7 @@
     python -m bench.heldout --suite targets
 
 Finished runs stand in --output: repeat the command to resume; several processes may share the work, each
-with a --part of its own. The page is written from what the file holds, whatever is missing. With --encoder only what
+with its own --part. The page is written from what the file holds, whatever is missing. With --encoder only what
 needs no training is measured (features of the encoder and of MiniLM, TF-IDF, the readout): it judges a base, or a
 folder with a bare backbone, in minutes, prints its tables, and leaves file and page alone. The held-out tasks, which
 designs are chosen by, are next to the checkout (../shared/data/wide), and so do the seven targets, which never choose

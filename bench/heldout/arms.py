@@ -126,7 +126,7 @@ def readers_of(place: Place, work: Path) -> dict[str, Features]:
 
 
 def _of_buckets(cell: Cell, probabilities: np.ndarray) -> np.ndarray:
-    """The same, or of a regression what is expected."""
+    """The same, or for a regression the expected value."""
     buckets = cell.bench.buckets
     expected: np.ndarray = probabilities if buckets is None else probabilities @ np.array(buckets.values)
     return expected

@@ -57,7 +57,7 @@ class Lessons:
 
     Args:
         embedding: after probe and training, answering alone.
-        published: of the job at its end; None where it was not asked for.
+        published: of the job at its end; None if it was not requested.
     """
 
     embedding: Learned

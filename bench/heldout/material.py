@@ -37,7 +37,7 @@ class Place:
     """The base that tasks are learned on.
 
     Args:
-        base: with its hypernetwork; of a bare backbone what is needed to read texts, and no more.
+        base: with its hypernetwork; of a bare backbone only the parts to read texts.
         engine: its model.
         bare: whether it is a bare backbone, on which nothing can be learned but what reads features.
     """

@@ -137,7 +137,7 @@ def _levels(results: Results, levels: Sequence[tuple[str, int, float]]) -> list[
 
 
 def gains_by_family(results: Results, rival: str, rows: int, by: str = "family") -> dict[str, float]:
-    """What the default gains over a rival on each family of tasks (or each task) that both have."""
+    """The gain of the default over a rival on each family of tasks (or each task) that both have."""
     gains: dict[str, list[float]] = {}
     for task, gain in results.by_task(results.part(rows), DEFAULT, ACCURACY, rival).items():
         gains.setdefault(results.tasks[task] if by == "family" else task, []).append(gain)

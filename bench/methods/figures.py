@@ -87,7 +87,7 @@ class Scores:
 
 
 def regret(measured: Mapping[Run, Row], errors: float) -> tuple[float, float, int] | None:
-    """What `auto` loses, points on the mean over cells, against the best arm of each cell and against the arm that is
+    """The loss of `auto`, points on the mean over cells, against the best arm of each cell and against the arm that is
     best on the mean, and of how many cells.
 
     Args:

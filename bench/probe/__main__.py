@@ -5,8 +5,8 @@
 
 The embeddings are the base's own, mixtures of two of them, and perturbed ones (`bench/probe/pool.py`); the task's own,
 and what bears its name, is not among them. The probe is timed as a job runs it: fingerprint, prefilter, race, last
-round. Beside it every embedding is measured on all rows (up to --exhaustive of them), and a few one by one, as a probe
-without batches would, to tell what that costs. Both choices are trained as a job trains, with the folds that say how
+round. For comparison every embedding is measured on all rows (up to --exhaustive of them), and a few one by one, as a
+probe without batches would, to measure that cost. Both choices are trained as a job trains, with the folds that say how
 much of the way is taken; the regret is what the probe's choice is worse by on test rows.
 
 Every task and draw leaves a line of JSON in FOLDER; existing results are kept.
@@ -163,7 +163,7 @@ def measure(base: Base, asked: argparse.Namespace, task: str, draw: int) -> Row:
     mean = mean_candidate([start.candidate.z for start in own(base, task)])
     plain = [random_candidate(len(known[0].candidate.z), draw), mean]
     everything = cell.evaluator()  # what it has measured for a smaller size is not measured again
-    probed(cell, known[:1], plain)  # what is only slow the first time
+    probed(cell, known[:1], plain)  # slow only the first time
     sizes, best = [], None
     for size in sorted(asked.sizes):
         row = probed(cell, known[:size], plain)

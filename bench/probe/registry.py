@@ -1,4 +1,4 @@
-"""What a registry of thousands of versions costs the probe before anything is measured."""
+"""The cost of a registry of thousands of versions for the probe before anything is measured."""
 
 from __future__ import annotations
 

@@ -2,6 +2,6 @@
 
 plan.py      which runs there are
 material.py  the tasks of a series, and the rows of a run
-arms.py      what is answered with and without the first half of a series
+arms.py      answers with and without the first half of a series
 page.py      bench/results/series.md
 """

@@ -1,4 +1,4 @@
-"""What is answered with and without the first half of a series."""
+"""Answers with and without the first half of a series."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def lora(backbone: Any, tasks: int) -> Any:
         task_type=TaskType.SEQ_2_SEQ_LM, r=LORA_RANK, lora_alpha=16, target_modules=["q", "v"], init_lora_weights=False
     )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)  # PEFT asks for a name that transformers is about to change
+        warnings.simplefilter("ignore", FutureWarning)  # PEFT uses a name that transformers is about to change
         model = get_peft_model(backbone, config, adapter_name=name_of(0))
     for module in model.modules():
         if isinstance(module, LoraLayer):
@@ -83,7 +83,7 @@ class RecentLoras:
 
     @torch.inference_mode()
     def slots_of(self, tasks: np.ndarray) -> list[int]:
-        """The slot of each row's task; what is not there yet is written there."""
+        """The slot of each row's task; missing files are written there."""
         for task in dict.fromkeys(tasks.tolist()):
             if task in self._held:
                 self._held.move_to_end(task)

@@ -74,7 +74,7 @@ def _ratios(own: Sequence[float], others: Sequence[float]) -> list[float]:
 
 
 def asked_service(base: Any, tasks: int, rounds: int, folder: Path, device: str) -> dict[str, Any]:
-    """A service of so many tasks: the first answer of a task next to a later one, and what is kept of each."""
+    """A service of so many tasks: the first answer of a task next to a later one, and the stored bytes of each."""
     from onboard.serving import Predictor
 
     services = services_of(base, folder, device)

@@ -57,7 +57,7 @@ def measured_rates(material: Material, task: str, order: int) -> Rates:
     """Try each part once."""
     rows, engine = material.of(task, order), material.engine
     state = State.first(engine.hypernetwork, material.base.known_rows)
-    begin(material, task, order, state)  # warms up what is loaded once
+    begin(material, task, order, state)  # warms up everything that is loaded once
     begun = begin(material, task, order, state)
     z, trie, earlier = from_hex(begun["embedding"]), engine.trie(begun["words"]), earlier_tasks(material, order, state)
     to_tune_with, to_judge_by = material.canaries

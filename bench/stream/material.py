@@ -1,4 +1,4 @@
-"""What a stream is learned from: the base as a model, and each task's rows as tokens."""
+"""The material of a stream: the base as a model, and each task's rows as tokens."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ class Journal:
         }
 
     def begun(self, order: int, index: int, given: str) -> Row | None:
-        """What any method's stream found of a task with the same head and embeddings before it; None where none did."""
+        """The probe result of any method for a task with the same head and embeddings before it, or None."""
         for stream, rows in self.steps().items():
             if stream.order == order and index < len(rows) and rows[index].get("given") == given:
                 row = rows[index]
@@ -78,7 +78,7 @@ class Journal:
 
 
 class Heads:
-    """The hypernetworks that a stream under way would need to go on, in a folder of its own.
+    """The hypernetworks that a stream under way would need to go on, in a separate folder.
 
     Args:
         folder: of all streams.

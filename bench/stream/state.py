@@ -35,7 +35,7 @@ class Learned:
 
 @dataclass(frozen=True)
 class State:
-    """What a stream has come to.
+    """The state of a stream.
 
     Args:
         head: digest of the hypernetwork that the next task learns under.

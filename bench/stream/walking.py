@@ -60,7 +60,7 @@ def walk(
 
 
 def resumed(material: Material, stream: Stream, tasks: Sequence[str], rows: Sequence[Row], heads: Heads) -> State:
-    """What a stream had come to after these steps.
+    """The state of a stream after these steps.
 
     Raises:
         NotFoundError, DamagedError: a hypernetwork is not there any more.

@@ -4,7 +4,7 @@
     python -m bench.transfer --suite source --grid [--shots 32] [--seeds 2]
 
 Finished runs stand in --output: repeat the command to resume; several processes may share the work, each
-with a --part of its own. The page is written from what the file holds. With --suite source the source tasks are
+with its own --part. The page is written from what the file holds. With --suite source the source tasks are
 learned as if they were new, without their own embeddings (the head has seen them all the same): there, and never on the
 targets, --grid tries every recipe of every method and says which is best. The datasets are next to the checkout
 (../shared/data) or in --data; where they are missing it says so and stops.
@@ -88,7 +88,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _settings(cells: Cells, suite: str, recipes: Mapping[RecipeKey, Recipe], run: Run) -> dict[str, Any]:
-    """What the numbers of a run depend on."""
+    """The settings that the numbers of a run depend on."""
     base = cells.base
     made_on = {"base": base.digest} if run.method in OURS else {"backbone": base.backbone_digest}
     return made_on | {"suite": suite, "test_rows": cells.test_rows, "method": settings_of(run, recipes)}

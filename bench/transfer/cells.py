@@ -60,7 +60,7 @@ class Run:
 
     @property
     def cell(self) -> tuple[str, int, int]:
-        """What all methods have the same rows for."""
+        """The key of rows that all methods share."""
         return self.task, self.shots, self.seed
 
 

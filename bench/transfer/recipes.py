@@ -38,7 +38,7 @@ class Recipe:
         return max(self.steps, math.ceil(EPOCHS * rows / self.batch))
 
 
-# What the gentle recipes were chosen by, and what was not measured of it.
+# The basis of the gentle recipes, and its missing measurements.
 CHOSEN_BY: Final = "python -m bench.transfer --suite source --grid --shots 32 --seeds 1 --tasks sst2 mrpc qnli mnli"
 CHOSEN_WITHOUT: Final = "Adapters†, LoRA and prompt tuning on SST-2 and MNLI only"
 GENTLE, USUAL = "gentle", "usual"

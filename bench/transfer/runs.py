@@ -37,7 +37,7 @@ class Learned:
     Args:
         answers: the label of each test row (n,).
         row_passes: rows that were trained on, each time they were.
-        seconds: of what was trained before, for another run.
+        seconds: of an earlier training, for another run.
         told: what else the row tells.
     """
 
@@ -121,7 +121,7 @@ def learned_for(cell: Cell, run: Run, recipes: Mapping[RecipeKey, Recipe]) -> Le
 def _ours(cell: Cell, run: Run) -> Learned:
     """The service's own training of z, its tuning where the hypernetwork is to learn too, and its answers.
 
-    As much of the step is taken as rows ask for that did not train what answers them; next to it stands what `auto`
+    The share of the step is chosen by held-out rows; next to it stands what `auto`
     would have answered, which may have left it at the embedding.
     """
     bench, before = cell.bench, 0.0
@@ -172,7 +172,7 @@ def _parted(rows: int) -> tuple[int, int]:
 
 
 def settings_of(run: Run, recipes: Mapping[RecipeKey, Recipe]) -> Row:
-    """What the run's numbers depend on, next to the base and the rows."""
+    """The settings that the run's numbers depend on, in addition to the base and the rows."""
     if run.method == "tfidf":
         return {}
     if run.method not in OURS:

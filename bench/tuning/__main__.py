@@ -157,7 +157,7 @@ class Place:
         return {"z": trained.z.tolist(), "majority": majority, "tfidf": tfidf, "auto": worth.tune, **tested}
 
     def tune(self, alone: Row, recipe: TuningSettings, run: str, seed: int) -> Row:
-        """Tune from the embedding alone, let the guard judge, and measure the whole step and what is taken of it."""
+        """Tune from the embedding alone, let the guard judge, and measure the whole step and the accepted share."""
         material, engine = self._material(run.rpartition("/")[2], seed), self.engine
         trie, z = engine.trie(material.bench.words), np.array(alone["z"], dtype=np.float32)
         started = time.monotonic()
@@ -206,7 +206,7 @@ class Place:
 
 
 class Sources:
-    """The base's own tasks: what is held and guarded, and labelled test rows that tell what they really lose.
+    """The base's own tasks: the guarded tasks, and labelled test rows that tell what they really lose.
 
     Args:
         base, engine, data: as of Place.

@@ -1,4 +1,4 @@
-"""What a fleet of workers and the people who watch it need: time limits, releases, GPUs, figures and counters.
+"""Tables for a fleet of workers and the people who watch it: time limits, releases, GPUs, figures and counters.
 
 Revision: 20261121d, after 20261121a.
 """

@@ -1,4 +1,4 @@
-"""What the HTTP door needs: tokens, the sessions of browsers, the log of every change, and the outbox of webhooks.
+"""Tables for the HTTP API: tokens, the sessions of browsers, the log of every change, and the outbox of webhooks.
 
 Revision: 20261122a, after 20261121d.
 """

@@ -1,4 +1,4 @@
-"""What the probe needs of a version before its bytes are read: its dataset's fingerprint; and what a mixture is made of.
+"""Fingerprints of datasets, which the probe needs before it reads the bytes of a version; and the parts of mixtures.
 
 Revision: 20261123a, after 20261122a.
 """

@@ -1,4 +1,4 @@
-"""Versions may have a readout, which answers beside the embedding; those from before have none.
+"""Versions may have a readout, which complements the embedding; those from before have none.
 
 Revision: 20261125b, after 20261125a.
 """

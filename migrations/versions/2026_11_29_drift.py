@@ -1,4 +1,4 @@
-"""What is kept of the texts that versions answered: numbers of a day.
+"""Daily numbers about the texts that versions answered.
 
 Revision: 20261129d, after 20261129a.
 """

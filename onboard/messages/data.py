@@ -40,7 +40,7 @@ DATA: Final[Mapping[str, Message]] = {
         "The description of the label {shown!r} has {characters:,} characters; the limit is {limit:,}.", "Shorten it."
     ),
     "file-name-without-letters": Message(
-        "{name!r}, from the file's name, is not a task name.", "Name the task: --task {stem}"
+        "The file's name gives {name!r}, which is not a valid task name.", "Name the task: --task {stem}"
     ),
     "folder-file-name-invalid": Message("{name!r} is not the name of a file in the folder.", "Save the dataset again."),
     "folder-file-outside": Message("{shown} names a file outside of it: {path}.", "Put the file into the folder."),

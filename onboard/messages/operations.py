@@ -68,7 +68,7 @@ OPERATIONS: Final[Mapping[str, Message]] = {
         "The token {token!r} is {state}.", "Send `Authorization: Bearer TOKEN`; `onboard token create` makes one."
     ),
     "token-unknown": Message(
-        "This service does not know the token.", "Send `Authorization: Bearer TOKEN`; `onboard token create` makes one."
+        "The token is unknown.", "Send `Authorization: Bearer TOKEN`; `onboard token create` makes one."
     ),
     "unknown-backup": Message(
         "There is no backup in {place}: it has no manifest.json.", "Pass the folder or file of a backup."

@@ -29,7 +29,7 @@ REGISTRY: Final[Mapping[str, Message]] = {
     ),
     "bulk-job-stopped": Message("Job {job} was stopped while it ran.", "Submit it again if it is still needed."),
     "database-busy": Message("Every connection to the database is busy.", "Try again in a moment."),
-    "database-damaged": Message("The database is damaged.", "Its service has to be restored from a backup."),
+    "database-damaged": Message("The database is damaged.", "Restore the service from a backup."),
     "database-deadlock": Message("Another transaction is changing the same rows.", "Try again in a moment."),
     "database-disk-full": Message("The disk of the database is full.", "Free some space on the server."),
     "database-disk-full-at": Message("The disk of the database {file} is full.", "Free some space, then try again."),
