@@ -20,7 +20,7 @@ CLIENT: Final[Mapping[str, Message]] = {
         "Check ONBOARD_API_URL, and that service and client are the same release: onboard doctor",
     ),
     "answer-key-wrong": Message(
-        "The response of {place} has {shown} under {wrong!r}: {reason}.",
+        "The response of {place} has {shown} under {wrong!r}, {reason}.",
         "Check ONBOARD_API_URL, and that service and client are the same release: onboard doctor",
     ),
     "answer-not-json": Message("{place} answered with something other than JSON.", "Check ONBOARD_API_URL."),
@@ -75,7 +75,8 @@ CLIENT: Final[Mapping[str, Message]] = {
         ),
     ),
     "received-bytes-differ": Message(
-        "{part} differs from its announced digest.", "Fetch it again, or report it to the operators of the service."
+        "{part}: the received bytes do not match the announced digest.",
+        "Fetch it again, or report it to the operators of the service.",
     ),
     "received-digest-differs": Message(
         "{part} was announced as {promised}, but {came} was received.",
