@@ -134,7 +134,7 @@ def test_a_check_that_lacks_a_part_is_told_by_its_key(
     if key.startswith("estimated"):  # one from before does not estimate both ways
         assert getattr(client.check(rows), key) is None
         return
-    with pytest.raises(AnswerError, match=f"without '{key}'"):
+    with pytest.raises(AnswerError, match=f"lacks '{key}'"):
         client.check(rows)
 
 
@@ -143,7 +143,7 @@ def test_a_carried_task_that_lacks_a_part_is_told_by_its_key(service: FakeServic
     task = carried_task("paws")
     del task[key]
     service.routes["POST", "/v1/carry"] = answer({**carried_page(), "carried": [task]})
-    with pytest.raises(AnswerError, match=f"without '{key}'"):
+    with pytest.raises(AnswerError, match=f"lacks '{key}'"):
         service.client(tmp_path).carry()
 
 

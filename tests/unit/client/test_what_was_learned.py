@@ -98,7 +98,7 @@ def test_an_answer_that_lacks_a_part_is_told_as_that(
 
 def test_a_part_of_an_answer_that_lacks_a_part_is_told_as_that(service: FakeService, tmp_path: Path) -> None:
     service.routes["GET", "/v1/tasks"] = answer({"tasks": [{"task": "paws"}], "next": None})
-    with pytest.raises(errors.UnavailableError, match="without 'kind'"):
+    with pytest.raises(errors.UnavailableError, match="lacks 'kind'"):
         service.client(tmp_path).tasks()
 
 
