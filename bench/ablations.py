@@ -42,7 +42,7 @@ AUGMENTED_KINDS = ("renamed", "restricted", "merged", "joined")
 NOT_VERIFIED = "order not verified"
 
 # Means over GLUE with T5-base in the paper's Table 1, as two public notes on it quote them: HyperFormer 86.58 beside
-# HyperFormer++ 86.48, and HyperFormer++ 86.48 beside full multi-task fine-tuning 85.47. The tables themselves (1, 3, 4
+# HyperFormer++ 86.48, and HyperFormer++ 86.48 next to full multi-task fine-tuning 85.47. The tables themselves (1, 3, 4
 # and 7; https://aclanthology.org/2021.acl-long.47) were out of reach when this was written. Whoever reads them adds the
 # other means here.
 TABLE_1 = {"hyperformer": 86.58, "hyperformer++": 86.48, "full": 85.47}
@@ -103,7 +103,7 @@ COMPARISONS = (
 
 @dataclass(frozen=True)
 class Options:
-    """What a run depends on, beside its variant and seed."""
+    """The settings that a run depends on, in addition to its variant and seed."""
 
     base: str
     sources: Path
@@ -112,7 +112,7 @@ class Options:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure what is missing, print and write the tables."""
+    """Run the missing measurements, print and write the tables."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     asked = _parser().parse_args(words)
     if not asked.sources.is_dir():

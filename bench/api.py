@@ -3,8 +3,8 @@
     python -m bench.api --output bench/results/api.json --table bench/results/api.md
 
 Milliseconds of whole requests, one after another over one kept connection, after a warm-up; the server has one core
-for itself, client and PostgreSQL have the others. `/healthz` is what a request costs that asks for nothing. Exits with
-1 when a 99th percentile is above what is wanted.
+for itself, client and PostgreSQL have the others. `/healthz` is what a request costs that requests nothing. Exits with
+1 when a 99th percentile is above the target.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def percentiles(taken: list[float]) -> dict[str, float]:
 
 
 def _missed(places: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str]]:
-    """The kinds of request, each with its place, of which a 99th percentile is above what is wanted."""
+    """The kinds of request, each with its place, of which a 99th percentile is above the target."""
     return [(what, name) for what in WANTED for name in places if places[name][what]["p99"] > WANTED[what]]
 
 

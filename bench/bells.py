@@ -4,7 +4,7 @@
 
 Bells with parts changed, cut off or with a byte flipped, as whoever may write to the broker can leave them there, drawn
 from a seed: in a folder of files and in a real Redis, for a real worker each. Afterwards it is given a real job. Exits
-with 1 where a worker ended or began anew, miscounted what it dropped, or did not do the job.
+with 1 where a worker ended or began again, miscounted what it dropped, or did not do the job.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def measure(settings: Settings, folder: Path, count: int, seed: int) -> dict[str, Any]:
-    """What became of one worker and of so many messages."""
+    """The result of one worker and of so many messages."""
     chance = random.Random(seed)
     fleet = Fleet(settings, folder, Journal(folder / "journal.jsonl"), timings=_TIMINGS)
     with closing(open_services(settings)) as services, running(fleet):
@@ -176,7 +176,7 @@ def _row(services: Services, name: str) -> WorkerRecord:
 
 
 def _counted(services: Services, name: str, dropped: int) -> int:
-    """What the worker's row tells, as soon as it is right; else what it tells in the end."""
+    """The state in the worker's row, as soon as it is right; else what it tells in the end."""
     for _ in range(60):
         if _row(services, name).facts["dropped_messages"] == dropped:
             break

@@ -1,4 +1,4 @@
-"""Files answered by a fleet that is killed all the time: every row once, in order; and what shards cost beside a loop.
+"""Files answered by a fleet that is killed all the time: every row once, in order; and the cost of shards.
 
     python -m bench.bulk --rows 1000000 --workers 4 --kills 20 --rate-rows 2000
 
@@ -92,7 +92,7 @@ class Kill:
 
 @dataclass(frozen=True)
 class Found:
-    """What the lines of all shards are, in their order.
+    """The lines of all shards, in their order.
 
     Args:
         lines: how many there are.
@@ -126,7 +126,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def killed_job(sizes: Sizes, folder: Path) -> dict[str, Any]:
-    """The job, its kills, and what came of it."""
+    """The job, its kills, and the result."""
     source, output = folder / "in", folder / "out"
     write_rows(source, sizes)
     with deployed("postgres") as (settings, place):
@@ -234,7 +234,7 @@ def compared(sizes: Sizes, folder: Path) -> dict[str, Any]:
 
 
 def share_of(rates: dict[str, list[float]]) -> float:
-    """The median over the rounds of how quick shards are beside the loop that ran before or after them."""
+    """The median over the rounds of how quick shards are compared with the loop that ran before or after them."""
     shares = [shards / loop for shards, loop in zip(rates["shards"], rates["loop"], strict=True)]
     return round(statistics.median(shares), 3)
 

@@ -4,7 +4,7 @@
 
 Held-out tasks choose the prior (every third of them, the readout alone, which costs little; and a few with embedding
 and readout as a job learns them, before any tuning); the seven targets are only measured. Finished runs stand in
---output: the same command goes on where it was stopped. The tasks stand beside the checkout (../shared/data) or in
+--output: the same command goes on where it was stopped. The tasks are next to the checkout (../shared/data) or in
 --data; where they are missing it says so and stops.
 """
 
@@ -90,7 +90,7 @@ def plan(folder: Path) -> dict[str, list[Run]]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure what is missing of the part, and write the page."""
+    """Run the missing measurements of the part, and write the page."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     asked = _asked(words)
     if not datasets_there(asked.data, "--data", ("wide", "target")):
@@ -118,7 +118,7 @@ def _asked(words: Sequence[str]) -> Namespace:
 
 
 def _there(work: Path, settings: Row) -> dict[Run, Row]:
-    """What was measured with these settings."""
+    """The measurements with these settings."""
     rows = [row for row in finished(work) if row.get("settings") == settings]
     return {Run(**{name: row[name] for name in Run.__annotations__}): row for row in rows}
 

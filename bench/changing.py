@@ -63,7 +63,7 @@ def _verdicts(runs: Sequence[Row]) -> list[tuple[str, str, bool]]:
 
 
 def changes(folder: Path, draw: int, count: int) -> list[Row]:
-    """What each change of one home took."""
+    """The duration of each change of one home."""
     folder.mkdir(parents=True)
     environment = {**inherited(), "HOME": str(folder), "ONBOARD_HOME": str(folder / ".onboard")}
     first = _written(folder / "tickets.jsonl", _rows("tickets")[:ROWS])

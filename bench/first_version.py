@@ -1,11 +1,11 @@
-"""How long a newcomer waits: from `pip install` of a wheel to the first version of their own, on an empty machine.
+"""How long a newcomer waits: from `pip install` of a wheel to the first first version, on an empty machine.
 
     python -m bench.first_version --output bench/results/first_version.json --table bench/results/first_version.md
     python -m bench.first_version --here     # without pip: only how long a job takes
 
 The wheel is built first, which is not counted. Then, with an empty home, without pip's cache and without compiled
 modules: an environment is made, torch and the wheel are installed with the versions of constraints.txt, rows of
-examples/ are checked, learned and asked for, as the tutorial does it. How fast packages arrive is that of the index
+examples/ are checked, learned and requested, as the tutorial does it. How fast packages arrive is that of the index
 that pip is configured for, and so is which torch: that for CPUs or that for GPUs. Wanted: at most three minutes, of
 which the job takes 45 s at most.
 
@@ -104,7 +104,7 @@ def _first_versions(runs: Sequence[Row]) -> list[tuple[str, str, bool]]:
 
 
 def first_versions(folder: Path, program: str, rows: Path, repeats: int) -> list[Row]:
-    """What each submission took, in turn cold, warm and with `--fast`.
+    """The duration of each submission, in turn cold, warm and with `--fast`.
 
     Args:
         folder: for the homes.
@@ -203,7 +203,7 @@ def workers_ended(environment: Mapping[str, str], program: str) -> Iterator[None
 
 
 def _job(document: Row) -> Row:
-    """What it took between its row and its end, and where."""
+    """The time between its row and its end, and where."""
     spent = from_iso(document["finished_at"]) - from_iso(document["created_at"])
     stages = {stage: round(seconds, 1) for stage, seconds in document["seconds"].items()}
     return {"job_seconds": round(spent, 1), "stages": stages, "version": f"{document['task']}@v{document['version']}"}

@@ -1,4 +1,4 @@
-"""What an idle worker costs: CPU seconds and memory of its parent and its child, on both sizes of a deployment.
+"""The cost of an idle worker: CPU seconds and memory of its parent and its child, on both sizes of a deployment.
 
 python -m bench.idle [--seconds 30] [--output bench/results/idle.json]
 

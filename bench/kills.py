@@ -64,14 +64,14 @@ EARLIER: Final = ("earlier@v1", "sst2@v1", "stsb@v1")
 
 @dataclass(frozen=True)
 class Killed:
-    """One attempt that was killed, and what came of it.
+    """One attempt that was killed, and the result.
 
     Args:
         stage: that it was killed in.
         place: how many things the stage did before.
         head: after the kill; `final` when the second attempt had ended.
         published: whether the version was there when it was killed.
-        faults: what was not as it has to be, in words.
+        faults: the violations, in words.
     """
 
     stage: str
@@ -114,7 +114,7 @@ class Deadly:
         self._inside = False
 
     def reached(self, *_: Any, **__: Any) -> None:
-        """The stage is about to do something; the heartbeat's thread is no part of it."""
+        """The stage is about to do something; the heartbeat's thread does not belong to it."""
         if not self._inside or threading.current_thread() is not threading.main_thread():
             return
         if self.done == self._place:
@@ -146,7 +146,7 @@ def _take_few_steps() -> None:
 
 
 def kills(folder: Path, times: int, seed: int) -> list[Killed]:
-    """So many kills in each stage, each in a home of its own."""
+    """So many kills in each stage, each in a separate home."""
     base = make_tiny_base(folder / "base")
     template = folder / "template"
     in_a_process(lambda: _fill(template, base))
@@ -175,7 +175,7 @@ def _fill(home: Path, base: Base) -> None:
 def _submit(services: Services, home: Path, task: str, count: int, tune: Any) -> None:
     rows = home / f"{task}.jsonl"
     rows.write_text("".join(json.dumps(row) + "\n" for row in opinions(count)), encoding="utf-8")
-    alone = {"readout": "never"}  # what is tuned and guarded are embeddings
+    alone = {"readout": "never"}  # embeddings are tuned and guarded
     spec = JobSpec(task, "", init="sst2", tune_hypernetwork=tune, base=services.settings.base, options=alone)
     submit(services, MemoryDoorbell(), Request(read_dataset(rows, ReadOptions(suspects=False)), spec))
 
@@ -241,7 +241,7 @@ def _attempt(home: Path, base: Base, stage: Stage, place: int) -> Deadly:
 
 
 def _looked_at(services: Services, base: Base, before: dict[str, str]) -> tuple[int, list[str]]:
-    """The head, and what is wrong; `before` are the generated weights that were there before."""
+    """The head, and the problems; `before` are the generated weights that were there before."""
     with services.database.read() as session:
         bases, versions = BaseRepository(session), VersionRepository(session)
         head, line = bases.get(base.digest).head, bases.hypernetworks(base.digest)

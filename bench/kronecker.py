@@ -25,7 +25,7 @@ from bench.harness.page import made_on, table
 from bench.harness.report import made_by, report
 
 WARM_UP: Final = 2  # steps of each way before those that are counted
-CLEAR: Final = 0.9  # of the time: what is faster than that in every setup is faster
+CLEAR: Final = 0.9  # of the time: anything faster than that in every setup is faster
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,7 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Found:
-    """What clients saw, and the server's memory.
+    """The observations of the clients, and the server's memory.
 
     Args:
         seconds: of every prediction, by when it was asked.
@@ -115,7 +115,7 @@ def _asked(url: str, token: str, pid: int, names: list[str], sizes: Sizes) -> Fo
 
 
 def requests(names: list[str], seed: int) -> Iterator[dict[str, Any] | str]:
-    """What a client asks for: bodies of predictions, and addresses between them."""
+    """The request of a client: bodies of predictions, and addresses between them."""
     rng, tasks_of = random.Random(seed), np.random.default_rng(seed)
     while True:
         for _ in range(_BETWEEN):
@@ -160,7 +160,7 @@ def _predict(asker: Asker, body: dict[str, Any]) -> None:
 
 
 def figures(seen: Found) -> dict[str, Any]:
-    """What is reported."""
+    """The report."""
     seconds = [taken for _, taken in sorted(seen.seconds)]
     early = seen.resident[int(_EARLY * len(seen.resident)) :]
     growth = statistics.median(early[-10:]) / statistics.median(early[:10]) - 1

@@ -40,7 +40,7 @@ _JOB_SECONDS: Final = 600.0
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the jobs, print and write what was found."""
+    """Run the jobs, print and write the findings."""
     parser = command_line(__doc__)
     parser.add_argument("--jobs", type=int, default=200)
     parser.add_argument("--early", type=int, default=EARLY, help="the job after which memory has to stay flat")

@@ -1,11 +1,11 @@
-"""What the pages cost a real server on one core, with many jobs, tasks and versions, and what open pages cost others.
+"""The cost of the pages on a real server with one core and many jobs, tasks and versions, also for other requests.
 
     python -m bench.pages --output bench/results/pages.json --table bench/results/pages.md
 
 Milliseconds of whole requests, one after another over one kept connection, after a warm-up; the server has one core
 for itself. Open pages follow the server's events while jobs are submitted; another request is measured with and without
 them, in turns. A browser says when the first page is painted, when a change is on a page, and what axe finds.
-Exits with 1 when a page is slower or heavier than is wanted, or open pages slow others down more than that.
+Exits with 1 when a page is slower or heavier than the target, or open pages slow others down more than that.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def beside_open_pages(services: Services, server: Server, token: str, sizes: Siz
 
 
 def looked_at(services: Services, url: str, token: str, job: str, times: int) -> dict[str, Any] | None:
-    """What a browser says; None where there is none."""
+    """The measurements of a browser; None where there is none."""
     from bench.harness import browser as browsers
     from bench.harness.looking import accessible, painted_ms, shown_seconds
 
@@ -188,7 +188,7 @@ def _sorted(seconds: list[float]) -> list[float]:
 
 
 def pages_of(job: str) -> dict[str, str]:
-    """The pages that are asked for, by name."""
+    """The pages that are requested, by name."""
     return {
         "overview": "/", "jobs": "/jobs", "failed jobs": "/jobs?state=failed", "one job": f"/jobs/{job}",
         "tasks": "/tasks", "tasks by name": "/tasks?name=99", "one task": "/tasks/sst2",
@@ -258,7 +258,7 @@ def submitted_meanwhile(services: Services) -> Iterator[None]:
 
 
 def _missed(figures: dict[str, Any]) -> list[str]:
-    """What is above what is wanted, in one place."""
+    """The missed targets of one place."""
     missed = [what for what, taken in figures["pages"].items() if taken["p95"] > WANTED_MS]
     if figures["first_page_bytes"] > WANTED_BYTES:
         missed.append("weight of the first page")

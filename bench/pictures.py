@@ -110,9 +110,9 @@ def until(services: Services, task: str, reached: Any) -> Job:
 
 
 def take(page: Page, place: str, path: Path) -> None:
-    """What the reader sees of a page before he scrolls, with as many colours as it needs."""
+    """The part of a page that the reader sees before he scrolls, with as many colours as it needs."""
     page.goto(place)
-    page.wait_for_timeout(1500)  # until times stand in the reader's zone and what is live has come
+    page.wait_for_timeout(1500)  # until times stand in the reader's zone and live parts have loaded
     picture = Image.open(io.BytesIO(page.screenshot())).convert("RGB").quantize(_COLOURS)
     picture.save(path, optimize=True)
     print(f"{path}: {path.stat().st_size // 1000} kB")

@@ -2,8 +2,8 @@
 
     python -m bench.shuffled [--base mini] [--rows 200] [--shuffles 3]
 
-Embeddings are exchanged among sources with equally many labels; texts and label words stay the task's own. What is left
-under a stranger's embedding is what backbone and label words know by themselves. The rows stand beside the checkout
+Embeddings are exchanged among sources with equally many labels; texts and label words stay the task's own. The accuracy
+under a stranger's embedding is what backbone and label words know by themselves. The rows are next to the checkout
 (../shared/data/source and wide) or in --data; where they are missing it says so and stops.
 """
 

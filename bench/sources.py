@@ -1,4 +1,4 @@
-"""What a base can do on its own sources: each one's test rows, beside the commonest answer and TF-IDF.
+"""The results of a base on its own sources: each one's test rows, compared with the most frequent answer and TF-IDF.
 
     python -m bench.sources [--base mini]
 
@@ -84,7 +84,7 @@ def _figures(base: Base, source: SourceTask, metric: str) -> Figures:
 
 
 def verdicts(base: Base, sources: Sequence[Figures]) -> list[str]:
-    """A table of what was asked for, and what came of it."""
+    """A table of targets and results."""
     lines = []
     by_name = {source.name: source for source in base.sources}
     for name, (metric, bar) in BARS.items():

@@ -125,7 +125,7 @@ def optimised(setup: Setup, parameters: Any, loss: Callable[[], Any]) -> Step:
 def hypernetwork_step(
     setup: Setup, method: str = "hyperformer++", *, tasks: int = 1, hypernetwork: bool = True, norms: bool = False
 ) -> Step:
-    """Adapters from a hypernetwork, one task a step in turn; trained are the embeddings and what is asked for."""
+    """Adapters from a hypernetwork, one task a step in turn; trained are the embeddings and the requested runs."""
     import torch
 
     from onboard.model.attach import attach

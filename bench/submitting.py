@@ -7,7 +7,7 @@ empty ONBOARD_HOME, so that the first submission also waits for the worker to st
 once more, as another task, to the worker that is there. In these two the hypernetwork is not tuned
 (`--tune-hypernetwork never`); a third submission leaves that to `auto`, the default. Wanted: at most 45 s with a worker
 that has to start, 30 s with one that is there, 60 s where it tries to tune; a third of them for the probe at most.
-The datasets stand beside the checkout (../shared/data); where they are missing it says so and stops.
+The datasets are next to the checkout (../shared/data); where they are missing it says so and stops.
 """
 
 from __future__ import annotations

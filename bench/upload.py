@@ -1,10 +1,10 @@
-"""What an upload of a gigabyte costs the service in memory: its own process, and the child that checks the rows.
+"""The memory that an upload of a gigabyte takes: its own process, and the child that checks the rows.
 
     python -m bench.upload --output bench/results/upload.json --table bench/results/upload.md
 
 A real `onboard serve` is sent valid rows as they are made, over HTTP, as a submission; the job is cancelled and never
 trained. Resident memory is looked at every 20 ms, compared with that after a small submission. The process may grow by
-50 MiB; the child, which ends with the check, is told beside it. Exits with 1 when the process grew by more.
+50 MiB; the child, which ends with the check, is reported next to it. Exits with 1 when the process grew by more.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from onboard.settings import Settings
 WANTED_MIB: Final = 50.0  # growth of the server's process
 _MEGABYTE: Final = 10**6
 _MIB: Final = 2**20
-_ROWS: Final = 900_000  # at most; what is left of the limit is for rows that come out shorter
+_ROWS: Final = 900_000  # at most; the rest of the limit is for rows that come out shorter
 _LEAST_ROW_BYTES: Final = 200
 _LOOK_SECONDS: Final = 0.02
 _ANSWER_SECONDS: Final = 3600.0
@@ -78,7 +78,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def measure(folder: Path, size: int) -> dict[str, Any]:
-    """Upload so many bytes of rows to a server of its own, and watch its memory."""
+    """Upload so many bytes of rows to a separate server, and watch its memory."""
     settings = Settings(home=folder / "home", base=str(make_tiny_base(folder / "base").folder), device="cpu")
     with closing(open_services(settings)) as services:
         token = create_token(services.database, "bench", [Scope.SUBMIT, Scope.READ])[1]
@@ -120,7 +120,7 @@ class Rows:
         self.sent_at = 0.0
 
     def body(self) -> Iterator[bytes]:
-        """The form, a hundred rows at a time; when more is asked for after its end, all of it has been sent."""
+        """The form, a hundred rows at a time; when more is requested after its end, all of it has been sent."""
         yield _HEAD
         sent = 0
         while sent < self._size:

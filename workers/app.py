@@ -20,7 +20,7 @@ def make_worker_app(plan: WorkerPlan) -> Celery:
         include=["workers.tasks"],
         broker_connection_retry_on_startup=True,
         broker_connection_max_retries=None,  # a worker waits for its broker as long as it takes
-        broker_channel_error_retry=True,  # a Redis that became a replica refuses to pop: connect anew, do not end
+        broker_channel_error_retry=True,  # a Redis that became a replica refuses to pop: reconnect, do not end
         worker_concurrency=1,  # one process per device
         worker_pool="workers.pool:TaskPool",
         worker_pool_start_method="spawn",  # CUDA cannot fork
@@ -45,7 +45,7 @@ def _patient_options() -> dict[str, Any]:
 
 def _keepalive_options() -> dict[int, int]:
     """A Redis that vanished without a word is noticed within half a minute, as the database is; Linux's own two hours
-    would leave the worker deaf. What a system has no option for is left out.
+    would leave the worker unresponsive. Options that a system lacks are left out.
     """
     keepalive = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 30_000}  # s, s, -, ms
     return {getattr(socket, name): value for name, value in keepalive.items() if hasattr(socket, name)}

@@ -21,7 +21,7 @@ from onboard.registry.workers import WorkerRepository
 from workers.plan import WorkerPlan
 
 LOADING_SECONDS: Final = 600.0  # as long as Celery waits for a process that loads torch and the base
-IN_VAIN_SECONDS: Final = 120.0  # before it is begun anew again, and for a process that took another's place to load
+IN_VAIN_SECONDS: Final = 120.0  # before it is restarted again, and for a process that took another's place to load
 
 
 @dataclass

@@ -29,7 +29,7 @@ class WorkerPlan:
         heartbeat_seconds: interval of the heartbeats of child and parent.
         cancel_seconds: how long a cancelled job may continue before its process is killed.
         reconcile_seconds: how often the reconciler looks for forgotten jobs.
-        deaf_seconds: how long jobs may wait beside this worker, free and rung for, before it begins anew.
+        deaf_seconds: how long jobs may wait although this worker is free and rung for, before it restarts its consumer.
         drain_seconds: how long a stopping worker waits for its job before it hands it back to the queue.
         alive_file: touched while the upkeep goes round and the child's heart beats, for a health check that costs
             nothing; None means no file.

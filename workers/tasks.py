@@ -121,7 +121,7 @@ def _report(trouble: Trouble) -> None:
 
 
 def _say_ready(child: _Child) -> None:
-    """The parent has no torch: it reads the GPU that it is told of here, and knows here that bells are heard."""
+    """The parent has no torch: it reads the GPU that is passed to it here, and learns here that messages arrive."""
     device = device_in_use(child.plan.device)
     with child.services.database.write() as session:
         workers = WorkerRepository(session)

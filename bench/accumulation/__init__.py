@@ -1,4 +1,4 @@
-"""What every further task that was learned before is worth to a new one: 0 to 127 source tasks, held-out tasks.
+"""The benefit of every earlier task for a new one: 0 to 127 source tasks, held-out tasks.
 
 plan.py   which runs there are
 arms.py   what a readout with a prior, and the whole default, answer after so many tasks

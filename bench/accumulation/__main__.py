@@ -1,11 +1,11 @@
-"""What every further task that was learned before is worth to a new one of few rows.
+"""The benefit of every earlier task for a new one of few rows.
 
     python -m bench.accumulation [--kinds readout,default] [--rows 4,16] [--counts 0,127] [--part 1/2] [--hours 4]
                                  [--report]
 
 Readouts are fitted in closed form: seconds each once the texts are read. With `--kinds default` whole jobs run, about a
 minute each. Finished runs stand in --output: the same command goes on where it was stopped, and several processes may
-share it. The page is written from what the file holds. The tasks stand beside the checkout (../shared/data) or in
+share it. The page is written from what the file holds. The tasks are next to the checkout (../shared/data) or in
 --data; where they are missing it says so and stops.
 """
 
@@ -40,7 +40,7 @@ SUITES = ("source", "wide")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure what is missing of the part, and write the page."""
+    """Run the missing measurements of the part, and write the page."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     asked = _asked(words)
     if not datasets_there(asked.data, "--data", SUITES):
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     torch.set_num_threads(asked.threads)
     place, folder = opened(asked.base, asked.device), asked.data / "wide"
     rarest = {task: rarest_label(folder / task) for task in held_out(folder)}
-    tasks = [task for task, share in rarest.items() if share < 1]  # the others ask for a number
+    tasks = [task for task, share in rarest.items() if share < 1]  # the others request a number
     runs = plan(tasks, Wish(asked.kinds, asked.counts, asked.rows, asked.draws, asked.tasks))
     settings = settings_of(place, runs)
     if not asked.report:
@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def settings_of(place: Place, runs: Sequence[Run]) -> dict[str, Row]:
-    """What the numbers of each arm depend on, beside task and rows."""
+    """The settings that the numbers of each arm depend on, in addition to task and rows."""
     of_prior = digest([PRIOR_SETTINGS, READOUT_SETTINGS])
     shared: Row = {"base": place.base_digest, "lessons": lessons_digest(place.base), "test_rows": TEST_ROWS}
     whole = {"job": job_settings()}

@@ -1,4 +1,4 @@
-"""What is answered after so many tasks: by a readout with their prior, or by the default with their starts too."""
+"""Answers after so many tasks: by a readout with their prior, or by the default with their starts too."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Arms:
         return self._cells
 
     def answer(self, run: Run) -> Learned:
-        """What the run's arm answers. Raises InputError: the rows make no readout."""
+        """The answers of the run's arm. Raises InputError: the rows make no readout."""
         kind, count = parts_of(run.arm)
         if kind == DEFAULT:
             cell = self._cells_of(count, run.draw).of(run)

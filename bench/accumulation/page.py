@@ -58,7 +58,7 @@ def markdown(results: Results, facts: Facts) -> str:
 
 
 def verdicts(results: Results) -> list[str]:
-    """A row for each of the numbers that were asked for; those of the default where it was measured, else readouts."""
+    """A row for each target; those of the default where it was measured, else readouts."""
     arms = {arm for run in results.rows for arm in (run.arm,)}
     kind = DEFAULT if arm_of(DEFAULT, COUNTS[-1]) in arms else READOUT
     return [*(_total(results, kind, rows) for rows in ROWS), *(_rising(results, kind, rows) for rows in ROWS)]

@@ -20,7 +20,7 @@ ROWS: Final = (4, 16)
 
 @dataclass(frozen=True)
 class Wish:
-    """What is asked for; no tasks means all."""
+    """The requested runs; no tasks means all."""
 
     kinds: Sequence[str] = (READOUT,)
     counts: Sequence[int] = COUNTS

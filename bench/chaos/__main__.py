@@ -54,7 +54,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _made(asked: argparse.Namespace, places: tuple[PlaceName, ...], base: Path) -> tuple[list[dict[str, Any]], bool]:
-    """The runs, if it is them that are asked for; and whether all is right with what else is."""
+    """The runs, if they are requested; and whether all is right with what else is."""
     if asked.no_runs:
         return [], True
     if asked.mutant:

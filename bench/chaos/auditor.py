@@ -1,4 +1,4 @@
-"""Looks at every answer that a reader got: is it whole, is it the one that was asked for, may it be the answer now?"""
+"""Looks at every answer that a reader got: is it whole, is it the one that was requested, may it be the answer now?"""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _MOST_TOLD: Final = 50
 
 @dataclass(frozen=True)
 class Answer:
-    """What came for a request.
+    """The response to a request.
 
     Args:
-        task: whose latest embedding was asked for; None for those of all tasks.
-        file: whether embedding.safetensors was asked for.
+        task: whose latest embedding was requested; None for those of all tasks.
+        file: whether embedding.safetensors was requested.
         sent: the ETag that was sent along; empty without one.
         known: whether somebody had got this embedding before the request was sent.
         headers: by their names in lower case.
@@ -59,11 +59,11 @@ class Seen:
 
 
 class Wrong(Exception):  # noqa: N818 - it is an answer that is wrong, not a fault of ours
-    """What is wrong with an answer, as a sentence's end."""
+    """The problem of an answer, as a sentence's end."""
 
 
 class Auditor:
-    """Counts the answers and keeps what is wrong with them. Safe in threads."""
+    """Counts the answers and keeps their problems. Safe in threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -100,17 +100,17 @@ class Auditor:
         self.tell(f"{task or 'all'}: no whole answer came: {error!r}")
 
     def end(self, task: str, versions: Sequence[Seen]) -> None:
-        """What was answered for the task when all was quiet; nothing where it has no version."""
+        """The answer for the task after the run; nothing where it has no version."""
         self._last[task] = versions[0].version if versions else None
 
     def tell(self, what: str) -> None:
-        """Keep what is wrong."""
+        """Record a problem."""
         with self._lock:
             if len(self._wrong) < _MOST_TOLD:
                 self._wrong.append(Violation(KIND, what))
 
     def verdict(self, services: Services) -> tuple[list[Violation], dict[str, Any]]:
-        """What is wrong, the registry's rows considered; and how much was looked at."""
+        """The problems, the registry's rows considered; and how much was looked at."""
         with services.database.read() as session:
             rows = {(row.task, row.version): row for row in session.scalars(select(EmbeddingVersionRow))}
             latest = {task: AliasRepository(session).find(task, LATEST) for task in self._last}

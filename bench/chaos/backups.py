@@ -47,7 +47,7 @@ class Backups:
         self._finished: list[Path] = []
 
     def begin(self) -> Callable[[], None]:
-        """Make one beside everything else; what is returned waits for it."""
+        """Make one while everything else runs; what is returned waits for it."""
         target = self._folder / f"backup-{next(self._numbers)}"
         thread = threading.Thread(target=self._make, args=(target,), name=target.name)
         thread.start()
@@ -84,7 +84,7 @@ class Backups:
             return
 
     def _compared(self, restored: Services) -> tuple[list[str], int]:
-        """What differs, and how many answers were compared."""
+        """The differences, and the number of compared answers."""
         with restored.database.read() as session:
             jobs = list(session.scalars(select(JobRow.id)))
         wrong = [violation.what for violation in check(restored, jobs, finished=False).violations]
@@ -105,7 +105,7 @@ class Backups:
 
 
 def _versions(services: Services) -> dict[tuple[str, int], tuple[str, str]]:
-    """What is stored of every version that was learned, in the order of learning."""
+    """The stored data of every version that was learned, in the order of learning."""
     row = EmbeddingVersionRow
     statement = select(row.task, row.version, row.artifact, row.embedding_digest).where(row.job.is_not(None))
     with services.database.read() as session:

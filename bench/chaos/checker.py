@@ -1,7 +1,7 @@
-"""Reads registry and artifacts when all is quiet, and tells what is not as it has to be.
+"""Reads registry and artifacts when all is quiet, and reports every violation.
 
 It knows which jobs were submitted and nothing else of what happened. Every row is read; every artifact that a row
-refers to is read and verified, and every file of the store has to have a row. What is unreferenced but has a row, and
+refers to is read and verified, and every file of the store has to have a row. Unreferenced files with a row, and
 what a killed writer left unfinished, gc deletes in time: it is counted, and no violation.
 """
 
@@ -70,7 +70,7 @@ class Kept:
 
 @dataclass
 class Verdict:
-    """What the checker found, and how much it looked at."""
+    """The findings of the checker, and how much it checked."""
 
     violations: list[Violation] = field(default_factory=list)
     facts: dict[str, Any] = field(default_factory=dict)
@@ -84,7 +84,7 @@ def check(services: Services, submitted: Collection[str], *, finished: bool = Tr
     """Check a deployment at which nothing works any more.
 
     Args:
-        submitted: ids of the jobs that were accepted; there must be no others.
+        submitted: ids of the jobs that were accepted; others are violations.
         finished: whether all of them must have ended; they need not have in what a backup gives.
     """
     with services.database.read() as session:
@@ -233,7 +233,7 @@ def _nobody_works(registry: Kept) -> Iterator[Violation]:
 
 
 def _artifacts(registry: Kept, services: Services) -> Iterator[Violation]:
-    """What a row refers to has a row of its own, of the right size, and bytes that match the digest."""
+    """Everything that a row refers to has its own row, of the right size, and bytes that match the digest."""
     for digest in sorted(registry.referenced):
         row = registry.artifacts.get(digest)
         if row is None:

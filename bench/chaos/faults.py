@@ -1,4 +1,4 @@
-"""The faults besides kills: each begins, and what it returns ends it."""
+"""The faults other than kills: each begins, and what it returns ends it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _JUMPS: Final = (-86400.0, -3600.0, -30.0, 0.0, 30.0, 3600.0, 86400.0)
 
 
 class Faults:
-    """What can be done to a place. `begin` returns what mends it, or None when there is nothing to mend.
+    """The faults of a place. `begin` returns what mends it, or None when there is nothing to mend.
 
     Args:
         services: the registry without the proxy, as an operator reaches it.

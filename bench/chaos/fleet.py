@@ -30,7 +30,7 @@ Timings = Mapping[str, float]
 
 @dataclass
 class Worker:
-    """One worker's parent process, with a process group of its own."""
+    """One worker's parent process, with its own process group."""
 
     name: str
     process: subprocess.Popen[bytes]
@@ -113,7 +113,7 @@ class Fleet:
         return len(self._clocks)
 
     def stop(self) -> list[int]:
-        """Stop every worker in order, then kill what is left of any that ever was.
+        """Stop every worker in order, then kill all remaining ones.
 
         Returns:
             The processes that had to be killed.

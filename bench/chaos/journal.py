@@ -1,4 +1,4 @@
-"""What was done to a run, and when: JSON lines."""
+"""The journal of a run: JSON lines."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ _MOST_LETTERS: Final = 200
 
 
 def measure(name: PlaceName, seed: int, folder: Path, base: Path) -> dict[str, Any]:
-    """Both runs at one place, in folders of their own in `folder`."""
+    """Both runs at one place, in separate folders in `folder`."""
     runs = {fence: _run(name, seed, folder / fence, base) for fence in ("with", "without")}
     kinds = {fence: Counter(violation["kind"] for violation in made["violations"]) for fence, made in runs.items()}
     return {

@@ -24,7 +24,7 @@ _DISK_BYTES: Final = 64 * 2**20
 
 @dataclass(frozen=True)
 class Servers:
-    """What the grown-up size runs on, with a proxy before PostgreSQL."""
+    """The services of the full size, with a proxy before PostgreSQL."""
 
     postgres: PostgresServer
     redis: RedisServer
@@ -33,7 +33,7 @@ class Servers:
 
 @dataclass(frozen=True)
 class SmallDisk:
-    """A file system of its own for the artifacts, which can be filled up."""
+    """A separate file system for the artifacts, which can be filled up."""
 
     folder: Path
 

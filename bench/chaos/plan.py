@@ -1,4 +1,4 @@
-"""What is done to a run, drawn from its seed before it begins."""
+"""The faults of a run, drawn from its seed before it begins."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ def is_poison(task: str) -> bool:
 
 
 def act(task: str) -> None:
-    """What the job does to its worker's process."""
+    """The effect of the job on its worker's process."""
     what = task.removeprefix(PREFIX)
     if what == "kills":
         os.kill(os.getpid(), signal.SIGKILL)

@@ -184,7 +184,7 @@ class Hunter:
 
 
 def _pids(victim: Victim, worker: Worker, prey: Prey | None) -> list[int]:
-    """The processes to kill, the parent first: it must not notice what becomes of its child."""
+    """The processes to kill, the parent first: it must not notice the fate of its child."""
     child = prey.pid if prey else worker.child()
     parents = [] if victim == "child" else [worker.process.pid]
     return [*parents, *([child] if child and victim != "parent" else [])]

@@ -16,7 +16,7 @@ Answer = TypeVar("Answer")
 
 
 class Proxy:
-    """Passes connections on to a port of this machine, in a thread of its own. A context manager.
+    """Passes connections on to a port of this machine, in a separate thread. A context manager.
 
     Args:
         target: port that it stands before.

@@ -1,4 +1,4 @@
-"""Downstream services that ask for the latest embeddings all the while, from a real server process."""
+"""Downstream services that request the latest embeddings all the while, from a real server process."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def reading(place: Place, services: Services, readers: int, folder: Path, pause:
 
 
 class Reader(threading.Thread):
-    """Asks for the latest embedding of one task or of all, over one connection.
+    """Requests the latest embedding of one task or of all, over one connection.
 
     Args:
         number: which of the readers; every third wants files.
@@ -97,7 +97,7 @@ class Reader(threading.Thread):
         """One request, of which the auditor hears; returns the versions that the answer tells.
 
         Args:
-            task: None asks for all.
+            task: None requests all.
             sent: ETag of what the reader has.
         """
         path = _path(task, self._file)

@@ -1,4 +1,4 @@
-"""What is kept of the runs: one document with all of them, and a page for people."""
+"""The stored results of the runs: one document with all of them, and a page for people."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _runs(runs: Sequence[Run]) -> list[str]:
 
 
 def _scenarios(numbers: dict[str, Any]) -> list[str]:
-    """What the newer runs had; older ones are from before all of it was there, and of an earlier version."""
+    """The facts of newer runs; older ones are from before all of it was there, and of an earlier version."""
     runs = [run for run in numbers["runs"] if "backups" in run]
     if not runs:
         return []

@@ -38,7 +38,7 @@ def reruns(services: Services, journal: Journal, lease_seconds: float) -> dict[s
 
 
 def summary(values: list[float], lease_seconds: float) -> dict[str, Any]:
-    """Number, median and maximum in seconds, and how many were within what is wanted."""
+    """Number, median and maximum in seconds, and how many were within the target."""
     return {
         "n": len(values),
         "p50": round(statistics.median(values), 2),

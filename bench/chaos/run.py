@@ -43,7 +43,7 @@ _CLOCKS: Final = (0.0, 3600.0, 0.0, -3600.0)
 _AHEAD: Final = 12  # jobs that wait at most
 _TURN_SECONDS: Final = 0.05
 _PATIENCE_SECONDS: Final = 60.0
-_CHAOS_SHARE: Final = 0.75  # of the time; what is left is for the accepted jobs to end
+_CHAOS_SHARE: Final = 0.75  # of the time; the rest is for the accepted jobs to end
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ class Scene:
         return plan(options.seed, self._place.name, options.kills, options.faults)
 
     def told(self, verdict: Verdict) -> dict[str, Any]:
-        """What happened, as a JSON-compatible document."""
+        """The run as a JSON-compatible document."""
         journal, options = self._journal, self._options
         return {
             "place": self._place.name,
@@ -203,7 +203,7 @@ class Scene:
         self._journal.write("out of time", counts=dict(self._counts))
 
     def _is_over(self) -> bool:
-        """The time has passed, and no job has ended for a minute: on a slow machine what was accepted takes longer."""
+        """The time has passed, and no job has ended for a minute: on a slow machine the accepted jobs take longer."""
         now = time.monotonic()
         if self._ended != self._ended_before:
             self._ended_before, self._ended_at = self._ended, now
@@ -215,13 +215,13 @@ class Scene:
         return self._ended >= step.at * self._options.jobs or passed >= step.at
 
     def _turn(self) -> None:
-        """What goes on all the time, also while a kill waits for its moment."""
+        """The continuous work, also while a kill waits for its moment."""
         self._fleet.tend()
         self._mend_due()
         self._count()
 
     def _take(self, step: Step) -> bool:
-        """Whether it was done; what was not is tried again at the next turn."""
+        """Whether it was done; others are retried at the next turn."""
         if step.what == "kill":
             return self._hunter.kill(step.victim, step.aim)
         resource = step.what.partition(" ")[0]  # of two faults of one server the second waits for the end of the first

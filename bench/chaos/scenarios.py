@@ -102,6 +102,6 @@ def scenarios(runs: Sequence[Numbers], unlearned: Sequence[Numbers], names: Mapp
 
 
 def left_out() -> Iterator[str]:
-    """What they publish and is not here, and why."""
+    """Published scenarios that are missing here, with reasons."""
     yield "Not here: 500 retries that are due at once (awa; [`bench.queue`](queue.md) claims from 10,000 that wait). "
     yield "Nor low priorities that starve (awa): a higher one goes first as long as there is one, and nothing ages."

@@ -1,4 +1,4 @@
-"""What can be done to PostgreSQL, Redis and the connections to them."""
+"""The faults of PostgreSQL, Redis and the connections to them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _DOWN_SECONDS: Final = (0.0, 5.0)
 
 
 def server_faults(servers: Servers, journal: Journal, rng: random.Random) -> Mapping[str, Callable[[], Mend | None]]:
-    """What begins each fault, and returns what mends it."""
+    """The start of each fault, which returns its repair."""
     postgres, redis, proxy = servers.postgres, servers.redis, servers.proxy
     return {
         "redis lost": lambda: _after(redis.kill, redis.start),

@@ -28,7 +28,7 @@ _AGAIN_SECONDS: Final = 0.2
 
 
 class Submitter(threading.Thread):
-    """Submits jobs of a few tasks in turn, each with a seed of its own.
+    """Submits jobs of a few tasks in turn, each with its own seed.
 
     Args:
         settings: with the proxy in the way.
@@ -59,7 +59,7 @@ class Submitter(threading.Thread):
         self._ahead = ahead
         self._over = threading.Event()
         self._poison = SimpleQueue[str]() if poison is None else poison
-        self._asked: Request | None = None  # what it is not known of yet what became of it
+        self._asked: Request | None = None  # what it is not known of yet its result
         self._number = 0  # of jobs that are no poison
         self.accepted: list[str] = []
         self.tried_again = 0
@@ -84,7 +84,7 @@ class Submitter(threading.Thread):
             self.error = error
 
     def enough(self) -> None:
-        """Begin nothing more: what was accepted so far, and perhaps the present one, is all."""
+        """Begin nothing more: the accepted jobs so far, and perhaps the present one, is all."""
         self._jobs = self._number
 
     def stop(self) -> None:
@@ -130,7 +130,7 @@ class Submitter(threading.Thread):
 
 
 def spec_of(base: str, number: int) -> JobSpec:
-    """What job `number` asks for."""
+    """The request of job `number`."""
     return JobSpec(task=f"task-{number % TASKS}", dataset="", base=base, seed=number)
 
 

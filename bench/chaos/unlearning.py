@@ -1,7 +1,7 @@
 """`onboard tasks delete --unlearn`, killed before a statement of SQL that is drawn from a seed, again and again.
 
 A task, one that started from it and one that started from that are learned by real workers. Whatever moment it is
-killed at, nothing may have changed; the last time it is let through, and workers, killed meanwhile too, rebuild what
+killed at, nothing may have changed; the last time it is accepted, and workers, killed meanwhile too, rebuild what
 descends.
 """
 
@@ -99,7 +99,7 @@ def _statements(settings: Settings, folder: Path) -> int:
 
 
 def _killed(services: Services, settings: Settings, place: int, before: dict[str, int]) -> list[str]:
-    """What is wrong after a kill in the midst of it: nothing may have changed."""
+    """The problems after a kill in the midst of it: nothing may have changed."""
     _, status = in_a_process(lambda: _delete(settings, place))
     faults = [] if os.WIFSIGNALED(status) else [f"it was not killed at statement {place}, but ended with {status}"]
     after = _state(services)

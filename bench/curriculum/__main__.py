@@ -1,4 +1,4 @@
-"""What a base can learn of tasks that it has not seen, against the number and variety of its training tasks.
+"""How well a base learns tasks that it has not seen, against the number and variety of its training tasks.
 
     python -m bench.curriculum [--base mini] [--steps 800] [--draws 1] [--processes 2]
 
@@ -7,7 +7,7 @@ steps and rows. Then only a new embedding is trained on 32 rows of each of fifte
 from the candidate that the probe chooses (`few_shot.py`). Curricula are numbers of sources, all of them alone and under
 other words too, everything, and everything but one made kind: what that is worth.
 
-Needs the tasks beside the checkout and the teacher (pip install 'onboard[mini]'); says so and stops where they are
+Needs the tasks next to the checkout and the teacher (pip install 'onboard[mini]'); says so and stops where they are
 missing. Finished runs are kept in a work folder: the same command goes on where it was stopped. Writes
 bench/results/curriculum.json and, from it, bench/results/curriculum.md.
 """
@@ -33,7 +33,7 @@ RECIPE = CHECKOUT / "recipes" / "mini-wide.toml"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure what is missing, print and write the table."""
+    """Run the missing measurements, print and write the table."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     asked = _parser().parse_args(words)
     for folder in (asked.sources, asked.wide):

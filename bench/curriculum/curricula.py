@@ -40,12 +40,12 @@ NUMBERS = (8, 32)  # sources alone, those of --sources first; all are "sources o
 SHOTS = 32
 FEW_SHOT = FewShotSettings(seeds=1, curve=())  # curricula are compared, and seeds of z cost as much as draws
 LEARNING_RATE = 1e-3
-MOST_ANCHORS = 12  # made tasks whose embeddings the probe may choose, beside the sources'
+MOST_ANCHORS = 12  # made tasks whose embeddings the probe may choose, next to the sources'
 
 
 @dataclass(frozen=True)
 class Options:
-    """What a run depends on, beside its curriculum and seed."""
+    """The settings that a run depends on, in addition to its curriculum and seed."""
 
     base: str
     sources: Path
@@ -93,7 +93,7 @@ def measure(name: str, seed: int, options: Options) -> Row:
 
 @lru_cache(1)
 def learned_sources(options: Options) -> tuple[Source, ...]:
-    """What is learned: the tasks of the one folder, then those of the other that are not held out, as they are drawn.
+    """The learned tasks: the tasks of the one folder, then those of the other that are not held out, as they are drawn.
 
     Of which family each is and what it weighs says the recipe. They are read once a process.
     """

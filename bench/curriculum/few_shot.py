@@ -1,6 +1,6 @@
 """A new task on an engine that was trained just now, for `bench.curriculum`: probe, train z on few rows, test.
 
-What a base is good for on new tasks is measured by `bench.heldout`.
+`bench.heldout` measures a base on new tasks.
 """
 
 from __future__ import annotations

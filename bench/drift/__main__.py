@@ -2,7 +2,7 @@
 
     python -m bench.drift
 
-The tasks stand beside the checkout (../shared/data) or in --data; where they are missing it says so and stops.
+The tasks are next to the checkout (../shared/data) or in --data; where they are missing it says so and stops.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the daily numbers cost serving: the same requests with and without them, in turn."""
+"""The cost of the daily numbers while serving: the same requests with and without them, in turn."""
 
 from __future__ import annotations
 

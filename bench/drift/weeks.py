@@ -51,7 +51,7 @@ class Served:
 
 
 def served(cell: Cell, features: Features, width: int) -> Served:
-    """What a job would publish of the drawn rows. Raises InputError: the rows make no readout."""
+    """The version that a job would publish from the drawn rows. Raises InputError: the rows make no readout."""
     fitted, bench = fit_alone(cell, features), cell.bench
     rows, held = bench.dataset.train, bench.dataset.validation
     read = features.of(cell.task, rows)

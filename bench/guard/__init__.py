@@ -1,4 +1,4 @@
-"""What the guard is worth: how often it refuses what harms nobody, how often it lets a loss through, and what it costs.
+"""The quality of the guard: how often it refuses harmless changes, how often it misses a loss, and its cost.
 
 material.py  earlier tasks with many labelled rows that nobody has trained on: what they truly lose can be measured
 changes.py   changes of the hypernetwork of planted size: at random, by tuning without a rein, by tuning with one

@@ -5,7 +5,7 @@
 Changes of the hypernetwork of planted size are measured on tasks with many labelled rows that nobody has trained on;
 from these it is drawn what the guard would have seen. Finished changes stand in a work file: the same command goes on
 where it was stopped. The embeddings and the changes are made from the source tasks, never from the targets.
-Needs the datasets beside the checkout (../shared/data); says so and stops where they are missing.
+Needs the datasets next to the checkout (../shared/data); says so and stops where they are missing.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ QUANTILE_EDGES = (0.0, 0.0005, 0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure what is missing, and write numbers and page."""
+    """Run the missing measurements, and write numbers and page."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     parser = command_line(__doc__, "guard")
     parser.add_argument("--base", default="mini")

@@ -1,4 +1,4 @@
-"""Earlier tasks whose true loss can be measured: the base's sources, and sources learned anew from few rows."""
+"""Earlier tasks whose true loss can be measured: the base's sources, and sources learned again from few rows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from onboard.train.settings import FewShotSettings
 
 SHOTS: Final = 32
 SHIPPED: Final = ("cola", "mnli", "qnli", "qqp", "sst2", "stsb")  # with their own embeddings
-LEARNED: Final = ("mnli", "qqp", "sst2")  # learned anew, from the mean of all embeddings of sources
+LEARNED: Final = ("mnli", "qqp", "sst2")  # learned again, from the mean of all embeddings of sources
 SINGLES: Final = 37  # canaries, and as many pairs as there are
 MOST_TOKENS: Final = 40  # of a row or text: longer ones cost more and show nothing else
 
@@ -33,7 +33,7 @@ class Task:
     """An earlier task.
 
     Args:
-        name: `sst2` as it is shipped, `sst2@32` learned anew from so many rows.
+        name: `sst2` as it is shipped, `sst2@32` learned again from so many rows.
         z: (t,) its embedding.
         trie: of its K label words.
         ids: token ids: test rows, texts that it was trained on, single canaries, pairs, one after the other.
@@ -96,7 +96,7 @@ def _tests(bench: Workbench, rows: int) -> tuple[list[Sequence[int]], np.ndarray
 
 
 def _weights(bench: Workbench, targets: np.ndarray) -> np.ndarray:
-    """What a version is asked is like what it learned from; some of these test sets have other shares of labels."""
+    """The requests of a version resemble its training rows; some of these test sets have other shares of labels."""
     if bench.buckets is not None:
         return np.ones(len(targets))
     by_label = bench.targets(bench.dataset.train).mean(0) / np.maximum(targets.mean(0), 1.0 / len(targets))  # (K,)

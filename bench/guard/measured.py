@@ -1,4 +1,4 @@
-"""What every change does to every task, row by row; finished changes stand in a file."""
+"""The effect of every change on every task, row by row; finished changes stand in a file."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _NUMBERS: Final = ("changes", "weights", "divergences", "own", "singles", "pairs
 
 @dataclass(frozen=True)
 class Effect:
-    """What one change does to one task.
+    """The effect of one change on one task.
 
     Args:
         task: its name.
@@ -135,7 +135,7 @@ def _divergence(engine: Engine, tasks: Sequence[Task], before: Sequence[np.ndarr
 def effects(
     engine: Engine, tasks: Sequence[Task], before: Sequence[np.ndarray], changed: Hypernetwork
 ) -> list[dict[str, Any]]:
-    """What the changed hypernetwork does to each task, as lines of the work file hold it; `before` as of `question`."""
+    """The effect of the changed hypernetwork on each task, as lines of the work file; `before` as of `question`."""
     after = answers(engine, [question(task, changed) for task in tasks])
     lines = []
     for task, old, new in zip(tasks, before, after, strict=True):

@@ -85,7 +85,7 @@ def _time(document: Mapping[str, Any]) -> list[str]:
 
 
 def _steps(document: Mapping[str, Any]) -> list[str]:
-    """The guard's answers about whole steps, and what is wrong with them."""
+    """The guard's answers about whole steps, and their problems."""
     shares, counts = document["guard"]["shares"], document["steps_summary"]
     tasks, margin = len(document["tasks"]), document["guard"]["margin"]
     seeds = len(document["steps"][0]["shares"])

@@ -114,7 +114,7 @@ def accepted(changes: Sequence[Change], settings: GuardSettings, rng: np.random.
 
 
 def _draws(effect: Effect, rows: int | None, settings: GuardSettings, rng: np.random.Generator) -> Iterator[Seen]:
-    """What a guard would have seen of a task: a half of its texts, or so many labelled rows."""
+    """The view of a guard on a task: a half of its texts, or so many labelled rows."""
     none = np.zeros(0, dtype=np.bool_)
     for _ in range(DRAWS):
         if rows is None:

@@ -1,4 +1,4 @@
-"""The guard itself, asked about planted steps: how much of each it lets through, and what that truly costs."""
+"""The guard itself, asked about planted steps: how much of each it accepts, and what that truly costs."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ _ANSWERS: Final = ("shares", "losses")
 
 @dataclass(frozen=True)
 class JudgedStep:
-    """What the guard said of a step, and the truth about it.
+    """The verdict of the guard on a step, and the truth about it.
 
     Args:
         direction: where it leads.
         size: planted, of the whole step.
         whole: true increase of the log-loss of the task that loses most by the whole step, nats.
-        shares: that were let through, one a seed; 0 where all was refused.
+        shares: that were accepted, one a seed; 0 where all was refused.
         losses: the same increase by each of these shares; 0 where all was refused.
     """
 
@@ -57,13 +57,13 @@ def judged(
 ) -> list[JudgedStep]:
     """Every direction in every size, judged with each seed; a line is appended for each that the file lacks.
 
-    The tasks have no held-out rows, as most have none: what is looked at are their own texts and canaries.
+    The tasks have no held-out rows, as most have none: the guard looks at their own texts and canaries.
 
     Args:
         engine, prepare, directions, work: as of `measured.measure_all`.
         changes: what that found: how large the steps are.
         settings: of the guard.
-        made: what the numbers depend on beside the guard's settings, JSON-compatible.
+        made: what the numbers depend on next to the guard's settings, JSON-compatible.
     """
     rows = Rows(work, {**made, "guard": asdict(settings), "seeds": SEEDS})
     known = {(row["judged"], row["size"]): row for row in rows if "judged" in row}
@@ -101,13 +101,13 @@ class Asked:
         return cls(engine, tasks, before, settings)
 
     def answered(self, step: Hypernetwork) -> Row:
-        """The shares that are let through, one a seed, and what each costs."""
+        """The shares that are accepted, one a seed, and what each costs."""
         shares = [self.share(step, seed) for seed in range(SEEDS)]
         by_share = {share: self.loss(step, share) for share in set(shares)}
         return {"shares": shares, "losses": [by_share[share] for share in shares]}
 
     def share(self, step: Hypernetwork, seed: int) -> float:
-        """How much of the step is let through."""
+        """How much of the step is accepted."""
         present = self.engine.hypernetwork
         earlier = [ProtectedTask(task.name, task.z, task.trie, present, texts=task.texts) for task in self.tasks]
         canaries = [ids for ids in canary_ids(self.engine.encoder, "guard") if len(ids) <= MOST_TOKENS]
@@ -131,7 +131,7 @@ def summary(steps: Sequence[JudgedStep], margin: float) -> dict[str, int]:
         margin: what a task may lose, nats. A step is harmless that costs no task more than a quarter of it.
 
     Returns:
-        `harmless` and of these `held_back` (not let through whole) and `refused` (nothing let through); `let_through`
+        `harmless` and of these `held_back` (not accepted whole) and `refused` (nothing accepted); `let_through`
         (any share of any step) and of these `missed` (some task loses more than the margin by it).
     """
     harmless = [share for step in steps if step.whole <= HARMLESS * margin for share in step.shares]

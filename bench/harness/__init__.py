@@ -1,4 +1,4 @@
-"""What all benches are made of.
+"""Parts that all benches share.
 
 command.py         their command lines, and where datasets, results and pages lie
 rows.py            finished rows as JSON lines, to go on from; right answers, packed

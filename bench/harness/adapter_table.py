@@ -15,7 +15,7 @@ from onboard.model.initialisation import WEIGHT_STD
 class StackTable(nn.Module):
     """The adapters of one stack.
 
-    Each task's tensors are parameters of their own: those of a task that is not in the batch have no gradient, so no
+    Each task's tensors are separate parameters: those of a task that is not in the batch have no gradient, so no
     momentum moves them.
 
     Args:
@@ -58,7 +58,7 @@ class AdapterTable(nn.Module):
     """The adapters of T tasks, looked up by the task's number instead of generated from an embedding.
 
     Adapters† of the paper's tables: D, b_D, U, b_U per task; the adapters' layer norms (γ, β) are shared by all tasks,
-    as are the T5 norms that are trained beside it. With one task it is the paper's single-task adapter.
+    as are the T5 norms that are trained next to it. With one task it is the paper's single-task adapter.
 
     Args:
         d_model: h of the backbone.

@@ -36,11 +36,11 @@ STEP: Final = {"shares": SHARES, "nearly": NEARLY}  # what the choice of a share
 
 @dataclass(frozen=True)
 class Lesson:
-    """A task on its way, trained when its embedding is first asked for.
+    """A task on its way, trained when its embedding is first requested.
 
     Args:
         engine: under the hypernetwork that the task is learned with.
-        bench: of the task, what is to be held out held out.
+        bench: of the task, with its held-out rows.
         rows: its training rows.
         start: (t,) that training starts from.
         trie: of the label words.
@@ -84,7 +84,7 @@ class Lesson:
         return self._scores(self.engine, self.held, self.z), self.held.targets
 
     def worth(self) -> Worth:
-        """What the rule of `auto` says."""
+        """The decision of the rule of `auto`."""
         dataset, folds = self.bench.dataset, self.learned.folds
         scores, targets = self._judged
         others = score_baselines(dataset, dataset.validation) if folds is None else cross_validate_baselines(
@@ -153,13 +153,13 @@ def train_embedding(
     seed: int,
     execution: Execution = UNWATCHED,
 ) -> Trained:
-    """Train one embedding on all rows and nothing that the service trains beside it; arguments as of `train_parts`."""
+    """Train one embedding on all rows and nothing that the service trains next to it; arguments as of `train_parts`."""
     everything = [Part(np.arange(len(rows.ids)), settings.seeds)]
     return train_parts(engine, TrainingSet(rows, trie), start, settings, seed, everything, execution)[0]
 
 
 def judged(engine: Engine, step: Step, protection: Protection, settings: GuardSettings, seed: int) -> GuardVerdict:
-    """What a job's guard says of a step: of shipped tasks, which have no texts of their own, it looks at few.
+    """The verdict of a job's guard on a step: of shipped tasks, which have no their own texts, it looks at few.
 
     Args:
         as `guard`.

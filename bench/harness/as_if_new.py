@@ -29,7 +29,7 @@ def bears(name: str, task: str) -> bool:
 
 
 def candidates(base: Base, seed: int, task: str, fingerprint: np.ndarray | None) -> list[Candidate]:
-    """What an empty home would offer, but for the task itself and the made tasks that bear its name."""
+    """The candidates of an empty home, but for the task itself and the made tasks that bear its name."""
     rest = without(base, task)
     sources = source_candidates(rest)
     return [*sources, *shipped_candidates(rest, [candidate.z for candidate in sources], seed, fingerprint)]

@@ -19,7 +19,7 @@ _AXE_RULES: Final = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", 
 
 
 def absent() -> str | None:
-    """What is missing to run a browser; None if nothing is."""
+    """The missing parts to run a browser; None if nothing is."""
     return None if shutil.which(PROGRAM) else PROGRAM
 
 
@@ -54,7 +54,7 @@ def opened(browser: Browser, url: str, token: str, timeout_ms: float, **context:
 
 
 def violations(page: Page) -> list[str]:
-    """What axe finds wrong on a page, for WCAG AA: the rule, and where."""
+    """The findings of axe on a page, for WCAG AA: the rule, and where."""
     page.evaluate(AXE.read_text(encoding="utf-8"))
     answer: dict[str, Any] = page.evaluate("rules => axe.run(document, rules)", _AXE_RULES)
     return [

@@ -35,7 +35,7 @@ PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
 @dataclass(frozen=True)
 class Budget:
-    """What every variant gets: optimiser steps of all its tasks together, rows a step, and the type to compute in."""
+    """The budget of every variant: optimizer steps of all its tasks together, rows per step, and dtype."""
 
     steps: int
     batch: int
@@ -49,7 +49,7 @@ class Budget:
 
 @dataclass(frozen=True)
 class Method:
-    """What is trained, and how it scores.
+    """The trained parts, and how it scores.
 
     Args:
         modules: every weight that gets a gradient.
@@ -83,7 +83,7 @@ def training_command(description: str | None, name: str, *, steps: int, seeds: i
     Args:
         description: for --help.
         name: of the bench, and of the files that it writes.
-        steps, seeds: where nothing else is asked for.
+        steps, seeds: where nothing else is requested.
     """
     parser = command_line(description, name)
     parser.add_argument("--base", default="mini")
@@ -97,7 +97,7 @@ def training_command(description: str | None, name: str, *, steps: int, seeds: i
 
 
 def settings_of(asked: argparse.Namespace) -> dict[str, Any]:
-    """What the numbers of every such bench depend on."""
+    """The settings that the numbers of every such bench depend on."""
     return {
         "base": find_base(asked.base).digest, "budget": asdict(Budget.asked_for(asked)),
         "sources": sorted(path.name for path in asked.sources.iterdir() if path.is_dir()),
@@ -116,7 +116,7 @@ def train(
     """Train for the budget: AdamW, linear after a warm-up of a twentieth, one task a step (arXiv 2106.04489, Eq. 2).
 
     Args:
-        method: what is trained.
+        method: the trained parts.
         groups: tasks with shares of the steps.
         budget: steps and rows.
         learning_rate: at the end of the warm-up.

@@ -20,7 +20,7 @@ CHECKOUT: Final = Path(__file__).parents[2]
 DATA: Final = CHECKOUT.parent / "shared" / "data"
 RESULTS: Final = CHECKOUT / "bench" / "results"
 PAGES: Final = RESULTS  # tables are next to their numbers; docs/results summarizes them
-WORK: Final = CHECKOUT / "build" / "bench"  # what is there only until a bench has ended
+WORK: Final = CHECKOUT / "build" / "bench"  # partial results until a bench has ended
 
 
 def command_line(description: str | None, name: str = "", rows: str = "json") -> ArgumentParser:
@@ -28,7 +28,7 @@ def command_line(description: str | None, name: str = "", rows: str = "json") ->
 
     Args:
         description: for --help.
-        name: of its files; without one nothing is written unless it is asked for.
+        name: of its files; without one nothing is written unless it is requested.
         rows: ending of the file with the numbers.
     """
     parser = ArgumentParser(description=description, formatter_class=RawDescriptionHelpFormatter)
@@ -39,7 +39,7 @@ def command_line(description: str | None, name: str = "", rows: str = "json") ->
 
 
 def asked_sizes(parser: ArgumentParser, known: Sizes, arguments: Sequence[str] | None) -> tuple[Namespace, Sizes]:
-    """What a command line asks for, an option for every field of `known` added; and these fields."""
+    """The request of a command line, an option for every field of `known` added; and these fields."""
     for field in fields(known):
         value = getattr(known, field.name)
         parser.add_argument(f"--{field.name.replace('_', '-')}", type=type(value), default=value)

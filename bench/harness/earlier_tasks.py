@@ -1,4 +1,4 @@
-"""What earlier tasks teach: their lessons, the priors of some of them, and a base that has learned no others."""
+"""Lessons of earlier tasks: their lessons, the priors of some of them, and a base that has learned no others."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def source_lessons(place: Place, data: Path, features: Features) -> dict[str, Le
 
 
 def lesson_from(name: str, dataset: Dataset, features: Features) -> Lesson:
-    """What the training rows of a task with labels teach, each counting as it does in a job."""
+    """The lesson of the training rows of a task with labels, each counting as it does in a job."""
     rows = dataset.train
     places = np.array(dataset.class_indices(rows))
     present = np.unique(places)  # a label without a row teaches nothing
@@ -77,7 +77,7 @@ def prior_of(lessons: Mapping[str, Lesson], width: int) -> Prior | None:
 
 
 def refit_prior(services: Services, base: Base) -> None:
-    """Fit the prior of a home to what was learned there by now, as a worker does in the background.
+    """Fit the prior of a home to the learned tasks there by now, as a worker does in the background.
 
     A release without a prior in its service has nothing to fit.
     """
@@ -102,7 +102,7 @@ def base_of(base: Base, sources: Collection[str], folder: Path, lessons: bytes |
     Args:
         base: that is cut down.
         sources: names of those that stay.
-        folder: where it is written; what is there is replaced.
+        folder: where it is written; existing files are replaced.
         lessons: the file of the lessons of these sources; None leaves the base without one.
     """
     document = json.loads((base.folder / _DOCUMENT).read_text(encoding="utf-8"))

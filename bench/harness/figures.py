@@ -63,7 +63,7 @@ class Figure:
 class Parts(NamedTuple):
     """A mean of draws × rows, and the variance that it has of the draws and of the rows (shares, shares squared).
 
-    That of the draws is an estimate without bias, so it may be below zero; that of the rows holds what is left, too.
+    That of the draws is an estimate without bias, so it may be below zero; that of the rows holds the rest, too.
     """
 
     mean: float
@@ -106,7 +106,7 @@ def bootstrap_of_tasks(cells: Cells) -> tuple[float, float]:
 
 
 def _by_task(cells: Cells) -> np.ndarray:
-    """What each task adds to the mean over cells (T)."""
+    """The contribution of each task to the mean over cells (T)."""
     by_task: dict[str, float] = {}
     for (task, _), matrix in cells.items():
         by_task[task] = by_task.get(task, 0.0) + float(matrix.mean()) / len(cells)

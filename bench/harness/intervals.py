@@ -1,4 +1,4 @@
-"""Intervals over seeds (Student's t), and over tasks and what was measured of each (the bootstrap)."""
+"""Intervals over seeds (Student's t), and over tasks and the measurements of each (the bootstrap)."""
 
 from __future__ import annotations
 

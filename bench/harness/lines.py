@@ -1,4 +1,4 @@
-"""A figure over a number on a logarithmic scale, a line a method with its intervals, as an SVG of our own."""
+"""A figure over a number on a logarithmic scale, a line a method with its intervals, as our own SVG."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def svg(title: str, lines: Sequence[Line], across: str = "labelled rows") -> str
 
 
 def _drawn(line: Line, index: int, count: int, x: Scale, y: Scale) -> list[str]:
-    """Points beside one another where n is the same, so that intervals can be told apart."""
+    """Points side by side where n is the same, so that intervals can be distinguished."""
     colour, beside = COLOURS[index % len(COLOURS)], 5.0 * (index - (count - 1) / 2)
     at = [(_across(x, shots) + beside, figure) for shots, figure in sorted(line.points.items())]
     path = " ".join(f"{across:.1f},{_down(y, figure.value):.1f}" for across, figure in at)

@@ -1,4 +1,4 @@
-"""What a reader sees of the pages in a real browser: when they are painted, when a change is on them, what axe says."""
+"""The pages as a reader sees them in a real browser: when they are painted, when a change is on them, what axe says."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def shown_seconds(
 
 
 def accessible(browser: Browser, url: str, token: str, places: Mapping[str, str]) -> dict[str, list[str]]:
-    """What axe finds wrong on each page, light and dark; pages without a fault are left out."""
+    """The findings of axe on each page, light and dark; pages without a fault are left out."""
     wrong: dict[str, list[str]] = {}
     for scheme in SCHEMES:
         page: Any = opened(browser, url, token, _PATIENCE_MS, color_scheme=scheme)

@@ -1,4 +1,4 @@
-"""What a plan lacks, run by run, each row written as soon as it is there, until the time is up."""
+"""The missing runs of a plan, run by run, each row written as soon as it is there, until the time is up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages that stand open in browsers: each follows the service's events, all of them in one process of its own."""
+"""Pages that stand open in browsers: each follows the service's events, all of them in a separate process."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from onboard.domain.counting import counted
 
 NONE: Final = "–"
 ANOTHER_BASE: Final = "These figures are of another base than the `mini` that ships"
-VERDICTS: Final = "what | found | verdict"  # head of a table of what was wanted
+VERDICTS: Final = "what | found | verdict"  # head of a table of targets
 
 
 def table_row(*cells: object) -> str:
@@ -19,7 +19,7 @@ def table_row(*cells: object) -> str:
 
 
 def table(head: str | Sequence[object], rows: Iterable[Iterable[object]] = (), rule: str = "---") -> list[str]:
-    """The lines of a table; a head may be told as "place | seed | jobs"."""
+    """The lines of a table; a head may be written as "place | seed | jobs"."""
     cells = head.split(" | ") if isinstance(head, str) else head
     return [table_row(*cells), f"|{f'{rule}|' * len(cells)}", *(table_row(*row) for row in rows)]
 
@@ -32,7 +32,7 @@ def made_on(document: Mapping[str, Any]) -> str:
 
 
 def of_another_base(digest: str) -> list[str]:
-    """What a page says first of figures that were not measured on the `mini` that ships: nothing where they were.
+    """The note of a page about figures that were not measured on the `mini` that ships: empty if they were.
 
     Args:
         digest: of the base that they were measured on.

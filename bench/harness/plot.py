@@ -1,4 +1,4 @@
-"""Pictures as SVG of our own."""
+"""Pictures as our own SVG."""
 
 from __future__ import annotations
 

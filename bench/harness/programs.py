@@ -55,7 +55,7 @@ def answer(words: list[str], environment: Mapping[str, str], program: str = PROG
 
 @contextmanager
 def ended_in_order() -> Iterator[None]:
-    """SIGTERM ends the block as an exception does, so that what was started in it is ended. For the main thread."""
+    """SIGTERM ends the block as an exception does, so that everything started in it is ended. For the main thread."""
     before = signal.signal(signal.SIGTERM, lambda *_signal: sys.exit(1))
     try:
         yield

@@ -1,4 +1,4 @@
-"""What a measurement leaves: its numbers as JSON, what they were made on, and the page that shows them."""
+"""The files of a measurement: its numbers as JSON, what they were made on, and the page that shows them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def report(document: dict[str, Any], asked: Namespace, page: Callable[[dict[str,
     """Print the page; write the numbers and it where the command line names files.
 
     Returns:
-        The exit code: 1 where the document says that what was wanted was not kept.
+        The exit code: 1 where the document says that a target was missed.
     """
     text = page(document)
     print(text)

@@ -20,7 +20,7 @@ def plain(settings: Any) -> Any:
 
 
 def finished(work: Path) -> Iterator[Row]:
-    """What the file holds; a last line that was cut off by a kill is no row."""
+    """The rows of the file; a last line that was cut off by a kill is ignored."""
     for line in work.read_text(encoding="utf-8").splitlines() if work.is_file() else []:
         try:
             yield json.loads(line)
@@ -29,7 +29,7 @@ def finished(work: Path) -> Iterator[Row]:
 
 
 def append(work: Path, row: Row) -> None:
-    """Write a row behind those that the file holds, on a line of its own whatever a kill has cut off before it."""
+    """Write a row behind those that the file holds, on its own line whatever a kill has cut off before it."""
     work.parent.mkdir(parents=True, exist_ok=True)
     with work.open("a+b") as file:
         if file.tell():
@@ -41,7 +41,7 @@ def append(work: Path, row: Row) -> None:
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows of a file that were made with the same settings; iterating reads what is there now.
+    """The rows of a file that were made with the same settings; iterating reads the current content.
 
     Args:
         work: JSON lines, of these and of other settings.
@@ -70,5 +70,5 @@ def packed(right: np.ndarray) -> str:
 
 
 def unpacked(digits: str, count: int) -> np.ndarray:
-    """What `packed` told, as numbers (count,): 1 or 0."""
+    """The numbers that `packed` wrote, (count,): 1 or 0."""
     return np.unpackbits(np.frombuffer(bytes.fromhex(digits), dtype=np.uint8), count=count).astype(np.float64)

@@ -1,4 +1,4 @@
-"""The runs of a plan, each a variant and a seed, in as many processes as are asked for; and their report."""
+"""The runs of a plan, each a variant and a seed, in as many processes as are requested; and their report."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def free_port() -> int:
 def wait_until(condition: Callable[[], Any], seconds: float = _SECONDS, what: str = "the condition") -> Any:
     """Poll until `condition()` is true and return what it returned; AssertionError after `seconds`.
 
-    The longer it takes, the less often it looks, so that looking does not slow down what is waited for.
+    The longer it takes, the less often it looks, so that looking does not slow down the work.
     """
     began = time.monotonic()
     while (waited := time.monotonic() - began) < seconds:

@@ -23,7 +23,7 @@ def source_places(data: Path) -> dict[str, Path]:
 
 
 def read_source(folder: Path) -> Source:
-    """A source from its folder; numbers that are no integers and of more than 20 kinds make it a regression.
+    """A source from its folder; numbers that are not integers and of more than 20 kinds make it a regression.
 
     Raises:
         NotFoundError: the train or the validation split is missing.

@@ -46,7 +46,7 @@ def _pair_origin(rows: Rows, _: np.random.Generator) -> Iterator[Example]:
 
 
 def _answer(rows: Rows, _: np.random.Generator) -> Iterator[Example]:
-    """What a question asks for."""
+    """The form of a question."""
     questions = [row.text_a for row in rows["qnli"]]
     questions += [text for row in rows["qqp"] for text in (row.text_a, row.text_b or "")]
     for question in dict.fromkeys(questions):

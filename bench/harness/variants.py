@@ -26,7 +26,7 @@ from onboard.model.methods.hyperformer_plus_plus import HyperFormerPlusPlus
 PAPERS_REDUCTION = 32
 MINIS_PROJECTOR_RATE = 0.2  # recipes/mini.toml
 
-Build = Callable[[Engine, Sequence[str]], Method]  # an engine of one's own and the names of the tasks
+Build = Callable[[Engine, Sequence[str]], Method]  # a separate engine and the names of the tasks
 
 
 class WithoutProjector(PlainHyperFormer):
@@ -163,10 +163,10 @@ class Variant:
 
     Args:
         title: in tables.
-        build: what is trained.
+        build: the trained parts.
         learning_rate: of AdamW. Weights that were trained before want less than those that start from noise.
         single: one model per task, each with an equal share of the steps.
-        augmented: the sources renamed, restricted, merged and joined stand beside the sources.
+        augmented: the sources renamed, restricted, merged and joined stand next to the sources.
     """
 
     title: str

@@ -1,14 +1,14 @@
-"""Tasks that nothing was trained on: what the default publishes, beside what else could be had for the same rows.
+"""Tasks that nothing was trained on: what the default publishes, compared with alternatives for the same rows.
 
     python -m bench.heldout [--arms default,readout] [--rows 16,32] [--part 1/2] [--hours 4] [--report]
     python -m bench.heldout --encoder --base FOLDER [--draws 0]
     python -m bench.heldout --suite targets
 
-Finished runs stand in --output: the same command goes on where it was stopped, and several processes may share it, each
-with a --part of its own. The page is written from what the file holds, whatever is missing. With --encoder only what
+Finished runs stand in --output: repeat the command to resume; several processes may share the work, each
+with its own --part. The page is written from what the file holds, whatever is missing. With --encoder only what
 needs no training is measured (features of the encoder and of MiniLM, TF-IDF, the readout): it judges a base, or a
 folder with a bare backbone, in minutes, prints its tables, and leaves file and page alone. The held-out tasks, which
-designs are chosen by, stand beside the checkout (../shared/data/wide), and so do the seven targets, which never choose
+designs are chosen by, are next to the checkout (../shared/data/wide), and so do the seven targets, which never choose
 one (../shared/data/target), or in --data; where they are missing it says so and stops.
 """
 
@@ -64,12 +64,12 @@ from onboard.errors import InputError, NotFoundError
 from onboard.making.pretrain.teacher import model_folder
 
 QUICK_ROWS = "16,32"  # of --encoder
-PLACE = WORK / "heldout"  # what was read, and the runs of --encoder
+PLACE = WORK / "heldout"  # the features, and the runs of --encoder
 ENVIRONMENT = WORK / "setfit"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure what is missing of the part, and write the page."""
+    """Run the missing measurements of the part, and write the page."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     asked = _asked(words)
     if not datasets_there(asked.data, "--data"):
@@ -145,7 +145,7 @@ def _measure(
 
 
 def setfit_for(missing: Sequence[Run], threads: int) -> SetFit | None:
-    """What answers for SetFit where a run asks for it; None, with a sentence, where it cannot be installed."""
+    """The SetFit process where a run requests it; None, with a sentence, where it cannot be installed."""
     if not any(run.arm == SETFIT for run in missing):
         return None
     try:

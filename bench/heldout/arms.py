@@ -1,4 +1,4 @@
-"""What each arm answers to a cell's test rows."""
+"""The answers of each arm to a cell's test rows."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ class Arms:
     """The arms, and what a cell's job has come to, which several of them tell of.
 
     Args:
-        families: that the facts of a probe are told in.
+        families: that the facts of a probe are reported in.
         readers: features by arm; no teacher, no `minilm`.
-        whole: cells whose job is to run to its end, since the default is asked for there.
-        setfit: what answers for `setfit`; None where no run asks for it.
+        whole: cells whose job is to run to its end, since the default is requested there.
+        setfit: what answers for `setfit`; None where no run requests it.
     """
 
     families: Families
@@ -64,7 +64,7 @@ class Arms:
     _job: tuple[Cell, Lessons] | None = None
 
     def answer(self, cell: Cell, run: Run) -> Learned:
-        """What the run's arm answers.
+        """The answers of the run's arm.
 
         Raises:
             InputError: the rows make no readout.
@@ -81,7 +81,7 @@ class Arms:
         return Learned(answered, time.process_time() - started, {})
 
     def _computed(self, cell: Cell, arm: str) -> np.ndarray:
-        """What an arm answers that needs no job and no other process."""
+        """The answers of an arm that needs no job and no other process."""
         if arm in TRAINED:
             return _trained(cell, arm)
         if arm in READ_OUT:
@@ -113,7 +113,7 @@ class Arms:
 
 
 def readers_of(place: Place, work: Path) -> dict[str, Features]:
-    """The encoder's features, and the teacher's where it is installed; what was read is kept in the work folder."""
+    """The encoder's features, and the teacher's where it is installed; the features is kept in the work folder."""
     readers = {ENCODER: encoder_features(place, work)}
     try:
         teacher = Teacher.load()
@@ -126,7 +126,7 @@ def readers_of(place: Place, work: Path) -> dict[str, Features]:
 
 
 def _of_buckets(cell: Cell, probabilities: np.ndarray) -> np.ndarray:
-    """The same, or of a regression what is expected."""
+    """The same, or for a regression the expected value."""
     buckets = cell.bench.buckets
     expected: np.ndarray = probabilities if buckets is None else probabilities @ np.array(buckets.values)
     return expected

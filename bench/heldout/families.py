@@ -48,7 +48,7 @@ def _rows(lines: Iterable[str]) -> Iterable[tuple[str, str]]:
 
 
 class Families:
-    """What is of which family on a base.
+    """The families of tasks on a base.
 
     Args:
         of_task: family by task.
@@ -76,7 +76,7 @@ class Families:
         return self.of(task)
 
     def taken(self, task: str, init: Mapping[str, Any]) -> dict[str, Any]:
-        """What a job's probe took, for its row: how near it is to the task.
+        """The start that a job's probe chose, for its row: how near it is to the task.
 
         Args:
             task: that was learned.

@@ -26,11 +26,11 @@ _BATCH, _MOST_TOKENS = 64, 128  # of the teacher, as in `onboard.making.pretrain
 
 
 class Features:
-    """What one reader says of rows, task by task.
+    """The features of one reader, task by task.
 
     Args:
         read: reads rows that are not known yet; asked only for such.
-        folder: where what was read is kept, a file a task; another reader has another one.
+        folder: where the features is kept, a file a task; another reader has another one.
     """
 
     def __init__(self, read: Read, folder: Path) -> None:
@@ -66,7 +66,7 @@ def _key(row: Example) -> str:
 
 
 def of_encoder(engine: Engine) -> Read:
-    """What a readout sees (`onboard.model.readout_features`): two blocks of a single text, four of a pair."""
+    """The input of a readout (`onboard.model.readout_features`): two blocks of a single text, four of a pair."""
     width = engine.backbone.config.d_model
 
     def read(rows: Sequence[Example]) -> np.ndarray:
@@ -82,7 +82,7 @@ def encoder_features(place: Place, work: Path) -> Features:
 
 
 def installed_teacher(left_out: str) -> Teacher | None:
-    """The sentence encoder that bases are made with; None, and a line about what is left out, where it is missing."""
+    """The sentence encoder that bases are made with; None, and a line about the omission, if it is missing."""
     try:
         return Teacher.load()
     except NotFoundError as error:
@@ -104,7 +104,7 @@ def of_teacher(teacher: Teacher) -> Read:
 
 
 def of_teacher_layers(teacher: Teacher) -> Read:
-    """What our readout would see if the teacher were our encoder: the same blocks; it reads a pair as "a [SEP] b"."""
+    """The input of our readout if the teacher were our encoder: the same blocks; it reads a pair as "a [SEP] b"."""
 
     def read(rows: Sequence[Example]) -> np.ndarray:
         ids = _pieces(teacher, rows)

@@ -1,4 +1,4 @@
-"""What the runs say: means over tasks of means over draws, and paired differences, with intervals over tasks."""
+"""The results of the runs: means over tasks of means over draws, and paired differences, with intervals over tasks."""
 
 from __future__ import annotations
 

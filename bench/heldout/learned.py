@@ -1,4 +1,4 @@
-"""A job as it is submitted, run by the pipeline in a home of its own: what it publishes, and its embedding alone."""
+"""A job as it is submitted, run by the pipeline in a separate home: what it publishes, and its embedding alone."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _LEASE_SECONDS: Final = 1e6  # nobody else is there
 
 @dataclass(frozen=True)
 class Learned:
-    """What came of a job, or of its first stages.
+    """The result of a job, or of its first stages.
 
     Args:
         answers: probabilities (m, K) of the test rows in the draw's labels; of a regression values (m,).
@@ -53,11 +53,11 @@ class Learned:
 
 @dataclass(frozen=True)
 class Lessons:
-    """The embedding of a job, and what the whole of the same job publishes where that is asked for.
+    """The embedding of a job, and what the whole of the same job publishes where that is requested.
 
     Args:
         embedding: after probe and training, answering alone.
-        published: of the job at its end; None where it was not asked for.
+        published: of the job at its end; None if it was not requested.
     """
 
     embedding: Learned
@@ -143,7 +143,7 @@ def _published(services: Services, cell: Cell, job: Job, embedding: Learned) -> 
 
 
 def _stages(result: Mapping[str, Any], version: EmbeddingVersion) -> Row:
-    """What the job's document says of readout and tuning."""
+    """The job's document about readout and tuning."""
     tuning, readout = result.get("tuning") or {}, result.get("readout") or {}
     return {
         "share": 1.0 if version.content == "readout" else readout.get("share", 0.0),

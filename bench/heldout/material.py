@@ -34,10 +34,10 @@ _LIKE: Final = "mini"  # how a bare backbone is asked: its separator of pairs, i
 
 @dataclass(frozen=True)
 class Place:
-    """What tasks are learned on.
+    """The base that tasks are learned on.
 
     Args:
-        base: with its hypernetwork; of a bare backbone what is needed to read texts, and no more.
+        base: with its hypernetwork; of a bare backbone only the parts to read texts.
         engine: its model.
         bare: whether it is a bare backbone, on which nothing can be learned but what reads features.
     """

@@ -1,4 +1,4 @@
-"""What is told of a run: accuracy, macro-F1, loss, calibration, labels that are never answered."""
+"""The report of a run: accuracy, macro-F1, loss, calibration, labels that are never answered."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of a suite: what was measured, how, and whether the numbers that were asked for came about."""
+"""The page of a suite: the measurements, how, and whether the targets were reached."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from onboard.domain.counting import counted
 
 @dataclass(frozen=True)
 class Facts:
-    """What the page says of how it was made.
+    """The page's description of its making.
 
     Args:
         suite: its name.
@@ -68,7 +68,7 @@ def markdown(results: Results, facts: Facts) -> str:
 
 
 def encoder_lines(results: Results) -> list[str]:
-    """What --encoder prints: the encoder beside MiniLM, and whatever else was measured."""
+    """The output of --encoder: the encoder next to MiniLM, and whatever else was measured."""
     (encoder, *_), suite = BARS, SUITES[HELD_OUT]
     return [
         *table(VERDICTS),
@@ -105,7 +105,7 @@ def _head(results: Results, facts: Facts) -> list[str]:
 
 
 def _verdicts(lines: Sequence[str], tasks: int) -> list[str]:
-    """The table of what was asked for; `tasks`: how many there are."""
+    """The table of targets; `tasks`: how many there are."""
     return [
         "## Targets", "",
         "Verdicts go by the value that was reached: where its interval holds the bound, so many tasks cannot tell. "

@@ -52,13 +52,13 @@ class Run:
 
     @property
     def cell(self) -> tuple[str, int, int, str]:
-        """What all arms have the same rows for."""
+        """The key of rows that all arms share."""
         return self.task, self.rows, self.draw, self.sampling
 
 
 @dataclass(frozen=True)
 class Wish:
-    """What is asked for; empty means everything."""
+    """The requested runs; empty means everything."""
 
     tasks: tuple[str, ...] = ()
     arms: tuple[str, ...] = ()
@@ -66,7 +66,7 @@ class Wish:
     draws: tuple[int, ...] = DRAWS
 
     def takes(self, run: Run) -> bool:
-        """Whether the run is asked for."""
+        """Whether the run is requested."""
         return (
             (not self.tasks or run.task in self.tasks)
             and (not self.arms or run.arm in self.arms)
@@ -79,7 +79,7 @@ def plan(rarest: Mapping[str, float], wish: Wish) -> list[Run]:
 
     Args:
         rarest: share of the rarest label of each task; 1 of a regression.
-        wish: what is asked for.
+        wish: the requested runs.
     """
     runs = [*_balanced(rarest, wish.draws), *_natural(rarest, wish.draws)]
     return [run for run in runs if wish.takes(run)]
@@ -101,7 +101,7 @@ def _natural(rarest: Mapping[str, float], draws: Sequence[int]) -> Iterator[Run]
 
 
 def listed(words: str) -> tuple[str, ...]:
-    """What a command line lists: "A,B"."""
+    """The list of a command line: "A,B"."""
     return tuple(word for word in words.split(",") if word)
 
 

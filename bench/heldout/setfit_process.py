@@ -1,4 +1,4 @@
-"""SetFit itself (Tunstall et al. 2022, arXiv 2209.11055) on all-MiniLM-L6-v2: an environment of its own, and a process
+"""SetFit itself (Tunstall et al. 2022, arXiv 2209.11055) on all-MiniLM-L6-v2: its own environment, and a process
 in it that answers cell by cell.
 
 The environment sees the packages of this one, so that only SetFit is installed into it: no dependency of ours.
@@ -25,7 +25,7 @@ from onboard.domain.dataset import Example
 from onboard.errors import NotFoundError
 
 RELEASE: Final = "setfit==1.2.0"
-RECIPE: Final[dict[str, Any]] = {}  # beside the release's defaults: every pair of rows once, positives oversampled
+RECIPE: Final[dict[str, Any]] = {}  # next to the release's defaults: every pair of rows once, positives oversampled
 _WORKER: Final = Path(__file__).with_name("setfit_worker.py")
 _OFFLINE: Final = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
 _LAST_CHARACTERS: Final = 2000  # of what a failed process said
@@ -51,7 +51,7 @@ class SetFit:
         """Fine-tune on all rows of a cell, and answer its test rows.
 
         Raises:
-            RuntimeError: the process ended; its last words are told.
+            RuntimeError: the process ended; its last words are reported.
         """
         request = {
             "texts": [text_of(row) for row in cell.dataset.train], "labels": cell.train_labels.tolist(),

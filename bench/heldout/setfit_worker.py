@@ -1,9 +1,9 @@
-"""SetFit as a process of its own environment: a line of JSON with rows on standard input, a line with answers back.
+"""SetFit as a process in its own environment: a line of JSON with rows on standard input, a line with answers back.
 
     ENVIRONMENT/bin/python bench/heldout/setfit_worker.py MODEL
 
 A request has `texts` and `labels` (indices) to learn from, `asked` texts, `seed`, `device` and `recipe`, what the
-training is given beside the release's defaults. The reply has `probabilities`, a row per asked text and a column per
+training is given next to the release's defaults. The reply has `probabilities`, a row per asked text and a column per
 label, and `seconds` of the processor, for learning. It imports nothing of ours: `bench/heldout/setfit_process.py`
 starts it.
 """

@@ -1,4 +1,4 @@
-"""What the numbers of each arm depend on, beside task and rows: a finished run of other settings is another run."""
+"""The settings of each arm, in addition to task and rows: a finished run with other settings is another run."""
 
 from __future__ import annotations
 

@@ -17,8 +17,8 @@ class Suite:
     Args:
         folder: among the datasets.
         title: of the page.
-        verdicts: what was asked for, a row of the table each.
-        by: by what accuracy is told apart, "family" or "task".
+        verdicts: the targets, a row of the table each.
+        by: by what accuracy is distinguished, "family" or "task".
         rows: with how many that is.
     """
 
@@ -29,7 +29,7 @@ class Suite:
     rows: Sequence[int]
 
     def groups(self, results: Results) -> dict[str, list[str]]:
-        """The tasks that are told together."""
+        """The tasks that are reported together."""
         of_group: dict[str, list[str]] = {}
         for task, family in results.tasks.items():
             of_group.setdefault(task if self.by == "task" else family, []).append(task)

@@ -1,4 +1,4 @@
-"""The numbers that were asked for, beside what was reached."""
+"""Targets and results."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def _lines(results: Results, bars: Sequence[Bar]) -> list[str]:
 
 
 def _levels(results: Results, levels: Sequence[tuple[str, int, float]]) -> list[str]:
-    """The default's accuracy beside what it should at least be, on a task or on the mean of all."""
+    """The default's accuracy next to what it should at least be, on a task or on the mean of all."""
     lines = []
     for task, rows, least in levels:
         what = f"the default at least {least:g}{f' on {task}' if task else ' on the mean'}, n = {rows}"
@@ -137,7 +137,7 @@ def _levels(results: Results, levels: Sequence[tuple[str, int, float]]) -> list[
 
 
 def gains_by_family(results: Results, rival: str, rows: int, by: str = "family") -> dict[str, float]:
-    """What the default gains over a rival on each family of tasks (or each task) that both have."""
+    """The gain of the default over a rival on each family of tasks (or each task) that both have."""
     gains: dict[str, list[float]] = {}
     for task, gain in results.by_task(results.part(rows), DEFAULT, ACCURACY, rival).items():
         gains.setdefault(results.tasks[task] if by == "family" else task, []).append(gain)

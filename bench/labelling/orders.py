@@ -13,7 +13,7 @@ from onboard.statistics.label_order import SURE, farthest_first, margin, uncerta
 
 @dataclass(frozen=True)
 class Pool:
-    """A task's texts and what is known of them.
+    """A task's texts and their known labels.
 
     Args:
         features: (n, h), rooted and centred.

@@ -14,7 +14,7 @@ ORDERS: Final[Mapping[str, str]] = {
     SPREAD: "texts unlike all labeled ones",
 }
 SHIPPED: Final = MARGIN  # what a project of Label Studio is labeled by
-SHORTLIST: Final = 3  # times the wanted texts that are told apart
+SHORTLIST: Final = 3  # times the wanted texts that are distinguished
 TASKS: Final = 12
 DRAWS: Final = (0, 1, 2)
 POOL: Final = 400  # texts of a task that wait for a label

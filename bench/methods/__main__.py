@@ -1,13 +1,13 @@
-"""The methods of the papers beside one another on the shipped base, and what they cost.
+"""The methods of the papers side by side on the shipped base, and what they cost.
 
     python -m bench.methods [--suite target|wide|source] [--rows 32] [--draws 0] [--arms A,B] [--hours 1] [--report]
     python -m bench.methods --efficiency [--gpu] [--rounds 10]
     python -m bench.methods --throughput [--rounds 10]
 
-Finished trainings stand in --output: the same command goes on where it was stopped, and several processes may share it,
-each with a --part of its own. The rule of `--method auto` is chosen on held-out tasks (--suite wide), never on the
+Finished trainings stand in --output: repeat the command to resume; several processes may share the work,
+each with its own --part. The rule of `--method auto` is chosen on held-out tasks (--suite wide), never on the
 targets. Low-resource curves are those of three tasks of GLUE (--suite source --rows 100,500,1000,2000,4000). The page
-is written from what the files hold, whatever is missing. The datasets stand beside the checkout (../shared/data) or in
+is written from what the files hold, whatever is missing. The datasets are next to the checkout (../shared/data) or in
 --data; where they are missing it says so and stops.
 """
 
@@ -39,7 +39,7 @@ from onboard.train.settings import FEW_STEPS_RATES, FewShotSettings, OwnWeightsS
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure what is missing, and write the page."""
+    """Run the missing measurements, and write the page."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     asked = _asked(words)
     torch.set_num_threads(asked.threads)
@@ -59,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _measure_costs(asked: argparse.Namespace, command: str) -> int:
-    """Step times or mixed batches, into the file beside --output; the other's numbers stay."""
+    """Step times or mixed batches, into the file next to --output; the other's numbers stay."""
     from bench.methods import efficiency, throughput
 
     path, rounds = asked.output.with_suffix(".json"), asked.rounds
@@ -119,7 +119,7 @@ def _asked(words: Sequence[str]) -> argparse.Namespace:
 
 
 def settings_of(place: Place, arm: str) -> dict[str, Any]:
-    """What the numbers of an arm depend on, beside task and rows."""
+    """The settings that the numbers of an arm depend on, in addition to task and rows."""
     shared: dict[str, Any] = {"test_rows": TEST_ROWS}
     if arm == TFIDF:
         return shared

@@ -1,6 +1,6 @@
-"""What the rule of `--method auto` makes of trainings that were made: the same losses of the same rows decide.
+"""The choice of `--method auto` among trainings that were made: the same losses of the same rows decide.
 
-Nothing is trained again, since what `auto` tries is trained as if it had been asked for by name.
+Nothing is trained again, since what `auto` tries is trained as if it had been requested by name.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Cell = tuple[str, int, int, str]
 
 @dataclass(frozen=True)
 class Chosen:
-    """What `auto` publishes for a cell.
+    """The version that `auto` publishes for a cell.
 
     Args:
         arm: of whom.

@@ -75,7 +75,7 @@ def settings_of(name: str, method: str) -> dict[str, Any]:
 
 
 def variants(name: str) -> dict[str, Callable[[Setup], Step]]:
-    """What is measured, by its name."""
+    """The measurements, by its name."""
     own = {method: partial(own_step, method=method, settings=settings_of(name, method)) for method in OWN_WEIGHTS}
     tokens = settings_of(name, "prompt-tuning-r")["tokens"]
     return {
@@ -86,7 +86,7 @@ def variants(name: str) -> dict[str, Callable[[Setup], Step]]:
 
 
 def peak_memory(step_of: Callable[[Setup], Step], setup: Setup) -> int:
-    """Bytes that a process of its own takes at most, for a few steps."""
+    """Bytes that a separate process takes at most, for a few steps."""
     context = multiprocessing.get_context("fork")  # the libraries are loaded once
     receiver, sender = context.Pipe(duplex=False)
 

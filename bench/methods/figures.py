@@ -1,4 +1,4 @@
-"""What trainings came to: scores by task, and bytes a task with what is shared spread over many tasks."""
+"""The results of trainings: scores by task, and bytes a task with the shared part spread over many tasks."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Scores:
 
     @classmethod
     def of(cls, measured: Mapping[Run, Row], count: int) -> Scores:
-        """With `auto` beside every cell that tells what it would have tried."""
+        """With `auto` next to every cell that tells what it would have tried."""
         own = {run: row for run, row in measured.items() if run.rows == count}
         by_rule = {Run(*cell[:3], AUTO, cell[3]): one.row for cell, one in chosen(own).items()}
         return cls({**own, **by_rule}, count)
@@ -87,7 +87,7 @@ class Scores:
 
 
 def regret(measured: Mapping[Run, Row], errors: float) -> tuple[float, float, int] | None:
-    """What `auto` loses, points on the mean over cells, against the best arm of each cell and against the arm that is
+    """The loss of `auto`, points on the mean over cells, against the best arm of each cell and against the arm that is
     best on the mean, and of how many cells.
 
     Args:

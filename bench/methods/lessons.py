@@ -28,7 +28,7 @@ from onboard.settings import Settings
 
 
 class Lessons:
-    """What is learned of a cell's rows; a readout alone is left by the default of the same cell."""
+    """The learned tasks of a cell's rows; a readout alone is left by the default of the same cell."""
 
     def __init__(self) -> None:
         self._readouts: dict[tuple[str, int, int, str], Row] = {}

@@ -1,4 +1,4 @@
-"""bench/results/methods.md: what was measured of the methods, how, and whether the numbers that were asked for came."""
+"""bench/results/methods.md: the measurements of the methods, how, and whether the targets were reached."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ TITLES: Final = {
 
 @dataclass(frozen=True)
 class Facts:
-    """What the page is made from.
+    """The data of the page.
 
     Args:
         command: that measures the targets; the others differ by their options.

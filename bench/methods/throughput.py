@@ -17,7 +17,7 @@ _WARM_UP: Final = 2
 
 
 def measured(place: Place, rounds: int, tasks: int = TASKS) -> dict[str, Any]:
-    """Seconds of a batch by method and of the mixed one, taken in turn, and how fast the mixed one is beside them.
+    """Seconds of a batch by method and of the mixed one, taken in turn, and how fast the mixed one is next to them.
 
     The weights of the tasks are there beforehand, as in a server that has answered them lately.
     """

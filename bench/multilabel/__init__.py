@@ -1,4 +1,4 @@
-"""Tasks with several labels per text: our readout beside one-vs-rest regressions on TF-IDF and on MiniLM.
+"""Tasks with several labels per text: our readout next to one-vs-rest regressions on TF-IDF and on MiniLM.
 
 plan.py     the arms and runs
 arms.py     what each answers

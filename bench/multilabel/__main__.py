@@ -48,7 +48,7 @@ SUITE = "multi"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure what is missing of the part, and write the page."""
+    """Run the missing measurements of the part, and write the page."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     asked = _asked(words)
     if not datasets_there(asked.data, "--data", (SUITE,)):
@@ -68,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def settings_of(place: Place) -> dict[str, Row]:
-    """What the numbers of each arm depend on, beside the task."""
+    """The settings that the numbers of each arm depend on, in addition to the task."""
     shared: Row = {"test_rows": TEST_ROWS}
     encoder: Row = {"base": place.base_digest, "sets": digest([SLOPES, PLACE_DEVIATION, EXPECTED_ROWS])}
     ours: Row = {"prior": digest(PRIOR_SETTINGS), "lessons": lessons_digest(place.base)}

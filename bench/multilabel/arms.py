@@ -1,4 +1,4 @@
-"""What each arm answers to the test rows of a draw: a score for every label of the task."""
+"""The answers of each arm to the test rows of a draw: a score for every label of the task."""
 
 from __future__ import annotations
 

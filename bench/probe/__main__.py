@@ -1,16 +1,16 @@
-"""What the probe costs and loses with 10 to 10,000 embeddings to choose among, on source tasks learned as if new.
+"""Costs and losses of the probe with 10 to 10,000 embeddings to choose among, on source tasks learned as if new.
 
     python -m bench.probe --work FOLDER [--tasks sst2 …] [--draws 2] [--output bench/results/probe.json]
                           [--table bench/results/probe.md]
 
 The embeddings are the base's own, mixtures of two of them, and perturbed ones (`bench/probe/pool.py`); the task's own,
 and what bears its name, is not among them. The probe is timed as a job runs it: fingerprint, prefilter, race, last
-round. Beside it every embedding is measured on all rows (up to --exhaustive of them), and a few one by one, as a probe
-without batches would, to tell what that costs. Both choices are trained as a job trains, with the folds that say how
+round. For comparison every embedding is measured on all rows (up to --exhaustive of them), and a few one by one, as a
+probe without batches would, to measure that cost. Both choices are trained as a job trains, with the folds that say how
 much of the way is taken; the regret is what the probe's choice is worse by on test rows.
 
-Every task and draw leaves a line of JSON in FOLDER; what is there is not done again.
-Needs the datasets beside the checkout (../shared/data); says so and stops where they are missing.
+Every task and draw leaves a line of JSON in FOLDER; existing results are kept.
+Needs the datasets next to the checkout (../shared/data); says so and stops where they are missing.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Cell:
         return Evaluator(self.bench.engine.rounded(), task, self.bench.execution())
 
     def fingerprint(self) -> np.ndarray:
-        """What the rows look like to the base (t,)."""
+        """The fingerprint of the rows (t,)."""
         return self.bench.fingerprint(self.ids, self.targets)
 
     def tested(self, probed: ProbeResult) -> tuple[float, float]:
@@ -105,7 +105,7 @@ class Cell:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure what is missing; print and write what was found."""
+    """Run the missing measurements; print and write the findings."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     parser = command_line(__doc__)
     parser.add_argument("--work", type=Path, required=True)
@@ -130,7 +130,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run(base: Base, asked: argparse.Namespace) -> list[Row]:
-    """Everything that was asked for, in that order; what is missing is measured and its line added."""
+    """Everything requested, in that order; missing ones are measured and added."""
     output = asked.work / "probe.jsonl"
     done = {json.dumps(row["key"]): row for row in finished(output)}
     settings = plain([asdict(ProbeSettings()), PROBE_TOKENS, asdict(SETTINGS), STEP])
@@ -163,7 +163,7 @@ def measure(base: Base, asked: argparse.Namespace, task: str, draw: int) -> Row:
     mean = mean_candidate([start.candidate.z for start in own(base, task)])
     plain = [random_candidate(len(known[0].candidate.z), draw), mean]
     everything = cell.evaluator()  # what it has measured for a smaller size is not measured again
-    probed(cell, known[:1], plain)  # what is only slow the first time
+    probed(cell, known[:1], plain)  # slow only the first time
     sizes, best = [], None
     for size in sorted(asked.sizes):
         row = probed(cell, known[:size], plain)

@@ -70,7 +70,7 @@ def sizes_table(cells: Sequence[Mapping[str, Any]], shots: int, exhaustive: int)
 
 
 def _ratio(cells: Sequence[Mapping[str, Any]], stored: Sequence[Mapping[str, Any]]) -> str:
-    """What many embeddings cost beside fewer; nothing without the registry's share of both."""
+    """The cost of many embeddings compared with fewer; nothing without the registry's share of both."""
     probed = {of_size["size"]: _mean([row["sizes"][place] for row in cells], "cpu_seconds")
               for place, of_size in enumerate(cells[0]["sizes"])}  # fmt: skip
     collected = {row["key"][2]: row["collect_seconds"] for row in stored}

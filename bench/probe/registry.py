@@ -1,4 +1,4 @@
-"""What a registry of thousands of versions costs the probe before anything is measured."""
+"""The cost of a registry of thousands of versions for the probe before anything is measured."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def measure(base: Base, known: Sequence[Known]) -> dict[str, Any]:
 
     Args:
         base: that the versions belong to.
-        known: an embedding and a fingerprint for each version; the first one's fingerprint is asked for.
+        known: an embedding and a fingerprint for each version; the first one's fingerprint is requested.
     """
     with tempfile.TemporaryDirectory() as folder:
         settings = Settings(home=Path(folder) / "home", base=str(base.folder), device="cpu")

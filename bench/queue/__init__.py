@@ -1,1 +1,1 @@
-"""What a queue of 10,000 jobs costs; `loop` is one of the processes that claim them."""
+"""The cost of a queue of 10,000 jobs; `loop` is one of the processes that claim them."""

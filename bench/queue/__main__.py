@@ -1,10 +1,10 @@
-"""What a queue of 10,000 jobs costs: submitting, claiming, looking at it, dispatching, listing 10,000 versions.
+"""The cost of a queue of 10,000 jobs: submitting, claiming, looking at it, dispatching, listing 10,000 versions.
 
     python -m bench.queue --output bench/results/queue.json --table bench/results/queue.md
 
 Each figure is in milliseconds and as a multiple of a bare `SELECT 1` by the same engine, so that machines can be
 compared. SQLite and PostgreSQL both force every commit to disk. Commands are whole processes, most of it Python
-starting. Exits with 1 when a figure is above what is wanted.
+starting. Exits with 1 when a figure is above the target.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class Place:
         analyse(self._services.database)
 
     def select_one(self) -> None:
-        """What every call costs at least."""
+        """The minimum cost of a call."""
         with self._services.database.read() as session:
             session.execute(text("SELECT 1"))
 

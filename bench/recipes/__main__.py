@@ -6,10 +6,10 @@ Known are the source tasks, each learned as if it were new: its own embedding an
 not among the candidates of its probe (the head has seen it all the same). Unseen are the kinds of
 `bench.harness.unseen`. The targets have no say. One training tells what every share of the way from the start gives,
 and which of them the rows would have chosen that were predicted without themselves, as the service has it. With
---rivals other steps and batches are tried beside the service's.
+--rivals other steps and batches are tried in addition to the service's.
 
-Every training leaves a line of JSON in --output; what is there is not done again, and several processes may share it,
-each with a --part of its own. Needs the datasets beside the checkout (../shared/data); says so and stops where they are
+Every training leaves a line of JSON in --output; existing results are kept; several processes may share the work,
+each with its own --part. Needs the datasets next to the checkout (../shared/data); says so and stops where they are
 missing.
 """
 
@@ -65,7 +65,7 @@ class Cell:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure what is missing of the part, and write the page of what is there."""
+    """Run the missing measurements of the part, and write the page."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     asked = _parser().parse_args(words)
     if not datasets_there():
@@ -112,7 +112,7 @@ def run(base: Base, cells: Sequence[Cell], output: Path) -> None:
 
 
 def settings_of(base: Base) -> dict[str, Any]:
-    """What the numbers depend on beside the cell."""
+    """The settings that the numbers depend on, in addition to the cell."""
     own = asdict(FewShotSettings())
     for name in ("steps", "batch", "learning_rate"):  # a cell says them
         del own[name]

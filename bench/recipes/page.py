@@ -14,7 +14,7 @@ from onboard.train.settings import SHARES, FewShotSettings
 from onboard.train.step_length import LossByShare
 
 SERVICE: Final = FewShotSettings()
-CHOSEN: Final = "chosen"  # the share that rows ask for which were predicted without themselves
+CHOSEN: Final = "chosen"  # the share that rows select which were predicted without themselves
 Row = Mapping[str, Any]
 Training = tuple[int, int, float]  # steps, rows a step, learning rate
 OWN_TRAINING: Final[Training] = (SERVICE.steps, SERVICE.batch, SERVICE.learning_rate)
@@ -24,7 +24,7 @@ def page(rows: Sequence[Row], planned: int, command: str, unseen: Collection[str
     """Markdown.
 
     Args:
-        rows: what was measured, with these settings.
+        rows: the measurements, with these settings.
         planned: trainings of the plan.
         command: that made it.
         unseen: names of the tasks whose kind the base does not know.

@@ -1,11 +1,11 @@
-"""What the first half of a series of related tasks is worth to its last half, in one installation.
+"""The benefit of the first half of a series of related tasks for its last half, in one installation.
 
     python -m bench.series [--arms base,few] [--draws 0] [--part 1/2] [--hours 4] [--report]
     python -m bench.series --whole
 
 Without --whole readouts are fitted in closed form; with it whole jobs run too, about a minute each, in homes that have
 learned the first half. Finished runs stand in --output: the same command goes on where it was stopped. The series stand
-beside the checkout (../shared/data/series, and the sources that the base's prior is of) or in --data; where they are
+next to the checkout (../shared/data/series, and the sources that the base's prior is of) or in --data; where they are
 missing it says so and stops.
 """
 
@@ -48,7 +48,7 @@ SUITES = ("series", "source", "wide")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure what is missing of the part, and write the page."""
+    """Run the missing measurements of the part, and write the page."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     asked = _asked(words)
     if not datasets_there(asked.data, "--data", SUITES):
@@ -68,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def settings_of(place: Place) -> dict[str, Row]:
-    """What the numbers of each arm depend on, beside task and rows."""
+    """The settings that the numbers of each arm depend on, in addition to task and rows."""
     of_prior = digest([PRIOR_SETTINGS, READOUT_SETTINGS])
     alone: Row = {"base": place.base_digest, "readout": digest(READOUT_SETTINGS), "test_rows": TEST_ROWS}
     lessons: Row = {"prior": of_prior, "lessons": lessons_digest(place.base)}

@@ -1,4 +1,4 @@
-"""What is answered with and without the first half of a series."""
+"""Answers with and without the first half of a series."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Arms:
         self._priors: dict[tuple[str, str, int, int], Prior | None] = {}
 
     def answer(self, run: Run) -> Learned:
-        """What the run's arm answers. Raises InputError: the rows make no readout."""
+        """The answers of the run's arm. Raises InputError: the rows make no readout."""
         if run.arm in DEFAULTS:
             return self._published(run)
         cell = self._cells.of(run)
@@ -66,11 +66,11 @@ class Arms:
         return self._priors[key]
 
     def _lesson(self, task: str, rows: int, draw: int) -> Lesson:
-        """What a task teaches by so many of its rows, or all."""
+        """The lesson of a task from so many of its rows, or all."""
         return lesson_from(task, shots(dataset_of(self._cells.folder, task), rows, draw), self._features)
 
     def _published(self, run: Run) -> Learned:
-        """The whole default, in a copy of the home that has learned what was learned before."""
+        """The whole default, in a copy of the home that has learned earlier tasks."""
         home = self._work / f"{run.task}-{run.draw}-{run.arm}"
         shutil.rmtree(home, ignore_errors=True)
         if run.arm != DEFAULT:

@@ -1,4 +1,4 @@
-"""Which runs there are: the later half of each series × draw × what was learned before."""
+"""Which runs there are: the later half of each series × draw × earlier tasks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Any number of tasks answered from one frozen base, beside what else serves many tasks.
+"""Any number of tasks answered from one frozen base, compared with other ways to serve many tasks.
 
 drawing.py   whose task each row of a batch is
 loras.py     LoRA of many tasks, all in memory or the recent ones only

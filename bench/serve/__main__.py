@@ -1,11 +1,11 @@
-"""Any number of tasks answered from one frozen base, beside what else serves many tasks.
+"""Any number of tasks answered from one frozen base, compared with other ways to serve many tasks.
 
     python -m bench.serve                                    the base `mini` on the CPU
     python -m bench.serve --base t5-small --rounds 20        random weights of T5-small's shape
     python -m bench.serve --base BASE --device cuda:0        another one, on a GPU
 
 Every round answers one batch of the same texts by each arm, in turn and in a new order, so that a disturbance of the
-machine meets all alike; what counts are ratios. Whose task each row is, is drawn anew every round, evenly or by Zipf's
+machine meets all alike; what counts are ratios. Whose task each row is, is drawn again every round, evenly or by Zipf's
 law, and alike for all arms. Then a service of so many tasks is asked: how long the first answer of a task takes beside
 a later one, and what a task takes in memory. The figures of other bases in --output stay.
 """

@@ -1,4 +1,4 @@
-"""What answers a batch: all read the same token ids and score the same label words with one decoder pass."""
+"""Programs that answer a batch: all read the same token ids and score the same label words in one decoder pass."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ARMS: Final = (OURS, ONE, PEFT, RECENT, MERGED, BASE)
 
 @dataclass(frozen=True)
 class Arms:
-    """What answers a batch of one base.
+    """The programs that answer a batch of one base.
 
     Args:
         engine: of the base.

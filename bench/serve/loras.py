@@ -23,7 +23,7 @@ def lora(backbone: Any, tasks: int) -> Any:
         task_type=TaskType.SEQ_2_SEQ_LM, r=LORA_RANK, lora_alpha=16, target_modules=["q", "v"], init_lora_weights=False
     )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)  # PEFT asks for a name that transformers is about to change
+        warnings.simplefilter("ignore", FutureWarning)  # PEFT uses a name that transformers is about to change
         model = get_peft_model(backbone, config, adapter_name=name_of(0))
     for module in model.modules():
         if isinstance(module, LoraLayer):
@@ -34,7 +34,7 @@ def lora(backbone: Any, tasks: int) -> Any:
 
 
 def _add(layer: Any, name: str) -> None:
-    """What PEFT's `add_adapter` puts into a layer; it looks at all that are there each time, which takes hours."""
+    """The layer of PEFT's `add_adapter`; it looks at all that are there each time, which takes hours."""
     first = name_of(0)
     for parts in (layer.lora_A, layer.lora_B):
         like = parts[first]
@@ -63,7 +63,7 @@ def names_of(tasks: Iterable[int]) -> list[str]:
 class RecentLoras:
     """As many adapters as there are slots; another task's weights are written over those that were used longest ago.
 
-    That is less than a server does that reads them from a disk, and as little as PEFT can do: nothing is built anew.
+    That is less than a server does that reads them from a disk, and as little as PEFT can do: nothing is built again.
 
     Args:
         model: of PEFT with an adapter a slot.
@@ -83,7 +83,7 @@ class RecentLoras:
 
     @torch.inference_mode()
     def slots_of(self, tasks: np.ndarray) -> list[int]:
-        """The slot of each row's task; what is not there yet is written there."""
+        """The slot of each row's task; missing files are written there."""
         for task in dict.fromkeys(tasks.tolist()):
             if task in self._held:
                 self._held.move_to_end(task)

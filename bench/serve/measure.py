@@ -23,7 +23,7 @@ WARM_UP: Final = 3
 
 @dataclass(frozen=True)
 class Load:
-    """What is asked in a round.
+    """The requests of a round.
 
     Args:
         rows: of a batch.
@@ -68,13 +68,13 @@ def _figures(seconds: dict[str, list[float]], arm: str, rows: int) -> dict[str, 
 
 
 def _ratios(own: Sequence[float], others: Sequence[float]) -> list[float]:
-    """Throughput beside another arm's, batch by batch: the median, and between which values nine of ten lie."""
+    """Throughput compared with another arm's, batch by batch: the median, and between which values nine of ten lie."""
     ratios = [other / one for one, other in zip(own, others, strict=True)]
     return [round(float(share), 3) for share in np.quantile(ratios, (0.5, 0.05, 0.95))]
 
 
 def asked_service(base: Any, tasks: int, rounds: int, folder: Path, device: str) -> dict[str, Any]:
-    """A service of so many tasks: the first answer of a task beside a later one, and what is kept of each."""
+    """A service of so many tasks: the first answer of a task next to a later one, and the stored bytes of each."""
     from onboard.serving import Predictor
 
     services = services_of(base, folder, device)

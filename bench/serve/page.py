@@ -105,7 +105,7 @@ def _told(middle: float, low: float, high: float) -> str:
 
 
 def picture(part: Mapping[str, Any]) -> str:
-    """Throughput beside one merged model over the number of tasks, of a base's part, as SVG."""
+    """Throughput next to one merged model over the number of tasks, of a base's part, as SVG."""
     drawn = {row["tasks"]: row[PICTURED] for row in part["rows"]}
     lines = [
         Line(arm, {tasks: _figure(*arms[arm]["of_merged"]) for tasks, arms in drawn.items() if arm in arms})

@@ -35,7 +35,7 @@ from bench.transfer.material import read
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure what is missing of the part, and write the page."""
+    """Run the missing measurements of the part, and write the page."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     asked = _asked(words)
     torch.set_num_threads(asked.threads)

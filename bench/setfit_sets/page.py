@@ -1,4 +1,4 @@
-"""The page: our figures on SetFit's sets beside those that its authors publish."""
+"""The page: our figures on SetFit's sets next to those that its authors publish."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _value(results: Results, classes: Mapping[str, int], name: str, shots: int, 
 
 
 def verdicts(results: Results, classes: Mapping[str, int]) -> list[str]:
-    """The default beside the published figures of SetFit MiniLM-L6 with eight rows of each class."""
+    """The default next to the published figures of SetFit MiniLM-L6 with eight rows of each class."""
     lines, shots = [], SHOTS[0]
     for name, published in PUBLISHED[MINILM].items():
         what = f"{SETS[name][0]}, {shots} rows of each class: at or above {MINILM} ({published[shots]})"

@@ -1,8 +1,8 @@
-"""Fifteen tasks in a row: what is learned of each, and what becomes of the earlier ones, by five methods.
+"""Fifteen tasks in a row: the learning of each, and the fate of the earlier ones, by five methods.
 
 tasks.py     the tasks, and the rows that each of them has
-methods.py   what is compared
-state.py     where a stream stands: the head, and what was learned
+methods.py   the compared methods
+state.py     where a stream stands: the head, and the learned tasks
 learning.py  one task more: probe, train, tune, guard, test
 sharing.py   finished steps in a file, hypernetworks of streams under way
 estimate.py  what the plan costs

@@ -1,9 +1,9 @@
-"""Fifteen unseen tasks in a row: what is learned of each, and what becomes of the earlier ones, by five methods.
+"""Fifteen unseen tasks in a row: the learning of each, and the fate of the earlier ones, by five methods.
 
     python -m bench.stream [--part 1/2] [--hours 4] [--plan] [--report]
 
 Finished steps stand in the output file: the same command goes on where it was stopped, and several processes may share
-it, each with a --part of its own. The page is written from what the file holds. The datasets stand beside the checkout
+it, each with its own --part. The page is written from what the file holds. The datasets are next to the checkout
 (../shared/data) or in --data; where they are missing it says so and stops.
 """
 
@@ -33,7 +33,7 @@ from onboard.bases import find_base
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure what is missing of the part, and write the page."""
+    """Run the missing measurements of the part, and write the page."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     asked = _parser().parse_args(words)
     if not datasets_there(asked.data, "--data", (SUITE,)):

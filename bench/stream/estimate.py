@@ -1,4 +1,4 @@
-"""What the steps that are missing cost, from one short trial of each part on a task with texts of middling length.
+"""The cost of the missing steps, from one short trial of each part on a task with texts of middling length.
 
 A row costs more than in proportion to its tokens when it is long, and less when it is short: a task near the mean is
 right for the sum.
@@ -34,7 +34,7 @@ FOLDS_TUNED: Final = 3.0  # tunings on all rows that those of the folds come to:
 
 @dataclass(frozen=True)
 class Rates:
-    """Seconds of one core, whatever else runs beside it.
+    """Seconds of one core, whatever else runs at the time.
 
     Args:
         begin: probe and training, per token of a row on average.
@@ -57,7 +57,7 @@ def measured_rates(material: Material, task: str, order: int) -> Rates:
     """Try each part once."""
     rows, engine = material.of(task, order), material.engine
     state = State.first(engine.hypernetwork, material.base.known_rows)
-    begin(material, task, order, state)  # warms up what is loaded once
+    begin(material, task, order, state)  # warms up everything that is loaded once
     begun = begin(material, task, order, state)
     z, trie, earlier = from_hex(begun["embedding"]), engine.trie(begun["words"]), earlier_tasks(material, order, state)
     to_tune_with, to_judge_by = material.canaries

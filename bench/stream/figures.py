@@ -1,4 +1,4 @@
-"""What the steps say, in points (per cent of test rows), with T tasks and R[t,i] the accuracy on task i after task t:
+"""Results in points (per cent of test rows), with T tasks and R[t,i] the accuracy on task i after task t:
 
 - average accuracy: mean of R[T,i] over i;
 - backward transfer, BWT: mean of R[T,i] − R[i,i] over i < T (Lopez-Paz and Ranzato, arXiv 1706.08840);
@@ -7,7 +7,7 @@
 - forgetting: mean over i < T of the largest R[t,i] before the end, less R[T,i] (Chaudhry et al., arXiv 1801.10112);
 - worst task: the smallest R[T,i] − R[i,i].
 
-Orders (with draws of their own) and test rows are crossed random effects, as draws and rows are in
+Orders (with separate draws) and test rows are crossed random effects, as draws and rows are in
 `bench.harness.figures`: a task's test rows are the same in all orders.
 """
 
@@ -30,7 +30,7 @@ _N = 0  # the figures there are by task and n; here n is always the same
 
 
 class Drop(NamedTuple):
-    """What became of a task from when it was learned to the end.
+    """The result of a task from when it was learned to the end.
 
     Args:
         change: R[T,i] − R[i,i], over the orders in which it is not the last one.
@@ -123,7 +123,7 @@ class Results:
         return figure(self._cells(method, lambda rows, place: right(rows[place], place)))
 
     def drops(self, method: str) -> dict[str, Drop]:
-        """What became of each task."""
+        """The result of each task."""
         cells = {}
         for name in self.names:
             orders = [order for order, tasks in enumerate(self.tasks) if tasks[-1] != name]

@@ -32,7 +32,15 @@ from onboard.probe.candidates import Candidate, random_candidate
 from onboard.probe.choice import choose
 from onboard.train.step_length import parts_of
 
-BEGUN: Final = ("given", "chosen", "words", "alarm", "from", "start", "embedding")  # told of probe and training
+BEGUN: Final = (
+    "given",
+    "chosen",
+    "words",
+    "alarm",
+    "from",
+    "start",
+    "embedding",
+)  # called with the progress of probe and training
 
 
 def begin(material: Material, name: str, order: int, state: State) -> Row:
@@ -149,7 +157,7 @@ def to_hex(z: np.ndarray) -> str:
 
 
 def from_hex(digits: str) -> np.ndarray:
-    """What `to_hex` told."""
+    """The numbers that `to_hex` wrote."""
     return np.frombuffer(bytes.fromhex(digits), dtype="<f4").astype(np.float32)
 
 

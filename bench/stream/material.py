@@ -1,4 +1,4 @@
-"""What a stream is learned from: the base as a model, and each task's rows as tokens."""
+"""The material of a stream: the base as a model, and each task's rows as tokens."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class TaskRows:
 
     @cached_property
     def labelled(self) -> LabelledRows:
-        """What is trained on."""
+        """The trained parts on."""
         train = self.bench.dataset.train
         return LabelledRows(self.bench.encode(train, self.max_tokens), self.bench.targets(train))
 

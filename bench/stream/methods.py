@@ -1,4 +1,4 @@
-"""What is compared: the hypernetwork frozen, or tuned with each task, with and without what protects earlier tasks."""
+"""The compared methods: a frozen hypernetwork, or one tuned with each task, with or without protection."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ METHODS: Final[Mapping[str, Method]] = {
 
 
 def settings_of(name: str, rows: int) -> dict[str, Any]:
-    """What the numbers of a method depend on, with so many labelled rows a task; JSON-compatible."""
+    """The settings that the numbers of a method depend on, with so many labelled rows a task; JSON-compatible."""
     if name == LORA:
         return {"recipe": asdict(LORA_RECIPE)}
     method = METHODS[name]

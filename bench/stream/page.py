@@ -1,4 +1,4 @@
-"""bench/results/stream.md: what was measured, how, and whether the numbers that were wanted came about."""
+"""bench/results/stream.md: the measurements, how, and whether the numbers that were wanted came about."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MOST_STORED: Final = 4000  # bytes of a task, without its snapshot
 
 @dataclass(frozen=True)
 class Facts:
-    """What the page says of how it was made.
+    """The page's description of its making.
 
     Args:
         command: that makes it again.

@@ -49,13 +49,13 @@ class Journal:
         self._settings = {method: digest_of(of_method) for method, of_method in settings.items()}
 
     def steps(self) -> dict[Stream, list[Row]]:
-        """What the file holds now, up to each stream's first step that is missing, since the stream last began."""
+        """The rows of the file now, up to each stream's first step that is missing, since the stream last began."""
         by_stream: dict[Stream, dict[int, Row]] = {}
         for row in finished(self.path):
             if row["settings"] == self._settings.get(row["method"]):
                 of_stream = by_stream.setdefault(Stream(row["order"], row["method"]), {})
                 if row["index"] == 0:
-                    of_stream.clear()  # it began anew: what follows in the file has other heads
+                    of_stream.clear()  # it began again: what follows in the file has other heads
                 of_stream[row["index"]] = row
         return {
             stream: [steps[index] for index in takewhile(steps.__contains__, count())]
@@ -63,7 +63,7 @@ class Journal:
         }
 
     def begun(self, order: int, index: int, given: str) -> Row | None:
-        """What any method's stream found of a task with the same head and embeddings before it; None where none did."""
+        """The probe result of any method for a task with the same head and embeddings before it, or None."""
         for stream, rows in self.steps().items():
             if stream.order == order and index < len(rows) and rows[index].get("given") == given:
                 row = rows[index]
@@ -78,7 +78,7 @@ class Journal:
 
 
 class Heads:
-    """The hypernetworks that a stream under way would need to go on, in a folder of its own.
+    """The hypernetworks that a stream under way would need to go on, in a separate folder.
 
     Args:
         folder: of all streams.

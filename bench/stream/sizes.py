@@ -28,7 +28,7 @@ FLOAT32: Final = 4
 
 @dataclass(frozen=True)
 class Size:
-    """What a method stores.
+    """The stored bytes of a method.
 
     Args:
         title: for people.
@@ -46,7 +46,7 @@ class Size:
 
 
 def sizes(material: Material, results: Results) -> list[Size]:
-    """Of each method that is there; what is stored beside the snapshot of the rows."""
+    """Of each method that is there; the bytes stored next to the snapshot of the rows."""
     folder = material.base.folder
     backbone = sum(path.stat().st_size for path in (folder / "backbone").iterdir() if path.is_file())
     first = (folder / "hypernetwork.safetensors").stat().st_size

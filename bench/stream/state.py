@@ -1,4 +1,4 @@
-"""Where a stream stands: the head, and what was learned of each task so far."""
+"""Where a stream stands: the head, and the learned tasks of each task so far."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Learned:
 
 @dataclass(frozen=True)
 class State:
-    """What a stream has come to.
+    """The state of a stream.
 
     Args:
         head: digest of the hypernetwork that the next task learns under.

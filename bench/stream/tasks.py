@@ -39,7 +39,7 @@ def in_order(names: Sequence[str], order: int) -> list[str]:
 
 
 def drawn(folder: Path, rows: int, order: int, test_rows: int) -> tuple[Dataset, list[Example]]:
-    """So many labelled rows of a task, drawn anew in each order, and its test rows, always the same ones.
+    """So many labelled rows of a task, drawn again in each order, and its test rows, always the same ones.
 
     Args:
         folder: of the task.

@@ -27,7 +27,7 @@ def walk(
 ) -> None:
     """Measure what the file lacks of a stream, and append each step as soon as it is there.
 
-    A stream whose hypernetworks were not kept starts anew.
+    A stream whose hypernetworks were not kept starts again.
 
     Args:
         material: the rows.
@@ -60,7 +60,7 @@ def walk(
 
 
 def resumed(material: Material, stream: Stream, tasks: Sequence[str], rows: Sequence[Row], heads: Heads) -> State:
-    """What a stream had come to after these steps.
+    """The state of a stream after these steps.
 
     Raises:
         NotFoundError, DamagedError: a hypernetwork is not there any more.

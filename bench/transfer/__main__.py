@@ -3,10 +3,10 @@
     python -m bench.transfer [--part 1/2] [--hours 4] [--plan] [--report]
     python -m bench.transfer --suite source --grid [--shots 32] [--seeds 2]
 
-Finished runs stand in --output: the same command goes on where it was stopped, and several processes may share it, each
-with a --part of its own. The page is written from what the file holds. With --suite source the source tasks are
+Finished runs stand in --output: repeat the command to resume; several processes may share the work, each
+with its own --part. The page is written from what the file holds. With --suite source the source tasks are
 learned as if they were new, without their own embeddings (the head has seen them all the same): there, and never on the
-targets, --grid tries every recipe of every method and says which is best. The datasets stand beside the checkout
+targets, --grid tries every recipe of every method and says which is best. The datasets are next to the checkout
 (../shared/data) or in --data; where they are missing it says so and stops.
 """
 
@@ -41,7 +41,7 @@ from onboard.train.settings import TuningSettings
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure what is missing of the part, and write the page."""
+    """Run the missing measurements of the part, and write the page."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     asked = _parser().parse_args(words)
     folder = asked.data / asked.suite
@@ -88,7 +88,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _settings(cells: Cells, suite: str, recipes: Mapping[RecipeKey, Recipe], run: Run) -> dict[str, Any]:
-    """What the numbers of a run depend on."""
+    """The settings that the numbers of a run depend on."""
     base = cells.base
     made_on = {"base": base.digest} if run.method in OURS else {"backbone": base.backbone_digest}
     return made_on | {"suite": suite, "test_rows": cells.test_rows, "method": settings_of(run, recipes)}

@@ -32,7 +32,7 @@ TITLES: Final = {
 }  # fmt: skip
 
 SHOTS: Final = (32, 16, 100)
-WITH_EVERY_SOURCE: Final = (16, 100)  # regret is told there, of the choice of an embedding: with it alone
+WITH_EVERY_SOURCE: Final = (16, 100)  # regret is reported there, of the choice of an embedding: with it alone
 EMBEDDING_ONLY: Final = (4,)
 MORE_SAMPLES: Final = (500, 2000)  # footnote 4: embedding-only is "comparable with more samples"
 MORE_SAMPLES_TASKS: Final = ("imdb", "paws", "trec")
@@ -60,13 +60,13 @@ class Run:
 
     @property
     def cell(self) -> tuple[str, int, int]:
-        """What all methods have the same rows for."""
+        """The key of rows that all methods share."""
         return self.task, self.shots, self.seed
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is asked for; empty means everything.
+    """The requested runs; empty means everything.
 
     Args:
         tasks, shots, methods, starts: only these (`hand` is each task's hand-picked source).
@@ -80,7 +80,7 @@ class Wanted:
     seeds: int = 3
 
     def takes(self, run: Run, hand: str) -> bool:
-        """Whether the run is asked for."""
+        """Whether the run is requested."""
         starts = {hand if start == "hand" else start for start in self.starts}
         return (
             (not self.tasks or run.task in self.tasks)

@@ -1,4 +1,4 @@
-"""What a plan costs, from one small training of each method: seconds per token that is trained on, or tested."""
+"""The cost of a plan, from one small training of each method: seconds per token that is trained on, or tested."""
 
 from __future__ import annotations
 
@@ -54,7 +54,9 @@ def estimate(cells: Cells, plan: Sequence[Run], recipes: Mapping[RecipeKey, Reci
     rates: dict[str, float] = {}
     for run in {run.method: run for run in reversed(plan)}.values():
         first = Run(plan[0].task, TRIAL_SHOTS, 0, run.method, "random" if run.start else "", run.recipe)
-        measure(trial, first, short)  # warms up what is loaded once; then a cell that has trained nothing yet
+        measure(
+            trial, first, short
+        )  # warms up everything that is loaded once; then a cell that has trained nothing yet
         row = measure(Cells(cells.base, cells.folder, TRIAL_TEST_ROWS), first, short)
         units = (row["row_passes"] + TEST_COST * row["rows"]) * tokens[first.task]
         rates[run.method] = row["seconds"] / units

@@ -1,4 +1,4 @@
-"""What the runs say, and what their methods are called: means, paired differences, regret, Holm's correction.
+"""The results of the runs, and what their methods are called: means, paired differences, regret, Holm's correction.
 
 Intervals are those of `bench.harness.figures`.
 
@@ -27,7 +27,7 @@ Hands = Mapping[str, str]  # hand-picked source of each task
 
 
 class Key(NamedTuple):
-    """What runs are counted together.
+    """The key of runs that are counted together.
 
     Args:
         method: one of OURS or BASELINES.
@@ -53,7 +53,7 @@ ASCENDING: Final = tuple(sorted(SHOTS))
 
 
 def title(key: Key) -> str:
-    """What a method is called, with its start or recipe."""
+    """The name of a method, with its start or recipe."""
     return ", ".join(part for part in (METHODS[key.method], STARTS.get(key.start, key.start), key.recipe) if part)
 
 
@@ -63,7 +63,7 @@ def ungated() -> str:
 
 
 def with_rule(rows: Rows) -> dict[Run, Row]:
-    """The rows, and beside each tuned run what `--tune-hypernetwork auto` would have published, as a run of `BY_RULE`.
+    """The rows, and next to each tuned run what `--tune-hypernetwork auto` would have published, as a run of `BY_RULE`.
 
     Where the rule or the folds say no, those are the answers of the embedding alone.
     """
@@ -131,7 +131,7 @@ class Results:
         return all(run in self.rows for run in self.runs(task, shots, key))
 
     def regrets(self, method: str, shots: Sequence[int]) -> dict[Place, Matrix]:
-        """What auto loses against the oracle, by task and n: the start (random or a source) that is best on the mean of
+        """Loss of auto against the oracle, by task and n: the start (random or a source) that is best on the mean of
         the other draws, scored on this one (S, R). Only where every start was measured, and with two draws at least."""
         regrets = {}
         for task in self.hands:
@@ -174,7 +174,7 @@ def _whole(cells: Mapping[Place, Matrix | None]) -> Figure | None:
 
 @dataclass(frozen=True)
 class Beside:
-    """Auto beside the hand-picked source.
+    """Auto next to the hand-picked source.
 
     Args:
         task, shots: where.

@@ -1,4 +1,4 @@
-"""What is trained beside an embedding alone: each method as parameters and scores, and one plain loop for all of them.
+"""Methods other than an embedding alone: each with parameters and scores, and one training loop for all.
 
 Every method reads the same token ids, trains the loss that is scored (the distribution over the task's own labels) and
 starts from the base's backbone, which has learned the source tasks.
@@ -61,7 +61,7 @@ def fit(
     """Minimise the loss; Adam, no weight decay, the rates fall linearly.
 
     Args:
-        learner: what is trained.
+        learner: the trained parts.
         ids: token ids of each row (n).
         targets: distribution over labels of each row (n, K).
         trie: of the label words.

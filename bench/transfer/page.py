@@ -1,4 +1,4 @@
-"""bench/results/transfer.md: what was measured, how, and whether the numbers that were wanted came about."""
+"""bench/results/transfer.md: the measurements, how, and whether the numbers that were wanted came about."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ MOST_HOURS: Final = 16  # of one core: eight of two
 
 @dataclass(frozen=True)
 class Facts:
-    """What the page says of how it was made.
+    """The page's description of its making.
 
     Args:
         command: that makes it again.
@@ -86,7 +86,7 @@ def markdown(results: Results, facts: Facts) -> str:
 
 
 def lines(results: Results) -> list[Line]:
-    """What is plotted: means over the tasks by n."""
+    """The plotted points: means over the tasks by n."""
     tasks = list(results.hands)
     return [
         Line(title(key), {n: mean for n in (*EMBEDDING_ONLY, *ASCENDING) if (mean := results.mean(tasks, n, key))})
@@ -146,7 +146,7 @@ def _cost(results: Results, shots: int, key: Key) -> tuple[str, str]:
     """Rows that a run trained on, and its seconds of one core, on average; the first runs kept none, nor do those that
     another run has trained.
 
-    What is read off other runs has no cost of its own: theirs holds a tuning that `auto` may do without.
+    Results computed from other runs have no cost: theirs holds a tuning that `auto` may do without.
     """
     if key.method == BY_RULE:
         return NONE, NONE
@@ -282,7 +282,7 @@ def _recipes(results: Results, facts: Facts) -> list[str]:
 
 
 def _details(results: Results, facts: Facts) -> list[str]:
-    """What is not in the table of recipes."""
+    """The rest of the recipes."""
     embedding, tuning = (listed(settings) for settings in (facts.embedding, facts.tuning))
     return [
         "",

@@ -2,7 +2,7 @@
 
 On the source tasks (`--suite source --grid`) recipes that train little win, since the backbone has learned them and
 answers them as they are. On a target, which it has not seen, such a recipe could be too little: the trained baselines
-get a usual one beside it. Both run once (n = 32, the first draw), and each baseline is credited with the one that is
+get a usual one next to it. Both run once (n = 32, the first draw), and each baseline is credited with the one that is
 better there on the mean over the targets.
 Ours are the service's own, which no target had a say in.
 """
@@ -38,7 +38,7 @@ class Recipe:
         return max(self.steps, math.ceil(EPOCHS * rows / self.batch))
 
 
-# What the gentle recipes were chosen by, and what was not measured of it.
+# The basis of the gentle recipes, and its missing measurements.
 CHOSEN_BY: Final = "python -m bench.transfer --suite source --grid --shots 32 --seeds 1 --tasks sst2 mrpc qnli mnli"
 CHOSEN_WITHOUT: Final = "Adapters†, LoRA and prompt tuning on SST-2 and MNLI only"
 GENTLE, USUAL = "gentle", "usual"

@@ -32,12 +32,12 @@ BFLOAT16, FLOAT32 = "bfloat16", "float32"  # what ours multiply with the backbon
 
 @dataclass(frozen=True)
 class Learned:
-    """What came of a training.
+    """The result of a training.
 
     Args:
         answers: the label of each test row (n,).
         row_passes: rows that were trained on, each time they were.
-        seconds: of what was trained before, for another run.
+        seconds: of an earlier training, for another run.
         told: what else the row tells.
     """
 
@@ -106,7 +106,7 @@ def _told(start: Start) -> Row:
 
 
 def learned_for(cell: Cell, run: Run, recipes: Mapping[RecipeKey, Recipe]) -> Learned:
-    """What is trained for a run, on its cell."""
+    """The trained parts for a run, on its cell."""
     if run.method == "tfidf":
         predicted = predict_learned(cell.dataset, cell.dataset.train, cell.test, run.seed)
         return Learned(predicted["tfidf_logistic_regression"].argmax(1))
@@ -121,7 +121,7 @@ def learned_for(cell: Cell, run: Run, recipes: Mapping[RecipeKey, Recipe]) -> Le
 def _ours(cell: Cell, run: Run) -> Learned:
     """The service's own training of z, its tuning where the hypernetwork is to learn too, and its answers.
 
-    As much of the step is taken as rows ask for that did not train what answers them; beside it stands what `auto`
+    The share of the step is chosen by held-out rows; next to it stands what `auto`
     would have answered, which may have left it at the embedding.
     """
     bench, before = cell.bench, 0.0
@@ -172,7 +172,7 @@ def _parted(rows: int) -> tuple[int, int]:
 
 
 def settings_of(run: Run, recipes: Mapping[RecipeKey, Recipe]) -> Row:
-    """What the run's numbers depend on, beside the base and the rows."""
+    """The settings that the run's numbers depend on, in addition to the base and the rows."""
     if run.method == "tfidf":
         return {}
     if run.method not in OURS:

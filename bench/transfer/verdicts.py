@@ -1,4 +1,4 @@
-"""The numbers that were wanted, beside what was found."""
+"""The numbers that were wanted, next to the findings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NEAR: Final = 2.0  # points that embedding-only may stay below LoRA, and be call
 
 
 def wanted_lines(results: Results, tasks: Sequence[str]) -> list[str]:
-    """The numbers that were wanted, beside what was found."""
+    """The numbers that were wanted, next to the findings."""
     text = [
         "## Targets", "",
         "Verdicts go by the value that was found: where its interval reaches across the bound, so few draws and test "

@@ -7,8 +7,8 @@ it can, and both ends are measured: the new task's test rows, and what labelled 
 tuning nor the guard sees. The guard looks at as many of the sources as a job's does. Tasks are those of `bench.stream`,
 never the targets.
 
-Every run leaves a line of JSON in the work file; what is there is not done again.
-Needs the datasets beside the checkout (../shared/data) or in --data; says so and stops where they are missing.
+Every run leaves a line of JSON in the work file; existing results are kept.
+Needs the datasets next to the checkout (../shared/data) or in --data; says so and stops where they are missing.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def main() -> int:
     }  # fmt: skip
     place = Place(base, load_engine(base, "cpu"), asked.data, asked.shots)
     rows: list[Row] = []
-    for task, seed in cells:  # cell by cell, so that what is there after a break can be compared
+    for task, seed in cells:  # cell by cell, so that partial results after a break can be compared
         (alone,) = run_all([(task, seed)], place.learn_alone, asked.work, settings)
         rows.append(alone)
         for name in asked.recipes:
@@ -157,7 +157,7 @@ class Place:
         return {"z": trained.z.tolist(), "majority": majority, "tfidf": tfidf, "auto": worth.tune, **tested}
 
     def tune(self, alone: Row, recipe: TuningSettings, run: str, seed: int) -> Row:
-        """Tune from the embedding alone, let the guard judge, and measure the whole step and what is taken of it."""
+        """Tune from the embedding alone, let the guard judge, and measure the whole step and the accepted share."""
         material, engine = self._material(run.rpartition("/")[2], seed), self.engine
         trie, z = engine.trie(material.bench.words), np.array(alone["z"], dtype=np.float32)
         started = time.monotonic()
@@ -206,7 +206,7 @@ class Place:
 
 
 class Sources:
-    """The base's own tasks: what is held and guarded, and labelled test rows that tell what they really lose.
+    """The base's own tasks: the guarded tasks, and labelled test rows that tell what they really lose.
 
     Args:
         base, engine, data: as of Place.

@@ -27,7 +27,7 @@ def page(document: Mapping[str, Any]) -> str:
 
 
 def taken(row: Row, alone: Row) -> Row:
-    """Both ends of what the guard lets through: the whole step, a share of it, or the embedding alone."""
+    """Both ends of what the guard accepts: the whole step, a share of it, or the embedding alone."""
     if not row["share"]:
         return {**alone, "sources": {}}
     ends: Row = row["whole" if row["share"] == 1.0 else "kept"]

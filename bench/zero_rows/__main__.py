@@ -1,9 +1,9 @@
-"""Held-out tasks without a labelled row: the prior on label words, beside MiniLM's cosines and chance.
+"""Held-out tasks without a labelled row: the prior on label words, next to MiniLM's cosines and chance.
 
     python -m bench.zero_rows [--descriptions FILE] [--arms both,minilm] [--report]
 
 FILE is JSON, a description of each label by task: {"tone": {"praise": "the writer is pleased", ...}}. Finished runs
-stand in --output: the same command goes on where it was stopped. The tasks stand beside the checkout (../shared/data)
+stand in --output: the same command goes on where it was stopped. The tasks are next to the checkout (../shared/data)
 or in --data; where they are missing it says so and stops.
 """
 
@@ -52,7 +52,7 @@ SUITES = ("source", "wide")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure what is missing of the part, and write the page."""
+    """Run the missing measurements of the part, and write the page."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     asked = _asked(words)
     if not datasets_there(asked.data, "--data", SUITES):
@@ -61,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     place, folder = opened(asked.base), asked.data / "wide"
     descriptions = json.loads(asked.descriptions.read_text(encoding="utf-8")) if asked.descriptions else {}
     rarest = {task: rarest_label(folder / task) for task in held_out(folder)}
-    tasks = [task for task, share in rarest.items() if share < 1]  # the others ask for a number
+    tasks = [task for task, share in rarest.items() if share < 1]  # the others request a number
     runs, settings = plan(tasks, asked.arms), settings_of(place, descriptions)
     if not asked.report:
         _measure(place, part_of(runs, *asked.part), settings, descriptions, asked)
@@ -75,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def settings_of(place: Place, descriptions: Descriptions) -> dict[str, Row]:
-    """What the numbers of each arm depend on, beside the task."""
+    """The settings that the numbers of each arm depend on, in addition to the task."""
     shared: Row = {"test_rows": TEST_ROWS, "descriptions": digest(descriptions) if descriptions else ""}
     encoder: Row = {"base": place.base_digest, "usual": USUAL}
     of_prior: Row = {"prior": digest(PRIOR_SETTINGS), "lessons": lessons_digest(place.base)}

@@ -1,4 +1,4 @@
-"""What is answered from the words of the labels, with no row to learn from.
+"""Answers from the words of the labels, with no row to learn from.
 
 Texts that are asked are centred and scaled among themselves, as any unlabelled texts of a task would do it.
 """

@@ -53,7 +53,7 @@ def markdown(results: Results, facts: Facts) -> str:
 
 
 def verdicts(results: Results) -> list[str]:
-    """A row for each of the numbers that were asked for."""
+    """A row for each target."""
     part = results.part(ROWS)
     what, reached = f"at least {LEAST:g} on the mean", results.mean(part, BOTH)
     lines = [table_row(what, plain(reached), met(reached.value >= LEAST)) if reached else unmeasured(what)]

@@ -203,14 +203,14 @@ def _reference(number: int, document: Mapping[str, Any]) -> Reference:
 def _text(number: int, document: Mapping[str, Any], field: str) -> str:
     value = document.get(field)
     if not isinstance(value, str) or not value.strip():
-        raise _wrong(number, field, "is missing, empty or not a string", f"give a text as {field}")
+        raise _wrong(number, field, "is missing, empty or not a string", f"send a text as {field}")
     if len(value) > MAX_TEXT_CHARACTERS:
         most = f"{MAX_TEXT_CHARACTERS:,} characters"
         raise _wrong(number, field, f"has {len(value):,} characters, {most} is the most", "shorten it")
     try:
         value.encode("utf-8")
     except UnicodeEncodeError:
-        raise _wrong(number, field, "contains half a surrogate pair", "give it as UTF-8") from None
+        raise _wrong(number, field, "contains half a surrogate pair", "send it as UTF-8") from None
     return value
 
 

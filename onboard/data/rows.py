@@ -275,7 +275,7 @@ def _checked(row: Row, field: str, check: Callable[[object], Label], problems: F
 
 def _check_text(value: object) -> str:
     if value is None:
-        raise RowError("missing_text", "the text is missing", "Give every row a text, or leave the row out.")
+        raise RowError("missing_text", "the text is missing", "Add a text or delete the row.")
     if isinstance(value, bytes):
         value = _decoded(value)
     if not isinstance(value, str):
@@ -286,7 +286,7 @@ def _check_text(value: object) -> str:
         message = (
             f"the text holds nothing that is seen, only {', '.join(code_points(text))}" if text else "the text is empty"
         )
-        raise RowError("empty_text", message, "Give every row a text, or leave the row out.")
+        raise RowError("empty_text", message, "Add a text or delete the row.")
     if len(text) > MAX_TEXT_CHARACTERS:
         message = f"the text has {len(text):,} characters; the limit is {MAX_TEXT_CHARACTERS:,}"
         raise RowError("text_too_long", message, "Shorten the text; only its beginning is read.")
@@ -354,9 +354,9 @@ def _label_check(class_names: tuple[str, ...], *, typed: bool) -> Callable[[obje
             return _finite(value)
         if not isinstance(value, str | bool | int):
             message = f"the label is {_type_name(value)}, not a string, number or boolean"
-            remedy = "Give every row one label."
+            remedy = "Use one label per row."
             if isinstance(value, list | tuple):
-                remedy = "Give every row one label, or let rows have several: --kind multilabel"
+                remedy = "Use one label per row, or allow several: --kind multilabel"
             raise RowError("label_type", message, remedy)
         if not typed and isinstance(value, str) and value.strip().casefold() == "nan":
             remedy = "Delete the row; if nan is a label, pass the data as JSONL."

@@ -41,7 +41,9 @@ class Addition:
     time_limit: Annotated[
         float | None, Option("Seconds after which an attempt fails.", limits={"gt": 0, "allow_inf_nan": False})
     ] = None
-    key: Annotated[str | None, Option("Idempotency key: the same key never makes a second job.", form=None)] = None
+    key: Annotated[
+        str | None, Option("Idempotency key: a request with the same key returns the first job.", form=None)
+    ] = None
 
     def __post_init__(self) -> None:
         settle_fields(self)

@@ -64,7 +64,9 @@ BASES: Final[Mapping[str, Message]] = {
     "base-not-loadable": Message(
         "The base {base} in {folder} cannot be loaded: {reason}", "Make the base again, or restore it from a backup."
     ),
-    "base-part-fixed": Message("The base {base} was made with its {name}.", "Make another base with other sources."),
+    "base-part-fixed": Message(
+        "{name} is a part of the base {base} and cannot be replaced.", "Make another base with other sources."
+    ),
     "base-received-differs": Message(
         "The files that were received are not those of base {digest:.19}….", "Fetch it again."
     ),

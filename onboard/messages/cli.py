@@ -26,7 +26,7 @@ CLI: Final[Mapping[str, Message]] = {
         "A job reads files and writes to a folder.", "Pass both: --input FOLDER --output FOLDER"
     ),
     "carry-without-task": Message(
-        "There is no task to carry.", "Name one, or carry all: onboard tasks carry TASK, or: onboard tasks carry --all"
+        "There is no task to carry.", "Carry one or all: onboard tasks carry TASK, or: onboard tasks carry --all"
     ),
     "command-needs-service-machine": Message(
         "{part} only works on the machines of a service, but ONBOARD_API_URL is set to {url}.",
@@ -47,23 +47,23 @@ CLI: Final[Mapping[str, Message]] = {
     ),
     "map-file-type-unknown": Message(
         "{output!r} is neither a picture nor a page.",
-        "Name a picture or a page: --output map.png, or --output map.html",
+        "Use --output map.png for a picture, or --output map.html for a page.",
     ),
     "method-name-empty": Message(
         "A name in --methods is empty.", "Separate the methods by commas: --methods default,linear"
     ),
-    "methods-too-few": Message("A comparison needs two methods or more.", "Name several with --methods A,B."),
+    "methods-too-few": Message("A comparison needs two methods or more.", "Pass several: --methods A,B"),
     "no-texts-to-label": Message(
         "Job {job} has no texts to label next.",
         "Submit some with the rows: onboard submit FILE --task {task} --unlabelled FILE",
     ),
     "no-worker-lives": Message("No worker is running, so jobs will wait.", "Start one: onboard worker"),
-    "output-is-file": Message("{output} is a file.", "Name the file without the slash: --output {file}"),
+    "output-is-file": Message("{output} is a file.", "Pass the file without the slash: --output {file}"),
     "output-is-file-for-source": Message(
         "{source} is {kind}, and {output} is a file.", "The answers need a folder: --output FOLDER/"
     ),
     "output-is-input": Message(
-        "{path} contains the texts; the answers would overwrite them.", "Name another file: --output FILE"
+        "{path} contains the texts; the answers would overwrite them.", "Choose another file: --output FILE"
     ),
     "output-missing-for-source": Message("{source} is {kind}.", "Pass a folder for the answers: --output FOLDER/"),
     "output-stream-failed": Message(

@@ -20,7 +20,7 @@ CLIENT: Final[Mapping[str, Message]] = {
         "Check ONBOARD_API_URL, and that service and client are the same release: onboard doctor",
     ),
     "answer-key-wrong": Message(
-        "The response of {place} has {shown} under {wrong!r}: {reason}.",
+        "The response of {place} has {shown} under {wrong!r}, {reason}.",
         "Check ONBOARD_API_URL, and that service and client are the same release: onboard doctor",
     ),
     "answer-not-json": Message("{place} answered with something other than JSON.", "Check ONBOARD_API_URL."),
@@ -75,13 +75,14 @@ CLIENT: Final[Mapping[str, Message]] = {
         ),
     ),
     "received-bytes-differ": Message(
-        "{part} differs from its announced digest.", "Fetch it again, or report it to the operators of the service."
+        "{part}: the received bytes do not match the announced digest.",
+        "Fetch it again, or report it to the operators of the service.",
     ),
     "received-digest-differs": Message(
         "{part} was announced as {promised}, but {came} was received.",
         "Report it to the operators of the service; they can check it with: onboard doctor",
     ),
-    "report-not-writable": Message("The report cannot be written to {file}: {reason}.", "Name another file."),
+    "report-not-writable": Message("The report cannot be written to {file}: {reason}.", "Choose another file."),
     "service-unreachable": Message("The service at {url} cannot be reached: {reason}.", "Check ONBOARD_API_URL."),
     "table-column-unfit": Message(
         "{field}: the {kind} cannot be written as rows: {reason}.", "Pass only the columns of text and label."

@@ -35,12 +35,12 @@ DATA: Final[Mapping[str, Message]] = {
         "The description is for {shown!r}, which is not a label of the task.{guess}",
         "Describe one of its labels: {labels}.",
     ),
-    "description-repeated": Message("The label {shown!r} has two descriptions.", "Give each label one."),
+    "description-repeated": Message("The label {shown!r} has two descriptions.", "Describe each label once."),
     "description-too-long": Message(
         "The description of the label {shown!r} has {characters:,} characters; the limit is {limit:,}.", "Shorten it."
     ),
     "file-name-without-letters": Message(
-        "{name!r}, from the file's name, is not a task name.", "Name the task: --task {stem}"
+        "The file's name gives {name!r}, which is not a valid task name.", "Name the task: --task {stem}"
     ),
     "folder-file-name-invalid": Message("{name!r} is not the name of a file in the folder.", "Save the dataset again."),
     "folder-file-outside": Message("{shown} names a file outside of it: {path}.", "Put the file into the folder."),
@@ -135,7 +135,7 @@ DATA: Final[Mapping[str, Message]] = {
     ),
     "labels-too-few": Message("--labels names fewer than two labels.", "List all labels: --labels A,B"),
     "labels-too-few-without-rows": Message(
-        "A task without labeled rows needs two labels at least.", "Name them: --labels praise,complaint,question"
+        "A task without labeled rows needs two labels at least.", "Pass them: --labels praise,complaint,question"
     ),
     "labels-with-regression": Message("A regression has no label set.", "Leave out --labels, or --kind regression."),
     "option-needs-rows": Message(

@@ -15,7 +15,7 @@ DOMAIN: Final[Mapping[str, Message]] = {
         "{field}: {value!r} is neither a text nor a list of texts.", 'Pass a text or a list of texts: {field}="NAME"'
     ),
     "bound-not-finite": Message("{at_least} is not a value that a metric could reach.", "Pass a finite number."),
-    "bound-without-metric": Message("A minimum value needs a metric.", "Name one: --metric accuracy"),
+    "bound-without-metric": Message("A minimum value needs a metric.", "Pass one: --metric accuracy"),
     "job-limit-invalid": Message(
         "{text!r} is not a number of jobs.",
         "Use a whole number such as 20, 0 to allow none, or none to lift the limit.",

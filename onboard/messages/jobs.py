@@ -10,7 +10,7 @@ from onboard.messages.message import Message
 JOBS: Final[Mapping[str, Message]] = {
     "dataset-missing": Message(
         "There is no dataset.",
-        "Name a file: onboard submit FILE, or submit without rows: onboard submit --task NAME --labels A,B",
+        "Pass a file: onboard submit FILE, or submit without rows: onboard submit --task NAME --labels A,B",
     ),
     "features-not-finite": Message(
         "The features of a text are not finite numbers.", "Check the service with: onboard doctor"

@@ -57,11 +57,11 @@ MAKING: Final[Mapping[str, Message]] = {
     ),
     "recipe-field-wrong": Message("Recipe {path}, field {field}: {reason}.", "Correct {field} in {path}."),
     "recipe-like-unknown": Message(
-        "Recipe {path}, field like: {name!r} is not another recipe.", "Name the file of a recipe, relative to {path}."
+        "Recipe {path}, field like: {name!r} is not another recipe.", "Use the path of a recipe, relative to {path}."
     ),
     "recipe-not-toml": Message("Recipe {path} is not valid TOML: {reason}.", "Correct {path}."),
     "recipe-not-utf8": Message("Recipe {path} is not UTF-8 (byte {byte}).", "Save {path} as UTF-8."),
-    "recipe-unreadable": Message("Recipe {path} cannot be read: {reason}.", "Name a recipe of recipes/."),
+    "recipe-unreadable": Message("Recipe {path} cannot be read: {reason}.", "Pass a recipe, such as one in recipes/."),
     "recipe-without-sources": Message(
         "The recipe names no sources.", "Add [sources.NAME] with from = …, or pass --sources DIR."
     ),
@@ -70,7 +70,7 @@ MAKING: Final[Mapping[str, Message]] = {
     ),
     "shares-of-unknown-tasks": Message(
         "multitask.shares names {shares}, but the curriculum has no such tasks for the bare backbone.",
-        "Give shares to some of: {kinds}.",
+        "Set shares of: {kinds}.",
     ),
     "source-metric-unknown": Message(
         "sources.{name}.metric: {metric!r} is not a metric of a {kind} that can choose a checkpoint.",
@@ -82,7 +82,7 @@ MAKING: Final[Mapping[str, Message]] = {
         'Put train.jsonl.gz into {folder}: one row a line, {{"text": …, "label": …}}.',
     ),
     "sources-folder-empty": Message(
-        "{folder} does not contain source folders.", "Name a folder with one folder per task: --sources DIR"
+        "{folder} does not contain source folders.", "Pass a folder with one folder per task: --sources DIR"
     ),
     "sources-share-rows": Message(
         "{rows:,} of the {source_rows:,} training rows of source {source} are rows of source {other}.",

@@ -13,7 +13,7 @@ MODEL: Final[Mapping[str, Message]] = {
     ),
     "adapter-layers-wrong": Message(
         "{stack}_layers of {method} are {named!r}.",
-        "Name some of the blocks 0 to {last_block} of this {stack}, each once, or none for the upper part.",
+        "Use some of the blocks 0 to {last_block} of this {stack}, each once, or none for the upper part.",
     ),
     "adapters-attached": Message("This backbone already carries adapters.", "Call detach() on the first attachment."),
     "adapters-detached": Message("These adapters are detached from their backbone.", "Call attach(backbone) again."),
@@ -57,7 +57,7 @@ MODEL: Final[Mapping[str, Message]] = {
     "checkpoint-json-unreadable": Message("{path} cannot be read as JSON: {reason}", "Copy the checkpoint again."),
     "checkpoint-missing": Message(
         "There is no model.safetensors and no pytorch_model.bin in {folder}.",
-        "Name the folder that the authors' trainer wrote its last checkpoint to (output_dir).",
+        "Pass the folder that the authors' trainer wrote its last checkpoint to (output_dir).",
     ),
     "checkpoint-not-a-t5": Message("config.json says that this is a {kind} model, not a T5.", "{remedy}"),
     "checkpoint-of-several-tasks": Message(
@@ -127,7 +127,7 @@ MODEL: Final[Mapping[str, Message]] = {
         "This is not a HyperFormer or HyperFormer++ checkpoint: it is {kind}.",
         ("Only checkpoints of HyperFormer++ (efficient_unique_hyper_net) and of the paper's HyperFormer can be read."),
     ),
-    "not-a-hypernetwork": Message("{path} is not a hypernetwork.", "Name a hypernetwork.safetensors."),
+    "not-a-hypernetwork": Message("{path} is not a hypernetwork.", "Pass a hypernetwork.safetensors."),
     "not-a-pytorch-file": Message(
         "{path} is not a PyTorch file, or contains more than tensors; none of it was executed.",
         (

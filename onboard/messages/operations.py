@@ -65,7 +65,7 @@ OPERATIONS: Final[Mapping[str, Message]] = {
         "{target} would be a folder.", "Backups are folders, or files that are named ….zip."
     ),
     "backup-zip-not-local": Message(
-        "{target} is not a file on this machine.", "Name a URL that does not end in .zip: a folder."
+        "{target} is not a file on this machine.", "Use the URL of a folder, which does not end in .zip."
     ),
     "bootstrap-token-unreadable": Message(
         "The bootstrap token {file} cannot be read: {reason}.",
@@ -95,10 +95,10 @@ OPERATIONS: Final[Mapping[str, Message]] = {
         "The token {token!r} is {state}.", "Send `Authorization: Bearer TOKEN`; `onboard token create` makes one."
     ),
     "token-unknown": Message(
-        "This service does not know the token.", "Send `Authorization: Bearer TOKEN`; `onboard token create` makes one."
+        "The token is unknown.", "Send `Authorization: Bearer TOKEN`; `onboard token create` makes one."
     ),
     "unknown-backup": Message(
-        "There is no backup in {place}: it has no manifest.json.", "Name the folder or file of a backup."
+        "There is no backup in {place}: it has no manifest.json.", "Pass the folder or file of a backup."
     ),
     "webhook-address-private": Message(
         "{host} is {address}, which is not a public address.", "Webhooks go to public addresses only."

@@ -15,7 +15,7 @@ REGISTRY: Final[Mapping[str, Message]] = {
     ),
     "alias-without-past": Message(
         "{task}@{alias} has no version before v{present} to go back to.",
-        "Name a version: onboard promote {task}@vN --alias {alias}",
+        "Promote a version: onboard promote {task}@vN --alias {alias}",
     ),
     "quota-bytes": Message(
         "{owner} may store {max_bytes} bytes here and has {bytes_left} left; this needs {needed_bytes}.",
@@ -43,7 +43,7 @@ REGISTRY: Final[Mapping[str, Message]] = {
     ),
     "bulk-job-stopped": Message("Job {job} was stopped while it ran.", "Submit it again if it is still needed."),
     "database-busy": Message("Every connection to the database is busy.", "Try again in a moment."),
-    "database-damaged": Message("The database is damaged.", "Its service has to be restored from a backup."),
+    "database-damaged": Message("The database is damaged.", "Restore the service from a backup."),
     "database-deadlock": Message("Another transaction is changing the same rows.", "Try again in a moment."),
     "database-disk-full": Message("The disk of the database is full.", "Free some space on the server."),
     "database-disk-full-at": Message("The disk of the database {file} is full.", "Free some space, then try again."),
@@ -169,7 +169,7 @@ REGISTRY: Final[Mapping[str, Message]] = {
         "The database contains tables of another program: {tables}.",
         "Set ONBOARD_DATABASE_URL to a database that only Onboard uses.",
     ),
-    "token-name-ambiguous": Message("{count} tokens are named {which!r}.", "Name one by its id: {ids}"),
+    "token-name-ambiguous": Message("{count} tokens are named {which!r}.", "Use the id of one: {ids}"),
     "unknown-alias": Message("There is no {task}@{alias}.", "List them with: onboard versions {task}"),
     "unknown-dataset": Message("There is no dataset {digest}.", "Submit the dataset again: onboard submit FILE"),
     "unknown-hypernetwork-version": Message(
@@ -197,7 +197,7 @@ REGISTRY: Final[Mapping[str, Message]] = {
     "version-not-yet-learned": Message(
         "There is no {named} yet: a job is learning the task, {where}.", "Wait for it with: onboard jobs watch {job}"
     ),
-    "version-number-missing": Message("{reference!r} does not have a version number.", "Name a version: TASK@vN"),
+    "version-number-missing": Message("{reference!r} does not have a version number.", "Pass a version: TASK@vN"),
     "worker-name-taken": Message(
         "A worker called {worker!r} is already running (process {pid} on {host}).", "Choose another --name."
     ),

@@ -38,7 +38,7 @@ SERVING: Final[Mapping[str, Message]] = {
     ),
     "folder-not-servable": Message(
         "{folder} is neither a fetched version, nor a base, nor the home of a service.",
-        "Name a folder that onboard fetch made, or see onboard base list.",
+        "Pass a folder that onboard fetch made, or a base listed by onboard base list.",
     ),
     "input-changed": Message(
         "{inputs} has changed since the run began.", "Restore the file, or start again with another --output folder."
@@ -54,12 +54,12 @@ SERVING: Final[Mapping[str, Message]] = {
         "Input {row}: {version} answers with a number and has no labels.", "Leave labels out."
     ),
     "input-labels-wrong": Message(
-        "Input {row}: {version} {trouble}.", "Name two or more of its labels: {listed}{more}."
+        "Input {row}: {version} {trouble}.", "Use two or more of its labels: {listed}{more}."
     ),
     "input-mixes-pairs": Message("{single} has one text per row, {width} has two.", "Predict them in two runs."),
     "input-name-invalid": Message("Input {row}: {field}: {reason}", "{remedy}"),
     "input-not-object": Message("Input {row} is not a JSON object.", 'Send {{"task": …, "text": …}}.'),
-    "input-pairs-differ": Message("{task} takes {taken}, but the input has {has}.", "Name them: {fields}"),
+    "input-pairs-differ": Message("{task} takes {taken}, but the input has {has}.", "Pass them: {fields}"),
     "input-path-missing": Message("There is no {root}.", "Check the path."),
     "input-texts-differ": Message(
         "Input {row}: {version} takes {taken}, but {got} given.", "Send {wanted} for {task}."

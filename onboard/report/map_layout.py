@@ -149,7 +149,7 @@ def map_notes(document: Mapping[str, Any]) -> list[str]:
         "Neighbors and groups are meaningful; distances between groups and directions are not."
         if by_neighbours
         else "Two dimensions show similarity only roughly; the nearest tasks are computed from all numbers.",
-        "Tasks are similar if their label words are, and go with similar readout weights.",
+        "Tasks are similar if their label words and readout weights are similar.",
     ]
     placed = Counter(text(task.get("placed_by")) for task in mappings(document.get("tasks")))
     for basis, by in (("embedding", "embedding"), ("readout", "weights")):

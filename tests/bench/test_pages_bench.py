@@ -62,6 +62,6 @@ def test_what_is_missed_is_said() -> None:
         "machine": {"cores": 2, "processor": "y"},
     }  # fmt: skip
     shown = pages.page(document)
-    missed = "jobs, requests beside open pages, first paint, a change on overview, accessibility: map, dark"
+    missed = "jobs, requests while pages are open, first paint, a change on overview, accessibility: map, dark"
     assert f"Missed on SQLite: {missed}." in shown
     assert "101.0 **missed**" in shown

@@ -241,9 +241,7 @@ def test_on_a_laptop_too_a_queue_that_no_worker_ever_served_is_told(
     monkeypatch.setattr("onboard.local.Onboard.start_worker", lambda *_given: None)
     rows = write_rows(tmp_path / "mood.jsonl", opinions(8))
     said = onboard("submit", "--dataset", rows, "--queue", "gpu", "--json").err
-    assert (
-        "No worker has ever served the queue 'gpu' yet; known are default. A worker for it is started on this" in said
-    )
+    assert "No worker has ever served the queue 'gpu' yet; known are default. Onboard starts a worker for it" in said
     assert "yet; known" not in onboard("submit", "--dataset", rows, "--task", "other", "--json").err
 
 

@@ -86,7 +86,7 @@ def test_tasks_are_found_by_label_and_metric(tiny_services: Services, tiny_base:
     for words, said in (
         (["--at-least", "0.8"], "minimum value needs a metric"),
         (["--metric", "accurancy"], "no metric 'accurancy'"),
-        (["--metric", "mcc", "--at-least", "nan"], "nan is nothing that a metric could reach"),
+        (["--metric", "mcc", "--at-least", "nan"], "nan is not a value that a metric could reach"),
     ):
         code, document, _ = onboard("tasks", "list", *words)
         assert (code, said in document["error"]["message"]) == (2, True)

@@ -150,7 +150,7 @@ def test_a_version_is_measured_on_a_file(desk: Desk, tiny_base: Base, trained_as
     document = evaluate(desk.services, "mood", Evaluation(path)).to_document().to_json()
     assert document["metrics"]["accuracy"]["value"] == 1.0
     assert (document["rows"], document["rows_trained_on"], document["mistakes"]) == (40, 5, [])
-    assert "5 rows that it was trained on were left out" in document["reason"]
+    assert "5 rows that it was trained on were skipped" in document["reason"]
     wrong = [{**row, "label": "yes" if row["label"] == "no" else "no"} for row in rows[:10]]
     write_rows(path, [*wrong, *rows[10:]])
     document = evaluate(desk.services, "mood", Evaluation(path)).to_document().to_json()
@@ -239,7 +239,7 @@ def test_on_the_pages_a_file_is_uploaded(caller: TestClient, few: Desk) -> None:
     first = caller.get("/tasks/mood/compare?a=v1&b=v2", headers=page).text
     assert 'hx-trigger="load"' in first
     made = caller.get("/tasks/mood/compare?a=v1&b=v2&now=true", headers=page).text
-    for part in ("cross-validation", "4 rows with a new label", 'action="/tasks/mood/compare?a=v1&amp;b=v2"'):
+    for part in ("cross-validation", "4 rows with a changed label", 'action="/tasks/mood/compare?a=v1&amp;b=v2"'):
         assert part in made
     assert 'hx-trigger="load"' not in caller.get("/tasks/mood/compare?a=v1&b=v2", headers=page).text  # at hand now
     files = upload(few.folder, opinions(20, start=500))

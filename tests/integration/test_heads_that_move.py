@@ -120,7 +120,7 @@ def test_a_task_that_lost_by_a_step_whose_guard_could_not_know_of_it_does_not_ho
     refusing = {task["task"] for task in guard["tasks"]}
     assert refusing == ({"sst2@v1", "stsb@v1"} if late else {"sst2@v1", "stsb@v1", "straggler@v1"})
     assert guard["unchecked"] == (1 if late else 0)
-    rule = "all but straggler@v1, which came too late for an earlier step and may have lost by it"
+    rule = "all but straggler@v1, which were published too late for an earlier step that may have harmed them"
     assert guard["chosen"] == (rule if late else None)
 
 

@@ -36,7 +36,7 @@ def test_nobody_but_us_speaks_when_all_is_well(deployment: Deployment) -> None:
     job = deployment.finished(deployment.submit())
     wait_until(lambda: len(of(deployment, job)) == 2, what=f"two lines: {lines(deployment)}")
     begins, over = of(deployment, job)
-    assert (begins["message"], over["message"]) == ("The attempt starts", "The attempt is over, the job is succeeded")
+    assert (begins["message"], over["message"]) == ("The attempt starts", "The attempt has ended; the job is succeeded")
     assert "stage" not in begins
     assert over["stage"] == "train"
     assert {line["logger"].partition(".")[0] for line in lines(deployment)} == {"workers"}

@@ -114,7 +114,7 @@ def test_adapters_can_start_at_what_an_embedding_generates(quick: Desk, monkeypa
     version = quick.version("taste")
     assert (version.method, version.parent, result["init"]["generated_by"]) == ("adapters-dagger", "mood@v1", "mood@v1")
     assert result["init"]["chosen"] == OWN_START
-    assert "starts at the adapters of mood@v1" in result["init"]["reason"]
+    assert "starts from the adapters of mood@v1" in result["init"]["reason"]
     assert result["training"]["settings"]["reduction_factor"] == 4  # the base's
     quick.learn(opinions(16), "mood", method="adapters-dagger", init=f"mood@v{first}")
     assert quick.version("mood@v2").parent == "mood@v1"
@@ -195,7 +195,7 @@ def test_nothing_starts_from_it_and_no_head_carries_it(quick: Desk, tiny_service
     assert "mood@v1" not in [candidate["embedding"] for candidate in candidates]
     (outcome,) = carry(tiny_services, "mood").outcomes
     assert (outcome.cleared, outcome.version) == (False, None)
-    assert outcome.reason.startswith("It has no embedding: linear trains nothing that a hypernetwork has a part in")
+    assert outcome.reason.startswith("It has no embedding: linear does not use a hypernetwork")
     assert carry(tiny_services, None).outcomes == ()
     shown = {task["task"]: task["placed_by"] for task in present_map(tiny_services)["tasks"]}
     assert shown["mood"] in ("lesson", "readout")  # it is on the map all the same

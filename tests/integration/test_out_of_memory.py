@@ -55,7 +55,7 @@ def test_a_job_that_does_not_fit_goes_on_with_fewer_rows_and_the_same_result(
     assert result["halved"][0] == {"stage": "probe", "rows": 60, "rows_at_once": 30}
     assert result["halved"][-1]["rows_at_once"] <= 4
     notes = [(message, numbers) for what, message, numbers in progress.calls if what == "note"]
-    assert ("the GPU's memory is too small for 60 rows at once: going on with 30", {"rows_at_once": 30}) in notes
+    assert ("the GPU's memory is too small for 60 rows at once: continuing with 30", {"rows_at_once": 30}) in notes
     first, second = (
         unpack_embedding(tiny_services.artifacts.get(desk.version(task).artifact)) for task in ("plain", "small")
     )

@@ -42,10 +42,10 @@ def test_rows_that_the_start_was_trained_on_judge_nothing_that_comes_of_it(desk:
         "10 of the 24 training rows were predicted by a model that was not trained on them"
     )
     (warning,) = [warned for warned in grown["dataset"]["warnings"] if warned["code"] == "known_rows"]
-    assert warning["message"].startswith("14 training and 6 test rows have trained what this training started from")
+    assert warning["message"].startswith("14 training and 6 test rows were used to train the start or the hypernetwork")
     same = desk.learn(opinions(30), init="mood@v1")
     assert same["metrics"]["validation"] is None
-    assert same["validation_reason"].startswith("Fewer than 8 of the 30 training rows can be predicted")
+    assert same["validation_reason"].startswith("Fewer than 8 of the 30 training rows can be cross-validated")
 
 
 def test_held_out_rows_that_the_start_was_trained_on_are_left_out(desk: Desk) -> None:

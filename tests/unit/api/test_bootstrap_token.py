@@ -47,7 +47,7 @@ def test_a_bootstrap_token_that_was_revoked_by_hand_stays_so(
     access.revoke_token(database, "bootstrap")
     assert caplog.text == ""
     access.adopt_bootstrap_token(database, settings)
-    assert "is revoked: put another one into the file" in caplog.text
+    assert "is revoked: write another one to the file" in caplog.text
     with error_of("token-not-valid", state="revoked"):
         access.identify(database, GOOD)
 

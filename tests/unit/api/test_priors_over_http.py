@@ -75,7 +75,7 @@ def test_the_page_shows_a_bar_for_every_version_that_rows_judge() -> None:
 
 def test_a_report_says_in_points_what_earlier_tasks_contributed() -> None:
     facts = dict(prior_facts({"prior": FACTS}))
-    assert facts["earlier tasks"].startswith("drawn 75% of the way towards what 2 earlier tasks say")
+    assert facts["earlier tasks"].startswith("drawn 75% of the way towards what 2 earlier tasks suggest")
     assert facts["their contribution"].startswith("+8.3 points of accuracy (66.7 → 75.0")
     assert facts["contributed most"] == "mood 80%, tone 20%"
     assert prior_facts({"prior": None}) == []

@@ -149,7 +149,7 @@ def test_eight_slow_uploads_do_not_hold_all_places(
         (displaced,), _, _ = select.select(slow, [], [], 30)
         status, document = answer_of(displaced)
         assert (status, document["code"], document["retry_after_seconds"]) == (503, "unavailable", 10)
-        assert "more slowly than 64 KiB a second while others waited" in document["detail"]
+        assert "slower than 64 KiB/s while others waited" in document["detail"]
 
 
 async def _the_slowest_gives_way() -> None:

@@ -172,7 +172,7 @@ def test_standard_input_is_named_in_errors(monkeypatch: pytest.MonkeyPatch) -> N
     with pytest.raises(DatasetError, match=r"^standard input: row 1: is not JSON"):
         read_inputs(Path("-"), ())
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"[]")))
-    with pytest.raises(DatasetError, match=r"^standard input holds no rows"):
+    with pytest.raises(DatasetError, match=r"^standard input has no rows"):
         read_inputs(Path("-"), ())
 
 

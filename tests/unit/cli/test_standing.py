@@ -37,7 +37,7 @@ def test_a_job_that_a_dead_worker_left_is_told_with_the_command_that_takes_it_up
     assert (queue["lost"], queue["running"], queue["unserved"]) == (1, 1, True)
     wait = status.waiting(database, job)
     assert wait is not None
-    assert "worker w1, which had it, fell silent" in wait.message
+    assert "worker w1, which had it, stopped responding" in wait.message
     assert wait.remedy == "onboard worker --queue default"
     past.worker(database, "w2")
     served(database)

@@ -45,7 +45,7 @@ def test_errors_name_arguments(messages: Path) -> None:
         local.check(messages)
     assert 'text_field="NAME"' in caught.value.remedy
     assert all("--" not in problem["remedy"] for problem in caught.value.data["problems"])
-    with pytest.raises(InputError, match=r"^rows=0 is not a number of rows"):
+    with pytest.raises(InputError, match=r"^rows=0 is not a valid number of rows"):
         local.check(messages, text_field="message", label_field="topic", shots=0)
 
 

@@ -91,14 +91,14 @@ def test_an_answer_that_lacks_a_part_is_told_as_that(
     service: FakeService, tmp_path: Path, path: str, ask: Any, missing: str
 ) -> None:
     service.routes["GET", path] = answer({"something": "else"})
-    with pytest.raises(errors.UnavailableError, match=f"service.test answered without '{missing}'") as caught:
+    with pytest.raises(errors.UnavailableError, match=f"service.test lacks '{missing}'") as caught:
         ask(service.client(tmp_path))
     assert "ONBOARD_API_URL" in caught.value.remedy
 
 
 def test_a_part_of_an_answer_that_lacks_a_part_is_told_as_that(service: FakeService, tmp_path: Path) -> None:
     service.routes["GET", "/v1/tasks"] = answer({"tasks": [{"task": "paws"}], "next": None})
-    with pytest.raises(errors.UnavailableError, match="without 'kind'"):
+    with pytest.raises(errors.UnavailableError, match="lacks 'kind'"):
         service.client(tmp_path).tasks()
 
 
@@ -128,7 +128,7 @@ def test_weights_of_a_version_without_an_embedding_are_fetched_and_verified(tmp_
     with service.client(tmp_path) as client:
         assert client.weights("mood") == b"weights"
         service.routes[file] = lambda _: httpx.Response(200, content=b"other")
-        with pytest.raises(errors.DamagedError, match="The weights of mood@v3 came with other bytes"):
+        with pytest.raises(errors.DamagedError, match="The weights of mood@v3: the received bytes do not match"):
             client.weights("mood")
         for method, refused in (("hyperformer++", errors.NotFoundError), ("lora-2", errors.InputError)):
             service.routes[document] = answer({**promised, "method": method})

@@ -97,12 +97,12 @@ class Whole(Document):
 @pytest.mark.parametrize(
     ("answer", "data", "words"),
     [
-        ({"share": 1}, {"missing": "number"}, "here answered without 'number'"),
-        ({"number": "1", "share": 1}, {"wrong": "number"}, "answered with \"1\" under 'number', where .* whole number"),
+        ({"share": 1}, {"missing": "number"}, "of here lacks 'number'"),
+        ({"number": "1", "share": 1}, {"wrong": "number"}, "has \"1\" under 'number', where .* whole number"),
         ({"number": True, "share": 1}, {"wrong": "number"}, "true under 'number'"),
         ({"number": 1, "share": 1, "parts": 3}, {"wrong": "parts"}, "3 under 'parts', where this client reads a list"),
         ({"number": 1, "share": 1, "parts": [{"label": [], "a": 1}]}, {"wrong": "label"}, "which is not a label"),
-        ({"number": 1, "share": 1, "parts": [{"label": 1}]}, {"missing": "a"}, "without 'a'"),
+        ({"number": 1, "share": 1, "parts": [{"label": 1}]}, {"missing": "a"}, "lacks 'a'"),
         ({"number": 1, "share": 1, "by_name": {"x": None}}, {"wrong": "x"}, "null under 'x'"),
     ],
 )

@@ -203,7 +203,7 @@ def test_two_versions_side_by_side(browser: TestClient, database: Database, monk
     at_hand[0] = json.dumps(made).encode()
     assert "90 rows" in browser.get("/tasks/mood/compare?a=v1&b=v2").text
     for text in (
-        "2 rows with a new label",
+        "2 rows with a changed label",
         "was b",
         "90 rows",
         "0.500",
