@@ -42,6 +42,7 @@ ROWS: Final = CHECKOUT / "examples" / "reviews.jsonl"
 TASK: Final = "reviews"
 TEXTS: Final = ("I would buy this again.", "It broke on the first day.")
 LEASE_SECONDS: Final = 6.0  # short, so that a killed worker's job is taken over soon
+MOST_VERSIONS: Final = 2  # of one job, whatever was killed: a provisional one and a better one
 LEFT_BYTES: Final = 300 * 2**20  # of the GPU's memory, while it is nearly full
 _READY_SECONDS: Final = 90.0
 _JOB_SECONDS: Final = 120.0
@@ -174,7 +175,8 @@ class Run:
     def learn(self) -> dict[str, Any]:
         """Submit rows with the defaults and wait."""
         result = self._learned(self._submit(TASK))
-        return {"version": result["version"], "seconds": result["seconds"], "metrics": result["metrics"]}
+        accuracy = result["metrics"]["validation"]["accuracy"]["value"]
+        return {"version": result["version"], "seconds": result["seconds"], "accuracy": accuracy}
 
     def kill(self) -> dict[str, Any]:
         """kill -9 of a worker, and its child, while it trains; the next worker takes the job over."""
@@ -184,7 +186,7 @@ class Run:
         self.start_worker()
         result = self._learned(job)
         attempts = self._job(job).attempt
-        if attempts != 2 or result["version"] != 1:
+        if attempts != 2 or result["version"] > MOST_VERSIONS:
             raise StepError(f"attempt {attempts}, version {result['version']}")
         return {"attempts": attempts, "version": result["version"]}
 
