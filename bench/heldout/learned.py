@@ -123,7 +123,7 @@ def _embedding(services: Services, cell: Cell, job: Job) -> Learned:
     probabilities = np.exp(scores).astype(np.float64)
     if bench.buckets is not None:
         probabilities = probabilities @ np.array(bench.buckets.values)
-    return Learned(probabilities, seconds, {"init": probed.init})
+    return Learned(probabilities, seconds, {"init": probed.init.to_json()})
 
 
 def _published(services: Services, cell: Cell, job: Job, embedding: Learned) -> Learned:
