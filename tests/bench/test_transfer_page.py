@@ -159,7 +159,7 @@ def test_where_runs_are_missing_the_page_says_so_and_claims_nothing() -> None:
     missing = "hypernetwork + embedding, auto, n = 16 and 32; LoRA, r = 8, n = 16 and 32"
     assert f"**4 runs of the plan were not made ({missing}); what depends on them" in page
     assert page.count("| – | not measured yet (0 of ") == 16
-    assert "met" not in page.split("## Beside")[0].replace("method", "")
+    assert "met" not in page.split("## Compared with the others")[0].replace("method", "")
 
 
 def test_nothing_is_met_before_every_cell_is_there_and_what_is_there_is_counted() -> None:

@@ -188,7 +188,7 @@ def test_a_row_with_a_wrong_label_gets_another_one_and_is_learned_again(
         page = opened(browser, port, token, viewport=chromium.PHONE)
         page.goto(f"/jobs/{job}")
         page.get_by_role("link", name="Correct labels (3)").click()
-        page.get_by_label("Label of row 1").select_option(label="dog (likelier)")
+        page.get_by_label("Label of row 1").select_option(label="dog (more likely)")
         page.get_by_role("button", name="Correct these labels and retrain").click()
         page.wait_for_url(lambda url: "/jobs/" in url and job not in url)
         playwright.expect(page.get_by_text("queued").first).to_be_visible()

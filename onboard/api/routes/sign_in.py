@@ -48,9 +48,10 @@ def sign_in_by_form(
 @router.get(OIDC)
 def begin_at_provider(request: Request, place: Annotated[str, Query(max_length=MOST_LETTERS)] = "/") -> Response:
     """Send the browser to the OpenID provider. Raises NotFoundError: there is none; UnavailableError."""
+    provider = _provider(request)
     if asks_for_head(request):
         return _form(request)
-    address, begun = _provider(request).begin(own_place(place))
+    address, begun = provider.begin(own_place(place))
     answer = RedirectResponse(address, _AFTERWARDS)
     answer.set_cookie(_BEGUN_COOKIE, begun.packed(), max_age=int(BEGUN_SECONDS), **_cookie_terms(request))
     return answer

@@ -32,7 +32,7 @@ def test_the_page_shows_the_rows_and_every_label_that_they_may_get(browser: Test
     page = without_quoted_scripts(browser.get(f"/jobs/{job}").text)
     assert page.count("<select") == len(SUSPECTS)
     assert "it barks" in page
-    assert "dog (likelier)" in page
+    assert "dog (more likely)" in page
 
 
 def test_corrected_rows_are_downloaded_and_the_others_stay(browser: TestClient, job: str) -> None:
@@ -69,9 +69,9 @@ def test_they_correct_the_rows_of_the_task(
     ("labels", "message"),
     [
         (["", "", ""], "No label was changed."),
-        ([], "does not fit"),
-        (["1"], "does not fit"),
-        (["3", "", ""], "does not fit"),
+        ([], "does not match"),
+        (["1"], "does not match"),
+        (["3", "", ""], "does not match"),
         (["-1", "x", "9" * 40], "No label was changed."),
         (["", "", "0"], "2 rows begin with"),
     ],
