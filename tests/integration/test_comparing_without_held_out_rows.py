@@ -239,7 +239,7 @@ def test_on_the_pages_a_file_is_uploaded(caller: TestClient, few: Desk) -> None:
     first = caller.get("/tasks/mood/compare?a=v1&b=v2", headers=page).text
     assert 'hx-trigger="load"' in first
     made = caller.get("/tasks/mood/compare?a=v1&b=v2&now=true", headers=page).text
-    for part in ("cross-validation", "4 rows with a changed label", 'action="/tasks/mood/compare?a=v1&amp;b=v2"'):
+    for part in ("cross-validated", "4 rows with a changed label", 'action="/tasks/mood/compare?a=v1&amp;b=v2"'):
         assert part in made
     assert 'hx-trigger="load"' not in caller.get("/tasks/mood/compare?a=v1&b=v2", headers=page).text  # at hand now
     files = upload(few.folder, opinions(20, start=500))

@@ -207,7 +207,7 @@ def test_rows_that_an_existing_task_was_trained_on_do_not_speak_for_it_and_are_t
     assert result["init"]["overlap"] == 24
     known = next(candidate for candidate in result["init"]["candidates"] if candidate["embedding"] == "first@v1")
     assert known["rows"] <= 8
-    assert "been trained on 24 of the task" in render(result)
+    assert "was trained on 24 of the task" in render(result)
 
 
 def test_the_same_rows_again_under_another_name_are_learned_though_nothing_is_new(desk: Desk) -> None:

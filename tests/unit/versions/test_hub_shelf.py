@@ -196,7 +196,7 @@ def spoiled(document: dict[str, Any], **files: str) -> dict[str, Any]:
     [
         (lambda document: spoiled(document, **{"model.bin": "sha256:x"}), InputError, "model.bin"),
         (lambda document: spoiled(document, **{"../up.json": "sha256:x"}), InputError, "up.json"),
-        (lambda document: spoiled(document, **{"readout.safetensors": "sha256:x"}), DamagedError, "lacks"),
+        (lambda document: spoiled(document, **{"readout.safetensors": "sha256:x"}), DamagedError, "does not contain"),
         (lambda document: {**document, "format": 99}, InputError, "later release"),
         (lambda document: {**document, "version": {**document["version"], "task": "../x"}}, InputError, "x"),
         (lambda document: {**document, "version": {**document["version"], "version": "../../x"}}, DamagedError, "read"),
