@@ -12,11 +12,11 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files, InclusionLevel
 from mkdocs.structure.pages import Page
 
-from reference import commands, errors, http
+from reference import commands, errors, http_api
 from reference.redirects import redirects
 
 ROOT: Final = Path(__file__).parent.parent
-MADE: Final = {"commands": commands.page, "errors": errors.page, "http": http.page}
+MADE: Final = {"commands": commands.page, "errors": errors.page, "http": http_api.page}
 ELSEWHERE: Final = "repository"  # where the site shows files outside of docs/
 _CODE: Final = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
 _LINK: Final = re.compile(r"(\]\()([^)\s#]+)((?:#[^)\s]*)?\))")

@@ -15,7 +15,7 @@ from onboard.api.access import routes_of, scope_of
 from onboard.api.app import create_app
 from onboard.messages import MESSAGES
 from onboard.settings import Settings
-from reference import commands, errors, http, settings
+from reference import commands, errors, http_api, settings
 from reference.redirects import MOVED, SECTIONS, address_of
 
 ROOT = Path(__file__).parent.parent.parent
@@ -75,7 +75,7 @@ def test_the_references_name_everything_there_is() -> None:
 
 
 def test_the_reference_of_routes_names_every_one_that_is_no_page_and_its_scope(tmp_path: Path) -> None:
-    shown = re.findall(r"^## ([A-Z]+ /\S*)\n.*?^Scope: (\w+)$", http.page(), re.MULTILINE | re.DOTALL)
+    shown = re.findall(r"^## ([A-Z]+ /\S*)\n.*?^Scope: (\w+)$", http_api.page(), re.MULTILINE | re.DOTALL)
     routes = [route for route in routes_of(create_app(Settings(home=tmp_path))) if route.include_in_schema]
     scopes = [
         (f"{method} {route.path_format}", scope.value if (scope := scope_of(route)) else "none")
