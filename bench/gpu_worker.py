@@ -1,4 +1,4 @@
-"""A worker on a GPU from the first job to the last: learned, killed in mid-job, out of memory, asked for predictions.
+"""A worker on a GPU from the first job to the last: learned, killed in mid-job, out of memory, and predictions.
 
     python -m bench.gpu_worker --output bench/results/gpu_worker.json --table bench/results/gpu_worker.md
     python -m bench.gpu_worker --device cpu   # a rehearsal: all steps but that without free memory
@@ -26,7 +26,7 @@ import httpx
 
 from bench.harness.command import CHECKOUT, command_line
 from bench.harness.page import made_on, table
-from bench.harness.programs import answer, ended_in_order, environment_of, give_settings, inherited
+from bench.harness.programs import answer, ended_in_order, environment_of, start_worker
 from bench.harness.report import made_by, report
 from bench.harness.server import serving
 from bench.harness.services import PostgresServer, RedisServer, missing, wait_until
@@ -84,18 +84,18 @@ def main(arguments: list[str] | None = None) -> int:
     """Run all steps, print, and write the results; 1 if one failed."""
     parser = command_line(__doc__)
     parser.add_argument("--device", default="cuda:0", help="cuda:N, or cpu for a rehearsal")
-    asked = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     with ended_in_order(), tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
-        settings = stack.enter_context(_settings(Path(folder), asked.device))
-        run = Run(settings, Path(folder), asked.device)
+        settings = stack.enter_context(_settings(Path(folder), options.device))
+        run = Run(settings, Path(folder), options.device)
         stack.callback(run.stop)
         steps = run.steps()
     document = {
-        **made_by("python -m bench.gpu_worker", asked.device), "device": asked.device,
+        **made_by("python -m bench.gpu_worker", options.device), "device": options.device,
         "registry": "PostgreSQL and Redis" if settings.database_url else "the embedded default",
         "steps": [asdict(step) for step in steps], "kept": all(step.passed is not False for step in steps),
     }  # fmt: skip
-    return report(document, asked, page)
+    return report(document, options, page)
 
 
 @contextmanager
@@ -149,28 +149,22 @@ class Run:
     def start_worker(self) -> dict[str, Any]:
         """Start a worker and wait until it can take jobs."""
         name = f"gpu-{len(self._workers) + 1}"
-        command = [sys.executable, "-m", "workers", "--settings-from-stdin", "--name", name, "--device", self._device]
-        command += ["--lease-seconds", str(LEASE_SECONDS), "--heartbeat-seconds", "1", "--reconcile-seconds", "2"]
-        with (self._folder / f"{name}.log").open("wb") as log:
-            process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=log, stderr=log, cwd=self._folder, start_new_session=True,
-                env={**inherited(), "PYTHONPATH": str(CHECKOUT)},
-            )  # fmt: skip
-        give_settings(process, self._settings)
-        self._workers.append(process)
+        options = ["--device", self._device, "--lease-seconds", str(LEASE_SECONDS)]
+        options += ["--heartbeat-seconds", "1", "--reconcile-seconds", "2"]
+        self._workers.append(start_worker(self._settings, name, *options, log=self._folder / f"{name}.log"))
         wait_until(lambda: self._worker(name).state is WorkerState.RUNNING, _READY_SECONDS, f"{name} to be ready")
         if self._device.startswith("cuda"):
             wait_until(lambda: self._worker(name).facts.get("gpus"), LEASE_SECONDS, "its GPU to be shown")
-        (shown,) = [
+        (listed,) = [
             worker for worker in answer(["workers", "list"], self._environment)["workers"] if worker["worker"] == name
         ]
-        return {"device": shown["device"], "gpu": [gpu["name"] for gpu in shown["facts"].get("gpus") or []]}
+        return {"device": listed["device"], "gpu": [gpu["name"] for gpu in listed["facts"].get("gpus") or []]}
 
     def _worker(self, name: str) -> WorkerRecord:
         """Its row; as one that starts while it has none."""
         with self._services.database.read() as session:
-            found = [worker for worker in WorkerRepository(session).list() if worker.name == name]
-        return found[0] if found else _STARTING
+            workers = [worker for worker in WorkerRepository(session).list() if worker.name == name]
+        return workers[0] if workers else _STARTING
 
     def learn(self) -> dict[str, Any]:
         """Submit rows with the defaults and wait."""
@@ -203,12 +197,12 @@ class Run:
             job = self._submit(f"{TASK}-full")
             wait_until(lambda: self._job(job).state is not JobState.QUEUED, _JOB_SECONDS, "the job to begin")
             time.sleep(LEASE_SECONDS)
-            seen = self._job(job)
+            while_full = self._job(job)
             assert filler.stdin is not None
             filler.stdin.close()
         result = self._learned(job)
         return {
-            "while full": {"state": seen.state, "stage": seen.stage, "attempt": seen.attempt},
+            "while full": {"state": while_full.state, "stage": while_full.stage, "attempt": while_full.attempt},
             "halved": result.get("halved"), "attempts": self._job(job).attempt, "version": result["version"],
         }  # fmt: skip
 

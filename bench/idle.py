@@ -9,7 +9,6 @@ started as the tests start them; without their binaries that half is left out, a
 from __future__ import annotations
 
 import argparse
-import subprocess
 import sys
 import tempfile
 import time
@@ -20,7 +19,7 @@ from typing import Any, Final
 
 import psutil
 
-from bench.harness.programs import ended_in_order, give_settings, resident
+from bench.harness.programs import ended_in_order, resident, start_worker
 from bench.harness.report import as_json, made_by, write
 from bench.harness.services import PostgresServer, RedisServer, missing
 from onboard.registry.database import Database
@@ -74,10 +73,8 @@ def grown_up(folder: Path) -> Iterator[Settings | None]:
 def measure(settings: Settings, seconds: float) -> dict[str, Any]:
     """Start a worker as an operator would, wait until it idles, and watch its processes for `seconds`."""
     services = open_services(settings)
-    command = [sys.executable, "-m", "workers", "--settings-from-stdin", "--name", "idle", "--device", "cpu"]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    process = start_worker(settings, "idle", "--device", "cpu")
     try:
-        give_settings(process, settings)
         parent = psutil.Process(process.pid)
         _until_idle(services.database, parent)
         family = {"parent": parent, "child": max(parent.children(recursive=True), key=resident)}

@@ -67,7 +67,7 @@ def answered_in_bulk(
     """
     if queue is not None and (source is None or output is None):
         raise InputError("bulk-needs-folders")
-    if source is None or not (queue is not None or _is_bulk(source, output)):
+    if source is None or not (queue is not None or is_bulk(source, output)):
         return False
     if apart.unknown:
         raise InputError("unknown-into-folder")
@@ -80,29 +80,39 @@ def answered_in_bulk(
     return True
 
 
-def _is_bulk(source: str, output: str | None) -> bool:
-    """Whether answers go to a folder: an existing path decides; a new one is a file if it has a file's suffix.
+def is_bulk(source: str | None, output: str | None) -> bool:
+    """Return whether answers go to a folder: an existing path decides; a new one is a file if it has a file's suffix.
+
+    Args:
+        source: file, folder, pattern or URL; None if the text is an option.
+        output: None prints the answers.
 
     Raises:
         InputError: the source is a folder, a pattern or a URL, and the output is missing, or a file.
     """
     from onboard.storage.objects import has_magic, is_url
 
-    several = is_url(source) or Path(source).is_dir() or (has_magic(source) and not Path(source).exists())
-    kind = "a URL" if is_url(source) else "a folder" if Path(source).is_dir() else "a pattern"
+    kind = None  # of a source with several files
+    if source is not None:
+        if is_url(source):
+            kind = "a URL"
+        elif Path(source).is_dir():
+            kind = "a folder"
+        elif has_magic(source) and not Path(source).exists():
+            kind = "a pattern"
     if output is None:
-        if several:
+        if kind is not None:
             raise InputError("output-missing-for-source", source=source, kind=kind)
         return False
     if is_url(output) or Path(output).is_dir():
         return True
     if Path(output).exists() or Path(output).suffix.lower() in _SUFFIXES:
-        if several:
+        if kind is not None:
             raise InputError("output-is-file-for-source", source=source, kind=kind, output=output)
         if output.endswith("/"):
             raise InputError("output-is-file", output=output, file=output.rstrip("/"))
         return False
-    return several or output.endswith("/")
+    return kind is not None or output.endswith("/")
 
 
 def _predict(

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from onboard.domain.counting import counted, size_text
 from onboard.domain.moment import rough_text, seconds_text
-from onboard.domain.quota import size_text
 
 if TYPE_CHECKING:
     from rich.box import Box
@@ -23,7 +23,6 @@ STYLES: Final = {
     "lost": "bold red", "faulty": "bold red", "none": "bold red",
     "paused": "yellow", "draining": "yellow", "starting": "yellow",
 }  # fmt: skip
-_MEBIBYTE: Final = 2**20
 _WIDE: Final = 1000  # characters; nothing is cut or wrapped where no terminal is
 _GAP: Final = 2  # blanks between columns
 _FOLDED: Final = 24  # characters that a folded column needs at least
@@ -34,8 +33,8 @@ Cell = str | Sequence[str]
 def limits_text(facts: Mapping[str, Any]) -> str:
     """The limits of a token or an owner: "20 jobs, 1 GB"; empty without any. Older services do not say."""
     jobs, size = facts.get("max_jobs"), facts.get("max_bytes")
-    said = [] if jobs is None else ["1 job" if jobs == 1 else f"{jobs:,} jobs"]
-    return ", ".join(said if size is None else [*said, size_text(size)])
+    limits = [] if jobs is None else [counted(jobs, "job")]
+    return ", ".join(limits if size is None else [*limits, size_text(size)])
 
 
 class Columns:
@@ -113,8 +112,3 @@ def age(seconds: float | None) -> str:
 def pair(first: float | None, second: float | None) -> str:
     """Two durations such as p50 and p95 in two digits each, or nothing."""
     return "" if first is None or second is None else f"{rough_text(first)} / {rough_text(second)}"
-
-
-def mebibytes(count: float | None) -> str:
-    """Bytes as nvidia-smi writes them."""
-    return "" if count is None else f"{count / _MEBIBYTE:,.0f} MiB"

@@ -9,6 +9,7 @@ import typer
 
 from cli.connection import connected
 from cli.output import AsJson, Document, emit
+from onboard.domain.counting import size_text
 
 
 def delete(
@@ -31,7 +32,6 @@ def delete(
 
 
 def _told(document: Document) -> Iterator[str]:
-    from cli.upkeep import size_text
 
     removed, descendants, unlearning = document["removed"], document["descendants"], document["unlearning"]
     gone = ", ".join(f"{removed[what]} {what}" for what in ("versions", "jobs", "datasets"))

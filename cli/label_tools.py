@@ -37,20 +37,15 @@ def label_studio_task(job: Mapping[str, Any], row: _Row, _: int) -> dict[str, An
 
 def argilla_record(job: Mapping[str, Any], row: _Row, place: int) -> dict[str, Any]:
     """A record of Argilla."""
-    suggestions: dict[str, Any] = {}
+    answers = suggested_labels(row)
+    value: Any = [label_text(answer["label"]) for answer in answers]
+    score: Any = [answer["probability"] for answer in answers]
     if "value" in row:
-        suggestions[QUESTION] = {"value": row["value"], "score": None, "agent": _version(job)}
-    elif row.get("several"):
-        chosen = suggested_labels(row)
-        suggestions[QUESTION] = {
-            "value": [label_text(one["label"]) for one in chosen], "score": [one["probability"] for one in chosen],
-            "agent": _version(job),
-        }  # fmt: skip
-    elif row.get("answers"):
-        likeliest = row["answers"][0]
-        suggestions[QUESTION] = {
-            "value": label_text(likeliest["label"]), "score": likeliest["probability"], "agent": _version(job),
-        }  # fmt: skip
+        value, score = row["value"], None
+    elif not row.get("several") and answers:
+        (value,), (score,) = value, score
+    suggested = "value" in row or row.get("several") or answers
+    suggestions = {QUESTION: {"value": value, "score": score, "agent": _version(job)}} if suggested else {}
     return {
         "id": row.get("id") or f"{job['job']}-{place}", "fields": texts_of(row), "metadata": {},
         "suggestions": suggestions, "responses": {}, "vectors": {},

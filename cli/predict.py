@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from cli.bulk import REFUSE, Apart, answered_in_bulk, require_references, skipped_rows
+from cli.bulk import REFUSE, Apart, answered_in_bulk, is_bulk, require_references, skipped_rows
 from cli.connection import connected
 from cli.label_tools import answered_row, require_label_tool
 from cli.output import AsJson, Document, emit, say, table
@@ -86,7 +86,9 @@ def predict(
     fields = tuple(text_field or ())
     _require_one_source(given, source, fields)
     require_label_tool(label_tool)
-    if label_tool is not None and (len(references) != 1 or not _is_file(output) or queue is not None):
+    if label_tool is not None and (
+        len(references) != 1 or output is None or queue is not None or is_bulk(source, output)
+    ):
         raise InputError("suggestions-without-file")
     asked = {"text_fields": fields, "labels": chosen, "probabilities": probabilities}
     if answered_in_bulk(references, source, output, queue, as_json, asked, Apart(unknown, _on_error(on_error))):
@@ -191,10 +193,6 @@ def _show(
     emit({"predictions": documents}, as_json, lambda: written if target is not None else _table(rows, documents))
     if errors:
         raise typer.Exit(next(iter(errors.values())).exit_code)
-
-
-def _is_file(output: str | None) -> bool:
-    return output is not None and not output.endswith("/") and "://" not in output and not Path(output).is_dir()
 
 
 def _suggest(rows: Sequence[AskedRow], answers: Iterator[Outcome], target: Path, tool: str, as_json: bool) -> None:

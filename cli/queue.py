@@ -10,8 +10,8 @@ from cli.columns import Columns, age, pair
 from cli.connection import connected
 from cli.live import INTERVAL, Interval, Watch, present
 from cli.output import AsJson, Document, emit, say
+from onboard.domain.counting import size_text
 from onboard.domain.moment import seconds_text
-from onboard.domain.quota import size_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -38,10 +38,10 @@ def create(
     size = None if max_bytes is None else read_size(max_bytes)
     require_limits({"max_jobs": max_jobs})
     with connected(register=False) as service:
-        made = service.create_token(name, scope, expires, max_jobs=max_jobs, max_bytes=size)
+        token = service.create_token(name, scope, expires, max_jobs=max_jobs, max_bytes=size)
     if not as_json:
-        say(f"{_described(made)}. Save it now; it is not shown again:")
-    emit(made, as_json, lambda: str(made["secret"]))
+        say(f"{_described(token)}. Save it now; it is not shown again:")
+    emit(token, as_json, lambda: str(token["secret"]))
 
 
 @app.command("list")
@@ -69,8 +69,8 @@ def limit(
     """Change the limits of all tokens with this name; an option that is left out changes nothing."""
     from onboard.domain.quota import read_limit
 
-    given = {"max_jobs": max_jobs, "max_bytes": max_bytes}
-    limits = {field: read_limit(text, field) for field, text in given.items() if text is not None}
+    texts = {"max_jobs": max_jobs, "max_bytes": max_bytes}
+    limits = {field: read_limit(text, field) for field, text in texts.items() if text is not None}
     with connected(register=False) as service:
         use = service.set_quota(owner, limits)
     emit(use, as_json, lambda: f"{use['owner']}: {limits_text(use) or 'no limits'}")
@@ -82,16 +82,16 @@ def revoke(
 ) -> None:
     """Revoke a token permanently, effective from the next request."""
     with connected(register=False) as service:
-        ended = service.revoke_token(token)
-    emit(ended, as_json, lambda: f"token {ended['name']} ({ended['id']}) is revoked")
+        revoked = service.revoke_token(token)
+    emit(revoked, as_json, lambda: f"token {revoked['name']} ({revoked['id']}) is revoked")
 
 
 @app.command()
 def sessions(as_json: AsJson = False) -> None:
     """List the signed-in browsers, by token or by the link that `onboard serve` printed."""
     with connected(register=False) as service:
-        opened = service.sessions()
-    emit({"sessions": opened}, as_json, lambda: _sessions(opened))
+        open_sessions = service.sessions()
+    emit({"sessions": open_sessions}, as_json, lambda: _sessions(open_sessions))
 
 
 @app.command("sign-out")
@@ -101,8 +101,8 @@ def sign_out(
 ) -> None:
     """Sign a browser out, effective from the next request."""
     with connected(register=False) as service:
-        ended = service.end_session(session)
-    emit(ended, as_json, lambda: f"session {ended['id']} of {ended['name']} has ended")
+        ended_session = service.end_session(session)
+    emit(ended_session, as_json, lambda: f"session {ended_session['id']} of {ended_session['name']} has ended")
 
 
 def audit(
@@ -142,9 +142,9 @@ def _table(tokens: Sequence[Document]) -> Columns:
     return columns
 
 
-def _sessions(opened: Sequence[Document]) -> Columns:
+def _sessions(open_sessions: Sequence[Document]) -> Columns:
     columns = Columns("id", "name", "scopes", "signed in", "expires")
-    for session in opened:
+    for session in open_sessions:
         scopes = " ".join(session["scopes"])
         columns.add(session["id"], session["name"], scopes, _time(session["created_at"]), _time(session["expires_at"]))
     return columns

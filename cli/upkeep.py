@@ -8,7 +8,7 @@ import typer
 
 from cli.output import AsJson, emit, say, table
 from cli.services import local_only, opened
-from onboard.domain.counting import counted
+from onboard.domain.counting import counted, size_text
 
 if TYPE_CHECKING:
     from cli.columns import Columns
@@ -109,16 +109,6 @@ def restore(
         if base["versions"] and base["folder"] is None:
             say(f"warning: base {base['name']} ({base['digest']}) is not here, and {base['versions']} versions need it")
             say("  → Copy its folder to ONBOARD_HOME/bases, or set ONBOARD_BASE to it")
-
-
-def size_text(size_bytes: int) -> str:
-    """Bytes for people: "12 kB", "3.4 GB"."""
-    size = float(size_bytes)
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if size < 1000:
-            return f"{size:.0f} {unit}" if unit in ("bytes", "kB") else f"{size:.1f} {unit}"
-        size /= 1000
-    return f"{size:.1f} TB"
 
 
 def _freed(garbage: Garbage) -> Columns:

@@ -8,7 +8,7 @@ import typer
 
 from cli.connection import connected
 from cli.output import AsJson, Document, emit, say, table
-from cli.upkeep import size_text
+from onboard.domain.counting import size_text
 from onboard.domain.methods import OWN_START
 
 if TYPE_CHECKING:

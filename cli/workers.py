@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from cli.columns import UNKNOWN, Columns, age, mebibytes
+from cli.columns import UNKNOWN, Columns, age
 from cli.connection import connected
 from cli.live import INTERVAL, Interval, Watch, present
 from cli.output import AsJson, Document, emit
+from onboard.domain.counting import size_text
 from onboard.domain.moment import seconds_text
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def _rendered(seen: Document) -> Columns:
             (worker["worker"], f"on {worker['host']}", f"onboard {version}" if version else ""),
             (worker["state"], *worker["queues"]),
             age(worker["heartbeat_age_seconds"]),
-            mebibytes(facts.get("resident_bytes")),
+            "" if facts.get("resident_bytes") is None else size_text(facts["resident_bytes"]),
             (worker["device"], *_gpu(facts)),
             _job(worker) or _trouble(facts),
             time_left(worker),
@@ -69,7 +70,7 @@ def _gpu(facts: dict[str, Any]) -> Sequence[str]:
             for key in ("memory_used_bytes", "memory_total_bytes", "utilization_ratio", "temperature_celsius")
         )
         if used is not None and total is not None:
-            lines.append(f"{mebibytes(used)} of {mebibytes(total)}")
+            lines.append(f"{size_text(used)} of {size_text(total)}")
         parts = [f"{busy:.0%} busy" if busy is not None else "", f"{warm:.0f} °C" if warm is not None else ""]
         lines.append(", ".join(filter(None, parts)))
     return [*lines, str(facts.get("gpu_reason") or "")]

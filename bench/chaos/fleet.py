@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -18,7 +17,7 @@ import psutil
 
 from bench.chaos.journal import Journal
 from bench.harness.command import CHECKOUT
-from bench.harness.programs import ended_in_order, give_settings, inherited
+from bench.harness.programs import ended_in_order, start_worker
 from onboard.settings import Settings
 
 _WRONG_CLOCK: Final = Path(__file__).parent / "wrong_clock"
@@ -134,17 +133,11 @@ class Fleet:
 
     def _start(self, slot: int) -> Worker:
         name = f"w{slot + 1}-{next(self._numbers)}"
-        command = [sys.executable, "-m", "workers", "--settings-from-stdin", "--name", name, "--device", "cpu"]
-        command += ["--pipeline", self._pipeline]
+        options = ["--device", "cpu", "--pipeline", self._pipeline]
         for key, value in self._timings.items():
-            command += [f"--{key.replace('_', '-')}", str(value)]
-        log = (self._folder / f"worker-{slot + 1}.log").open("ab")
-        with log:
-            process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=log, stderr=log, cwd=self._folder,
-                env=_environment(self._clock(slot)), start_new_session=True,
-            )  # fmt: skip
-        give_settings(process, self._settings)
+            options += [f"--{key.replace('_', '-')}", str(value)]
+        log = self._folder / f"worker-{slot + 1}.log"
+        process = start_worker(self._settings, name, *options, log=log, environment=_environment(self._clock(slot)))
         self._groups.append(process.pid)
         self._journal.write(
             "started", worker=name, pid=process.pid, clock=self._clock(slot).read_text(encoding="utf-8")
@@ -168,7 +161,7 @@ def running(fleet: Fleet) -> Iterator[Fleet]:
 
 def _environment(clock: Path) -> dict[str, str]:
     path = os.pathsep.join([str(CHECKOUT), str(_WRONG_CLOCK)])
-    return {**inherited(), "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "WRONG_CLOCK_FILE": str(clock)}
+    return {"PYTHONPATH": path, "OMP_NUM_THREADS": "1", "WRONG_CLOCK_FILE": str(clock)}
 
 
 def _ends(worker: Worker) -> bool:

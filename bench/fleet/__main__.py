@@ -6,7 +6,7 @@ Real: PostgreSQL (every commit forced to disk) with 2,000 tasks and 200,000 vers
 leases and heartbeats, submissions by 50 owners as the HTTP API makes them. Simulated: the stages, which sleep for as
 long as they took in bench/results/first_version.json, because two cores cannot compute for sixteen workers.
 
-Two rates are offered, each in an installation of its own. 1,000 jobs an hour for --minutes; then ten times as many
+Two rates are offered, each in a separate installation. 1,000 jobs an hour for --minutes; then ten times as many
 for a quarter of that time, with stages of a tenth, so that the queue, the database and the broker carry 10,000 an hour
 with the same workers. Arrivals are random (exponential gaps). Afterwards one owner queues 10,000 jobs, and the first
 job of another owner, submitted behind them, is timed.
@@ -35,12 +35,12 @@ from sqlalchemy import insert, select
 from bench.fleet.load import Load, load_now
 from bench.fleet.pipeline import LABELS
 from bench.fleet.waits import modelled_waits, percentile
-from bench.harness.command import CHECKOUT, RESULTS, asked_sizes, command_line
+from bench.harness.command import RESULTS, asked_sizes, command_line
 from bench.harness.deployed import analyse
 from bench.harness.many_jobs import add_tasks
 from bench.harness.opinions import opinions
 from bench.harness.page import made_on, met, table
-from bench.harness.programs import ended_in_order, give_settings, inherited
+from bench.harness.programs import ended_in_order, start_worker
 from bench.harness.report import made_by, report
 from bench.harness.services import PostgresServer, RedisServer, missing, wait_until
 from bench.harness.tiny_base import make_tiny_base
@@ -87,7 +87,7 @@ class Sizes:
 
 def main(arguments: list[str] | None = None) -> int:
     """Measure, print, and write the results; 1 if a target is missed."""
-    asked, sizes = asked_sizes(command_line(__doc__), Sizes(), arguments)
+    options, sizes = asked_sizes(command_line(__doc__), Sizes(), arguments)
     if lacking := missing("postgres") or missing("redis-server"):
         print(f"skipped: {lacking} is not installed")
         return 0
@@ -95,15 +95,15 @@ def main(arguments: list[str] | None = None) -> int:
     rates = {}
     for name, (per_hour, length, share) in RATES.items():
         stages = {stage: round(length * seconds, 3) for stage, seconds in first["stages"].items()}
-        with installation(sizes) as place:
-            rates[name] = place.measure(per_hour, 60 * share * sizes.minutes, stages)
+        with running_installation(sizes) as installation:
+            rates[name] = installation.measure(per_hour, 60 * share * sizes.minutes, stages)
     words = "" if sizes == Sizes() else f" --minutes {sizes.minutes:g}"
     document = {**made_by(f"python -m bench.fleet{words}"), "sizes": asdict(sizes), "owners": OWNERS, "rates": rates}
-    return report({**document, "kept": all(reached for *_, reached in verdicts(document))}, asked, page)
+    return report({**document, "kept": all(reached for *_, reached in verdicts(document))}, options, page)
 
 
 @contextmanager
-def installation(sizes: Sizes) -> Iterator[Place]:
+def running_installation(sizes: Sizes) -> Iterator[Installation]:
     """Servers, a registry that has been used for years, and workers."""
     with ended_in_order(), tempfile.TemporaryDirectory() as made, ExitStack() as stack:
         folder = Path(made)
@@ -112,12 +112,12 @@ def installation(sizes: Sizes) -> Iterator[Place]:
         base = str(make_tiny_base(folder / "base").folder)
         settings = Settings(home=folder / "home", base=base, device="cpu", database_url=url, broker_url=redis.url)
         services = stack.enter_context(closing(open_services(settings)))
-        place = Place(services, sizes, _checked(folder), postgres.pid)
-        place.fill()
-        place.start_workers(folder)
-        stack.callback(place.stop_workers)
-        place.wait_for_workers()
-        yield place
+        installation = Installation(services, sizes, _checked(folder), postgres.pid)
+        installation.fill()
+        installation.start_workers(folder)
+        stack.callback(installation.stop_workers)
+        installation.wait_for_workers()
+        yield installation
 
 
 def _checked(folder: Path) -> Checked:
@@ -126,11 +126,11 @@ def _checked(folder: Path) -> Checked:
     return read_dataset(rows, ReadOptions(suspects=False))
 
 
-class Place:
-    """An installation.
+class Installation:
+    """Services with workers that are offered jobs.
 
     Args:
-        services: of it.
+        services: registry, broker and files.
         sizes: how much is measured.
         checked: the rows of every job.
         postmaster: process id of PostgreSQL.
@@ -152,14 +152,11 @@ class Place:
     def start_workers(self, folder: Path) -> None:
         """Start all of them."""
         for number in range(1, self._sizes.workers + 1):
-            command = [sys.executable, "-m", "workers", "--settings-from-stdin", "--name", f"fleet-{number}"]
-            command += ["--device", "cpu", "--pipeline", "bench.fleet.pipeline"]
-            with (folder / f"worker-{number}.log").open("wb") as log:
-                process = subprocess.Popen(
-                    command, stdin=subprocess.PIPE, stdout=log, stderr=log, cwd=folder, start_new_session=True,
-                    env={**inherited(), "PYTHONPATH": str(CHECKOUT), "OMP_NUM_THREADS": "1"},
-                )  # fmt: skip
-            give_settings(process, self._services.settings)
+            options = ("--device", "cpu", "--pipeline", "bench.fleet.pipeline")
+            process = start_worker(
+                self._services.settings, f"fleet-{number}", *options, log=folder / f"worker-{number}.log",
+                environment={"OMP_NUM_THREADS": "1"},
+            )  # fmt: skip
             self._workers.append(process)
 
     def wait_for_workers(self) -> None:
@@ -185,11 +182,11 @@ class Place:
 
     def measure(self, per_hour: float, seconds: float, stages: dict[str, float]) -> dict[str, Any]:
         """Offer jobs for so many seconds, let the queue run empty, then time the first job of a quiet owner."""
-        before, began = self._load(), time.time()
-        most = self._offer(per_hour, seconds, stages)
+        load_before, began = self._load(), time.time()
+        highest = self._offer(per_hour, seconds, stages)
         offered_seconds = time.time() - began
         self._drain()
-        after, took = self._load(), time.time() - began
+        load_after, measured_seconds = self._load(), time.time() - began
         jobs = self._jobs(began)
         figures = _figures(jobs, self._sizes.workers, sum(stages.values()))
         count = len(jobs)
@@ -199,15 +196,15 @@ class Place:
             "jobs": count,
             "offered_per_hour": round(3600 * count / offered_seconds),
             **figures,
-            "submit_ms": most["submit_ms"],
-            "database_ms_per_job": round((after.active_ms - before.active_ms) / count, 1),
-            "commits_per_job": round((after.commits - before.commits) / count, 1),
-            "postgres_cores": round((after.postgres_cpu - before.postgres_cpu) / took, 3),
-            "worker_cores": round((after.worker_cpu - before.worker_cpu) / took, 3),
-            "connections": most["connections"],
-            "redis_bytes": most["redis_bytes"],
-            "worker_bytes": most["worker_bytes"] // len(self._workers),
-            "database_bytes_per_job": round((after.bytes - before.bytes) / count),
+            "submit_ms": highest["submit_ms"],
+            "database_ms_per_job": round((load_after.active_ms - load_before.active_ms) / count, 1),
+            "commits_per_job": round((load_after.commits - load_before.commits) / count, 1),
+            "postgres_cores": round((load_after.postgres_cpu - load_before.postgres_cpu) / measured_seconds, 3),
+            "worker_cores": round((load_after.worker_cpu - load_before.worker_cpu) / measured_seconds, 3),
+            "connections": highest["connections"],
+            "redis_bytes": highest["redis_bytes"],
+            "worker_bytes": highest["worker_bytes"] // len(self._workers),
+            "database_bytes_per_job": round((load_after.bytes - load_before.bytes) / count),
             "quiet_owner": self._quiet_owner(stages),
         }
 
@@ -215,18 +212,18 @@ class Place:
         """Submit at random moments; what was highest meanwhile."""
         draw = random.Random(0)
         began, next_at, number, look_at = time.monotonic(), 0.0, 0, 0.0
-        loads, took = [self._load()], []
+        loads, submit_ms = [self._load()], []
         while (next_at := next_at + draw.expovariate(per_hour / 3600)) < seconds:
             time.sleep(max(0.0, began + next_at - time.monotonic()))
             started = time.perf_counter()
             self._submit(f"new-{number}", f"owner-{draw.randrange(OWNERS):02d}", stages)
-            took.append(1000 * (time.perf_counter() - started))
+            submit_ms.append(1000 * (time.perf_counter() - started))
             number += 1
             if next_at >= look_at:
                 loads.append(self._load())
                 look_at = next_at + seconds / 20
         return {
-            "submit_ms": {"p50": round(percentile(took, 0.5), 1), "p99": round(percentile(took, 0.99), 1)},
+            "submit_ms": {"p50": round(percentile(submit_ms, 0.5), 1), "p99": round(percentile(submit_ms, 0.99), 1)},
             **{
                 key: max(getattr(load, key) for load in loads) for key in ("connections", "redis_bytes", "worker_bytes")
             },
@@ -246,11 +243,11 @@ class Place:
             return session.scalar(open_jobs) is not None
 
     def _jobs(self, since: float) -> list[Mapping[str, Any]]:
-        row = JobRow
-        columns = (row.created_at, row.started_at, row.finished_at, row.state, row.owner, row.attempt)
+        table = JobRow
+        columns = (table.created_at, table.started_at, table.finished_at, table.state, table.owner, table.attempt)
         with self._services.database.read() as session:
-            rows = session.execute(select(*columns).where(row.created_at >= since - 1).order_by(row.number))
-            return [dict(found._mapping) for found in rows]
+            rows = session.execute(select(*columns).where(table.created_at >= since - 1).order_by(table.number))
+            return [dict(row._mapping) for row in rows]
 
     def _load(self) -> Load:
         pids = [process.pid for process in self._workers]
@@ -261,18 +258,21 @@ class Place:
         job = self._submit("busy", "busy", stages)
         with self._services.database.write() as session:
             row = session.scalars(select(JobRow).where(JobRow.id == job)).one()
-            copied = {
+            backlog_job = {
                 column.key: getattr(row, column.key)
                 for column in JobRow.__mapper__.column_attrs
                 if column.key != "number"
             }
-            copied = {**copied, "state": JobState.QUEUED, "attempt": 0, "started_at": None, "stage": None}
-            copied |= {"worker": None, "worker_pid": None, "claimed_at": None, "lease_expires_at": None}
-            copied |= {"deadline_at": None, "cancel_requested": False, "key": None}
+            backlog_job = {**backlog_job, "state": JobState.QUEUED, "attempt": 0, "started_at": None, "stage": None}
+            backlog_job |= {"worker": None, "worker_pid": None, "claimed_at": None, "lease_expires_at": None}
+            backlog_job |= {"deadline_at": None, "cancel_requested": False, "key": None}
             turn = row.turn
             session.execute(
                 insert(JobRow),
-                [{**copied, "id": new_job_id(), "turn": turn + place} for place in range(1, self._sizes.backlog + 1)],
+                [
+                    {**backlog_job, "id": new_job_id(), "turn": turn + position}
+                    for position in range(1, self._sizes.backlog + 1)
+                ],
             )
         wait_until(self._all_busy, _START_SECONDS, "every worker to have a job")
         quiet = self._submit("quiet", "quiet", stages)
@@ -293,7 +293,7 @@ class Place:
 
 
 def _figures(jobs: Sequence[Mapping[str, Any]], workers: int, stage_seconds: float) -> dict[str, Any]:
-    """Waits beside the model's, fairness, and what was lost."""
+    """Return waits, also by the model, the mean wait of each owner, and the number of lost jobs."""
     published = [job for job in jobs if job["state"] == JobState.SUCCEEDED]
     waits = [job["started_at"] - job["created_at"] for job in published]
     runs = [job["finished_at"] - job["started_at"] for job in published]
@@ -314,22 +314,22 @@ def _figures(jobs: Sequence[Mapping[str, Any]], workers: int, stage_seconds: flo
 
 
 def verdicts(document: Mapping[str, Any]) -> list[tuple[str, str, bool]]:
-    """What is wanted, what was found, and whether it was reached."""
-    found = []
+    """Return each target, the measured value, and whether the target was reached."""
+    checks = []
     for name, rate in document["rates"].items():
-        found.append((f"{name}: no job is lost", f"{rate['lost']} of {rate['jobs']:,}", rate["lost"] == 0))
+        checks.append((f"{name}: no job is lost", f"{rate['lost']} of {rate['jobs']:,}", rate["lost"] == 0))
         wait, model = rate["wait_seconds"]["p99"], rate["modelled_seconds"]["p99"]
         near = abs(wait - model) <= max(WANTED_DEVIATION * model, 1.0)
         text = f"{wait:g} s, model {model:g} s"
-        found.append((f"{name}: 99th percentile of waits within 20% of the model's, or a second", text, near))
+        checks.append((f"{name}: 99th percentile of waits within 20% of the model's, or a second", text, near))
         spent = rate["database_ms_per_job"]
         target = f"{name}: at most {WANTED_DATABASE_MS:g} ms of the database a job"
-        found.append((target, f"{spent:g} ms", spent <= WANTED_DATABASE_MS))
+        checks.append((target, f"{spent:g} ms", spent <= WANTED_DATABASE_MS))
         quiet = rate["quiet_owner"]
         text = f"{quiet['seconds']:g} s, a job {quiet['job_seconds']:g} s"
         target = f"{name}: a quiet owner's first job waits at most the length of a job"
-        found.append((target, text, quiet["seconds"] <= quiet["job_seconds"]))
-    return found
+        checks.append((target, text, quiet["seconds"] <= quiet["job_seconds"]))
+    return checks
 
 
 def page(document: Mapping[str, Any]) -> str:
@@ -372,7 +372,7 @@ def _rows(rates: Sequence[Mapping[str, Any]]) -> list[list[str]]:
         row("model, 99%, s", "{:g}", "modelled_seconds", "p99"),
         row("mean wait of an owner, least, s", "{:g}", "owners_mean_wait_seconds", "least"),
         row("mean wait of an owner, most, s", "{:g}", "owners_mean_wait_seconds", "most"),
-        row("time of a job beside its stages, s", "{:g}", "overhead_seconds"),
+        row("time of a job outside its stages, s", "{:g}", "overhead_seconds"),
         row("submission, median, ms", "{:g}", "submit_ms", "p50"),
         row("submission, 99%, ms", "{:g}", "submit_ms", "p99"),
         row("database, ms a job", "{:g}", "database_ms_per_job"),

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import psutil
 
+from bench.harness.command import CHECKOUT
 from onboard.settings import Settings
 
 PROGRAM: Final = str(Path(sys.executable).with_name("onboard"))
@@ -31,7 +32,33 @@ def environment_of(settings: Settings) -> dict[str, str]:
     return {**inherited(), **given}
 
 
-def give_settings(process: subprocess.Popen[bytes], settings: Settings) -> None:
+def start_worker(
+    settings: Settings,
+    name: str,
+    *options: str,
+    log: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> subprocess.Popen[bytes]:
+    """Start `python -m workers` in a process group that is not this one's.
+
+    Args:
+        settings: of the worker, which reads them from its standard input.
+        name: of the worker.
+        options: further ones of its command line, such as `--device cpu`.
+        log: file to append its output to, whose folder it works in; None discards the output.
+        environment: variables besides the inherited ones.
+    """
+    command = [sys.executable, "-m", "workers", "--settings-from-stdin", "--name", name, *options]
+    with (log or Path(os.devnull)).open("ab") as output:
+        process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=output, stderr=output, cwd=log.parent if log else None,
+            start_new_session=True, env={**inherited(), "PYTHONPATH": str(CHECKOUT), **(environment or {})},
+        )  # fmt: skip
+    _give_settings(process, settings)
+    return process
+
+
+def _give_settings(process: subprocess.Popen[bytes], settings: Settings) -> None:
     """Hand a worker its settings, as whoever starts one does; one that has ended already gets none."""
     assert process.stdin is not None
     with suppress(BrokenPipeError), process.stdin as pipe:

@@ -88,8 +88,8 @@ def _head(facts: Facts) -> list[str]:
         "bench.methods --efficiency`, mixed batches by `--throughput`: "
         f"[methods.json](methods.json).{left}", "",
         f"Base `mini`, {counted(draws, 'draw')} of balanced rows, at most 300 test rows, one thread. The default is "
-        "the embedding with its readout; its hypernetwork was **not tuned** in these runs. Weights of a task's own "
-        "have their readout beside them, too. The result of `auto` is computed from the same trainings, by the rule "
+        "the embedding with its readout; its hypernetwork was **not tuned** in these runs. Task-specific weights "
+        "come with their readout. The result of `auto` is computed from the same trainings, by the rule "
         "itself: it trains what was trained here.", "",
     ]  # fmt: skip
 

@@ -65,20 +65,20 @@ class Config:
 
         None if there is no usable choice, or several where only one counts.
         """
-        chosen: list[object] = []
+        choices: list[object] = []
         for result in results if isinstance(results, list) else ():
             if not isinstance(result, Mapping) or result.get("from_name") != self.control_name:
                 continue
             value = result.get("value")
             if not isinstance(value, Mapping) or not isinstance(value.get("choices"), list) or _of_region(value):
                 continue
-            chosen += value["choices"]
+            choices += value["choices"]
         if self.several:
-            labels = [label for choice in chosen if (label := _label(choice)) is not None]
-            usable = 0 < len(labels) == len(chosen) <= MOST_LABELS
+            labels = [label for choice in choices if (label := _label(choice)) is not None]
+            usable = 0 < len(labels) == len(choices) <= MOST_LABELS
             return set_text(in_canonical_order(labels)) if usable else None
-        chosen = [choice for choice in chosen if isinstance(choice, str)]
-        return _label(chosen[0]) if len(chosen) == 1 else None
+        texts = [choice for choice in choices if isinstance(choice, str)]
+        return _label(texts[0]) if len(texts) == 1 else None
 
     @property
     def missing(self) -> str:
@@ -89,11 +89,11 @@ class Config:
         """Return the answer to a text as a prediction of Label Studio; without labels it has no result."""
         if not labels:
             return []
-        chosen = {
+        prediction = {
             "from_name": self.control_name, "to_name": self.object_name, "type": "choices",
             "value": {"choices": list(labels)}, "score": round(score, 4),
         }  # fmt: skip
-        return [chosen]
+        return [prediction]
 
 
 def read_config(xml: str) -> Config:
@@ -154,8 +154,8 @@ def _label(choice: object) -> str | None:
 
 
 def _field_of(text: ElementTree.Element) -> str:
-    found = _VARIABLE.fullmatch(text.get("value", "").strip())
-    return found[1] if found else ""
+    variable = _VARIABLE.fullmatch(text.get("value", "").strip())
+    return variable[1] if variable else ""
 
 
 def _is_storable(text: str) -> bool:
@@ -185,27 +185,29 @@ def annotations_in(body: Payload, config: Config | None) -> Iterator[Annotation 
     """
     project = _project_of(body)
     if body.get("action") == DELETED:
-        for one in _listed(body.get("annotations")):
-            if (number := _number(one.get("id"))) is not None:
+        for annotation in _listed(body.get("annotations")):
+            if (number := _number(annotation.get("id"))) is not None:
                 yield Annotation(project, number, None, None, DELETED_AT)
         return
     tasks = _listed(body.get("task"))
     by_number = {_number(task.get("id")): task for task in tasks}
-    for one in _listed(body.get("annotation")):
-        number = _number(one.get("id"))
+    for annotation in _listed(body.get("annotation")):
+        number = _number(annotation.get("id"))
         if number is None:
             yield LeftOut("", "it has no id")
             continue
-        task = by_number.get(_number(one.get("task")), tasks[0] if len(tasks) == 1 else {})
+        task = by_number.get(_number(annotation.get("task")), tasks[0] if len(tasks) == 1 else {})
         text = None if config is None else config.text_of(task.get("data"))
         if config is None or text is None:
             yield LeftOut(number, "its task has no text")
             continue
-        skipped = one.get("was_cancelled") is True
-        label = None if skipped else config.label_in(one.get("result"))
+        skipped = annotation.get("was_cancelled") is True
+        label = None if skipped else config.label_in(annotation.get("result"))
         if label is None and not skipped:
             yield LeftOut(number, config.missing)
-        yield Annotation(project, number, text, label, _moment(one.get("updated_at") or one.get("created_at")))
+        yield Annotation(
+            project, number, text, label, _moment(annotation.get("updated_at") or annotation.get("created_at"))
+        )
 
 
 def texts_in(tasks: object, config: Config) -> Sequence[Text | None]:
@@ -228,7 +230,7 @@ def _project_of(body: Payload) -> str:
 
 def _listed(value: object) -> list[Payload]:
     values = value if isinstance(value, list) else [value]
-    return [one for one in values if isinstance(one, Mapping)]
+    return [value for value in values if isinstance(value, Mapping)]
 
 
 def _number(value: object) -> str | None:

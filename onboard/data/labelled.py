@@ -137,9 +137,9 @@ def _as_written(rows: list[LabelledRow], labels: tuple[Label, ...]) -> list[Labe
 
 def _spelling(labels: Sequence[Label]) -> Callable[[Label], Label]:
     """Return a function that maps a label of a file to the task's label with the same spelling, or itself."""
-    same = {label_key(label) for label in labels}
-    written = {label_text(label): label for label in reversed(labels)}
-    return lambda label: label if label_key(label) in same else written.get(label_text(label), label)
+    task_keys = {label_key(label) for label in labels}
+    by_text = {label_text(label): label for label in reversed(labels)}
+    return lambda label: label if label_key(label) in task_keys else by_text.get(label_text(label), label)
 
 
 def _with_strangers(
@@ -148,10 +148,12 @@ def _with_strangers(
     """Return the rows and the task's future labels: new ones are problems unless allowed."""
     if not takes.multilabel:
         rows = _as_written(rows, takes.labels)
-    as_written, known = _spelling(takes.labels), {label_key(label) for label in takes.labels}
-    carried = [(label, row) for row in rows for label in map(as_written, row.labels)]
-    firsts = {label_key(label): (label, row) for label, row in reversed(carried) if label_key(label) not in known}
-    counts = Counter(label_key(label) for label, _ in carried)
+    as_written, task_keys = _spelling(takes.labels), {label_key(label) for label in takes.labels}
+    rows_by_label = [(label, row) for row in rows for label in map(as_written, row.labels)]
+    firsts = {
+        label_key(label): (label, row) for label, row in reversed(rows_by_label) if label_key(label) not in task_keys
+    }
+    counts = Counter(label_key(label) for label, _ in rows_by_label)
     are_numbers = all(number_of(label) is not None for label in takes.labels)
     for key, (label, row) in firsts.items():
         shown = repr(preview(label_text(label)))

@@ -10,6 +10,18 @@ def counted(count: float, noun: str) -> str:
     return f"{count:,.0f} {noun}{'' if count == 1 else 's'}"
 
 
+def size_text(size_bytes: float) -> str:
+    """Return a number of bytes in its largest unit, rounded to a tenth: "999 bytes", "12 kB", "1.5 GB"."""
+    size, unit = float(size_bytes), "bytes"
+    for larger in ("kB", "MB", "GB", "TB"):
+        if round(size, 1) < 1000:
+            break
+        size, unit = size / 1000, larger
+    if unit == "bytes":
+        return counted(size, "byte")
+    return f"{size:,.1f}".removesuffix(".0") + f" {unit}"
+
+
 @overload
 def significant(value: float) -> float: ...
 @overload

@@ -43,8 +43,8 @@ class OpenIdTerms:
 
     def scopes_of(self, claims: Mapping[str, Any]) -> frozenset[Scope]:
         """Return the scopes of all groups of a person; none if no group has any."""
-        given = claims.get(self.groups_claim)
-        groups = [given] if isinstance(given, str) else given if isinstance(given, list) else []
+        claim = claims.get(self.groups_claim)
+        groups = [claim] if isinstance(claim, str) else claim if isinstance(claim, list) else []
         granted = (self.groups.get(group) for group in groups if isinstance(group, str))
         return frozenset().union(*filter(None, granted))
 
@@ -71,12 +71,12 @@ class Person:
 
 
 def read_terms(
-    given: Mapping[str, str], *, asks: str, groups: str, groups_claim: str, name_claim: str
+    settings: Mapping[str, str], *, asks: str, groups: str, groups_claim: str, name_claim: str
 ) -> OpenIdTerms | None:
     """Parse the settings; None if none is set.
 
     Args:
-        given: issuer, client_id, client_secret and redirect_url, by the name of the setting.
+        settings: issuer, client_id, client_secret and redirect_url, by the name of the setting.
         asks: OAuth scopes.
         groups: `GROUP=SCOPE,SCOPE`, separated by semicolons.
         groups_claim: claim that lists a person's groups.
@@ -85,16 +85,17 @@ def read_terms(
     Raises:
         InputError: one is missing, a URL is not https, or a group has no scope or an unknown one.
     """
-    if not any(given.values()):
+    if not any(settings.values()):
         return None
-    for name, value in given.items():
+    for name, value in settings.items():
         if not value:
             raise InputError("oidc-setting-missing", setting=name.upper())
     for name in ("oidc_issuer", "oidc_redirect_url"):
-        _require_secure(name, given[name])
+        _require_secure(name, settings[name])
     return OpenIdTerms(
-        issuer=given["oidc_issuer"], client_id=given["oidc_client_id"], client_secret=given["oidc_client_secret"],
-        redirect_url=given["oidc_redirect_url"], asks=asks, groups_claim=groups_claim, name_claim=name_claim,
+        issuer=settings["oidc_issuer"], client_id=settings["oidc_client_id"],
+        client_secret=settings["oidc_client_secret"],
+        redirect_url=settings["oidc_redirect_url"], asks=asks, groups_claim=groups_claim, name_claim=name_claim,
         groups=dict(_groups(groups.split(";"))),
     )  # fmt: skip
 
@@ -107,12 +108,12 @@ def _require_secure(name: str, url: str) -> None:
 
 
 def _groups(parts: Iterable[str]) -> Iterable[tuple[str, frozenset[Scope]]]:
-    found = False
+    has_group = False
     for part in filter(None, map(str.strip, parts)):
         group, mark, scopes = part.rpartition("=")  # names of groups in a directory contain the sign, too
         if not mark or not group.strip() or not scopes.strip():
             raise InputError("oidc-group-without-scopes", group=part)
-        found = True
+        has_group = True
         yield group.strip(), read_scopes([scopes])
-    if not found:
+    if not has_group:
         raise InputError("oidc-setting-missing", setting="OIDC_GROUPS")

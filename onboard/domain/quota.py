@@ -69,14 +69,6 @@ class Use:
         }  # fmt: skip
 
 
-def size_text(size_bytes: int) -> str:
-    """Return a number of bytes as `read_size` takes it, rounded to a tenth of its unit: "1.5 GB"."""
-    for unit, name in ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
-        if size_bytes >= unit:
-            return f"{size_bytes / unit:.1f}".removesuffix(".0") + f" {name}"
-    return f"{size_bytes} bytes" if size_bytes != 1 else "1 byte"
-
-
 def require_limits(limits: Mapping[str, int | None]) -> None:
     """Raise InputError if a limit is negative or too large for a JSON number."""
     for field, limit in limits.items():

@@ -71,20 +71,20 @@ def create_token(
     Raises:
         InputError: the name or a limit is invalid, a scope is unknown, or the lifetime cannot be read.
     """
-    given = {name: limit for name, limit in (limits or {}).items() if limit is not None}
-    require_limits(given)
+    set_limits = {name: limit for name, limit in (limits or {}).items() if limit is not None}
+    require_limits(set_limits)
     granted = read_scopes(scopes)
-    named = require_name("-".join(sorted_scopes(granted)) if name is None else name, "name of a token")
+    token_name = require_name("-".join(sorted_scopes(granted)) if name is None else name, "name of a token")
     lives_seconds = read_lifetime(expires)
     secret = _PREFIX + secrets.token_urlsafe(32)
     with database.write() as session:
         token = TokenRepository(session).add(
-            _new_id(), named, _digest(secret), granted, created_by=audit.actor(), lives_seconds=lives_seconds
+            _new_id(), token_name, _digest(secret), granted, created_by=audit.actor(), lives_seconds=lives_seconds
         )
         assert token is not None  # 256 random bits do not repeat
         quotas = QuotaRepository(session)
-        if given:
-            quotas.put(named, given)
+        if set_limits:
+            quotas.put(token_name, set_limits)
         return _limited([token], quotas)[0], secret
 
 
@@ -139,10 +139,10 @@ def identify(database: Database, secret: str) -> Identity:
         SignInError: it is unknown, expired or revoked.
     """
     with database.glance() as session:
-        found_token = TokenRepository(session).find(_digest(secret))
-    if found_token is None:
+        token_and_time = TokenRepository(session).find(_digest(secret))
+    if token_and_time is None:
         raise SignInError("token-unknown")
-    token, now = found_token
+    token, now = token_and_time
     if (state := token.state(now)) != "active":
         raise SignInError("token-not-valid", token=token.name, state=state)
     use_due = token.last_used_at is None or now - token.last_used_at >= USE_SHOWN_SECONDS
@@ -300,10 +300,10 @@ def _read_secret(file: Path) -> str:
 
 def _limited(tokens: Sequence[Token], quotas: QuotaRepository) -> list[Token]:
     """The tokens with the limits of their names."""
-    known = quotas.of([token.name for token in tokens])
+    quotas_by_name = quotas.of([token.name for token in tokens])
     with_limits = []
     for token in tokens:
-        quota = known.get(token.name) or Quota(token.name)
+        quota = quotas_by_name.get(token.name) or Quota(token.name)
         with_limits.append(replace(token, max_jobs=quota.max_jobs, max_bytes=quota.max_bytes))
     return with_limits
 

@@ -53,8 +53,8 @@ class QuotaRepository(Repository):
     def list(self) -> Sequence[Use]:
         """Every owner with open jobs, or with a quota and a valid token, by name."""
         open_jobs: dict[str, dict[str, int]] = defaultdict(dict)
-        counted = select(JobRow.owner, JobRow.state, func.count()).where(IS_OPEN, JobRow.owner.is_not(None))
-        for owner, state, count in self._session.execute(counted.group_by(JobRow.owner, JobRow.state)):
+        counts = select(JobRow.owner, JobRow.state, func.count()).where(IS_OPEN, JobRow.owner.is_not(None))
+        for owner, state, count in self._session.execute(counts.group_by(JobRow.owner, JobRow.state)):
             open_jobs[str(owner)][state] = count
         statement = select(QuotaRow).where(or_(_is_anybody(QuotaRow.owner), QuotaRow.owner.in_(open_jobs)))
         quotas = {row.owner: record_of(Quota, row) for row in self._session.scalars(statement)}
@@ -91,23 +91,22 @@ class QuotaRepository(Repository):
         Raises:
             QuotaError: it is one too many, or no byte is left for it.
         """
-        if owner is None:
-            return
-        quota = self._held(owner)
-        added = self.charge(owner, artifacts)
-        if quota is not None:
-            use = self._use(quota)
-            _require_jobs(replace(use, queued=use.queued - 1), 1)
-            _require_bytes(replace(use, bytes=None if use.bytes is None else use.bytes - added), added)
+        self._admit(owner, artifacts, jobs=1)
 
     def admit_bytes(self, owner: str | None, artifacts: Collection[str]) -> None:
         """Let bytes stay that this transaction names, where no job was queued. Raises QuotaError."""
+        self._admit(owner, artifacts, jobs=0)
+
+    def _admit(self, owner: str | None, artifacts: Collection[str], jobs: int) -> None:
+        """Charge the artifacts, and check the quota as it was before this transaction's jobs and bytes."""
         if owner is None:
             return
         quota = self._held(owner)
         added = self.charge(owner, artifacts)
         if quota is not None:
             use = self._use(quota)
+            if jobs:
+                _require_jobs(replace(use, queued=use.queued - jobs), jobs)
             _require_bytes(replace(use, bytes=None if use.bytes is None else use.bytes - added), added)
 
     def charge_job(self, job: str, artifacts: Collection[str]) -> None:
@@ -134,25 +133,25 @@ class QuotaRepository(Repository):
         return None if row is None else record_of(Quota, row)
 
     def _use(self, quota: Quota) -> Use:
-        counted = select(JobRow.state, func.count()).where(IS_OPEN, JobRow.owner == quota.owner).group_by(JobRow.state)
-        counts = {str(state): int(count) for state, count in self._session.execute(counted)}
-        return _use(quota, counts, self._bytes([quota.owner] if quota.max_bytes is not None else ()))
+        counts = select(JobRow.state, func.count()).where(IS_OPEN, JobRow.owner == quota.owner).group_by(JobRow.state)
+        open_jobs = {str(state): int(count) for state, count in self._session.execute(counts)}
+        return _use(quota, open_jobs, self._bytes([quota.owner] if quota.max_bytes is not None else ()))
 
     def _bytes(self, owners: Iterable[str]) -> dict[str, int]:
         """What is stored for each of these owners."""
-        named = list(owners)
-        if not named:
+        names = list(owners)
+        if not names:
             return {}
         row = OwnedArtifactRow
-        total = select(row.owner, func.sum(row.size_bytes)).where(row.owner.in_(named)).group_by(row.owner)
-        return dict.fromkeys(named, 0) | {owner: int(size) for owner, size in self._session.execute(total)}
+        totals = select(row.owner, func.sum(row.size_bytes)).where(row.owner.in_(names)).group_by(row.owner)
+        return dict.fromkeys(names, 0) | {owner: int(size) for owner, size in self._session.execute(totals)}
 
     def _not_yet_owned(self, owner: str, sizes: Mapping[str, int]) -> int:
-        known = select(OwnedArtifactRow.artifact).where(
+        owned = select(OwnedArtifactRow.artifact).where(
             OwnedArtifactRow.owner == owner, OwnedArtifactRow.artifact.in_(sizes)
         )
-        counted = set(self._session.scalars(known))
-        return sum(size for digest, size in sizes.items() if digest not in counted)
+        owned_digests = set(self._session.scalars(owned))
+        return sum(size for digest, size in sizes.items() if digest not in owned_digests)
 
 
 def _use(quota: Quota, open_jobs: Mapping[str, int], stored: Mapping[str, int]) -> Use:

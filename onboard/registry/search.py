@@ -59,12 +59,14 @@ class SearchRepository(Repository):
         of_living = TaskRow, and_(TaskRow.name == EmbeddingVersionRow.task, TaskRow.deleted_at.is_(None))
         by_number = select(*number, *facts).join(*of_living).order_by(*number)  # this order lets SQLite use the index
         by_alias = select(*alias, *facts, AliasRow.names).join(AliasRow, names_version()).join(*of_living)
-        rows: list[tuple[Mapping[Any, Reference], Iterator[Any]]] = [
+        lookups: list[tuple[Mapping[Any, Reference], Iterator[Any]]] = [
             (numbered, rows_of_pairs(self._session, by_number, number, sorted(numbered))),
             (aliased, rows_of_pairs(self._session, by_alias, alias, sorted(aliased))),
         ]
         return {
-            reference[first, second]: Current(*row) for reference, of_kind in rows for first, second, *row in of_kind
+            references_by_key[task, target]: Current(*row)
+            for references_by_key, rows in lookups
+            for task, target, *row in rows
         }
 
     def named(self, alias: str, *, every: bool = False) -> Sequence[Current]:

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from html import escape
 from typing import Any, Final
 
+from onboard.domain.counting import size_text
 from onboard.domain.report import LOWER_IS_BETTER
 from onboard.report.charts import Scale
 from onboard.report.reading import mapping, number, text, within
@@ -109,7 +110,7 @@ class MethodsCompared:
                 metric_text(self.metric, result.score) if result.score else "–",
                 _count(result.stored_bytes), _count(result.trained),
                 "–" if result.seconds is None else f"{result.seconds:.0f}",
-                "–" if result.memory_bytes is None else f"{result.memory_bytes / 1e6:,.0f} MB",
+                "–" if result.memory_bytes is None else size_text(result.memory_bytes),
                 result.version or result.error or result.state,
             )
             for result in self.by_score
@@ -160,7 +161,10 @@ class _Plot:
         powers = range(int(self.bytes.low), int(self.bytes.high) + 1)
         lines = [
             f'<path d="M{_LEFT} {_TOP}V{bottom}H{right}" fill="none" stroke="#888"/>',
-            *(f'<text x="{self.x(at)}" y="{bottom + 18}" text-anchor="middle">{_power(at)}</text>' for at in powers),
+            *(
+                f'<text x="{self.x(at)}" y="{bottom + 18}" text-anchor="middle">{size_text(10**at)}</text>'
+                for at in powers
+            ),
         ]
         for tick in self.score.ticks():
             y, shown = self.y(tick), escape(value_text(metric, tick))
@@ -194,9 +198,3 @@ def _ends(result: MethodResult) -> tuple[float, float]:
 
 def _count(count: int | None) -> str:
     return "–" if count is None else f"{count:,}"
-
-
-def _power(power: int) -> str:
-    """Return 1 kB for three, 100 kB for five."""
-    unit, rest = divmod(power, 3)
-    return f"{10**rest} {('bytes', 'kB', 'MB', 'GB', 'TB')[min(unit, 4)]}"

@@ -21,13 +21,13 @@ from onboard.statistics.prior import Prior
 from onboard.statistics.probabilities import sigmoid
 from onboard.statistics.readout import (
     FEWEST_JUDGING,
-    FOLDS,
     RIDGE_PRIOR,
     RIDGES,
     SCALE_PRIOR,
     USUAL,
     Fitted,
     drawn_paths,
+    folds_so_far,
     packed,
     require_finite,
     rows_so_far,
@@ -118,8 +118,8 @@ def fit_sets_so_far(
         InputError: features are not finite, there are fewer than two texts, or the prior belongs to another base.
     """
     rows = rows_so_far(features, truth, names, texts, blocks)
-    groups = [np.arange(fold, len(features), FOLDS) for fold in range(min(FOLDS, len(features)))]
-    return _fitted_to(rows, rows.targets, groups, weights_of_prior(prior, names, features.shape[1]))
+    drawn_to = weights_of_prior(prior, names, features.shape[1])
+    return _fitted_to(rows, rows.targets, folds_so_far(len(features)), drawn_to)
 
 
 def _fitted(

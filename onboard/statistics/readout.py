@@ -184,9 +184,13 @@ def fit_so_far(
         InputError: features that are not finite, fewer than two texts, a prior of another base.
     """
     rows = rows_so_far(features, targets, names, texts, blocks)
-    groups = [np.arange(fold, len(features), FOLDS) for fold in range(min(FOLDS, len(features)))]
     drawn_to = weights_of_prior(prior, names, features.shape[1])
-    return _fitted_to(rows, rows.targets, groups, None, drawn_to)
+    return _fitted_to(rows, rows.targets, folds_so_far(len(features)), None, drawn_to)
+
+
+def folds_so_far(rows: int) -> list[np.ndarray]:
+    """Return the folds in which the rows that are labeled so far are predicted: every `FOLDS`-th row."""
+    return [np.arange(fold, rows, FOLDS) for fold in range(min(FOLDS, rows))]
 
 
 def rows_so_far(features: np.ndarray, targets: np.ndarray, names: np.ndarray, texts: np.ndarray, blocks: int) -> Rows:

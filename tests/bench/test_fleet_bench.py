@@ -86,9 +86,9 @@ def test_a_job_sleeps_for_its_stages_and_publishes_a_version(
 ) -> None:
     slept: list[float] = []
     monkeypatch.setattr(pipeline, "_sleep", lambda seconds, progress: slept.append(seconds))
-    place = fleet.Place(tiny_services, fleet.Sizes(tasks=2, versions=4), fleet._checked(tmp_path), 1)
-    place.fill()
-    job = place._submit("new", "somebody", {"probe": 2.0, "train": 3.0})
+    installation = fleet.Installation(tiny_services, fleet.Sizes(tasks=2, versions=4), fleet._checked(tmp_path), 1)
+    installation.fill()
+    job = installation._submit("new", "somebody", {"probe": 2.0, "train": 3.0})
     pipeline.preload(tiny_services)
     done = work(tiny_services, "w", ["default"], pipeline.run)
     assert done is not None

@@ -91,8 +91,15 @@ def test_records_come_back_labeled_in_every_form(
 def test_suggestions_need_one_task_and_one_file(command_line: CommandLine, desk: Desk, tmp_path: Path) -> None:
     command_line.at_home(desk.services.settings)
     source = write_rows(tmp_path / "new.jsonl", [{"text": "a"}])
-    for words in (["mood"], ["mood", "--output", f"{tmp_path}/out/"], ["--tasks", "mood,sst2", "--output", "x.json"]):
-        said = command_line("predict", *words, "--input", source, "--label-tool", "argilla", "--json")
+    (folder := tmp_path / "folder").mkdir()
+    write_rows(folder / "new.jsonl", [{"text": "a"}])
+    for words in (
+        ["mood", "--input", source],
+        ["mood", "--input", source, "--output", f"{tmp_path}/out/"],
+        ["mood", "--input", folder, "--output", f"{tmp_path}/out"],
+        ["--tasks", "mood,sst2", "--input", source, "--output", "x.json"],
+    ):
+        said = command_line("predict", *words, "--label-tool", "argilla", "--json")
         assert (said.code, said.error["type"]) == (2, "suggestions-without-file"), words
     said = command_line("predict", "mood", "--text", "a", "--output", "x.json", "--label-tool", "excel", "--json")
     assert (said.code, said.error["type"]) == (2, "unknown-label-tool")

@@ -17,9 +17,9 @@ from onboard.api.pages.assets import address
 from onboard.api.sign_in_page import MOST_LETTERS, own_place
 from onboard.contract.document import Document
 from onboard.domain.access import Identity, Scope
+from onboard.domain.counting import size_text
 from onboard.domain.methods import AUTO, OWN_START, WITHOUT_EMBEDDING
 from onboard.domain.moment import seconds_text
-from onboard.domain.quota import size_text
 from onboard.report.html import make_environment
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 NOT_KNOWN: Final = "–"
 _TEMPLATES: Final = Path(__file__).parent / "templates"
 _AFTERWARDS: Final = 303  # See Other: redirect after a POST
-_MEBIBYTE: Final = 2**20
 
 # Address, name, key after `g`, and required scope of every page in the navigation.
 NAVIGATION: Final = (
@@ -103,7 +102,7 @@ def place_of(path: str, given: Mapping[str, Any]) -> str:
 def environment() -> Environment:
     """Return the templates of the pages and the charts of reports; values are escaped."""
     environment = make_environment(_TEMPLATES)
-    environment.filters.update(moment=moment, duration=duration, count=count, size=size, decimal_size=size_text)
+    environment.filters.update(moment=moment, duration=duration, count=count, size=size_text)
     environment.globals.update(
         asset=address, unknown=NOT_KNOWN, own_start=OWN_START, own=WITHOUT_EMBEDDING, auto_method=AUTO
     )
@@ -128,8 +127,3 @@ def duration(seconds: float | None) -> str:
 def count(number: float | None) -> str:
     """Return "12,345"; a dash if unknown."""
     return NOT_KNOWN if number is None else f"{number:,.0f}"
-
-
-def size(bytes_: float | None) -> str:
-    """Return "1,024 MiB"; a dash if unknown."""
-    return NOT_KNOWN if bytes_ is None else f"{bytes_ / _MEBIBYTE:,.0f} MiB"

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from onboard.api.access import requires, signed_in
 from onboard.api.deps import OpenServices
 from onboard.api.pages.frame import CameFrom, page, to
-from onboard.contract.access import QuotaUse
+from onboard.api.quotas import quota_document
 from onboard.contract.jobs import NAME
 from onboard.contract.versions import VersionDocument
 from onboard.domain.access import Identity, Scope, sorted_scopes
@@ -21,7 +21,6 @@ from onboard.domain.names import MOST_LETTERS
 from onboard.jobs.control import drain, set_paused
 from onboard.jobs.status import Lately, service
 from onboard.jobs.waking import wake
-from onboard.operations.access import quota_of
 from onboard.registry.database import Database
 from onboard.report.versions import measured_text
 
@@ -73,8 +72,7 @@ def read_overview(request: Request, services: OpenServices) -> Response:
 def show_start(request: Request, services: OpenServices, identity: Annotated[Identity, Depends(signed_in)]) -> Response:
     """Show the overview; users who may not read it see what they may do."""
     if not identity.may(Scope.READ):
-        use = quota_of(services.database, identity.name)
-        quota = None if use is None else QuotaUse.of(use).to_json()
+        quota = quota_document(services, identity.name)
         return page(request, "start.html", {"scopes": sorted_scopes(identity.scopes), "quota": quota})
     return page(request, "overview.html", _overview(request).read(services.database))
 

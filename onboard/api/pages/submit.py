@@ -12,14 +12,12 @@ from onboard.api.access import requires
 from onboard.api.deps import ClientLeft, OpenServices
 from onboard.api.intake import Intake
 from onboard.api.pages.frame import page, to
-from onboard.api.quotas import SubmitterWithRoom
+from onboard.api.quotas import SubmitterWithRoom, quota_document
 from onboard.api.receiving import TypedJob
-from onboard.contract.access import QuotaUse
 from onboard.domain.access import Identity, Scope
 from onboard.domain.submission import Field, Submission, fields_of
 from onboard.jobs.pace import pace_of
 from onboard.jobs.waking import start_worker
-from onboard.operations.access import quota_of
 from onboard.report.warned import dataset_warnings
 
 _FIRST: Final = ("dataset", "task", "labels", "label_description")  # the others are rarely changed
@@ -40,8 +38,7 @@ def show_form(
 ) -> Response:
     """Show the form of a submission, generated from its declaration, and what is left of the caller's quota."""
     shown = [field for field in fields_of(Submission) if field.option.form is not None and not field.option.instead]
-    use = quota_of(services.database, identity.name)
-    quota = None if use is None else QuotaUse.of(use).to_json()
+    quota = quota_document(services, identity.name)
     document = {"fields": [_described(field) for field in shown], "quota": quota}
     return page(request, "submit.html", document, first=_FIRST, task=task, key=secrets.token_hex(12))
 

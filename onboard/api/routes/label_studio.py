@@ -51,10 +51,10 @@ async def label_studio_health(task: TaskName) -> dict[str, Any]:  # noqa: ARG001
 @router.get("", response_model=LabelingState, dependencies=_READ)
 def labeling_state(task: TaskName, services: OpenServices, labelling: OpenLabelling) -> dict[str, Any]:
     """How far the task is labeled, and whether a version has learned it."""
-    known = labelled(services, task)
+    labeled = labelled(services, task)
     return {
-        "task": task, "annotations": len(known.annotations), "texts": known.texts, "revision": known.revision,
-        "job": None if known.job is None else known.job.id, "refit_seconds": labelling.refit_seconds(task),
+        "task": task, "annotations": len(labeled.annotations), "texts": labeled.texts, "revision": labeled.revision,
+        "job": None if labeled.job is None else labeled.job.id, "refit_seconds": labelling.refit_seconds(task),
     }  # fmt: skip
 
 
@@ -65,10 +65,10 @@ def label_studio_setup(
     """Connect a project. Its labeling configuration must define one choice about a text."""
     config = read_config(body.schema_)
     require_connectable(services, task, pairs=config.pairs, several=config.several)
-    known = labelled(services, task)
-    if known.revision and known.job is None:  # the process that was to publish them has ended
+    labeled = labelled(services, task)
+    if labeled.revision and labeled.job is None:  # the process that was to publish them has ended
         labelling.publish_when_quiet(task, identity.name, again=False)
-    return {"model_version": _version(task, known.revision)}
+    return {"model_version": _version(task, labeled.revision)}
 
 
 @router.post("/predict", response_model=TaskPredictions, dependencies=_READ)
@@ -86,9 +86,9 @@ def label_studio_predict(
     answered = learner.answer(config.labels, [text for text in texts if text is not None])
     version = _version(task, answered.revision)
     results = [_without_label(version) for _ in texts]
-    found = zip(places, answered.chosen, answered.certainties.tolist(), answered.scores.tolist(), strict=True)
-    for place, chosen, certainty, score in found:
-        labels = [config.labels[label] for label in chosen]
+    answers = zip(places, answered.chosen, answered.certainties.tolist(), answered.scores.tolist(), strict=True)
+    for place, label_places, certainty, score in answers:
+        labels = [config.labels[label] for label in label_places]
         results[place] |= {"result": config.results_of(labels, certainty), "score": round(score, 4)}
     return {"results": results, "model_version": version}
 
@@ -110,13 +110,16 @@ def label_studio_webhook(
     if body.get("action") == START_TRAINING:
         job = labelling.publish(task, identity.name, fast=False)
         return {"kept": 0, "job": None if job is None else job.id}
-    found = list(annotations_in(body, config))
-    kept = receive(services, task, [one for one in found if isinstance(one, Annotation)])
+    annotations = list(annotations_in(body, config))
+    kept = receive(services, task, [annotation for annotation in annotations if isinstance(annotation, Annotation)])
     if kept:
         labelling.publish_when_quiet(task, identity.name)
         if config is not None:
             after.add_task(_refit, labelling, task, config)
-    return {"kept": kept, "left_out": [_reason(one) for one in found if isinstance(one, LeftOut)]}
+    return {
+        "kept": kept,
+        "left_out": [_reason(annotation) for annotation in annotations if isinstance(annotation, LeftOut)],
+    }
 
 
 def _without_label(version: str) -> dict[str, Any]:

@@ -116,24 +116,24 @@ class Learner:
         if self._fit is None or self._fit.made_of != made_of:
             started = time.monotonic()
             rows = self._rows(stands)
-            present = (label for _, row in rows for label in self._members(row))
-            known = tuple(dict.fromkeys([*labels, *present]))
-            self._fit = _Fit(made_of, known, self._readout(known, rows))
+            row_labels = (label for _, row in rows for label in self._members(row))
+            all_labels = tuple(dict.fromkeys([*labels, *row_labels]))
+            self._fit = _Fit(made_of, all_labels, self._readout(all_labels, rows))
             self.refit_seconds = time.monotonic() - started
         return self._fit
 
     def _readout(self, labels: Sequence[str], rows: Sequence[Row]) -> Readout:
-        seen, prior = self._texts, self._prior()
-        names = seen.names([words_of(label) for label in labels])
+        seen_texts, prior = self._texts, self._prior()
+        names = seen_texts.names([words_of(label) for label in labels])
         if not rows:
-            return readout_of_names(names, seen.centre(), seen.blocks, prior)
-        features = seen.features([text for text, _ in rows])
+            return readout_of_names(names, seen_texts.centre(), seen_texts.blocks, prior)
+        features = seen_texts.features([text for text, _ in rows])
         places = {label: place for place, label in enumerate(labels)}
         targets = np.zeros((len(rows), len(labels)))
         for number, (_, row) in enumerate(rows):
             targets[number, [places[label] for label in self._members(row)]] = 1
         fit = fit_sets_so_far if self._several else fit_so_far
-        return fit(features, targets, names, seen.centre(), seen.blocks, prior).readout
+        return fit(features, targets, names, seen_texts.centre(), seen_texts.blocks, prior).readout
 
     def _members(self, label: str) -> Sequence[str]:
         """Return the labels of a row as texts."""
@@ -142,12 +142,12 @@ class Learner:
     def _rows(self, stands: Standing | None) -> list[Row]:
         """The annotated texts, and as many of the task's other rows as fit."""
         with self._services.database.read() as session:
-            given = labels_of_texts(AnnotationRepository(session).list(self._task))
-        labeled = as_sets(given) if self._several else without_sets(given)
+            label_sets = labels_of_texts(AnnotationRepository(session).list(self._task))
+        labeled = as_sets(label_sets) if self._several else without_sets(label_sets)
         pairs = self._texts.pairs
-        own = [row for row in labeled.items() if (row[0][1] is not None) == pairs][-MOST_ROWS:]
-        if stands is None or len(own) == MOST_ROWS:
-            return own
+        annotated = [row for row in labeled.items() if (row[0][1] is not None) == pairs][-MOST_ROWS:]
+        if stands is None or len(annotated) == MOST_ROWS:
+            return annotated
         if self._stored[0] != stands.digest:
             dataset = stands.dataset(self._services)
             has_pairs = dataset.pairs if dataset.train else None
@@ -155,10 +155,10 @@ class Learner:
             rows = tuple(((row.text_a, row.text_b), label_text(row.label)) for row in dataset.train)
             self._stored = stands.digest, rows
         others = [row for row in self._stored[1] if row[0] not in labeled]
-        return [*(others[place] for place in evenly_spaced(len(others), MOST_ROWS - len(own))), *own]
+        return [*(others[place] for place in evenly_spaced(len(others), MOST_ROWS - len(annotated))), *annotated]
 
     def _prior(self) -> Prior | None:
         form = form_of(pairs=self._texts.pairs)
         head, taught = prior_head(self._services, self._base, form)
-        own = [self._task] if any(lesson.task == self._task for lesson in taught) else []
-        return None if head is None else fitted(self._services, self._base, form, taught, own)
+        left_out = [self._task] if any(lesson.task == self._task for lesson in taught) else []
+        return None if head is None else fitted(self._services, self._base, form, taught, left_out)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from support.refusals import refused
 
-from cli.bulk import _is_bulk
+from cli.bulk import is_bulk
 from cli.prediction_files import read_inputs
 from cli.text_fields import fields_of
 from onboard.data.text_stream import BadRow
@@ -80,10 +80,12 @@ def test_what_is_there_says_whether_answers_go_to_a_file_or_a_folder(tmp_path: P
     (tmp_path / "plain").write_text("")
     places = {"folder": True, "plain": False, "new": False, "new/": True, "new.jsonl": False, "new.csv": False}
     for name, is_folder in places.items():
-        assert _is_bulk(source, f"{tmp_path}/{name}") is is_folder, name
-    assert _is_bulk(str(tmp_path / "folder"), f"{tmp_path}/new")
+        assert is_bulk(source, f"{tmp_path}/{name}") is is_folder, name
+    assert is_bulk(str(tmp_path / "folder"), f"{tmp_path}/new")
+    assert is_bulk(None, f"{tmp_path}/folder")
+    assert not is_bulk(None, f"{tmp_path}/new")
     with pytest.raises(InputError, match="is a file"):
-        _is_bulk(source, f"{tmp_path}/plain/")
+        is_bulk(source, f"{tmp_path}/plain/")
     for name in ("plain", "new.jsonl"):
         with refused("output-is-file-for-source"):
-            _is_bulk(str(tmp_path / "folder"), f"{tmp_path}/{name}")
+            is_bulk(str(tmp_path / "folder"), f"{tmp_path}/{name}")

@@ -98,8 +98,8 @@ def test_workers_list_tells_machine_job_and_time_left(database: Database) -> Non
     head, lost, leaving, gpu = lines("workers", "list")
     assert head == "worker state heartbeat memory device job time left"
     assert gpu.startswith(f"gpu-a-0, on box, onboard {__version__} running, default ")
-    readings = "cuda:0, NVIDIA H100, 12,288 MiB of 81,920 MiB, 37% busy, 54 °C"
-    assert f" s 700 MiB {readings} {job.id} colours, train for 1 h" in gpu
+    readings = "cuda:0, NVIDIA H100, 12.9 GB of 85.9 GB, 37% busy, 54 °C"
+    assert f" s 734 MB {readings} {job.id} colours, train for 1 h" in gpu
     assert re.search(r", attempt 1 of 3 about (2 h|1 h 59 min)$", gpu)
     assert leaving.startswith(f"leaving, on box, onboard {__version__} draining, default, urgent ")
     assert lost.startswith(f"lost, on box, onboard {__version__} lost, default 5 min ")

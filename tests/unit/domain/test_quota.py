@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from support.refusals import refused
 
-from onboard.domain.quota import MOST, Use, read_limit, read_size, size_text
+from onboard.domain.quota import MOST, Use, read_limit, read_size
 
 
 @pytest.mark.parametrize(
@@ -35,11 +35,6 @@ def test_a_limit_is_a_number_of_jobs_a_size_or_none() -> None:
             read_limit(text, "max_jobs")
     with refused("quota-negative"):
         read_limit("-2", "max_jobs")
-
-
-def test_a_size_is_shown_in_the_units_that_are_read() -> None:
-    sizes = (0, 1, 999, 1000, 1_500_000, 10**9)
-    assert [size_text(size) for size in sizes] == ["0 bytes", "1 byte", "999 bytes", "1 kB", "1.5 MB", "1 GB"]
 
 
 def test_nothing_is_left_of_a_limit_that_was_lowered_below_the_use() -> None:

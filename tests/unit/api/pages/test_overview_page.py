@@ -65,7 +65,7 @@ def test_the_overview_shows_queues_workers_and_failures(browser: TestClient, ser
     job = running(database, "w9", ago=30, note="step 3 of 9")
     add_job(database, "later")
     page = browser.get("/").text
-    for text in ("3 × Row 3 has no label.", "1 × The disk is full.", "w9", "50% busy", "256 MiB resident", "later"):
+    for text in ("3 × Row 3 has no label.", "1 × The disk is full.", "w9", "50% busy", "268.4 MB resident", "later"):
         assert text in page
     assert f'href="/jobs/{job.id}"' in page
     document = browser.get("/overview.json").json()
