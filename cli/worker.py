@@ -57,6 +57,6 @@ def worker(
         if url:
             _logger.info("Metrics at %s", url)
         code = run_worker(plan)
-    if as_json:  # otherwise the log has said so
+    if as_json:
         emit({"worker": plan.name, "queues": list(plan.queues), "state": "stopped"}, as_json, str)
     raise typer.Exit(code)
