@@ -202,6 +202,10 @@ def test_a_worker_is_healthy_unless_it_hangs_takes_a_job_and_leaves_when_it_is_t
         assert document["state"] == "succeeded"
         (row,) = place.json("workers", "list")["workers"]
         assert (row["queues"], row["pid"]) == ([queue], worker.process.pid)
+        if kind == COMPOSE:
+            tools = compose_process("onboard")
+            doctor = cluster.run(cluster.here(tools).words, cluster.environment(tools))
+            assert doctor.returncode == 0, doctor.stdout + doctor.stderr
         assert worker.stop(started.grace_seconds) == 0
 
 

@@ -10,6 +10,7 @@ import re
 import shutil
 import signal
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -161,16 +162,18 @@ def seconds(duration: str) -> float:
 
 
 class Command:
-    """An `onboard` process that goes on until it is stopped; a context manager."""
+    """An `onboard` process, or one of another program, that goes on until it is stopped; a context manager."""
 
-    def __init__(self, words: list[str], environment: dict[str, str], folder: Path) -> None:
-        self._words, self._environment, self._folder = words, environment, folder
+    def __init__(
+        self, words: list[str], environment: dict[str, str], folder: Path, program: Sequence[str | Path] = (PROGRAM,)
+    ) -> None:
+        self._words, self._environment, self._folder = [*program, *words], environment, folder
 
     def __enter__(self) -> Self:
         self._log = self._folder / "command.log"
         with self._log.open("wb") as log:
             self.process = subprocess.Popen(
-                [PROGRAM, *self._words], stdout=log, stderr=log, cwd=self._folder, env=self._environment
+                self._words, stdout=log, stderr=log, cwd=self._folder, env=self._environment
             )
         return self
 
