@@ -24,8 +24,9 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 demo: install ## onboard three tasks, fetch, predict, show the reports
 	ONBOARD_HOME=$(DEMO_HOME) PATH="$(CURDIR)/$(BIN):$$PATH" sh examples/demo.sh
 
-packages:
+packages: install
 	@sh .ci/packages
+	@$(BIN)/python .ci/helm
 
 test: install packages ## every check and every test
 	$(MAKE) --no-print-directory --jobs=2 check tests

@@ -1,4 +1,4 @@
-"""What the compose file and the Kubernetes manifests start, run here as plain processes with the same settings."""
+"""What the compose file and the Helm chart start, run here as plain processes with the same settings."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -18,10 +19,11 @@ import redis
 from support.deployed import (
     Command,
     Started,
+    chart,
+    chart_of,
     compose,
     compose_process,
-    kubernetes,
-    kubernetes_of,
+    documented,
     kubernetes_process,
     make_secrets,
 )
@@ -37,13 +39,15 @@ from onboard.registry.jobs import JobRepository
 from onboard.registry.workers import QueueRepository
 
 COMPOSE, KUBERNETES = "compose", "kubernetes"
-MIGRATIONS = (compose_process("migrate"), kubernetes_process("base/migrate.yaml"))
 WORKERS = {
-    (COMPOSE, "cpu"): compose_process("worker-cpu"),
-    (KUBERNETES, "cpu"): kubernetes_process("base/worker.yaml"),
-    (KUBERNETES, "gpu-large"): kubernetes_process("gpu-large/worker.yaml"),
+    (COMPOSE, "cpu"): partial(compose_process, "worker-cpu"),
+    (KUBERNETES, "cpu"): partial(kubernetes_process, "Deployment/onboard-worker-cpu"),
+    (KUBERNETES, "gpu-large"): partial(kubernetes_process, "Deployment/onboard-worker-gpu-large"),
 }
-APIS = {COMPOSE: compose_process("api"), KUBERNETES: kubernetes_process("api/deployment.yaml")}
+APIS = {
+    COMPOSE: partial(compose_process, "api"),
+    KUBERNETES: partial(kubernetes_process, "Deployment/onboard-api"),
+}
 TOKEN = "0123456789abcdef" * 4
 AWS_CREDENTIALS = "[default]\naws_access_key_id = test\naws_secret_access_key = test\n"
 
@@ -161,15 +165,17 @@ def empty_url(postgres: PostgresServer, tmp_path: Path) -> Iterator[str]:
         connection.execute("DROP DATABASE unmigrated WITH (FORCE)")
 
 
-def test_the_migrations_make_the_schema_that_workers_wait_for_and_may_be_run_again(
-    tmp_path: Path, empty_url: str, redis_url: str, tiny_base: Base, s3_server: S3Server
+@pytest.mark.parametrize("kind", [COMPOSE, KUBERNETES])
+def test_the_migration_makes_the_schema_that_workers_wait_for_and_may_be_run_again(
+    kind: str, tmp_path: Path, empty_url: str, redis_url: str, tiny_base: Base, s3_server: S3Server
 ) -> None:
     cluster = Cluster(tmp_path, empty_url, redis_url, tiny_base, s3_server)
-    worker = WORKERS[COMPOSE, "cpu"]
+    worker = WORKERS[kind, "cpu"]()
+    migration = compose_process("migrate") if kind == COMPOSE else kubernetes_process(*chart_of("Job"))
     too_early = cluster.run(cluster.here(worker).words, cluster.environment(worker))
     assert (too_early.returncode, "onboard db upgrade" in too_early.stderr) == (4, True)
-    for started in MIGRATIONS:
-        done = cluster.run(cluster.here(started).words, cluster.environment(started))
+    for _ in range(2):
+        done = cluster.run(cluster.here(migration).words, cluster.environment(migration))
         assert done.returncode == 0, done.stderr
     assert cluster.run(["db", "check"], cluster.environment(worker)).returncode == 0
 
@@ -178,7 +184,8 @@ def test_the_migrations_make_the_schema_that_workers_wait_for_and_may_be_run_aga
 def test_a_worker_is_healthy_unless_it_hangs_takes_a_job_and_leaves_when_it_is_told(
     kind: str, device: str, cluster: Cluster
 ) -> None:
-    started, environment = cluster.here(WORKERS[kind, device]), cluster.environment(WORKERS[kind, device])
+    described = WORKERS[kind, device]()
+    started, environment = cluster.here(described), cluster.environment(described)
     place = Place(cluster.folder, cluster.base.folder, environment)
     queue = next((word.partition("=")[2] for word in started.words if word.startswith("--queue=")), "default")
     assert not healthy(started, environment)
@@ -195,6 +202,10 @@ def test_a_worker_is_healthy_unless_it_hangs_takes_a_job_and_leaves_when_it_is_t
         assert document["state"] == "succeeded"
         (row,) = place.json("workers", "list")["workers"]
         assert (row["queues"], row["pid"]) == ([queue], worker.process.pid)
+        if kind == COMPOSE:
+            tools = compose_process("onboard")
+            doctor = cluster.run(cluster.here(tools).words, cluster.environment(tools))
+            assert doctor.returncode == 0, doctor.stdout + doctor.stderr
         assert worker.stop(started.grace_seconds) == 0
 
 
@@ -202,7 +213,8 @@ def test_a_worker_is_healthy_unless_it_hangs_takes_a_job_and_leaves_when_it_is_t
 def test_the_api_is_healthy_knows_the_token_of_its_secret_and_leaves_when_it_is_told(
     kind: str, cluster: Cluster
 ) -> None:
-    started, environment = cluster.here(APIS[kind]), cluster.environment(APIS[kind])
+    described = APIS[kind]()
+    started, environment = cluster.here(described), cluster.environment(described)
     url = f"http://127.0.0.1:{cluster.changes['8000']}"
 
     def status(path: str, **headers: str) -> int:
@@ -256,12 +268,12 @@ def test_the_health_check_of_postgresql_tells_whether_it_is_up(postgres: Postgre
 STATES = ("queued", "running", "succeeded", "failed", "cancelled", "dead")
 
 
-@pytest.mark.parametrize("path", [*kubernetes_of("ScaledObject"), *kubernetes_of("ScaledJob")])
+@pytest.mark.parametrize("name", ["ScaledObject/onboard-worker-cpu", "ScaledJob/onboard-worker-gpu-large"])
 def test_keda_counts_what_is_queued_and_running_in_the_queue_of_its_workers(
-    path: str, postgres_database: Database, postgres_url: str
+    name: str, postgres_database: Database, postgres_url: str
 ) -> None:
-    (trigger,) = kubernetes()[path]["spec"]["triggers"]
-    queue = "gpu-large" if "gpu-large" in path else "default"
+    (trigger,) = chart(documented("# values.yaml"))[name]["spec"]["triggers"]
+    queue = "gpu-large" if "gpu-large" in name else "default"
     for state, count in zip(STATES, (3, 2, 5, 5, 5, 5), strict=True):
         for jobs_queue in (queue, "other"):
             add_jobs(postgres_database, postgres_url, jobs_queue, state, count)

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
+import os
 import re
+import shutil
 import signal
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
+import pytest
 import yaml
 
 from support.program import PROGRAM, kill_tree
 
 ROOT = Path(__file__).parent.parent.parent
-KUBERNETES = ROOT / "deploy" / "kubernetes"
+CHART = ROOT / "deploy" / "helm" / "onboard"
+GPUS_WITHOUT_KEDA = "workers: {gpu: {classes: [{name: gpu-large, maxReplicas: 8}]}}"
 _VARIABLE = re.compile(r"\$\{(\w+):?-?([^}]*)\}")
 _UNITS = {"s": 1, "m": 60}
 
@@ -67,17 +73,30 @@ def make_secrets(folder: Path) -> Path:
     return folder / "secrets"
 
 
-def kubernetes() -> dict[str, dict[str, Any]]:
-    """Every document under deploy/kubernetes by its path there."""
-    return {
-        path.relative_to(KUBERNETES).as_posix(): yaml.safe_load(path.read_text())
-        for path in sorted(KUBERNETES.rglob("*.yaml"))
-    }
+def helm(*words: str, values: str = "") -> subprocess.CompletedProcess[str]:
+    """Run Helm with these values on its standard input. Without Helm: skip on a laptop, fail in CI."""
+    program = shutil.which("helm", path=f"{ROOT / '.venv' / 'bin'}:{os.environ['PATH']}")
+    if program is None and os.environ.get("CI") == "true":
+        pytest.fail("helm is not installed, and CI=true")
+    if program is None:
+        pytest.skip("helm is not installed (.venv/bin/python .ci/helm)", allow_module_level=True)
+    return subprocess.run([program, *words], input=values, capture_output=True, text=True, check=False)
 
 
-def kubernetes_of(kind: str) -> dict[str, dict[str, Any]]:
-    """The documents of one kind."""
-    return {path: document for path, document in kubernetes().items() if document["kind"] == kind}
+@functools.cache
+def chart(values: str = "") -> dict[str, dict[str, Any]]:
+    """The objects of a release `onboard` with these values, by kind and name: `Deployment/onboard-api`."""
+    done = helm("template", "onboard", str(CHART), "--namespace", "onboard", "--values", "-", values=values)
+    assert done.returncode == 0, done.stderr
+    objects = list(yaml.safe_load_all(done.stdout))
+    by_name = {f"{each['kind']}/{each['metadata']['name']}": each for each in objects}
+    assert len(by_name) == len(objects)
+    return by_name
+
+
+def chart_of(kind: str, values: str = "") -> dict[str, dict[str, Any]]:
+    """The objects of one kind."""
+    return {name: document for name, document in chart(values).items() if document["kind"] == kind}
 
 
 @dataclass(frozen=True)
@@ -123,23 +142,18 @@ def compose_process(service: str) -> Started:
     )
 
 
-def kubernetes_process(path: str) -> Started:
-    """What a Job or Deployment starts."""
-    pod = kubernetes()[path]["spec"]["template"]["spec"]
+def kubernetes_process(name: str) -> Started:
+    """What a Job or Deployment of the chart starts."""
+    objects = chart(GPUS_WITHOUT_KEDA)
+    pod = objects[name]["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     said = {variable["name"]: variable["value"] for variable in container.get("env", []) if "value" in variable}
     return Started(
         container["args"],
-        image_environment() | kubernetes()["base/settings.yaml"]["data"] | said,
+        image_environment() | objects["ConfigMap/onboard"]["data"] | said,
         pod.get("terminationGracePeriodSeconds", 30),
         container.get("livenessProbe", {}).get("exec", {}).get("command", []),
     )
-
-
-def probed(path: str, probe: str) -> str:
-    """The path that a probe of a Deployment asks for over HTTP."""
-    (container,) = kubernetes()[path]["spec"]["template"]["spec"]["containers"]
-    return str(container[probe]["httpGet"]["path"])
 
 
 def seconds(duration: str) -> float:
@@ -148,16 +162,18 @@ def seconds(duration: str) -> float:
 
 
 class Command:
-    """An `onboard` process that goes on until it is stopped; a context manager."""
+    """An `onboard` process, or one of another program, that goes on until it is stopped; a context manager."""
 
-    def __init__(self, words: list[str], environment: dict[str, str], folder: Path) -> None:
-        self._words, self._environment, self._folder = words, environment, folder
+    def __init__(
+        self, words: list[str], environment: dict[str, str], folder: Path, program: Sequence[str | Path] = (PROGRAM,)
+    ) -> None:
+        self._words, self._environment, self._folder = [*program, *words], environment, folder
 
     def __enter__(self) -> Self:
         self._log = self._folder / "command.log"
         with self._log.open("wb") as log:
             self.process = subprocess.Popen(
-                [PROGRAM, *self._words], stdout=log, stderr=log, cwd=self._folder, env=self._environment
+                self._words, stdout=log, stderr=log, cwd=self._folder, env=self._environment
             )
         return self
 

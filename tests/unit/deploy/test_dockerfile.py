@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import fnmatch
 import json
+import os
 import re
+import shutil
 import subprocess
 from importlib import metadata
+from pathlib import Path
 
 import pytest
 from support.deployed import ROOT, dockerfile, health_command, last_of
@@ -36,6 +39,19 @@ def test_both_stages_start_from_the_same_slim_python_that_the_package_asks_for()
 def test_whoever_runs_it_is_a_fixed_user_by_number_who_is_not_root() -> None:
     assert last_of("USER") == "10001:10001"
     assert [name for name, _ in dockerfile()].index("USER") > [name for name, _ in dockerfile()].index("RUN")
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("useradd"), reason="only root adds users, with useradd")
+def test_the_commands_that_add_the_user_give_it_its_number_and_its_home(tmp_path: Path) -> None:
+    (tmp_path / "etc").mkdir()
+    (run,) = [rest for name, rest in stages()[-1] if name == "RUN"]
+    for program in ("groupadd", "useradd"):
+        (command,) = [words for part in run.split("&&") if (words := part.split())[0] == program]
+        subprocess.run([program, "--prefix", tmp_path, *command[1:]], check=True, capture_output=True)
+    user, group, home = last_of("USER").partition(":")[0], last_of("USER").partition(":")[2], last_of("WORKDIR")
+    (line,) = (tmp_path / "etc" / "passwd").read_text().splitlines()
+    assert [*line.split(":")[2:4], line.split(":")[5]] == [user, group, home]
+    assert f"install --directory --owner onboard --group onboard --mode 0700 {home}" in run
 
 
 def test_the_last_stage_gets_the_environment_alone_and_no_build_tools() -> None:
