@@ -45,6 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for at, (task, whole) in enumerate(chosen):
         others = [(name, one) for name, one in chosen[at + 1 :] + chosen[:at] if _apart(whole, one)]
         others = [one for one in others if of_task_family.get(one[0]) != of_task_family.get(task)] or others
+        others = [one for one in others if _source(one[0]) != _source(task)] or others
         if not others:
             continue
         name, other = others[0]
@@ -74,6 +75,11 @@ def _chosen(folder: Path, most: int, plan: Plan) -> list[tuple[str, Dataset]]:
         if len(chosen) == most:
             break
     return chosen
+
+
+def _source(task: str) -> str:
+    """The first word of a name. Tasks that share it ask different questions about the same texts."""
+    return task.split("_")[0]
 
 
 def _rows(whole: Dataset) -> Sequence[Example]:

@@ -1,15 +1,18 @@
-"""The cost of the daily numbers while serving: the same requests with and without them, in turn."""
+"""The cost of the daily numbers while serving: the same requests with and without them, in turn, in one process."""
 
 from __future__ import annotations
 
 import statistics
 import tempfile
+import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any, Final
+
+import numpy as np
 
 from bench.drift.weeks import Served
 from bench.harness.in_turn import seconds_in_turn
@@ -28,12 +31,14 @@ from onboard.storage.weights import described_readout, pack_weights, weights_dig
 SIZES: Final = (1, 16, 256)  # texts of a request
 TEXTS: Final = 256  # of a timed step
 _WARM_UP: Final = 2
+_DRAWS: Final = 2000  # of the bootstrap
 
 
 def overhead(cell: Cell, version: Served, rounds: int) -> list[dict[str, Any]]:
-    """Median seconds of `TEXTS` texts with and without the numbers, by the texts of a request.
+    """Median CPU seconds of `TEXTS` texts with and without the numbers, by the texts of a request.
 
-    The writing, which otherwise happens every 5 seconds, ends every step with them.
+    The writing, which otherwise happens every 5 seconds, ends every step with them. The overhead is the median over
+    rounds of the ratio within a round, with its 95% interval (bootstrap over rounds).
     """
     base = cell.place.base
     texts, fresh = [row.text_a for row in cell.test], count()
@@ -46,12 +51,17 @@ def overhead(cell: Cell, version: Served, rounds: int) -> list[dict[str, Any]]:
             def step(name: str, size: int = size) -> Callable[[], None]:
                 return lambda: _answer(predictors[name], cell.task, texts, fresh, size)
 
-            timed = seconds_in_turn({name: step(name) for name in predictors}, rounds, _WARM_UP)
+            timed = seconds_in_turn(
+                {name: step(name) for name in predictors}, rounds, _WARM_UP, clock=time.process_time
+            )
             median = {name: statistics.median(seconds) for name, seconds in timed.items()}
-            ratios = [on / off for on, off in zip(timed["on"], timed["off"], strict=True)]
+            extra = 100 * (np.array(timed["on"]) / np.array(timed["off"]) - 1)
+            drawn = np.random.default_rng(0).choice(extra, (_DRAWS, rounds))
+            low, high = np.percentile(np.median(drawn, axis=1), (2.5, 97.5))
             lines.append({
                 "texts": size, "off": round(median["off"], 4), "on": round(median["on"], 4),
-                "overhead": round(100 * (statistics.median(ratios) - 1), 2), "rounds": rounds,
+                "overhead": round(float(np.median(extra)), 2), "low": round(float(low), 2),
+                "high": round(float(high), 2), "rounds": rounds,
             })  # fmt: skip
         for predictor in predictors.values():
             predictor.close()

@@ -60,9 +60,10 @@ def served(cell: Cell, features: Features, width: int) -> Served:
     novelty = find_novelty(read[:, :width], groups, unread, read[:1, :width])
     answers = fitted.readout.probabilities(features.of(cell.task, held)) if held else fitted.probabilities
     sums = sums_of_answers(*answers_of(answers, several=False))
-    sums += sums_of_features(read[:, :width], len(sums.labels))
+    sums += sums_of_features(np.concatenate([read[:, :width], unread]), len(sums.labels))
     if novelty is not None:
-        sums = replace(sums, judged=novelty.rows, unknown=round(novelty.false_alarms * novelty.rows))
+        judged, unknown = novelty.left_out(len(rows), len(held))
+        sums = replace(sums, judged=judged, unknown=unknown)
     return Served(fitted.readout, novelty, Training(sums, held_out=bool(held)), width)
 
 

@@ -11,7 +11,11 @@ Step = Callable[[], Any]
 
 
 def seconds_in_turn(
-    steps: Mapping[str, Step], rounds: int, warm_up: int, device: str = "cpu"
+    steps: Mapping[str, Step],
+    rounds: int,
+    warm_up: int,
+    device: str = "cpu",
+    clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, list[float]]:
     """Seconds of every step, in each of the rounds after the warm-up.
 
@@ -20,6 +24,7 @@ def seconds_in_turn(
         rounds: that are counted.
         warm_up: rounds before them.
         device: that steps may leave running, cpu or cuda: it is waited for before the clock starts and before it stops.
+        clock: `time.process_time` counts only what this process computes, whatever else the machine does.
     """
     seconds: dict[str, list[float]] = {name: [] for name in steps}
     order, shuffle = list(steps), random.Random(0).shuffle
@@ -27,11 +32,11 @@ def seconds_in_turn(
         shuffle(order)
         for name in order:
             _finish(device)
-            started = time.perf_counter()
+            started = clock()
             steps[name]()
             _finish(device)
             if turn >= warm_up:
-                seconds[name].append(time.perf_counter() - started)
+                seconds[name].append(clock() - started)
     return seconds
 
 

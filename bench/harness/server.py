@@ -114,6 +114,11 @@ class Asker:
         """Bytes of what one GET is answered with. Raises RuntimeError as `ask`."""
         return len(self._answer("GET", path, 200, headers)[1])
 
+    def document(self, path: str) -> dict[str, Any]:
+        """The document that one GET is answered with. Raises RuntimeError as `ask`."""
+        document: dict[str, Any] = json.loads(self._answer("GET", path, 200, None)[1])
+        return document
+
     def post(
         self,
         path: str,

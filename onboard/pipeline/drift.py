@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from onboard.pipeline.novelty import held_rows
 from onboard.pipeline.readout import drawn
 from onboard.statistics.drift import Sums, Training, answers_of, sums_of_answers, sums_of_features
 
@@ -20,8 +21,8 @@ def training_of(
 ) -> Training | None:
     """Sums over the job's rows; None without rows.
 
-    The features are those of the training rows. The answers are those to rows that were left out: to validation rows
-    by the version itself, else by the models of the folds.
+    The features are those of training and validation rows. The answers are those to rows that were left out: to
+    validation rows by the version itself, else by the models of the folds.
 
     Args:
         judged: the version's answers.
@@ -36,7 +37,9 @@ def training_of(
         sums = Sums.empty(bench.targets(rows[:1]).shape[1])
     else:
         sums = sums_of_answers(*answers_of(answered, several=bench.dataset.several_labels))
-    sums += sums_of_features(bench.features(rows, checkpoint)[:, : bench.width], len(sums.labels))
+    held = held_rows(bench)
+    sums += sums_of_features(bench.features([*rows, *held], checkpoint)[:, : bench.width], len(sums.labels))
     if novelty is not None:
-        sums = replace(sums, judged=novelty.rows, unknown=round(novelty.false_alarms * novelty.rows))
+        judged_rows, unknown = novelty.left_out(len(rows), len(held))
+        sums = replace(sums, judged=judged_rows, unknown=unknown)
     return Training(sums, held_out=held_out)

@@ -31,11 +31,17 @@ def novelty_of(bench: Workbench, checkpoint: Callable[[], None]) -> Novelty | No
     if not dataset.train:
         return None
     rows = [dataset.train[row] for row in drawn(bench)]
-    held = [dataset.validation[row] for row in evenly_spaced(len(dataset.validation), MOST_HELD)]
+    held = held_rows(bench)
     groups = np.zeros(len(rows), dtype=np.int64) if bench.buckets is not None else _groups(bench, rows)
     read, unread = (bench.features(some, checkpoint)[:, : bench.width] for some in (rows, held))
     strange = generic_features(bench, checkpoint, pairs=rows[0].text_b is not None)[:, : bench.width]
     return find_novelty(read, groups, unread, strange)
+
+
+def held_rows(bench: Workbench) -> list[Example]:
+    """Return the validation rows that are read to measure false alarms."""
+    validation = bench.dataset.validation
+    return [validation[row] for row in evenly_spaced(len(validation), MOST_HELD)]
 
 
 def _groups(bench: Workbench, rows: Sequence[Example]) -> np.ndarray:

@@ -3,7 +3,7 @@
 Sums are all that is kept of texts. Four of them are compared: how often each label is answered (Fisher's exact test of
 every label, and the population stability index), how sure the answers are (Mann-Whitney over the bins of a histogram),
 how many texts are unlike the training rows (Fisher), and the mean of the features on fixed random directions
-(Hotelling's T²). Each test takes the sizes of both groups into account, so few training rows make no false alarm.
+(Hotelling's T²). Each test takes the sizes of both groups into account, so few training rows raise no false alarm.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ FEWEST: Final = 30  # texts of this week, below which nothing is compared
 FEWEST_BEFORE: Final = 8  # texts or rows that they are compared with
 MIDDLE: Final = 500  # texts, at which a look has most of the level
 _LOOKS: Final = tuple(int(MIDDLE * 2.0**power) for power in range(-3, 24))  # from 62 texts to four billion
+ROWS_PER_AXIS: Final = 30  # of the earlier group, for each axis that the means of the features are compared on
+FEWEST_AXES: Final = 3
 SMALLEST_SHARE: Final = 0.02  # difference of two shares that is worth an alarm
 SMALLEST_ORDER: Final = 0.05  # how far the probability that one text is answered more surely may be from one half
 SMALLEST_DISTANCE: Final = 0.02  # squared distance of two means, in units of the spread
@@ -251,14 +253,14 @@ def look_at(texts: int) -> int:
 def level_of_look(look: int, tests: int) -> float:
     """The level of each test at one of a week's looks, so that all looks of a week together keep `FALSE_ALARMS`.
 
-    The looks share it: a third at 500 texts, and half as much for every halving or doubling. Each look shares its part
-    among its tests (Bonferroni). How many of them there are depends on the numbers of texts and rows alone.
+    The looks share it: one half at 500 texts, and a third as much for every halving or doubling. Each look shares its
+    part among its tests (Bonferroni). How many of them there are depends on the numbers of texts and rows alone.
 
     Args:
         tests: how many are made at this look.
     """
     away = abs(round(math.log2(look / MIDDLE)))
-    return FALSE_ALARMS / 3 * 2.0**-away / max(tests, 1)
+    return FALSE_ALARMS / 2 * 3.0**-away / max(tests, 1)
 
 
 def beyond_level(comparisons: Sequence[tuple[Differences, Sequence[str]]], look: int) -> list[list[str]]:
@@ -367,24 +369,35 @@ def _of_unknown(now: Sums, before: Sums) -> Difference | None:
     return Difference(by, chance, p, matters=by >= SMALLEST_SHARE)
 
 
+def axes_of(rows: int) -> int:
+    """Number of axes on which the means of the features are compared with so many earlier rows."""
+    return min(DIRECTIONS, max(FEWEST_AXES, rows // ROWS_PER_AXIS))
+
+
 def _of_features(now: Sums, before: Sums) -> Difference | None:
-    """Hotelling's T² of the two means, in units of the spread that both groups have together."""
+    """Hotelling's T² of the two means, in units of the spread within the groups.
+
+    With few earlier rows, a difference on all directions drowns in chance. Then only the axes on which both groups
+    together spread most are compared. They are chosen without regard to which text is in which group, so the test
+    keeps its level. It uses that T² / (n + m − 2) = q / (1 − q), where q is the share of the spread between the groups.
+    """
     from scipy.special import fdtrc, fdtri
 
     n, m = now.read, before.read
     if n < FEWEST or m < FEWEST_BEFORE or n + m < 2 * DIRECTIONS:
         return None
-    means = now.total / n, before.total / m
-    scatter = now.products - n * np.outer(means[0], means[0]) + before.products - m * np.outer(means[1], means[1])
-    spread, axes = np.linalg.eigh(scatter / (n + m - 2))
+    mean = (now.total + before.total) / (n + m)
+    spread, axes = np.linalg.eigh((now.products + before.products) / (n + m) - np.outer(mean, mean))
     size = float(np.trace(now.products) + np.trace(before.products)) / (n + m)
     told = spread > max(_LEAST_SPREAD * float(spread[-1]), _ROUNDED * size)
+    told[: -axes_of(m)] = False  # the largest are last
     kept = int(told.sum())
     freedom = n + m - kept - 1
     if not kept or freedom < kept:
         return None
-    apart = axes[:, told].T @ (means[0] - means[1])
-    squared = float((apart**2 / spread[told]).sum())
+    apart = axes[:, told].T @ (now.total / n - before.total / m)
+    between = min(n * m / (n + m) ** 2 * float((apart**2 / spread[told]).sum()), 1 - _LEAST_SPREAD)
+    squared = between / (1 - between) * (n + m - 2) * (n + m) / (n * m)
     of_f = freedom / (kept * (n + m - 2)) * n * m / (n + m)  # times the squared distance it is F's
     chance = float(fdtri(kept, freedom, _CHANCE)) / of_f
     by_chance = freedom / max(freedom - 2, 1) / of_f  # on the mean

@@ -39,6 +39,22 @@ class Novelty:
         beyond: np.ndarray = nearest(features[:, : self.means.shape[1]], self.means) > self.limit
         return beyond
 
+    def left_out(self, trained: int, held: int) -> tuple[int, int]:
+        """Return how many of the task's rows were compared without being in the means, and how many are unknown.
+
+        Training rows are among them, each left out of its own mean. Their number beyond the limit follows from the
+        rank at which the limit was set, and Fisher's exact test against texts takes this into account: both count how
+        many texts precede a fixed rank of the rows.
+
+        Args:
+            trained: number of training rows.
+            held: number of held-out rows.
+        """
+        beyond = round(self.false_alarms * self.rows)
+        if held < FEWEST_ROWS:  # `rows` are the training rows
+            return self.rows, beyond
+        return self.rows + trained, beyond + trained - _rank(trained)
+
 
 def find_novelty(features: np.ndarray, groups: np.ndarray, held: np.ndarray, others: np.ndarray) -> Novelty | None:
     """Fit a novelty detector; None if there are too few rows, or a mean does not fit float16.
@@ -61,11 +77,15 @@ def find_novelty(features: np.ndarray, groups: np.ndarray, held: np.ndarray, oth
     if not np.isfinite(means).all():
         return None
     distances = _left_out(features.astype(np.float64), group, sums, counts)
-    place = min(len(distances), ceil((1 - FALSE_ALARMS) * (len(distances) + 1))) - 1
-    limit = float(np.sort(distances)[place])
+    limit = float(np.sort(distances)[_rank(len(distances)) - 1])
     judged = nearest(held, means) if len(held) >= FEWEST_ROWS else distances
     missed = nearest(others, means) <= limit
     return Novelty(means, limit, float((judged > limit).mean()), len(judged), float(missed.mean()), len(missed))
+
+
+def _rank(rows: int) -> int:
+    """Return the rank, from 1, of the limit among the distances of so many rows."""
+    return min(rows, ceil((1 - FALSE_ALARMS) * (rows + 1)))
 
 
 def nearest(features: np.ndarray, means: np.ndarray) -> np.ndarray:

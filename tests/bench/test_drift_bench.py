@@ -47,10 +47,11 @@ def test_the_page_judges_what_was_wanted(first: int, verdict: str) -> None:
     document = {
         "command": "python -m bench.drift", "machine": {"cores": 2, "processor": "a CPU"}, "week": 1000,
         "lines": [line(first=first, second=NEVER, new_first=250, new_second=125)] * 3,
-        "serving": [{"texts": 1, "off": 2.0, "on": 2.02, "overhead": 1.0, "rounds": 3}],
+        "serving": [{"texts": 1, "off": 2.0, "on": 2.02, "overhead": 1.0, "low": 0.4, "high": 1.7, "rounds": 3}],
     }  # fmt: skip
     page = markdown(document).splitlines()
     (false,) = (row for row in page if row.startswith("| alarm in at most"))
     assert false.endswith(f"| {verdict} |")
     assert "| at most 3% overhead on serving | +1.0% at worst | met |" in page
+    assert "| 1 | 7.81 | 7.89 | +1.0% (+0.4 to +1.7) | 3 |" in page
     assert any(row.startswith("| mood | tone | 100.0% (") and row.endswith(") of 3 | 125 |") for row in page)

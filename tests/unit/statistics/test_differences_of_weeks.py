@@ -17,6 +17,7 @@ from onboard.statistics.drift import (
     Sums,
     Training,
     answers_of,
+    axes_of,
     beyond_level,
     chance_index,
     compare,
@@ -106,18 +107,56 @@ def test_the_tests_agree_with_their_references() -> None:
 
 def test_the_distance_of_means_is_hotellings() -> None:
     rng = np.random.default_rng(3)
-    one, other = rng.standard_normal((90, WIDTH)) + 0.2, rng.standard_normal((50, WIDTH))
+    n, m = 90, 800
+    one, other = rng.standard_normal((n, WIDTH)) + 0.2, rng.standard_normal((m, WIDTH))
     found = compare(sums_of_features(one, 2), sums_of_features(other, 2)).features
     assert found is not None
     on = [rows @ directions(WIDTH) for rows in (one, other)]
-    pooled = (89 * np.cov(on[0].T) + 49 * np.cov(on[1].T)) / 138
+    pooled = ((n - 1) * np.cov(on[0].T) + (m - 1) * np.cov(on[1].T)) / (n + m - 2)
     apart = on[0].mean(0) - on[1].mean(0)
     squared = float(apart @ np.linalg.solve(pooled, apart))
     assert found.value**2 == pytest.approx(squared)
     from scipy.stats import f
 
-    as_f = squared * 90 * 50 / 140 * (140 - DIRECTIONS - 1) / (DIRECTIONS * 138)
-    assert found.p == pytest.approx(f.sf(as_f, DIRECTIONS, 140 - DIRECTIONS - 1), rel=1e-6)
+    freedom = n + m - DIRECTIONS - 1
+    as_f = squared * n * m / (n + m) * freedom / (DIRECTIONS * (n + m - 2))
+    assert found.p == pytest.approx(f.sf(as_f, DIRECTIONS, freedom), rel=1e-6)
+
+
+def test_few_rows_are_compared_on_the_axes_of_the_largest_spread() -> None:
+    assert [axes_of(rows) for rows in (8, 90, 200, 719, 720, 5000)] == [3, 3, 6, 23, 24, 24]
+    rng = np.random.default_rng(6)
+    scale = np.linspace(0.1, 3, WIDTH)
+    one, other = rng.standard_normal((200, WIDTH)) * scale + 0.3, rng.standard_normal((100, WIDTH)) * scale
+    found = compare(sums_of_features(one, 2), sums_of_features(other, 2)).features
+    assert found is not None
+    on = [rows @ directions(WIDTH) for rows in (one, other)]
+    main = np.linalg.eigh(np.cov(np.concatenate(on).T))[1][:, -3:]
+    a, b = (rows @ main for rows in on)
+    pooled = (199 * np.cov(a.T) + 99 * np.cov(b.T)) / 298
+    squared = float((a.mean(0) - b.mean(0)) @ np.linalg.solve(pooled, a.mean(0) - b.mean(0)))
+    assert found.value**2 == pytest.approx(squared)
+    from scipy.stats import f
+
+    assert found.p == pytest.approx(f.sf(squared * 200 * 100 / 300 * 296 / (3 * 298), 3, 296), rel=1e-6)
+
+
+def test_the_distance_of_means_keeps_its_level_with_few_rows() -> None:
+    ps = []
+    for seed in range(400):
+        rng = np.random.default_rng(seed)
+        groups = [sums_of_features(rng.standard_exponential((count, WIDTH)), 2) for count in (500, 32)]
+        found = compare(*groups).features
+        assert found is not None
+        ps.append(found.p)
+    assert np.mean(np.array(ps) < 0.05) == pytest.approx(0.05, abs=0.03)
+
+
+def test_two_groups_of_constant_features_differ() -> None:
+    one, other = (sums_of_features(np.full((100, WIDTH), value), 2) for value in (1.0, 2.0))
+    found = compare(one, other).features
+    assert found is not None
+    assert found.p < 1e-9
 
 
 def test_the_stability_index_has_its_closed_form_and_its_chance() -> None:
@@ -135,7 +174,10 @@ def test_all_looks_of_a_week_together_keep_the_level() -> None:
     assert [look_at(count) for count in (0, 61, 62, 124, 499, 500, 999)] == [0, 0, 62, 62, 250, 500, 500]
     for tests in (1, 2, 8):
         assert tests * sum(level_of_look(look, tests) for look in looks) <= FALSE_ALARMS
-    assert level_of_look(500, 8) == 2 * level_of_look(250, 8) == 2 * level_of_look(1000, 8)
+    assert (
+        level_of_look(500, 8) == pytest.approx(3 * level_of_look(250, 8)) == pytest.approx(3 * level_of_look(1000, 8))
+    )
+    assert level_of_look(500, 1) == FALSE_ALARMS / 2
     assert level_of_look(500, 0) == level_of_look(500, 1)
 
 

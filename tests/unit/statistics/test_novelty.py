@@ -16,6 +16,7 @@ from onboard.model.engine import Engine
 from onboard.model.readout import bare_features
 from onboard.registry.services import Services
 from onboard.serving import Predictor
+from onboard.statistics.drift import fisher_more
 from onboard.statistics.novelty import find_novelty, nearest
 from onboard.storage.embedding import pack_embedding
 from onboard.storage.novelty import novelty_facts, novelty_in, novelty_tensors
@@ -47,6 +48,23 @@ def test_a_row_is_left_out_of_its_own_mean() -> None:
     ]
     assert novelty.limit == pytest.approx(float(np.max(left_out)), rel=1e-3)
     assert find_novelty(train[:7], groups[:7], rows(0, 0.0), rows(1, 9.0)) is None
+
+
+def test_training_rows_and_held_out_rows_are_the_reference_for_unknown_texts() -> None:
+    """Fisher's exact test against all rows that were left out keeps its level, although training rows set the limit."""
+    groups, nothing = np.repeat([0, 1], 40), rows(0, 0.0)
+    ps: dict[int, list[float]] = {0: [], 40: []}
+    for seed in range(300):
+        some = np.random.default_rng(seed).normal(0.0, 1.0, (420, 8))
+        for held, found in ps.items():
+            novelty = find_novelty(some[:80], groups, some[80 : 80 + held] if held else nothing, rows(9, 9.0))
+            assert novelty is not None
+            compared, unknown = novelty.left_out(80, held)
+            assert compared == 80 + held
+            assert unknown == 3 + (round(novelty.false_alarms * held) if held else 0)
+            found.append(fisher_more(int(novelty.unknown(some[120:]).sum()), 300, unknown, compared))
+    for found in ps.values():
+        assert 0.005 < np.mean(np.array(found) <= 0.05) < 0.075
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, 1e9])
