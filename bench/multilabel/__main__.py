@@ -1,4 +1,4 @@
-"""Tasks with several labels per text: our readout compared with one-vs-rest regressions on TF-IDF and on MiniLM.
+"""Tasks with several labels per text: our readout compared with one-vs-rest regressions and LoRA.
 
     python -m bench.multilabel [--arms ours,tfidf] [--rows 32,100] [--part 1/2] [--report]
 
@@ -13,6 +13,7 @@ import argparse
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import torch
@@ -38,9 +39,11 @@ from bench.heldout.plan import Run, listed, numbers
 from bench.heldout.settings import PRIOR_SETTINGS, digest
 from bench.heldout.sharing import Settings, run_missing, runs_of
 from bench.multilabel.arms import TEST_ROWS, Arms, drawn
+from bench.multilabel.lora import CURVE_RATE, FIRST_RATE, FIRST_STEPS, PLACES_HELD
 from bench.multilabel.page import Facts, markdown
-from bench.multilabel.plan import ARMS, DRAWS, MINILM, OF_ENCODER, OURS, ROWS, plan
+from bench.multilabel.plan import ARMS, DRAWS, LORA, LORA_RECIPE, MINILM, OF_ENCODER, OURS, ROWS, plan
 from bench.transfer.material import read
+from bench.transfer.recipes import RECIPES
 from onboard.evaluate.sets import evaluate_sets
 from onboard.statistics.label_sets import EXPECTED_ROWS, PLACE_DEVIATION, SLOPES
 
@@ -72,10 +75,13 @@ def settings_of(place: Place) -> dict[str, Row]:
     shared: Row = {"test_rows": TEST_ROWS}
     encoder: Row = {"base": place.base_digest, "sets": digest([SLOPES, PLACE_DEVIATION, EXPECTED_ROWS])}
     ours: Row = {"prior": digest(PRIOR_SETTINGS), "lessons": lessons_digest(place.base)}
+    first_fit = [CURVE_RATE, FIRST_RATE, FIRST_STEPS, PLACES_HELD]
+    trained: Row = {"backbone": place.digest, "recipe": asdict(RECIPES[LORA_RECIPE]), "curve": digest(first_fit)}
     return {
         arm: {
             **shared, **(encoder if arm in OF_ENCODER else {}), **(ours if arm == OURS else {}),
             **({"inverse_penalty": INVERSE_PENALTY} if arm == MINILM else {}),
+            **(trained if arm == LORA else {}),
         }
         for arm in ARMS
     }  # fmt: skip
@@ -87,7 +93,7 @@ def _measure(place: Place, runs: Sequence[Run], settings: Settings, asked: argpa
     teacher = Features(of_teacher(minilm), WORK / "multilabel" / "minilm") if minilm else None
     mine = [run for run in runs if run.arm != MINILM or teacher]
     lessons = source_lessons(place, asked.data, features) if any(run.arm == OURS for run in mine) else {}
-    arms = Arms(lessons, features, teacher)
+    arms = Arms(place, lessons, features, teacher)
     wholes = {task: read(asked.data / SUITE / task) for task in dict.fromkeys(run.task for run in mine)}
 
     def measure(run: Run) -> Row:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
@@ -12,8 +12,12 @@ import numpy as np
 from bench.harness.earlier_tasks import prior_of
 from bench.heldout.features import Features
 from bench.heldout.linear import logistic, scaled
+from bench.heldout.material import Place
 from bench.heldout.plan import Run
-from bench.multilabel.plan import COMMONEST, MINILM, OURS, TFIDF
+from bench.multilabel.lora import LabelledTexts, lora_scores
+from bench.multilabel.plan import COMMONEST, LORA, LORA_RECIPE, MINILM, OURS, TFIDF
+from bench.transfer.recipes import RECIPES
+from onboard.bases.load import fresh_engine
 from onboard.data.splits import split_rank
 from onboard.data.targets import indicators_of
 from onboard.data.verbaliser import words_of
@@ -21,6 +25,7 @@ from onboard.domain.dataset import Dataset, Example, Label, example_key, in_cano
 from onboard.domain.label_set import all_labels
 from onboard.evaluate.baselines import predict_learned
 from onboard.model.readout_features import blocks_of
+from onboard.pipeline.check import label_words
 from onboard.statistics.label_sets import fit_sets
 from onboard.statistics.prior import Lesson, Prior
 
@@ -33,12 +38,14 @@ class Draw:
 
     Args:
         task: its name.
+        seed: of the draw.
         labels: of the task; the draw may lack rows of some, which no arm answers.
         dataset: the drawn rows, with the labels that they have.
         test: rows that are answered.
     """
 
     task: str
+    seed: int
     labels: tuple[Label, ...]
     dataset: Dataset
     test: tuple[Example, ...]
@@ -65,19 +72,25 @@ def drawn(whole: Dataset, run: Run) -> Draw:
     order = sorted(whole.train, key=lambda row: split_rank(run.draw, example_key(row)))[: run.rows]
     test = sorted(whole.test, key=lambda row: split_rank(0, example_key(row)))[:TEST_ROWS]
     labels = in_canonical_order(all_labels(whole.kind, order))
-    return Draw(run.task, whole.labels, replace(whole, labels=labels, train=tuple(order), test=()), tuple(test))
+    return Draw(
+        run.task, run.draw, whole.labels, replace(whole, labels=labels, train=tuple(order), test=()), tuple(test)
+    )
 
 
 class Arms:
     """The arms.
 
     Args:
+        place: the base.
         lessons: of every source task of the base.
         features: of our encoder.
         teacher: vectors of MiniLM; None where it is not installed.
     """
 
-    def __init__(self, lessons: Mapping[str, Lesson], features: Features, teacher: Features | None) -> None:
+    def __init__(
+        self, place: Place, lessons: Mapping[str, Lesson], features: Features, teacher: Features | None
+    ) -> None:
+        self._place = place
         self._lessons, self._features, self._teacher = lessons, features, teacher
         self._priors: dict[int, Prior | None] = {}
 
@@ -92,6 +105,8 @@ class Arms:
             (scores,) = predict_learned(draw.dataset, draw.dataset.train, draw.test, 0).values()
         elif arm == MINILM:
             scores = self._by_teacher(draw)
+        elif arm == LORA:
+            scores = self._by_lora(draw)
         else:
             scores = self._by_readout(draw, with_words=arm == OURS)
         return draw.of_task(scores)
@@ -104,6 +119,16 @@ class Arms:
             if 0 < present.sum() < len(present):
                 scores[:, label] = logistic(train, present, test, balanced=True)[:, 1]
         return scores
+
+    def _by_lora(self, draw: Draw) -> np.ndarray:
+        engine = fresh_engine(self._place.base).to(self._place.engine.device)
+
+        def encoded(rows: Sequence[Example]) -> list[list[int]]:
+            return engine.encoder.encode([(row.text_a, row.text_b) for row in rows])
+
+        rows = LabelledTexts(encoded(draw.dataset.train), draw.train_truth)
+        words = label_words(draw.dataset, engine)
+        return lora_scores(engine, words, rows, encoded(draw.test), RECIPES[LORA_RECIPE], draw.seed)
 
     def _by_readout(self, draw: Draw, *, with_words: bool) -> np.ndarray:
         train, test = (self._features.of(draw.task, rows) for rows in (draw.dataset.train, draw.test))

@@ -7,16 +7,19 @@ from itertools import product
 from typing import Final
 
 from bench.heldout.plan import AS_THEY_COME, Run
+from bench.transfer.recipes import USUAL
 
-OURS, ROWS_ALONE, TFIDF, MINILM, COMMONEST = "ours", "rows-alone", "tfidf", "minilm", "commonest"
+OURS, ROWS_ALONE, TFIDF, MINILM, COMMONEST, LORA = "ours", "rows-alone", "tfidf", "minilm", "commonest", "lora"
 ARMS: Final[Mapping[str, str]] = {
     OURS: "the default: a readout with label words and prior", ROWS_ALONE: "the readout of the rows alone",
     MINILM: "MiniLM + one-vs-rest logistic regression", TFIDF: "TF-IDF + one-vs-rest logistic regression",
-    COMMONEST: "the most frequent set of labels",
+    COMMONEST: "the most frequent set of labels", LORA: "LoRA, r = 8, of the same backbone, with independent scores",
 }  # fmt: skip
 OF_ENCODER: Final = (OURS, ROWS_ALONE)
 ROWS: Final = (32, 100, 500)
 DRAWS: Final = (0, 1)
+LORA_ROWS: Final = (32, 100)  # it is trained by gradients, and its target concerns few rows
+LORA_RECIPE: Final = "lora", USUAL  # of `bench.transfer.recipes`
 
 
 def plan(tasks: Sequence[str], arms: Sequence[str], rows: Sequence[int] = ROWS) -> list[Run]:
@@ -24,5 +27,5 @@ def plan(tasks: Sequence[str], arms: Sequence[str], rows: Sequence[int] = ROWS) 
     return [
         Run(task, count, draw, arm, AS_THEY_COME)
         for task, count, draw in product(tasks, rows, DRAWS)
-        for arm in ARMS if arm in arms
+        for arm in ARMS if arm in arms and (arm != LORA or count in LORA_ROWS)
     ]  # fmt: skip
