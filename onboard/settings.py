@@ -129,7 +129,8 @@ class Settings(BaseSettings):
     )
     oidc_redirect_url: str = Field(
         default="",
-        description="Address of `/login/oidc/callback` as browsers see it, registered at the OpenID provider.",
+        description="Address of `/login/oidc/callback` as browsers see it, with the root path; registered at the "
+        "OpenID provider.",
     )
     oidc_groups: str = Field(
         default="",
@@ -282,7 +283,7 @@ class Settings(BaseSettings):
             "oidc_redirect_url": self.oidc_redirect_url,
         }
         claims = {"groups_claim": self.oidc_groups_claim, "name_claim": self.oidc_name_claim}
-        return read_terms(given, asks=self.oidc_scopes, groups=self.oidc_groups, **claims)
+        return read_terms(given, root_path=self.root_path, asks=self.oidc_scopes, groups=self.oidc_groups, **claims)
 
     def for_worker(self) -> dict[str, Any]:
         """The settings of a worker as JSON-compatible values. They contain secrets, so use them only for a pipe."""

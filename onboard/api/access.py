@@ -11,11 +11,12 @@ from fastapi.routing import RouteContext, iter_route_contexts
 from fastapi.security import APIKeyCookie, HTTPBearer
 
 from onboard.domain.access import Identity, Scope
+from onboard.domain.open_id import CALLBACK
 from onboard.errors import ScopeError, SignInError
 
 OIDC: Final = "/login/oidc"  # where people who sign in by OpenID Connect begin
 # these, and everything below /static, need no token
-OPEN: Final = ("/healthz", "/readyz", "/login", OIDC, f"{OIDC}/callback", "/favicon.ico", "/static")
+OPEN: Final = ("/healthz", "/readyz", "/login", OIDC, CALLBACK, "/favicon.ico", "/static")
 ANYBODY_SIGNED_IN: Final = ("/", "/logout", "/v1/me")  # any token or session is sufficient
 SESSION_COOKIE: Final = "onboard_session"
 

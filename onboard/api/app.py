@@ -110,6 +110,8 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         if hasattr(app.state, "predictions"):
             await run_in_threadpool(app.state.predictions.close)
         await run_in_threadpool(services.close)
+        if app.state.shared_limits is not None:
+            await run_in_threadpool(app.state.shared_limits.close)
 
 
 def _draw_map(maps: Maps) -> None:

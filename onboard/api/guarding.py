@@ -27,6 +27,7 @@ from onboard.api.headers import with_headers
 from onboard.api.limits import RateLimit
 from onboard.api.sign_in_page import provider_of, sign_in_page
 from onboard.api.uploads import MAX_UPLOAD_BYTES
+from onboard.broker.shared_limits import shared_buckets
 from onboard.domain.access import Identity, acting
 from onboard.errors import HeadTooLargeError, HostError, NotAllowedError, OnboardError, SignInError, TooLargeError
 from onboard.operations.access import identify, identify_session, note_use
@@ -54,8 +55,9 @@ def install(app: FastAPI, settings: Settings, answer: ErrorHandler) -> None:
     Args:
         answer: renders a refusal for the client.
     """
-    app.state.failures = RateLimit(FAILURES_PER_MINUTE)
-    limit = RateLimit(settings.requests_per_minute)
+    shared = app.state.shared_limits = shared_buckets(settings)
+    app.state.failures = RateLimit(FAILURES_PER_MINUTE, shared=shared, name="failures")
+    limit = RateLimit(settings.requests_per_minute, shared=shared)
     app.add_middleware(Guard, hosts=allowed_hosts(settings), limit=limit, answer=answer)
 
 
@@ -133,23 +135,30 @@ class Guard:
         address = caller_address(scope)
         if is_open(scope["path"]):
             if scope["path"] != _UNLIMITED:
-                self._limit.take(address)
+                await _take(self._limit, address)
             if scope["method"] not in SAFE_METHODS:
                 require_same_site(headers)  # another site must not sign anybody in to an account of its choice
             return None
         if not has_credentials(headers):
-            self._limit.take(address)
+            await _take(self._limit, address)
             raise SignInError("token-missing")
         try:
             identity = await identified(scope["app"].state.services, headers, basic=takes_basic(scope["path"]))
         except SignInError:
             # Valid tokens are accepted whatever other clients of the same proxy try: 256 bits cannot be guessed.
-            scope["app"].state.failures.take(address)
+            await _take(scope["app"].state.failures, address)
             raise
         if identity.session and scope["method"] not in SAFE_METHODS:
             require_same_site(headers)
-        self._limit.take(identity.token or identity.name)
+        await _take(self._limit, identity.token or identity.name)
         return identity
+
+
+async def _take(limit: RateLimit, caller: str) -> None:
+    if limit.waits:
+        await run_in_threadpool(limit.take, caller)
+    else:
+        limit.take(caller)
 
 
 async def identified(services: Services, headers: Headers, *, basic: bool = False) -> Identity:

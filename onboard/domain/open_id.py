@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from onboard.domain.access import Scope, read_scopes
 from onboard.errors import InputError
 
+CALLBACK: Final = "/login/oidc/callback"  # where the provider sends browsers, below the root path
 _LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 _MOST_NAME: Final = 200  # characters of a person's name
 
@@ -71,19 +72,21 @@ class Person:
 
 
 def read_terms(
-    settings: Mapping[str, str], *, asks: str, groups: str, groups_claim: str, name_claim: str
+    settings: Mapping[str, str], *, root_path: str = "", asks: str, groups: str, groups_claim: str, name_claim: str
 ) -> OpenIdTerms | None:
     """Parse the settings; None if none is set.
 
     Args:
         settings: issuer, client_id, client_secret and redirect_url, by the name of the setting.
+        root_path: path below which a proxy offers this service.
         asks: OAuth scopes.
         groups: `GROUP=SCOPE,SCOPE`, separated by semicolons.
         groups_claim: claim that lists a person's groups.
         name_claim: claim with a person's name.
 
     Raises:
-        InputError: one is missing, a URL is not https, or a group has no scope or an unknown one.
+        InputError: one is missing, a URL is not https, the redirect URL is not this service's, or a group has no scope
+            or an unknown one.
     """
     if not any(settings.values()):
         return None
@@ -92,6 +95,7 @@ def read_terms(
             raise InputError("oidc-setting-missing", setting=name.upper())
     for name in ("oidc_issuer", "oidc_redirect_url"):
         _require_secure(name, settings[name])
+    _require_callback(settings["oidc_redirect_url"], root_path)
     return OpenIdTerms(
         issuer=settings["oidc_issuer"], client_id=settings["oidc_client_id"],
         client_secret=settings["oidc_client_secret"],
@@ -105,6 +109,13 @@ def _require_secure(name: str, url: str) -> None:
     split = urlsplit(url)
     if not split.hostname or not (split.scheme == "https" or (split.scheme == "http" and split.hostname in _LOOPBACK)):
         raise InputError("oidc-url-insecure", setting=name.upper(), url=url)
+
+
+def _require_callback(url: str, root_path: str) -> None:
+    """Raise InputError unless the provider sends browsers to where this service finishes the sign-in."""
+    split, path = urlsplit(url), f"{root_path}{CALLBACK}"
+    if split.path != path or split.query or split.fragment:
+        raise InputError("oidc-redirect-url-wrong", url=url, path=path)
 
 
 def _groups(parts: Iterable[str]) -> Iterable[tuple[str, frozenset[Scope]]]:

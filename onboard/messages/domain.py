@@ -29,6 +29,10 @@ DOMAIN: Final[Mapping[str, Message]] = {
         "ONBOARD_OIDC_GROUPS has {group!r}, which gives a group no scopes.",
         "Set it to GROUP=SCOPE,SCOPE, with semicolons between groups: engineers=read,submit; operators=read,ops",
     ),
+    "oidc-redirect-url-wrong": Message(
+        "ONBOARD_OIDC_REDIRECT_URL is {url!r}, but browsers reach this service at the path {path}.",
+        "End it with {path}, the part before /login being ONBOARD_ROOT_PATH. Register the same at the provider.",
+    ),
     "oidc-setting-missing": Message(
         "ONBOARD_{setting} is not set, but other settings of OpenID Connect are.",
         "Set ONBOARD_OIDC_ISSUER, _CLIENT_ID, _CLIENT_SECRET, _REDIRECT_URL and _GROUPS, or none of them.",

@@ -19,7 +19,8 @@ OPERATIONS: Final[Mapping[str, Message]] = {
         "The OpenID provider {provider} did not sign you in: {reason}.", "Sign in again, or with a token."
     ),
     "oidc-state-wrong": Message(
-        "This sign-in was begun in another browser or more than ten minutes ago.", "Sign in again."
+        "This sign-in was begun in another browser, at another address or more than ten minutes ago.",
+        "Sign in again, at the address of ONBOARD_OIDC_REDIRECT_URL.",
     ),
     "oidc-token-invalid": Message(
         "The ID token of {provider} is not valid here: {reason}.",

@@ -13,7 +13,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote_plus
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 LEEWAY_SECONDS: Final = 60  # by which clocks may differ
 BEGUN_SECONDS: Final = 600.0  # that signing in at the provider may take
 ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "Ed25519")
+_MOST_COOKIE: Final = 2000  # characters; nginx takes 4 KiB for all headers of an answer, browsers for one cookie
 _TIMEOUT_SECONDS: Final = 10.0
 _KNOWN_SECONDS: Final = 3600.0  # that the provider's description and keys are kept
 _AGAIN_SECONDS: Final = 30.0  # between two looks for a new key
@@ -52,8 +53,9 @@ class Begun:
     at: float
 
     def packed(self) -> str:
-        """Return it as the value of a cookie."""
-        return base64.urlsafe_b64encode(json.dumps(asdict(self)).encode()).decode().rstrip("=")
+        """Return it as the value of a cookie; with the first page, if the requested one makes it too long."""
+        value = base64.urlsafe_b64encode(json.dumps(asdict(self)).encode()).decode().rstrip("=")
+        return value if len(value) <= _MOST_COOKIE else replace(self, place="/").packed()
 
     @classmethod
     def unpacked(cls, cookie: str) -> Begun | None:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from typing import Final
 
 import httpx
 import pytest
 from fastapi.testclient import TestClient
-from support.real_services import free_port, wait_until
+from support.open_id_provider import add_person, open_id_provider
 
 from onboard.api.app import create_app
 from onboard.registry.services import Services
@@ -22,29 +20,8 @@ BACK: Final = "http://localhost/login/oidc/callback"
 @pytest.fixture(scope="module")
 def issuer() -> Iterator[str]:
     """The URL of the provider."""
-    port = free_port()
-    command = [sys.executable, "-W", "ignore", "-m", "oidc_provider_mock", "--port", str(port), "--require-nonce", "1"]
-    running = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    url = f"http://127.0.0.1:{port}"
-
-    def answers() -> bool:
-        assert running.poll() is None
-        try:
-            return httpx.get(f"{url}/.well-known/openid-configuration").is_success
-        except httpx.TransportError:
-            return False
-
-    try:
-        wait_until(answers, 60)
+    with open_id_provider() as url:
         yield url
-    finally:
-        running.terminate()
-        running.wait(30)
-
-
-def people(issuer: str, sub: str, **claims: object) -> None:
-    """Let the provider know somebody."""
-    httpx.put(f"{issuer}/users/{sub}", json=claims).raise_for_status()
 
 
 @pytest.fixture
@@ -71,7 +48,7 @@ def at_the_provider(browser: TestClient, sub: str, **form: str) -> str:
 
 
 def test_somebody_signs_in_with_the_scopes_of_a_group(browser: TestClient, issuer: str) -> None:
-    people(issuer, "ada", email="ada@example.org", email_verified=True, groups=["engineers"])
+    add_person(issuer, "ada", email="ada@example.org", email_verified=True, groups=["engineers"])
     answer = browser.get(at_the_provider(browser, "ada"))
     assert (answer.status_code, answer.headers["location"]) == (303, "/jobs")
     me = browser.get("/v1/me").json()
@@ -80,7 +57,7 @@ def test_somebody_signs_in_with_the_scopes_of_a_group(browser: TestClient, issue
 
 
 def test_a_code_signs_in_once(browser: TestClient, issuer: str) -> None:
-    people(issuer, "ada", email="ada@example.org", email_verified=True, groups=["engineers"])
+    add_person(issuer, "ada", email="ada@example.org", email_verified=True, groups=["engineers"])
     place = at_the_provider(browser, "ada")
     cookie = browser.cookies["onboard_oidc"]
     assert browser.get(place).status_code == 303
@@ -91,7 +68,7 @@ def test_a_code_signs_in_once(browser: TestClient, issuer: str) -> None:
 
 
 def test_somebody_without_such_a_group_gets_the_reason(browser: TestClient, issuer: str) -> None:
-    people(issuer, "eve", email="eve@example.org", email_verified=True, groups=["guests"])
+    add_person(issuer, "eve", email="eve@example.org", email_verified=True, groups=["guests"])
     answer = browser.get(at_the_provider(browser, "eve"))
     assert (answer.status_code, "eve@example.org" in answer.text) == (403, True)
     assert browser.get("/v1/me").status_code == 401

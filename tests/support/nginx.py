@@ -7,14 +7,14 @@ import shutil
 import socket
 import subprocess
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from string import Template
 from typing import Final
 
 import pytest
 
-from support.real_services import wait_until
+from support.real_services import free_port, wait_until
 
 NAME: Final = "onboard.example"
 _PROGRAM: Final = "nginx"
@@ -60,7 +60,7 @@ def proxied(folder: Path, upstream: int, root: str = "", *, cuts: bool = False) 
 
     Args:
         folder: for its files.
-        upstream: the server's port.
+        upstream: the server's port; it may start later.
         root: the path below which it is offered.
         cuts: whether nginx takes that path off.
     """
@@ -70,7 +70,7 @@ def proxied(folder: Path, upstream: int, root: str = "", *, cuts: bool = False) 
          "-addext", f"subjectAltName=DNS:{NAME}"],
         check=True, capture_output=True,
     )  # fmt: skip
-    plain, tls = _free_port(), _free_port()
+    plain, tls = free_port(), free_port()
     config = folder / "nginx.conf"
     config.write_text(
         _CONFIG.substitute(
@@ -84,12 +84,6 @@ def proxied(folder: Path, upstream: int, root: str = "", *, cuts: bool = False) 
     finally:
         serving.terminate()
         serving.wait(30)
-
-
-def _free_port() -> int:
-    with closing(socket.create_server(("127.0.0.1", 0))) as listening:
-        port: int = listening.getsockname()[1]
-        return port
 
 
 def _answers(port: int) -> bool:

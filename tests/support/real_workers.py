@@ -68,11 +68,18 @@ class Deployment:
             worker.process.wait()
         self.services.close()
 
-    def start_worker(self, *, modules: Path = TESTS, alive_file: Path | None = None, **timings: float) -> RealWorker:
+    def start_worker(
+        self,
+        *,
+        modules: Path = TESTS,
+        alive_file: Path | None = None,
+        pipeline: str = "support.fake_pipelines",
+        **timings: float,
+    ) -> RealWorker:
         """Start a worker and wait until its row says that it runs; `modules` is looked into before the tests' own."""
         name = f"w{len(self.workers) + 1}"
         command = [sys.executable, "-m", "workers", "--settings-from-stdin", "--name", name]
-        command += ["--pipeline", "support.fake_pipelines"]
+        command += ["--pipeline", pipeline]
         if alive_file is not None:
             command += ["--alive-file", str(alive_file)]
         for key, value in {**QUICK, **timings}.items():

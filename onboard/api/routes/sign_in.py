@@ -14,6 +14,7 @@ from onboard.api.guarding import caller_address, session_cookie
 from onboard.api.heads import asks_for_head
 from onboard.api.limits import RateLimit
 from onboard.api.sign_in_page import MOST_LETTERS, own_place, provider_of, sign_in_page
+from onboard.domain.open_id import CALLBACK
 from onboard.errors import NotAllowedError, NotFoundError, SignInError
 from onboard.operations.access import SESSION_SECONDS, sign_in, sign_in_by_code, sign_in_person, sign_out
 from onboard.operations.open_id import BEGUN_SECONDS, Begun, OpenIdProvider
@@ -57,7 +58,7 @@ def begin_at_provider(request: Request, place: Annotated[str, Query(max_length=M
     return answer
 
 
-@router.get(f"{OIDC}/callback")
+@router.get(CALLBACK)
 def finish_at_provider(request: Request, services: OpenServices) -> Response:
     """Begin a session for whoever the OpenID provider signed in. Raises NotFoundError, UnavailableError."""
     provider = _provider(request)

@@ -6,7 +6,7 @@ import base64
 import hmac
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
@@ -406,6 +406,10 @@ GOOD: Final = {
         ({"oidc_issuer": "http://id.example.org"}, "oidc-url-insecure"),
         ({"oidc_issuer": "id.example.org"}, "oidc-url-insecure"),
         ({"oidc_redirect_url": "http://onboard.example.org/login/oidc/callback"}, "oidc-url-insecure"),
+        ({"oidc_redirect_url": "https://onboard.example.org/onboard/login/oidc/callback"}, "oidc-redirect-url-wrong"),
+        ({"oidc_redirect_url": f"{BACK}/"}, "oidc-redirect-url-wrong"),
+        ({"oidc_redirect_url": f"{BACK}?next=1"}, "oidc-redirect-url-wrong"),
+        ({"root_path": "/onboard"}, "oidc-redirect-url-wrong"),
         ({"oidc_groups": "engineers"}, "oidc-group-without-scopes"),
         ({"oidc_groups": "engineers="}, "oidc-group-without-scopes"),
         ({"oidc_groups": "=read"}, "oidc-group-without-scopes"),
@@ -416,6 +420,18 @@ GOOD: Final = {
 def test_settings_that_do_not_fit_are_refused_at_the_start(changes: dict[str, str], type_: str) -> None:
     with refused(type_):
         Settings.model_validate({**GOOD, **changes})
+
+
+def test_the_redirect_url_contains_the_root_path() -> None:
+    below = {"oidc_redirect_url": "https://example.org/onboard/login/oidc/callback", "root_path": "/onboard"}
+    assert Settings.model_validate({**GOOD, **below}).open_id is not None
+
+
+def test_a_cookie_that_would_be_too_long_leads_to_the_first_page() -> None:
+    short, long = (Begun("s" * 43, "n" * 43, "v" * 43, place, 1.0) for place in ("/jobs?task=mood", "/" + "ä" * 1999))
+    found = [Begun.unpacked(begun.packed()) for begun in (short, long)]
+    assert found == [short, replace(long, place="/")]
+    assert len(long.packed()) < 500
 
 
 def test_the_secret_is_neither_shown_nor_given_to_workers(settings: Settings, terms: OpenIdTerms) -> None:
