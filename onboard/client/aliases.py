@@ -24,7 +24,7 @@ def promote(
 ) -> Steps[AliasMoveDocument]:
     """Point the alias at a version. Creates a new alias. With `share` the version becomes its canary instead."""
     path = f"/v1/tasks/{task}/aliases/{alias}"
-    body = {"version": version, "if_better": if_better, **({"as_before": True} if as_before else {})}
+    body: dict[str, Any] = {"version": version, "if_better": if_better, **({"as_before": True} if as_before else {})}
     if share is not None:
         body["share"] = require_share(share)
     return (yield from _moved("PUT", path, path, body, (yield from _history(path)), attempts))

@@ -80,7 +80,7 @@ class AliasRepository(Repository):
             AliasRow.task == task, AliasRow.canary.is_not(None)
         )
         rows = self._session.execute(statement.order_by(AliasRow.alias))
-        return {alias: Canary(version, share) for alias, version, share in rows}
+        return {alias: Canary(version, share) for alias, version, share in rows if version and share}
 
     def canaries_of(self, references: Iterable[Reference]) -> dict[str, Canary]:
         """Return the canaries of all references by an alias that has one, by their text, in one query."""
@@ -88,8 +88,8 @@ class AliasRepository(Repository):
         statement = select(AliasRow.task, AliasRow.alias, AliasRow.canary, AliasRow.share).where(
             tuple_(AliasRow.task, AliasRow.alias).in_(list(texts)), AliasRow.canary.is_not(None)
         )
-        return {texts[task, alias]: Canary(version, share) for task, alias, version, share in
-                self._session.execute(statement)}  # fmt: skip
+        rows = self._session.execute(statement)
+        return {texts[task, alias]: Canary(version, share) for task, alias, version, share in rows if version and share}
 
     def require(self, task: str, alias: str, expected: Expected | None, *, lock: bool = False) -> int | None:
         """Return the alias's version if it is as expected.
@@ -215,7 +215,7 @@ class AliasRepository(Repository):
         )
         found = {number: (kind, pairs) for number, kind, pairs in self._session.execute(statement)}
         (kind, pairs), (other_kind, other_pairs) = found[present], found[version]
-        facts = {"task": task, "version": version, "present": present}
+        facts: dict[str, Any] = {"task": task, "version": version, "present": present}
         if kind != other_kind:
             raise ConflictError("canary-kind-differs", kind=other_kind, present_kind=kind, **facts)
         if pairs is not None and other_pairs is not None and pairs != other_pairs:

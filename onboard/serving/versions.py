@@ -206,7 +206,8 @@ class RegistryVersions:
             elif current.canary is None:
                 (resolved[str(reference)],) = whole
             else:
-                resolved[str(reference)] = SharedAlias(reference, *whole, current.canary)
+                main, second = whole
+                resolved[str(reference)] = SharedAlias(reference, main, second, current.canary)
         if missing:  # find the reason; a version may also have been published just now
             for text, known in resolve_known(self._services.database, missing).items():
                 resolved[text] = known if isinstance(known, NotFoundError) else self._load(known)
